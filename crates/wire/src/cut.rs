@@ -1,0 +1,11 @@
+//! Reasons why a sample has no complete stack.
+//!
+//! Numbers below 100 are the unwinder's (why a walk ended early, 0 for a complete stack); the ones here
+//! stand in samples without any frame.
+
+/// The thread blocks the signal.
+pub const BLOCKED: u8 = 100;
+/// The signal was refused by the kernel, not answered, or taken away from us by the program.
+pub const NOT_TAKEN: u8 = 101;
+/// The thread ended before a stack was taken.
+pub const ENDED: u8 = 102;

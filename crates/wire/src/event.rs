@@ -1,0 +1,257 @@
+//! The events of a stream and how each is laid out in words.
+//!
+//! Word 0 of every event: bits 0..8 kind, 8..32 length in words (itself included), 32..64 the
+//! thread or module number. The rest depends on the kind; see [`Event`].
+
+/// Number of a thread within its process image: from 1, in order of discovery, never reused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct ThreadId(pub u32);
+
+/// Number of a module within its process image: from 1, never reused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// A thread's name as the kernel keeps it: at most 15 bytes and a zero.
+pub type ThreadName = [u8; 16];
+
+/// Whether a thread was running when a stack was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum State {
+    /// On a processor.
+    Awake = 1,
+    /// Blocked in the kernel.
+    Asleep = 2,
+    /// Ready to run, but no processor was free.
+    Waiting = 4,
+}
+
+/// One thing that happened, borrowed from the words it was decoded from.
+///
+/// Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event<'a> {
+    /// A thread was found: `[head, tid, start, name, name]`.
+    ThreadStart {
+        /// Its number from now on.
+        thread: ThreadId,
+        /// The kernel's id.
+        tid: u32,
+        /// When it was found (or started, where that is known).
+        at: u64,
+        /// Its name then.
+        name: ThreadName,
+    },
+    /// A thread changed its name: `[head, at, name, name]`.
+    ThreadRename {
+        /// Which.
+        thread: ThreadId,
+        /// When it was noticed.
+        at: u64,
+        /// The new name.
+        name: ThreadName,
+    },
+    /// A thread is gone: `[head, at, cpu, flags]`.
+    ThreadEnd {
+        /// Which.
+        thread: ThreadId,
+        /// When it was noticed.
+        at: u64,
+        /// All CPU time that was given to its stacks.
+        cpu: u64,
+        /// Bit 0: it blocked the signal when it was due.
+        flags: u64,
+    },
+    /// A module was mapped: `[head, at, bias, low, high, build id bytes | path bytes << 32, bytes…]`.
+    ModuleLoad {
+        /// Its number from now on.
+        module: ModuleId,
+        /// When it was noticed.
+        at: u64,
+        /// Load bias: run-time address minus address in the file.
+        bias: u64,
+        /// First address.
+        low: u64,
+        /// Address after the last.
+        high: u64,
+        /// Words holding the build id's bytes, then the path's, as little-endian words.
+        text: &'a [u64],
+        /// Bytes of build id in `text`.
+        build_id_len: u32,
+        /// Bytes of path in `text`, right after the build id.
+        path_len: u32,
+    },
+    /// A module is gone: `[head, at]`.
+    ModuleUnload {
+        /// Which.
+        module: ModuleId,
+        /// When it was noticed.
+        at: u64,
+    },
+    /// A stack was taken: `[head, at, time, task, state | cut << 8 | hits << 16, frames…]`.
+    Sample {
+        /// Whose.
+        thread: ThreadId,
+        /// When.
+        at: u64,
+        /// What it stands for, ns.
+        time: u64,
+        /// The async task that was polled, 0 for none.
+        task: u64,
+        /// Running or asleep.
+        state: State,
+        /// Why the walk ended early; 0: it reached the root. Numbers are those of the unwinder.
+        cut: u8,
+        /// How often the stack was really taken (0 or 1; more when merged).
+        hits: u32,
+        /// Look-up addresses, leaf first.
+        frames: &'a [u64],
+    },
+    /// More time for the stack of this thread's last `Sample`: `[head, at, time, state]`.
+    Repeat {
+        /// Whose.
+        thread: ThreadId,
+        /// End of the time it stands for.
+        at: u64,
+        /// What it stands for, ns.
+        time: u64,
+        /// Running or asleep.
+        state: State,
+    },
+}
+
+/// The words of an event are not what its kind asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Malformed;
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("malformed event in the stream of a profiled process")
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+pub(crate) mod kind {
+    pub const THREAD_START: u8 = 1;
+    pub const THREAD_RENAME: u8 = 2;
+    pub const THREAD_END: u8 = 3;
+    pub const MODULE_LOAD: u8 = 4;
+    pub const MODULE_UNLOAD: u8 = 5;
+    pub const SAMPLE: u8 = 6;
+    pub const REPEAT: u8 = 7;
+}
+
+/// Most words an event may have.
+pub(crate) const MAX_WORDS: usize = crate::MAX_FRAMES + 16;
+
+pub(crate) fn head(kind: u8, len: usize, number: u32) -> u64 {
+    kind as u64 | (len as u64) << 8 | (number as u64) << 32
+}
+
+pub(crate) fn head_len(word: u64) -> usize {
+    (word >> 8 & 0xff_ffff) as usize
+}
+
+fn name_words(name: &ThreadName) -> [u64; 2] {
+    let mut words = [0u64; 2];
+    for (i, byte) in name.iter().enumerate() {
+        words[i / 8] |= (*byte as u64) << (i % 8 * 8);
+    }
+    words
+}
+
+fn name_of(a: u64, b: u64) -> ThreadName {
+    let mut name = [0u8; 16];
+    name[..8].copy_from_slice(&a.to_le_bytes());
+    name[8..].copy_from_slice(&b.to_le_bytes());
+    name
+}
+
+impl<'a> Event<'a> {
+    /// Fixed words of the event, how many of them count, and the words that follow them.
+    pub(crate) fn encode(&self) -> ([u64; 6], usize, &'a [u64]) {
+        use kind::*;
+        let h = |kind, fixed: usize, tail: usize, number| head(kind, fixed + tail, number);
+        match *self {
+            Event::ThreadStart { thread, tid, at, name } => {
+                let [a, b] = name_words(&name);
+                ([h(THREAD_START, 5, 0, thread.0), tid as u64, at, a, b, 0], 5, &[])
+            }
+            Event::ThreadRename { thread, at, name } => {
+                let [a, b] = name_words(&name);
+                ([h(THREAD_RENAME, 4, 0, thread.0), at, a, b, 0, 0], 4, &[])
+            }
+            Event::ThreadEnd { thread, at, cpu, flags } => {
+                ([h(THREAD_END, 4, 0, thread.0), at, cpu, flags, 0, 0], 4, &[])
+            }
+            Event::ModuleLoad { module, at, bias, low, high, text, build_id_len, path_len } => {
+                let lens = build_id_len as u64 | (path_len as u64) << 32;
+                ([h(MODULE_LOAD, 6, text.len(), module.0), at, bias, low, high, lens], 6, text)
+            }
+            Event::ModuleUnload { module, at } => {
+                ([h(MODULE_UNLOAD, 2, 0, module.0), at, 0, 0, 0, 0], 2, &[])
+            }
+            Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
+                let how = state as u64 | (cut as u64) << 8 | (hits as u64) << 16;
+                ([h(SAMPLE, 5, frames.len(), thread.0), at, time, task, how, 0], 5, frames)
+            }
+            Event::Repeat { thread, at, time, state } => {
+                ([h(REPEAT, 4, 0, thread.0), at, time, state as u64, 0, 0], 4, &[])
+            }
+        }
+    }
+
+    /// Reads one event from exactly its words.
+    pub fn decode(words: &'a [u64]) -> Result<Event<'a>, Malformed> {
+        let (&h, rest) = words.split_first().ok_or(Malformed)?;
+        if head_len(h) != words.len() || words.len() > MAX_WORDS {
+            return Err(Malformed);
+        }
+        let number = (h >> 32) as u32;
+        let (thread, module) = (ThreadId(number), ModuleId(number));
+        if number == 0 {
+            return Err(Malformed);
+        }
+        let state = |n: u64| match n & 0xff {
+            1 => Ok(State::Awake),
+            2 => Ok(State::Asleep),
+            4 => Ok(State::Waiting),
+            _ => Err(Malformed),
+        };
+        Ok(match (h as u8, rest) {
+            (kind::THREAD_START, &[tid, at, a, b]) => {
+                let tid = u32::try_from(tid).map_err(|_| Malformed)?;
+                Event::ThreadStart { thread, tid, at, name: name_of(a, b) }
+            }
+            (kind::THREAD_RENAME, &[at, a, b]) => Event::ThreadRename { thread, at, name: name_of(a, b) },
+            (kind::THREAD_END, &[at, cpu, flags]) => Event::ThreadEnd { thread, at, cpu, flags },
+            (kind::MODULE_LOAD, &[at, bias, low, high, lens, ref text @ ..]) => {
+                let (build_id_len, path_len) = (lens as u32, (lens >> 32) as u32);
+                let bytes = build_id_len as usize + path_len as usize;
+                if bytes > text.len() * 8 || low > high {
+                    return Err(Malformed);
+                }
+                Event::ModuleLoad { module, at, bias, low, high, text, build_id_len, path_len }
+            }
+            (kind::MODULE_UNLOAD, &[at]) => Event::ModuleUnload { module, at },
+            (kind::SAMPLE, &[at, time, task, how, ref frames @ ..]) => Event::Sample {
+                thread,
+                at,
+                time,
+                task,
+                state: state(how)?,
+                cut: (how >> 8) as u8,
+                hits: (how >> 16) as u32,
+                frames,
+            },
+            (kind::REPEAT, &[at, time, how]) => Event::Repeat { thread, at, time, state: state(how)? },
+            _ => return Err(Malformed),
+        })
+    }
+}
+
+/// Byte `i` of a text that is packed into little-endian words.
+pub fn text_byte(words: &[u64], i: usize) -> u8 {
+    (words[i / 8] >> (i % 8 * 8)) as u8
+}

@@ -1,0 +1,133 @@
+//! The stream: a ring of words with one writer and one reader, in memory that may be shared
+//! with a program one does not trust.
+//!
+//! Every word is an atomic that is read and written relaxed; `head` (words ever written) is
+//! published with Release after the words, `tail` (words ever read) after they were copied
+//! out. An event is written whole or not at all: when there is no room it is counted and lost.
+
+use crate::event::{self, Event, Malformed};
+use crate::{ControlPage, Counter};
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+/// The writing end. There must be one writer at a time for a stream.
+pub struct Writer<'a> {
+    control: &'a ControlPage,
+    ring: &'a [AtomicU64],
+}
+
+impl<'a> Writer<'a> {
+    /// A writer for `ring`, whose length must be a power of two.
+    ///
+    /// # Panics
+    /// When the length is not a power of two.
+    pub fn new(control: &'a ControlPage, ring: &'a [AtomicU64]) -> Writer<'a> {
+        assert!(ring.len().is_power_of_two(), "a stream has a power of two words");
+        Writer { control, ring }
+    }
+
+    /// Appends one event; false (and counted) when there is no room for it.
+    pub fn push(&mut self, event: &Event<'_>) -> bool {
+        let (fixed, n, tail_words) = event.encode();
+        let len = n + tail_words.len();
+        let head = self.control.head.load(Relaxed);
+        let used = head.wrapping_sub(self.control.tail.load(Acquire));
+        let room = (self.ring.len() as u64).saturating_sub(used);
+        if len as u64 > room || len > event::MAX_WORDS {
+            self.control.counters.add(Counter::StreamFull, 1);
+            return false;
+        }
+        let mask = self.ring.len() - 1;
+        let words = fixed[..n].iter().chain(tail_words);
+        for (i, word) in words.enumerate() {
+            self.ring[(head as usize).wrapping_add(i) & mask].store(*word, Relaxed);
+        }
+        self.control.head.store(head.wrapping_add(len as u64), Release);
+        true
+    }
+}
+
+/// The reading end. It keeps its own position: what the program writes to `tail` is ignored.
+pub struct Reader<'a> {
+    control: &'a ControlPage,
+    ring: &'a [AtomicU64],
+    tail: u64,
+    buffer: [u64; event::MAX_WORDS],
+}
+
+/// What the reader found instead of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// An event whose words make no sense; it was skipped.
+    Event(Malformed),
+    /// Lengths or positions make no sense: nothing more can be read from this stream.
+    Broken,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that starts at the first word ever written.
+    ///
+    /// # Panics
+    /// When the length of `ring` is not a power of two.
+    pub fn new(control: &'a ControlPage, ring: &'a [AtomicU64]) -> Reader<'a> {
+        assert!(ring.len().is_power_of_two(), "a stream has a power of two words");
+        Reader { control, ring, tail: 0, buffer: [0; event::MAX_WORDS] }
+    }
+
+    /// Words that wait to be read, as the program says; never more than the ring holds.
+    pub fn waiting(&self) -> u64 {
+        self.control.head.load(Acquire).wrapping_sub(self.tail).min(self.ring.len() as u64)
+    }
+
+    /// The next event, if one waits.
+    pub fn read(&mut self) -> Result<Option<Event<'_>>, Trouble> {
+        let waiting = self.control.head.load(Acquire).wrapping_sub(self.tail);
+        if waiting == 0 {
+            return Ok(None);
+        }
+        let mask = self.ring.len() - 1;
+        let at = |i: usize| self.ring[(self.tail as usize).wrapping_add(i) & mask].load(Relaxed);
+        let first = at(0);
+        let len = event::head_len(first);
+        if waiting > self.ring.len() as u64 || len == 0 || len as u64 > waiting || len > event::MAX_WORDS {
+            return Err(Trouble::Broken);
+        }
+        // Copy first, check afterwards: the program may still write to these words.
+        self.buffer[0] = first;
+        for i in 1..len {
+            self.buffer[i] = at(i);
+        }
+        self.tail = self.tail.wrapping_add(len as u64);
+        self.control.tail.store(self.tail, Release);
+        match Event::decode(&self.buffer[..len]) {
+            Ok(event) => Ok(Some(event)),
+            Err(bad) => Err(Trouble::Event(bad)),
+        }
+    }
+}
+
+/// A control page and its ring as they lie in one mapping.
+///
+/// `None` when the mapping is too small, misaligned, or its page names a stream that does not
+/// fit into it or is no power of two.
+///
+/// # Safety
+/// `base` must be valid for reads and writes of `len` bytes for `'a`, and nobody may access
+/// them other than through atomics (another process may).
+pub unsafe fn view<'a>(
+    base: *mut u8,
+    len: usize,
+    stream_words: usize,
+) -> Option<(&'a ControlPage, &'a [AtomicU64])> {
+    let whole = crate::CONTROL_BYTES.checked_add(stream_words.checked_mul(8)?)?;
+    if base.is_null() || !base.addr().is_multiple_of(64) || len < whole || !stream_words.is_power_of_two() {
+        return None;
+    }
+    // SAFETY: the caller vouches for `len` bytes; `whole <= len` and the alignment were checked
+    // above, and both types are made of atomics only, for which any bytes are a value.
+    unsafe {
+        let control = &*base.cast::<ControlPage>();
+        let ring =
+            core::slice::from_raw_parts(base.add(crate::CONTROL_BYTES).cast::<AtomicU64>(), stream_words);
+        Some((control, ring))
+    }
+}
