@@ -1,0 +1,393 @@
+//! The walker against a shadow stack, at every single instruction of a running program.
+//!
+//! The program is stepped by ptrace. A call pushes its return address with the place where it lies, an entry
+//! is dead once the stack pointer is above that place; a signal pushes what it interrupted. After every
+//! step the walker, reading the other process's memory and modules, must give exactly these addresses.
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use stackglass_unwind::memory::{ProcessStack, read_process};
+use stackglass_unwind::modules::OwnedModuleList;
+use stackglass_unwind::rules::{Rule, rule_at};
+use stackglass_unwind::{Cut, End, ImageMemory, Module, Registers, RuleTable, Scratch, Walker};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The other process's modules, copied whenever its mappings change: a million walks read them.
+#[derive(Default)]
+struct Images(Vec<(u64, Vec<u8>)>);
+
+impl ImageMemory for Images {
+    fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
+        for (start, bytes) in &self.0 {
+            if let Some(rest) = address.checked_sub(*start).and_then(|from| bytes.get(from as usize..)) {
+                let len = rest.len().min(into.len());
+                into[..len].copy_from_slice(&rest[..len]);
+                return len;
+            }
+        }
+        0
+    }
+}
+
+/// What the walker has to give for one frame below the innermost.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    lookup: u64,
+    /// Where the return address lies; the entry lives while rsp is not above.
+    slot: u64,
+}
+
+struct Instruction {
+    next: u64,
+    mnemonic: Mnemonic,
+}
+
+struct Stepper {
+    pid: i32,
+    modules: OwnedModuleList,
+    images: Images,
+    table: RuleTable,
+    decoded: HashMap<u64, Instruction>,
+    shadow: Vec<Entry>,
+    /// Frames that were there when looking began.
+    base: Vec<u64>,
+}
+
+/// The result of a run.
+#[derive(Default, Debug)]
+struct Outcome {
+    steps: u64,
+    deepest: usize,
+    signals: u64,
+    /// By place: how often the walk stopped, marked as cut, at code that has no unwind rules, everything it gave
+    /// being right. These are the listed exceptions: start-up and exit code written in assembly (`_start` of
+    /// `ld.so`, `_init`, `_fini`) and what the compiler's crtbegin.o brings (`__do_global_dtors_aux`,
+    /// `deregister_tm_clones`, `frame_dummy`).
+    without_rules: BTreeMap<String, u64>,
+    /// By place: how often, and an example.
+    wrong: BTreeMap<String, (u64, String)>,
+    exit: i32,
+}
+
+impl Stepper {
+    fn registers(&self) -> libc::user_regs_struct {
+        // SAFETY: the structure is plain numbers, filled by the kernel for our stopped child.
+        unsafe {
+            let mut regs: libc::user_regs_struct = std::mem::zeroed();
+            assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut regs), 0);
+            regs
+        }
+    }
+
+    fn load_modules(&mut self) {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap();
+        let mut list = OwnedModuleList::new().unwrap();
+        let mut end = 0;
+        for line in maps.lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let [range, rights, offset, _, _, path] = fields[..] else { continue };
+            let start = u64::from_str_radix(range.split_once('-').unwrap().0, 16).unwrap();
+            let image = path.starts_with('/') || path == "[vdso]";
+            if !image || !rights.starts_with('r') || offset != "00000000" || start < end {
+                continue;
+            }
+            if let Some(module) = Module::from_image(start, |at, into| read_process(self.pid, at, into)) {
+                end = module.range().end;
+                list.push(module, path.as_bytes());
+            }
+        }
+        list.finish(None);
+        self.images.0 = list
+            .iter()
+            .map(|module| {
+                let mut bytes = vec![0; (module.range().end - module.range().start) as usize];
+                let len = read_process(self.pid, module.range().start, &mut bytes);
+                bytes.truncate(len);
+                (module.range().start, bytes)
+            })
+            .collect();
+        self.modules = list;
+        self.table = RuleTable::new();
+        assert!(self.table.reserve());
+        self.decoded.clear();
+    }
+
+    fn instruction(&mut self, pc: u64) -> &Instruction {
+        let pid = self.pid;
+        self.decoded.entry(pc).or_insert_with(|| {
+            let mut bytes = [0u8; 16];
+            let len = read_process(pid, pc, &mut bytes);
+            let instruction = Decoder::with_ip(64, &bytes[..len], pc, DecoderOptions::NONE).decode();
+            Instruction { next: instruction.next_ip(), mnemonic: instruction.mnemonic() }
+        })
+    }
+
+    fn walk(&mut self, regs: &libc::user_regs_struct, out: &mut [u64]) -> (usize, End) {
+        let mut buffer = [0u8; 4096];
+        let walk = Walker {
+            modules: &self.modules,
+            table: Some(&self.table),
+            images: &self.images,
+            scratch: &mut Scratch::new(),
+        }
+        .walk(&Registers::of_stopped(regs), &mut ProcessStack::new(self.pid, &mut buffer), out);
+        (walk.len, walk.end)
+    }
+
+    fn place(&self, pc: u64) -> String {
+        match self.modules.find(pc) {
+            Some(module) => {
+                let path = String::from_utf8_lossy(self.modules.path(module)).into_owned();
+                format!("{}+{:#x}", path.rsplit('/').next().unwrap(), pc - module.bias())
+            }
+            None => format!("{pc:#x}"),
+        }
+    }
+
+    /// Compares at the current instruction.
+    fn check(&mut self, regs: &libc::user_regs_struct, outcome: &mut Outcome) {
+        let mut out = [0u64; 512];
+        let (len, end) = self.walk(regs, &mut out);
+        let wanted = self.shadow.iter().rev().map(|e| e.lookup).chain(self.base.iter().copied());
+        outcome.deepest = outcome.deepest.max(len);
+        if end == End::Complete && out[0] == regs.rip && out[1..len].iter().copied().eq(wanted.clone()) {
+            return;
+        }
+        let prefix = out[1..len].iter().copied().zip(wanted.clone()).all(|(ours, truth)| ours == truth);
+        if end == End::Cut(Cut::NoRule) && out[0] == regs.rip && prefix && len <= self.shadow.len() + 1 {
+            let last = out[..len].iter().find(|a| {
+                let module = self.modules.find(**a);
+                module.is_some_and(|m| rule_at(m, &self.images, **a, &mut Scratch::new()) == Rule::Missing)
+            });
+            if let Some(last) = last {
+                *outcome.without_rules.entry(self.place(*last)).or_default() += 1;
+                return;
+            }
+        }
+        let got: Vec<String> = out[1..len].iter().map(|a| self.place(*a)).collect();
+        let wanted: Vec<String> = wanted.map(|a| self.place(a)).collect();
+        let entry = outcome.wrong.entry(self.place(regs.rip)).or_default();
+        entry.0 += 1;
+        entry.1 = format!("{end:?}\n   got    {got:?}\n   wanted {wanted:?}");
+    }
+
+    fn step(&mut self, signal: i32) -> i32 {
+        // SAFETY: our stopped child.
+        unsafe {
+            assert_eq!(libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, signal as usize), 0);
+            let mut status = 0;
+            assert_eq!(libc::waitpid(self.pid, &raw mut status, 0), self.pid);
+            status
+        }
+    }
+
+    fn run(&mut self, limit: u64) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut signal = 0;
+        let mut regs = self.registers();
+        while outcome.steps < limit {
+            let before = regs;
+            let (next, mnemonic) = {
+                let i = self.instruction(regs.rip);
+                (i.next, i.mnemonic)
+            };
+            let status = self.step(signal);
+            if libc::WIFEXITED(status) {
+                outcome.exit = libc::WEXITSTATUS(status);
+                return outcome;
+            }
+            assert!(libc::WIFSTOPPED(status), "the program died: {status:#x}");
+            outcome.steps += 1;
+            regs = self.registers();
+            if signal != 0 {
+                // Now at the handler's first instruction; on top of its stack the trampoline's address.
+                let mut trampoline = [0u8; 8];
+                assert_eq!(read_process(self.pid, regs.rsp, &mut trampoline), 8);
+                self.shadow.push(Entry { lookup: before.rip, slot: regs.rsp + 8 });
+                self.shadow.push(Entry { lookup: u64::from_le_bytes(trampoline), slot: regs.rsp });
+                outcome.signals += 1;
+            } else if mnemonic == Mnemonic::Call {
+                self.shadow.push(Entry { lookup: next - 1, slot: regs.rsp });
+            }
+            if let Some(top) = self.shadow.last_mut()
+                && signal == 0
+            {
+                if mnemonic == Mnemonic::Pop && top.slot == before.rsp {
+                    top.slot += 8; // vfork takes its return address into a register, and puts it back later
+                } else if mnemonic == Mnemonic::Ret && top.lookup + 1 == regs.rip {
+                    self.shadow.pop();
+                }
+            }
+            while self.shadow.last().is_some_and(|e| e.slot < regs.rsp) {
+                self.shadow.pop();
+            }
+            let changes_mappings =
+                [libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mprotect].contains(&(before.rax as i64));
+            if mnemonic == Mnemonic::Syscall && signal == 0 && changes_mappings {
+                self.load_modules();
+            }
+            signal = match libc::WSTOPSIG(status) {
+                // Nobody handles the end of a child, so it is not passed on.
+                libc::SIGTRAP | libc::SIGCHLD => 0,
+                other => other,
+            };
+            self.check(&regs, &mut outcome);
+        }
+        // SAFETY: our own child; it is reaped.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+        outcome
+    }
+}
+
+/// Compiles the program with its library into `folder`.
+fn build(folder: &Path) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let cc = |arguments: &[&str]| {
+        let status = Command::new("cc").args(arguments).current_dir(folder).status();
+        assert!(status.expect("cc, the C compiler that also links Rust programs").success(), "{arguments:?}");
+    };
+    let common = ["-O2", "-g", "-fomit-frame-pointer"];
+    let library = sources.join("stepped_library.c");
+    let program = sources.join("stepped.c");
+    let mut arguments = common.to_vec();
+    arguments.extend(["-shared", "-fPIC", "-o", "libstepped.so", library.to_str().unwrap()]);
+    cc(&arguments);
+    let mut arguments = common.to_vec();
+    let rpath = format!("-Wl,-rpath,{}", folder.display());
+    arguments.extend(["-o", "stepped", program.to_str().unwrap(), "-L.", "-lstepped", "-Wl,-z,lazy", &rpath]);
+    cc(&arguments);
+    folder.join("stepped")
+}
+
+/// Starts a program stopped at its very first instruction.
+fn start(program: &Path, rounds: u64) -> Stepper {
+    let path = CString::new(program.to_str().unwrap()).unwrap();
+    let rounds = CString::new(rounds.to_string()).unwrap();
+    let arguments = [path.as_ptr(), rounds.as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null()];
+    // SAFETY: between fork and exec the child makes system calls only.
+    let pid = unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+            libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+            libc::_exit(127);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+        assert!(libc::WIFSTOPPED(status));
+        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_EXITKILL);
+        pid
+    };
+    let mut stepper = Stepper {
+        pid,
+        modules: OwnedModuleList::new().unwrap(),
+        images: Images::default(),
+        table: RuleTable::new(),
+        decoded: HashMap::new(),
+        shadow: Vec::new(),
+        base: Vec::new(),
+    };
+    stepper.load_modules();
+    stepper
+}
+
+fn report(outcome: &Outcome) {
+    let wrong: u64 = outcome.wrong.values().map(|w| w.0).sum();
+    println!(
+        "{} instructions, {} signals, deepest stack {}, {wrong} wrong at {} places",
+        outcome.steps,
+        outcome.signals,
+        outcome.deepest,
+        outcome.wrong.len()
+    );
+    let without: u64 = outcome.without_rules.values().sum();
+    println!("{without} times in code without rules: {:?}", outcome.without_rules.keys());
+    assert!(without * 1000 <= outcome.steps);
+    for (place, (times, example)) in outcome.wrong.iter().take(40) {
+        println!("{place}: {times} times, last: {example}");
+    }
+}
+
+/// Runs to the breakpoint at full speed and takes the frames that are there as given.
+fn go_to_breakpoint(stepper: &mut Stepper) {
+    // SAFETY: our stopped child.
+    unsafe {
+        assert_eq!(libc::ptrace(libc::PTRACE_CONT, stepper.pid, 0, 0), 0);
+        let mut status = 0;
+        assert_eq!(libc::waitpid(stepper.pid, &raw mut status, 0), stepper.pid);
+        assert_eq!(libc::WSTOPSIG(status), libc::SIGTRAP);
+    }
+    stepper.load_modules();
+    let mut out = [0u64; 64];
+    let regs = stepper.registers();
+    let (len, end) = stepper.walk(&regs, &mut out);
+    assert_eq!(end, End::Complete, "from {}: {out:x?}", stepper.place(regs.rip));
+    stepper.base = out[1..len].to_vec();
+}
+
+#[test]
+fn every_instruction_from_main_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stepper = start(&build(folder.path()), 1000);
+    go_to_breakpoint(&mut stepper);
+    assert!(stepper.base.len() >= 2, "below main the C library's start, and _start");
+    let outcome = stepper.run(50_000);
+    report(&outcome);
+    assert_eq!(outcome.steps, 50_000);
+    assert!(outcome.signals > 0 && outcome.deepest > 20);
+    assert!(outcome.wrong.is_empty());
+}
+
+/// Compiled to abort on panic, optimised over all crates: the unwind tables are still there, and right.
+fn build_aborting(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/aborting.rs");
+    let program = folder.join("aborting");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let status = Command::new(rustc)
+        .args(["--edition", "2024", "-Copt-level=3", "-Cpanic=abort", "-Clto=fat", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(status.expect("rustc").success());
+    program
+}
+
+#[test]
+fn every_instruction_of_a_program_that_aborts_on_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stepper = start(&build_aborting(folder.path()), 1000);
+    go_to_breakpoint(&mut stepper);
+    let outcome = stepper.run(50_000);
+    report(&outcome);
+    assert!(outcome.steps == 50_000 && outcome.deepest > 20);
+    assert!(outcome.wrong.is_empty());
+}
+
+#[test]
+#[ignore = "long: a million instructions, from the dynamic linker's first to the exit"]
+fn every_instruction_of_a_whole_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stepper = start(&build(folder.path()), 120);
+    let outcome = stepper.run(u64::MAX);
+    report(&outcome);
+    assert!(outcome.steps >= 1_000_000, "only {} instructions", outcome.steps);
+    assert_eq!(outcome.exit, 7, "the program ran as it does alone");
+    assert!(outcome.wrong.is_empty());
+}
+
+#[test]
+#[ignore = "long: a million instructions of an optimised Rust program"]
+fn every_instruction_of_a_whole_life_in_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stepper = start(&build_aborting(folder.path()), 40);
+    let outcome = stepper.run(u64::MAX);
+    report(&outcome);
+    assert!(outcome.steps >= 1_000_000, "only {} instructions", outcome.steps);
+    assert_eq!(outcome.exit, 7, "the program ran as it does alone");
+    assert!(outcome.wrong.is_empty());
+}
