@@ -1,0 +1,106 @@
+//! The session: where the launcher left its orders.
+//!
+//! The environment names a folder, the folder holds one page. Whatever is odd about either (gone, not ours,
+//! another version) means: no session, and the program runs as if we were not there.
+
+use crate::system::{Fd, PathText};
+use core::ffi::CStr;
+use stackglass_wire::{SESSION_FILE, SessionPage};
+
+/// Longest folder name taken.
+pub const PATH_BYTES: usize = 512;
+
+/// An open session. Never closed: the page stays mapped, also in forked children.
+pub struct Session {
+    /// The launcher's orders.
+    pub page: &'static SessionPage,
+    /// The folder, as an absolute path.
+    pub folder: PathText<PATH_BYTES>,
+}
+
+/// Opens the session in `folder`.
+///
+/// `None` when there is none: the folder or its page is missing, belongs to somebody else, is not ready or is
+/// of another version.
+pub fn open(folder: &CStr) -> Option<Session> {
+    let bytes = folder.to_bytes();
+    if bytes.first() != Some(&b'/') || bytes.len() + 64 > PATH_BYTES {
+        return None;
+    }
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let dir = Fd::open(libc::AT_FDCWD, folder, flags, 0)?;
+    is_ours(&dir)?;
+    let name = PathText::<32>::new().text(SESSION_FILE.as_bytes());
+    let file = Fd::open(dir.raw(), name.as_c_str(), libc::O_RDONLY | libc::O_NOFOLLOW, 0)?;
+    if is_ours(&file)? < size_of::<SessionPage>() as i64 {
+        return None;
+    }
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let at = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            size_of::<SessionPage>(),
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.raw(),
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: mapped just now with at least the page's size, never unmapped, page-aligned; made of atomics,
+    // for which any bytes are a value. We only read.
+    let page = unsafe { &*at.cast::<SessionPage>() };
+    page.is_ready().then(|| Session { page, folder: PathText::new().text(bytes) })
+}
+
+/// The size of the file, if it belongs to the user we act as.
+fn is_ours(file: &Fd) -> Option<i64> {
+    // SAFETY: an all-zero stat is a value, and the kernel fills it; geteuid cannot fail.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        (libc::fstat(file.raw(), &mut stat) == 0 && stat.st_uid == libc::geteuid()).then_some(stat.st_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("stackglass-session-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        path
+    }
+
+    fn open_path(path: &std::path::Path) -> Option<Session> {
+        open(&CString::new(path.as_os_str().as_bytes()).unwrap())
+    }
+
+    fn bytes_of(page: &SessionPage) -> &[u8] {
+        // SAFETY: the page is plain words without padding, and nobody writes to it meanwhile.
+        unsafe { core::slice::from_raw_parts((page as *const SessionPage).cast(), size_of::<SessionPage>()) }
+    }
+
+    #[test]
+    fn only_a_ready_page_is_a_session() {
+        let path = folder("ready");
+        assert!(open_path(&path).is_none(), "no page");
+        let page = SessionPage::new();
+        std::fs::write(path.join(SESSION_FILE), bytes_of(&page)).unwrap();
+        assert!(open_path(&path).is_none(), "not ready");
+        page.publish();
+        std::fs::write(path.join(SESSION_FILE), &bytes_of(&page)[..16]).unwrap();
+        assert!(open_path(&path).is_none(), "cut off");
+        std::fs::write(path.join(SESSION_FILE), bytes_of(&page)).unwrap();
+        assert!(open_path(&path).is_some());
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(open_path(&path).is_none(), "gone");
+        assert!(open(c"relative").is_none());
+        assert!(open(c"").is_none());
+    }
+}

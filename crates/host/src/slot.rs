@@ -1,0 +1,70 @@
+//! One slot for each thread: what the handler must know of the thread it runs on.
+//!
+//! Slots lie in one dense array, so that a signal can name its thread by a small number. Only the sampler
+//! hands slots out and takes them back; the handler reads the stack's bounds, the crate writes the task.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+/// Most threads followed at a time.
+pub const CAPACITY: usize = 32 * 1024;
+
+/// Which slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotIndex(pub u16);
+
+/// The shared part of what is known about one thread.
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Kernel id; 0 while the slot is free.
+    pub tid: AtomicU32,
+    _pad: AtomicU32,
+    /// Lowest address of the stack that may be read with plain loads, 0 if none is known.
+    stack_low: AtomicU64,
+    /// Address after the highest that may be read with plain loads.
+    stack_high: AtomicU64,
+    /// The async task this thread is polling, 0 for none.
+    pub task: AtomicU64,
+}
+
+impl Slot {
+    /// The part of the stack around `sp` that may be read with plain loads, if that is known.
+    #[inline]
+    pub fn stack_around(&self, sp: u64) -> Option<(u64, u64)> {
+        // Low is cleared first and written last, so a pair read with the same low twice belongs together.
+        let low = self.stack_low.load(Acquire);
+        let high = self.stack_high.load(Acquire);
+        (low != 0 && low <= sp && sp < high && self.stack_low.load(Acquire) == low).then_some((low, high))
+    }
+
+    /// Stores the bounds of the stack; for the sampler only.
+    pub fn set_stack(&self, low: u64, high: u64) {
+        self.stack_low.store(0, Release);
+        self.stack_high.store(high, Release);
+        self.stack_low.store(low, Release);
+    }
+
+    /// Makes the slot belong to thread `tid` (0 frees it), with nothing known yet.
+    pub fn assign(&self, tid: u32) {
+        self.set_stack(0, 0);
+        self.task.store(0, Relaxed);
+        self.tid.store(tid, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_only_for_stack_pointers_inside() {
+        // SAFETY: a slot is made of atomics, for which zero is a value.
+        let slot: Slot = unsafe { core::mem::zeroed() };
+        assert_eq!(slot.stack_around(0x1000), None);
+        slot.set_stack(0x1000, 0x2000);
+        assert_eq!(slot.stack_around(0x1000), Some((0x1000, 0x2000)));
+        assert_eq!(slot.stack_around(0x0fff), None);
+        assert_eq!(slot.stack_around(0x2000), None);
+        slot.assign(5);
+        assert_eq!(slot.stack_around(0x1800), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Who is there: threads are taken up as they tell of themselves or are found, named, and let go.
+//!
+//! Three ways to know of a thread: it tells (the preload library stands in front of `pthread_create`), the scan
+//! of the task folder lists it, its CPU clock is gone. A thread may be met by all of them in any order.
+
+use crate::ledger::Ledger;
+use crate::memory::Memory;
+use crate::run;
+use crate::sampler::Sampler;
+use stackglass_host::arrivals::News;
+use stackglass_host::{SlotIndex, system};
+use stackglass_wire::Counter;
+
+/// Names read again at a time.
+const NAMES_AT_A_TIME: usize = 8;
+/// New threads taken up in one scan; the rest waits for the next tick.
+const NEW_AT_A_TIME: usize = 512;
+
+impl Sampler {
+    /// Reads some threads' names again: those that are new, and a few of the others in turn.
+    pub(crate) fn read_names(&mut self, now: u64) {
+        let memory = &mut *self.memory;
+        let n = memory.roster.len();
+        let mut turns = NAMES_AT_A_TIME;
+        for i in 0..n {
+            let index = memory.roster.nth(i);
+            let thread = memory.roster.get(index);
+            let in_turn = turns > 0 && i >= self.next_name;
+            if thread.named && !in_turn {
+                continue;
+            }
+            if in_turn {
+                turns -= 1;
+                self.next_name = i + 1;
+            }
+            thread.named = true;
+            if let Some(name) = memory.tasks.name(thread.tid)
+                && name != thread.name
+            {
+                self.outlet.rename(thread, now, name);
+            }
+        }
+        if self.next_name >= n {
+            self.next_name = 0;
+        }
+    }
+
+    /// Lists the threads: takes up new ones, lets go those that are gone.
+    pub(crate) fn scan(&mut self, now: u64, first: bool) {
+        self.control.counters.add(Counter::Scans, 1);
+        for i in 0..self.memory.roster.len() {
+            let index = self.memory.roster.nth(i);
+            self.memory.roster.get(index).seen = false;
+        }
+        let (mut found, mut fill) = ([0u32; NEW_AT_A_TIME], 0);
+        let mut more = false;
+        {
+            let Memory { roster, tasks, .. } = &mut *self.memory;
+            let own = self.tid;
+            let complete = tasks.scan(|tid| {
+                if tid == own || run::is_ours(tid) {
+                    return;
+                }
+                match roster.find(tid) {
+                    Some(index) => roster.get(index).seen = true,
+                    None if fill < found.len() => {
+                        found[fill] = tid;
+                        fill += 1;
+                    }
+                    None => more = true,
+                }
+            });
+            if !complete {
+                return;
+            }
+        }
+        // Whoever is listed has told so before it could end; heard later, it would be taken for another one.
+        self.hear_news(now);
+        let mut i = 0;
+        while i < self.memory.roster.len() {
+            let index = self.memory.roster.nth(i);
+            if self.memory.roster.get(index).seen {
+                i += 1;
+            } else {
+                self.let_go(index);
+            }
+        }
+        for &tid in &found[..fill] {
+            let Some(cpu) = system::thread_cpu(tid).filter(|_| self.memory.roster.find(tid).is_none()) else {
+                continue;
+            };
+            // A thread found late began, at the latest, as long ago as it has run.
+            let (began, cpu) = if first { (now, cpu) } else { (now.saturating_sub(cpu), 0) };
+            self.take_up(tid, began, cpu);
+        }
+        // More than fit: the next tick goes on.
+        self.scan_soon |= more;
+    }
+
+    /// What the threads themselves have told.
+    pub(crate) fn hear_news(&mut self, now: u64) {
+        while let Some(news) = self.guest.arrivals.pop() {
+            match news {
+                News::Begin { tid, at } => {
+                    if let Some(old) = self.memory.roster.find(tid) {
+                        if !self.memory.roster.get(old).ending {
+                            // A scan was faster than its own news.
+                            continue;
+                        }
+                        self.let_go(old);
+                    }
+                    self.take_up(tid, at.min(now), 0);
+                }
+                News::End { tid, at, cpu } => {
+                    let Some(index) = self.memory.roster.find(tid) else { continue };
+                    let thread = self.memory.roster.get(index);
+                    thread.ending = true;
+                    thread.ledger.poll(at.min(now), cpu);
+                    self.outlet.rest(thread, at.min(now), false);
+                }
+            }
+        }
+    }
+
+    /// Follows a thread from now on; `cpu` is what its clock showed when it `began`.
+    pub(crate) fn take_up(&mut self, tid: u32, began: u64, cpu: u64) {
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let ledger = Ledger::open(began, cpu);
+        let Some(index) = roster.add(tid, ledger, began) else {
+            self.control.counters.add(Counter::ThreadsUnseen, 1);
+            return;
+        };
+        self.control.counters.add(Counter::Threads, 1);
+        self.guest.slot(index).assign(tid);
+        if let Some(name) = tasks.name(tid) {
+            roster.get(index).name = name;
+        }
+        if cpu > 0 {
+            // It lived before: what it waited then is not ours to tell.
+            roster.get(index).waited.0 = tasks.waited(tid).unwrap_or(0);
+        }
+    }
+
+    /// A thread is gone.
+    pub(crate) fn let_go(&mut self, index: SlotIndex) {
+        self.recall(index);
+        self.close_look(index);
+        let thread = self.memory.roster.get(index);
+        self.outlet.end(thread);
+        self.memory.roster.remove(index);
+        self.guest.slot(index).assign(0);
+    }
+}

@@ -1,0 +1,163 @@
+//! Sampling one's own process, without a launcher: for the crate.
+
+use crate::run::{self, NotStarted, Plan};
+use crate::sampler::Orders;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use stackglass_host::image::{Image, Refused};
+use stackglass_host::signal::Placement;
+use stackglass_host::{marker, system};
+use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
+
+/// How to sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Time between two ticks, ns.
+    pub delay_ns: u64,
+    /// The signal: SIGURG, or SIGPROF where a program needs SIGURG for itself.
+    pub signal: i32,
+    /// Bytes of the stream (a power of two).
+    pub stream_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES }
+    }
+}
+
+/// Sampling that was started. Stop it with [`Handle::stop`]; dropped, it goes on.
+pub struct Handle {
+    control: &'static ControlPage,
+    ring: &'static [AtomicU64],
+    thread: libc::pthread_t,
+    pid: u32,
+}
+
+/// The longest that [`Handle::stop`] waits for the sampler, ns.
+const STOP_PATIENCE: u64 = 1_000_000_000;
+
+/// The memory of an earlier run, to be used again: control page and stream are never unmapped, because a late
+/// signal may still count itself there.
+static USED: AtomicPtr<Kept> = AtomicPtr::new(core::ptr::null_mut());
+static WORDS: AtomicUsize = AtomicUsize::new(0);
+
+struct Kept {
+    image: Image,
+    pid: u32,
+}
+
+/// Starts sampling this process into private memory.
+///
+/// Not for two threads at once. The reader of an earlier run must be done: its stream is used again.
+///
+/// # Errors
+/// [`NotStarted::Delegated`] under `stackglass record`, [`NotStarted::Running`] when sampling goes on already,
+/// [`NotStarted::Refused`] when the kernel refuses memory or a thread.
+///
+/// # Example
+/// ```
+/// use stackglass_sampler::{Config, start};
+/// use stackglass_wire::stream::Reader;
+///
+/// let handle = start(Config::default()).unwrap();
+/// let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
+/// while std::time::Instant::now() < until {}
+/// handle.stop();
+/// let mut reader = Reader::new(handle.control(), handle.ring());
+/// assert!(reader.read().unwrap().is_some());
+/// ```
+pub fn start(config: Config) -> Result<Handle, NotStarted> {
+    if under_record() {
+        return Err(NotStarted::Delegated);
+    }
+    if run::is_running() {
+        return Err(NotStarted::Running);
+    }
+    stay_loaded();
+    let start = system::now();
+    let image = match kept(config.stream_bytes) {
+        Some(kept) => {
+            kept.renew(start);
+            kept
+        }
+        None => keep(Image::in_memory(start, config.stream_bytes as u64)?),
+    };
+    let (control, ring) = (image.control, image.ring);
+    let thread = run::launch(Plan {
+        orders: Orders::Own(config.delay_ns),
+        signal: config.signal,
+        placement: Placement::Interrupted,
+        make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),
+        image: Some(image.share()),
+        start,
+        patience: 0,
+        create_thread: libc::pthread_create,
+    })?;
+    Ok(Handle { control, ring, thread, pid: system::process_id() })
+}
+
+fn kept(stream_bytes: usize) -> Option<&'static Image> {
+    // SAFETY: null, or a `Kept` that is never freed.
+    let kept = unsafe { USED.load(Acquire).as_ref() }?;
+    (WORDS.load(Relaxed) == stream_bytes && kept.pid == system::process_id()).then_some(&kept.image)
+}
+
+fn keep(image: Image) -> &'static Image {
+    let asked = image.ring.len() * 8;
+    let kept = Box::leak(Box::new(Kept { image, pid: system::process_id() }));
+    WORDS.store(asked, Relaxed);
+    USED.store(kept, Release);
+    &kept.image
+}
+
+/// Keeps the library that this code is part of from being unloaded: the handler stays installed for good.
+fn stay_loaded() {
+    // SAFETY: `info` is live and filled by dladdr before it is read; RTLD_NOLOAD only looks for what is loaded.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        if libc::dladdr(stay_loaded as *const c_void, &mut info) != 0 && !info.dli_fname.is_null() {
+            libc::dlopen(info.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
+}
+
+/// Whether the preload library of `stackglass record` is in this process and samples it.
+fn under_record() -> bool {
+    let mut name = [0u8; 64];
+    name[..AGENT_SYMBOL.len()].copy_from_slice(AGENT_SYMBOL.as_bytes());
+    // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type.
+    unsafe {
+        let agent = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
+        if agent.is_null() {
+            return false;
+        }
+        let agent: extern "C" fn() -> u32 = core::mem::transmute(agent);
+        agent() == stackglass_wire::VERSION
+    }
+}
+
+impl Handle {
+    /// State, counters and the two ends of the stream.
+    pub fn control(&self) -> &'static ControlPage {
+        self.control
+    }
+
+    /// The stream's words, for a `stream::Reader`.
+    pub fn ring(&self) -> &'static [AtomicU64] {
+        self.ring
+    }
+
+    /// Stops sampling: waits (some ms at most) for the stacks that are on their way, brings the times up to
+    /// the moment, ends every thread in the stream. In a forked child there is nothing to stop.
+    pub fn stop(&self) {
+        if marker::armed().map(|(pid, _)| pid) != Some(self.pid) {
+            return;
+        }
+        if run::stop(STOP_PATIENCE) && run::claim_join(self.thread) {
+            // SAFETY: the handle of a thread that we made, whose last act was to say that it has stopped; it is
+            // joined once, since it can be claimed once.
+            unsafe { libc::pthread_join(self.thread, core::ptr::null_mut()) };
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Time: when to look at which thread of the own process, and how to get its stack.
+//!
+//! One thread named `stackglass` wakes at every tick, reads the CPU clocks of the other threads, and decides:
+//! who has run is signalled and takes its own stack ([`look`](self)); who sleeps is left alone, its stack read
+//! from outside once and counted again for as long as its clock stands still. Everything that is found goes as
+//! events into the stream of `stackglass-wire`.
+//!
+//! - [`start`] samples the own process into private memory (the crate's way).
+//! - [`launch`] is the general form, used by the preload library for a launcher's session.
+//!
+//! Not its duty: symbols, profiles, files for people; how the signal handler works (that is `stackglass-host`).
+#![deny(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+mod attendance;
+mod calls;
+mod in_process;
+mod ledger;
+mod look;
+mod memory;
+mod modules;
+mod outlet;
+mod places;
+mod privilege;
+mod roster;
+mod run;
+mod sampler;
+mod slots;
+mod tasks;
+
+pub use in_process::{Config, Handle, start};
+pub use run::{
+    CreateThread, NotStarted, Plan, control, count_this_thread_again, is_running, is_sampler, launch,
+    leave_out_this_thread, stop,
+};
+pub use sampler::Orders;
+pub use stackglass_host::signal::set_empty as set_empty_handler;
+pub use stackglass_unwind::mapping::force_text as force_text_maps;

@@ -1,0 +1,385 @@
+//! Looking at one thread: did it run, does it sleep, and which of the two ways to its stack is open.
+
+use crate::calls::Doubtful;
+use crate::memory::{LOOKERS, Memory};
+use crate::outlet::Stack;
+use crate::roster::{Errand, Known};
+use crate::sampler::{Found, Sampler};
+use crate::tasks::{Place, place_of};
+use stackglass_host::{SlotIndex, Ticket, UNWINDER, signal, system};
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_unwind::{ProcessStack, Registers, mapping};
+use stackglass_wire::{Counter, cut};
+
+/// CPU time that a signal and its handler may have cost since a stack was taken, ns.
+const HANDLER: u64 = 15_000;
+/// What it costs to change threads twice and to take the timer's interrupt, ns; in virtual machines it is dear.
+const CHANGING: u64 = 30_000;
+/// A signal not answered for so long is asked after, ns.
+const ANSWER_DUE: u64 = 100_000_000;
+/// A thread that blocks the signal is asked again after this, ns.
+const BLOCKED_FOR: u64 = 500_000_000;
+/// Bytes of a sleeper's stack fetched at once.
+const FETCH: usize = 4096;
+
+impl Sampler {
+    /// Looks at one thread at a tick that began at `now`; sleepers are looked at again after at most `longest`
+    /// ticks.
+    pub(crate) fn poll(&mut self, index: SlotIndex, now: u64, longest: u8) -> Found {
+        let tid = self.memory.roster.get(index).tid;
+        let Some(cpu) = system::thread_cpu(tid) else {
+            // It told its last CPU time before it went.
+            self.hear_news(system::now());
+            self.scan_soon = true;
+            self.let_go(index);
+            return Found::Gone;
+        };
+        let Sampler { memory, outlet, tick, .. } = self;
+        let next = *tick + 1;
+        memory.roster.set_due(index, next);
+        let thread = memory.roster.get(index);
+        // Where the clock has moved, both clocks are to be of the same moment.
+        let now = if cpu == thread.ledger.cpu() { now } else { system::now() };
+        let passed = thread.ledger.poll(now, cpu);
+
+        if thread.errand.is_some() {
+            // A signal wakes who sleeps: one that has not been answered waits for a processor, mostly.
+            let ready = thread.known == Known::Awake && passed.ran == 0 && self.look(index) == Place::Running;
+            self.tell_waiting(index, now, ready);
+            let thread = self.memory.roster.get(index);
+            self.outlet.rest(thread, now, false);
+            self.look_for_held_back(index, now, passed.ran);
+            self.ask_after(index, now);
+            return Found::Other;
+        }
+        let moved = passed.ran > if thread.fresh { HANDLER } else { 0 };
+        thread.fresh = false;
+        if !moved && thread.known == Known::Asleep {
+            // It did not run at all: the same stack as before, for all ticks since the last poll.
+            outlet.rest(thread, now, false);
+            thread.interval = thread.interval.saturating_mul(2).min(longest);
+            let next = *tick + thread.interval as u64;
+            memory.roster.set_due(index, next);
+            return Found::Unmoved;
+        }
+        thread.interval = 1;
+        if thread.known == Known::Asleep {
+            // It slept there until it ran.
+            outlet.rest(thread, now, false);
+        }
+        self.tell_waiting(index, now, false);
+        let thread = self.memory.roster.get(index);
+        let busy = moved && thread.known == Known::Awake && passed.ran >= passed.elapsed / 8 * 7;
+        let place = if busy { Place::Running } else { self.look(index) };
+        // It runs now on another processor, or it ran all the time but for our own turn: then we took its processor.
+        let fair = moved
+            && (system::thread_cpu(tid) != Some(cpu)
+                || passed.elapsed.saturating_sub(passed.ran) <= self.own_turn + CHANGING);
+        match place {
+            Place::Running | Place::Unknown if fair => self.send(index, now, None),
+            // It has run, and now waits for a processor where the kernel took it away: at the end of a system call
+            // more often than chance would have it. What it ran goes to the stack taken before.
+            Place::Running | Place::Unknown if moved => {
+                let thread = self.memory.roster.get(index);
+                self.outlet.ran_on(thread, now);
+            }
+            // Waiting for a processor where it was.
+            Place::Running => {
+                self.tell_waiting(index, now, true);
+                let thread = self.memory.roster.get(index);
+                self.outlet.rest(thread, now, false);
+            }
+            Place::Asleep { pc, sp } => self.take_asleep(index, now, cpu, (pc, sp)),
+            Place::Unknown => {
+                let thread = self.memory.roster.get(index);
+                self.outlet.rest(thread, now, false);
+            }
+        }
+        Found::Other
+    }
+
+    /// Of the time that a thread last seen running did not run, tells what it waited for a processor: all of it
+    /// when it is `ready` and has not run, else what the kernel has counted.
+    fn tell_waiting(&mut self, index: SlotIndex, now: u64, ready: bool) {
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let rest = thread.ledger.rest(false);
+        if rest == 0 || thread.known != Known::Awake {
+            return;
+        }
+        let waited = if ready {
+            rest
+        } else {
+            let (before, told) = thread.waited;
+            tasks.waited(thread.tid).map_or(0, |all| all.saturating_sub(before + told)).min(rest)
+        };
+        self.outlet.waited(thread, now, waited);
+    }
+
+    /// Where the kernel says the thread is.
+    fn look(&mut self, index: SlotIndex) -> Place {
+        if !self.can_look {
+            return Place::Unknown;
+        }
+        let Memory { roster, tasks, lookers, next_looker, .. } = &mut *self.memory;
+        let mut text = [0u8; 256];
+        let thread = roster.get(index);
+        if thread.look != 0 {
+            // SAFETY: the descriptor in `look` is open and ours; the kernel writes at most the buffer's length.
+            let n = unsafe { libc::pread(thread.look - 1, text.as_mut_ptr().cast(), text.len(), 0) };
+            return place_of(&text[..n.clamp(0, 256) as usize]);
+        }
+        let Some(file) = tasks.open(thread.tid, b"syscall") else { return Place::Unknown };
+        let n = file.read_at(&mut text, 0);
+        if tasks.keeps_open() {
+            thread.look = file.raw() + 1;
+            core::mem::forget(file);
+            let seat = core::mem::replace(&mut lookers[*next_looker], index.0 as u32 + 1);
+            *next_looker = (*next_looker + 1) % LOOKERS;
+            if let Some(evicted) = seat.checked_sub(1).filter(|e| *e != index.0 as u32) {
+                self.close_look(SlotIndex(evicted as u16));
+            }
+        }
+        place_of(&text[..n])
+    }
+
+    /// Closes the thread's `syscall` file.
+    pub(crate) fn close_look(&mut self, index: SlotIndex) {
+        let thread = self.memory.roster.get(index);
+        if thread.look != 0 {
+            // SAFETY: the descriptor in `look` is open, ours, and forgotten with this.
+            unsafe { libc::close(thread.look - 1) };
+            thread.look = 0;
+        }
+    }
+
+    /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
+    fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
+        let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let counters = &self.control.counters;
+        // SAFETY: written when the memory was mapped.
+        let scratch = unsafe { scratch.assume_init_mut() };
+        let registers = Registers::new(place.0, place.1, None);
+        let pid = self.control.pid.load(core::sync::atomic::Ordering::Relaxed) as i32;
+        let mut reader = ProcessStack::new(pid, &mut stack[..FETCH]);
+        let walk = UNWINDER.walk(&registers, &mut reader, scratch, frames);
+        let hidden = matches!(
+            walk.end,
+            End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
+        );
+        let recognised = if hidden { places.recognise(index, place, stack, frames) } else { None };
+        if system::thread_cpu(thread.tid) != Some(cpu) {
+            // It woke up meanwhile: whatever was read may be of two moments. The next tick looks again.
+            return;
+        }
+        let (len, cut) = match recognised {
+            Some(known) => {
+                counters.add(Counter::StacksRecognised, 1);
+                known
+            }
+            None => {
+                let number = thread.number;
+                if hidden && self.may_signal(index, now) && !self.memory.tried_before(number, place) {
+                    return self.send(index, now, Some(place));
+                }
+                counters.add(Counter::StacksAsleep, 1);
+                (walk.len, walk.end.code())
+            }
+        };
+        if cut != 0 {
+            counters.add(Counter::Cut, 1);
+            self.modules_soon |= walk.end == End::Cut(Cut::NoModule);
+        }
+        let Memory { roster, frames, .. } = &mut *self.memory;
+        let stack = Stack { frames: &frames[..len], cut, task: 0 };
+        self.outlet.asleep(roster.get(index), now, stack);
+    }
+
+    fn may_signal(&mut self, index: SlotIndex, now: u64) -> bool {
+        let thread = self.memory.roster.get(index);
+        !self.signal_lost && thread.errand.is_none() && now >= thread.blocked_until
+    }
+
+    /// Sends the signal with a mailbox.
+    fn send(&mut self, index: SlotIndex, now: u64, asleep_at: Option<(u64, u64)>) {
+        let counters = &self.control.counters;
+        let Memory { roster, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        if now < thread.blocked_until {
+            counters.add(Counter::Blocked, 1);
+            return self.outlet.without_stack(thread, now, cut::BLOCKED);
+        }
+        if self.signal_lost {
+            return self.outlet.without_stack(thread, now, cut::NOT_TAKEN);
+        }
+        let Some(mailbox) = self.memory.free_mailbox() else {
+            return counters.add(Counter::NoMailbox, 1);
+        };
+        let pool = &self.guest.mailboxes[mailbox];
+        let Some(generation) = pool.hand_out() else {
+            return counters.add(Counter::NoMailbox, 1);
+        };
+        let thread = self.memory.roster.get(index);
+        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation, asleep: asleep_at.is_some() };
+        match signal::send(thread.tid, ticket) {
+            Ok(()) => {
+                thread.errand = Some(Errand {
+                    mailbox: mailbox as u8,
+                    generation,
+                    sent: now,
+                    asleep_at,
+                    ran: 0,
+                    ask_at: self.delay / 2,
+                    held_back: false,
+                });
+                self.memory.holders[mailbox] = index.0 as u32 + 1;
+                let which =
+                    if asleep_at.is_some() { Counter::SignalsAsleep } else { Counter::SignalsRunning };
+                counters.add(which, 1);
+            }
+            Err(errno) => {
+                pool.take_back(generation);
+                if errno == libc::ESRCH {
+                    counters.add(Counter::ThreadGone, 1);
+                } else {
+                    counters.add(Counter::QueueFull, 1);
+                    self.outlet.without_stack(thread, now, cut::NOT_TAKEN);
+                }
+            }
+        }
+    }
+
+    /// Takes in every letter that is written.
+    pub(crate) fn collect(&mut self) {
+        for mailbox in 0..self.memory.holders.len() {
+            if let Some(index) = self.memory.holder(mailbox) {
+                self.take_letter(index, mailbox);
+            }
+        }
+    }
+
+    fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
+        let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let Some(errand) = thread.errand else { return false };
+        let pool = &self.guest.mailboxes[mailbox];
+        let Some((letter, frames)) = pool.read(errand.generation) else { return false };
+        let counters = &self.control.counters;
+        counters.add(Counter::StacksRunning, 1);
+        if letter.cut != 0 && !errand.held_back {
+            counters.add(Counter::Cut, 1);
+            self.modules_soon |= letter.cut == Cut::NoModule as u8;
+        }
+        let taken = Stack { frames, cut: letter.cut, task: letter.task };
+        match errand.asleep_at {
+            None if errand.held_back => {}
+            None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))
+                && !thread.calls.believes(
+                    Doubtful {
+                        time: thread.ledger.pending(),
+                        given: thread.ledger.given(),
+                        cpu: thread.ledger.cpu(),
+                        whole: thread.whole,
+                        delay: self.delay,
+                    },
+                    || tasks.system_time(thread.tid),
+                ) =>
+            {
+                counters.add(Counter::CallsDoubted, 1);
+            }
+            None => self.outlet.awake(thread, errand.sent, taken),
+            Some(place) => {
+                self.outlet.asleep(thread, errand.sent, taken);
+                places.learn(index, place, frames, letter.cut, stack);
+            }
+        }
+        thread.errand = None;
+        thread.fresh = true;
+        pool.release(errand.generation);
+        holders[mailbox] = 0;
+        if letter.bounds_missing
+            && let Some((low, high)) = stack_of(letter.sp, letter.thread_pointer)
+        {
+            self.guest.slot(index).set_stack(low, high);
+        }
+        true
+    }
+
+    /// A signal is out and the thread has `ran` since: does it block the signal for a while, as in handlers on small
+    /// stacks? Then what it ran has no stack: the answer will come from where it ends to block it.
+    fn look_for_held_back(&mut self, index: SlotIndex, now: u64, ran: u64) {
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let Some(errand) = &mut thread.errand else { return };
+        errand.ran += ran;
+        if !errand.held_back {
+            if errand.ran < errand.ask_at {
+                return;
+            }
+            // In the kernel a thread may run for long without answering; it is not asked all the time.
+            errand.ask_at = errand.ran.saturating_mul(2);
+            let Some(signal) = signal::installed() else { return };
+            if tasks.blocks(thread.tid, signal) != Some(true) {
+                return;
+            }
+            errand.held_back = true;
+            self.control.counters.add(Counter::Blocked, 1);
+        }
+        self.outlet.without_stack(thread, now, cut::BLOCKED);
+    }
+
+    /// A signal is out: has it been out for too long, because the thread blocks it?
+    fn ask_after(&mut self, index: SlotIndex, now: u64) {
+        let Memory { roster, tasks, holders, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let Some(errand) = thread.errand else { return };
+        if now.saturating_sub(errand.sent) < ANSWER_DUE {
+            return;
+        }
+        let counters = &self.control.counters;
+        if signal::installed().and_then(|s| tasks.blocks(thread.tid, s)) == Some(false) {
+            // It has not had a processor, or is in the middle of something that cannot be interrupted.
+            counters.add(Counter::TimedOut, 1);
+            thread.errand = Some(Errand { sent: now, ..errand });
+            return;
+        }
+        let mailbox = errand.mailbox as usize;
+        if !self.guest.mailboxes[mailbox].take_back(errand.generation) {
+            return;
+        }
+        holders[mailbox] = 0;
+        thread.errand = None;
+        thread.ever_blocked = true;
+        thread.blocked_until = now + BLOCKED_FOR;
+        counters.add(Counter::Blocked, 1);
+        self.outlet.without_stack(thread, now, cut::BLOCKED);
+    }
+
+    /// Takes a thread's mailbox back because the thread is gone or sampling ends.
+    pub(crate) fn recall(&mut self, index: SlotIndex) {
+        let Some(errand) = self.memory.roster.get(index).errand else { return };
+        let mailbox = errand.mailbox as usize;
+        if self.take_letter(index, mailbox) {
+            return;
+        }
+        if self.guest.mailboxes[mailbox].take_back(errand.generation) {
+            self.memory.holders[mailbox] = 0;
+        }
+        // Else the handler was running when the thread ended: that mailbox stays out for good.
+        self.memory.roster.get(index).errand = None;
+    }
+}
+
+/// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread
+/// pointer on stacks made by the C library (which keeps the thread's control block above the stack), to the
+/// end on the main thread's. `None` on any other stack: a neighbour may share its mapping and go away.
+fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64)> {
+    let map = mapping::holding(sp).filter(|m| m.readable && m.writable)?;
+    if sp < thread_pointer && thread_pointer < map.end {
+        return Some((map.start, thread_pointer));
+    }
+    // SAFETY: no pointers. The sixteen random bytes lie at the top of the first stack.
+    let top = unsafe { libc::getauxval(libc::AT_RANDOM) };
+    (map.start <= top && top < map.end).then_some((map.start, map.end))
+}

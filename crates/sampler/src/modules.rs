@@ -1,0 +1,83 @@
+//! Tells the reader which modules are loaded, as they come and go.
+
+use crate::outlet::Outlet;
+use stackglass_host::UNWINDER;
+use stackglass_unwind::{Module, ModuleList};
+use stackglass_wire::{ControlPage, Counter, Event, ModuleId, TEXT_BYTES};
+
+/// Modules told at a time.
+const CAPACITY: usize = 4096;
+/// Words of build id and path.
+const TEXT_WORDS: usize = (TEXT_BYTES + 64) / 8;
+
+/// Which modules the reader knows. All zeros knows none.
+pub struct Told {
+    ids: [u32; CAPACITY],
+    len: usize,
+    incomplete: bool,
+}
+
+impl Told {
+    /// Looks for changes and tells them. False when the list could not be made.
+    pub fn update(&mut self, control: &ControlPage, outlet: &mut Outlet, now: u64) -> bool {
+        match UNWINDER.refresh() {
+            Ok(false) if self.len > 0 && !self.incomplete => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        let Some(list) = UNWINDER.modules() else { return false };
+        self.incomplete = false;
+        let mut i = 0;
+        while i < self.len {
+            let id = self.ids[i];
+            let gone = !list.iter().any(|m| m.id() == id);
+            if gone && outlet.push(&Event::ModuleUnload { module: ModuleId(id), at: now }) {
+                self.len -= 1;
+                self.ids[i] = self.ids[self.len];
+            } else {
+                self.incomplete |= gone;
+                i += 1;
+            }
+        }
+        for module in list.iter() {
+            if self.ids[..self.len].contains(&module.id()) {
+                continue;
+            }
+            if self.len < CAPACITY && tell(control, outlet, &list, module, now) {
+                self.ids[self.len] = module.id();
+                self.len += 1;
+                control.counters.add(Counter::Modules, 1);
+            } else {
+                self.incomplete = true;
+            }
+        }
+        true
+    }
+}
+
+fn tell(control: &ControlPage, outlet: &mut Outlet, list: &ModuleList, module: &Module, now: u64) -> bool {
+    let mut exe = [0u8; TEXT_BYTES];
+    let path = match list.path(module) {
+        // The loader gives the main program no name.
+        b"" => ControlPage::text(&control.exe, &control.exe_len, &mut exe),
+        path => &path[..path.len().min(TEXT_BYTES)],
+    };
+    let build_id = module.build_id();
+    let mut text = [0u64; TEXT_WORDS];
+    let mut words = 0;
+    for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
+        text[i / 8] |= (*byte as u64) << (i % 8 * 8);
+        words = i / 8 + 1;
+    }
+    let range = module.range();
+    outlet.push(&Event::ModuleLoad {
+        module: ModuleId(module.id()),
+        at: now,
+        bias: module.bias(),
+        low: range.start,
+        high: range.end,
+        text: &text[..words],
+        build_id_len: build_id.len() as u32,
+        path_len: path.len() as u32,
+    })
+}

@@ -1,0 +1,64 @@
+//! When the ticks come: once in each delay, at a moment of it that chance chooses.
+//!
+//! Ticks at even distances would march in step with whatever else is periodic: a program's own timer, the
+//! scheduler's tick. What happens just before their common beat would be seen always or never. One tick at
+//! random in each slot keeps the rate and sees every moment alike (stratified sampling).
+
+/// The row of slots, each one delay long.
+pub struct Slots {
+    delay: u64,
+    /// Where the current slot begins.
+    start: u64,
+    random: u64,
+}
+
+impl Slots {
+    /// Slots of `delay` ns from `start` on.
+    pub fn new(delay: u64, start: u64) -> Slots {
+        Slots { delay, start, random: start | 1 }
+    }
+
+    /// The moment of the next tick, after one at `now` and `missed` slots without any. Two ticks are at least
+    /// an eighth of a delay apart.
+    pub fn next(&mut self, now: u64, missed: u64) -> u64 {
+        self.start += (1 + missed) * self.delay;
+        if self.start + self.delay <= now {
+            self.start = now;
+        }
+        // xorshift64 (Marsaglia 2003).
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let into = ((u128::from(self.random) * u128::from(self.delay)) >> 64) as u64;
+        (self.start + into).max(now + self.delay / 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: u64 = 1_000_000;
+
+    #[test]
+    fn the_rate_is_kept_and_every_moment_is_met() {
+        let mut slots = Slots::new(DELAY, 5_000_000);
+        let mut now = 5_000_000;
+        let mut parts = [0; 10];
+        for _ in 0..100_000 {
+            let next = slots.next(now, 0);
+            assert!(next >= now + DELAY / 8 && next < now + 2 * DELAY + DELAY / 8);
+            now = next;
+            parts[(now % DELAY / (DELAY / 10)) as usize] += 1;
+        }
+        assert!((now - 5_000_000).abs_diff(100_000 * DELAY) < 2 * DELAY, "one tick in each slot");
+        assert!(parts.iter().all(|n| (9_000..11_500).contains(n)), "{parts:?}");
+    }
+
+    #[test]
+    fn late_ticks_do_not_pile_up() {
+        let mut slots = Slots::new(DELAY, 0);
+        let next = slots.next(7 * DELAY + 1, 0);
+        assert!(next > 7 * DELAY && next < 9 * DELAY);
+    }
+}

@@ -1,0 +1,241 @@
+//! `/proc/self/task`: which threads there are, their names, whether they sleep and where.
+//!
+//! Descriptors stay open only in a table of our own (see `privilege`); otherwise every file is opened anew.
+
+use stackglass_host::system::{Fd, PathText};
+use stackglass_wire::ThreadName;
+
+/// Where a thread was when its `syscall` file was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On a processor, or ready to be.
+    Running,
+    /// Blocked in the kernel.
+    Asleep {
+        /// Program counter in the program.
+        pc: u64,
+        /// Stack pointer in the program.
+        sp: u64,
+    },
+    /// The file cannot be read here, or the thread is gone.
+    Unknown,
+}
+
+/// The folder, open or to be opened each time.
+pub struct Tasks {
+    folder: Option<Fd>,
+    keep_open: bool,
+    /// A scan that is larger than this buffer is read in pieces.
+    entries: [u8; 16 << 10],
+}
+
+const FOLDER: &core::ffi::CStr = c"/proc/self/task";
+
+impl Tasks {
+    /// Prepares in place; `keep_open` when descriptors may stay open.
+    pub fn init(&mut self, keep_open: bool) {
+        self.keep_open = keep_open;
+        self.folder = if keep_open { open_folder() } else { None };
+    }
+
+    /// Whether descriptors may stay open.
+    pub fn keeps_open(&self) -> bool {
+        self.keep_open
+    }
+
+    /// Links of the folder: two more than there are threads.
+    pub fn links(&self) -> Option<u64> {
+        // SAFETY: an all-zero stat is a value; the kernel fills it; the path ends with a zero byte.
+        unsafe {
+            let mut stat: libc::stat = core::mem::zeroed();
+            let answer = match &self.folder {
+                Some(folder) => libc::fstat(folder.raw(), &mut stat),
+                None => libc::stat(FOLDER.as_ptr(), &mut stat),
+            };
+            (answer == 0).then_some(stat.st_nlink)
+        }
+    }
+
+    /// Calls `each` with the kernel id of every thread. False when the folder cannot be read.
+    pub fn scan(&mut self, mut each: impl FnMut(u32)) -> bool {
+        let opened;
+        let folder = match &self.folder {
+            Some(folder) => {
+                // SAFETY: a call on a descriptor of ours.
+                unsafe { libc::lseek(folder.raw(), 0, libc::SEEK_SET) };
+                folder
+            }
+            None => match open_folder() {
+                Some(folder) => {
+                    opened = folder;
+                    &opened
+                }
+                None => return false,
+            },
+        };
+        loop {
+            let buffer = &mut self.entries;
+            // SAFETY: the kernel writes at most the buffer's length.
+            let n = unsafe {
+                libc::syscall(libc::SYS_getdents64, folder.raw(), buffer.as_mut_ptr(), buffer.len())
+            };
+            match usize::try_from(n) {
+                Ok(0) => return true,
+                Ok(n) => each_entry(&buffer[..n.min(buffer.len())], &mut each),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Opens a file of one thread.
+    pub fn open(&self, tid: u32, file: &[u8]) -> Option<Fd> {
+        match &self.folder {
+            Some(folder) => {
+                let path = PathText::<48>::new().number(tid as u64).text(b"/").text(file);
+                Fd::open(folder.raw(), path.as_c_str(), libc::O_RDONLY, 0)
+            }
+            None => {
+                let path =
+                    PathText::<48>::new().text(b"/proc/self/task/").number(tid as u64).text(b"/").text(file);
+                Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDONLY, 0)
+            }
+        }
+    }
+
+    /// A thread's name.
+    pub fn name(&self, tid: u32) -> Option<ThreadName> {
+        let mut text = [0u8; 16];
+        let n = self.open(tid, b"comm")?.read_at(&mut text, 0);
+        if n == 0 {
+            return None;
+        }
+        let mut name = [0u8; 16];
+        for (to, from) in name.iter_mut().zip(text[..n.min(16)].iter().take_while(|b| **b != b'\n').take(15))
+        {
+            *to = *from;
+        }
+        Some(name)
+    }
+
+    /// How long a thread has been ready to run without a processor, ns: the second number of its `schedstat`. A
+    /// wait that still lasts is not in it.
+    pub fn waited(&self, tid: u32) -> Option<u64> {
+        let mut text = [0u8; 64];
+        let n = self.open(tid, b"schedstat")?.read_at(&mut text, 0);
+        let mut numbers = text[..n.min(64)].split(|b| *b == b' ');
+        let digits = numbers.nth(1)?;
+        digits.iter().try_fold(0u64, |sum, b| {
+            b.is_ascii_digit().then(|| sum.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
+        })
+    }
+
+    /// Time a thread has spent in system mode, ns.
+    pub fn system_time(&self, tid: u32) -> Option<u64> {
+        let mut text = [0u8; 512];
+        let n = self.open(tid, b"stat")?.read_at(&mut text, 0);
+        crate::calls::system_time(&text[..n.min(512)])
+    }
+
+    /// Whether a thread blocks a signal; `None` when that cannot be read.
+    pub fn blocks(&self, tid: u32, signal: i32) -> Option<bool> {
+        let mut text = [0u8; 2048];
+        let text = self.open(tid, b"status")?.read_all(&mut text);
+        blocked_mask(text).map(|mask| mask >> (signal - 1) & 1 == 1)
+    }
+}
+
+fn open_folder() -> Option<Fd> {
+    Fd::open(libc::AT_FDCWD, FOLDER, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+}
+
+/// The numbers among the names of a piece of getdents64 output (u64 inode, i64 offset, u16 length, u8 type,
+/// name ended by zero).
+fn each_entry(mut entries: &[u8], each: &mut impl FnMut(u32)) {
+    while entries.len() > 19 {
+        let length = u16::from_le_bytes([entries[16], entries[17]]) as usize;
+        if length <= 19 || length > entries.len() {
+            return;
+        }
+        let name = entries[19..length].split(|b| *b == 0).next().unwrap_or(&[]);
+        if let Some(tid) = decimal(name) {
+            each(tid);
+        }
+        entries = &entries[length..];
+    }
+}
+
+fn decimal(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u32, |n, b| {
+        b.is_ascii_digit().then(|| n.checked_mul(10)?.checked_add((b - b'0') as u32)).flatten()
+    })
+}
+
+fn hexadecimal(text: &[u8]) -> Option<u64> {
+    let text = text.strip_prefix(b"0x").unwrap_or(text);
+    if text.is_empty() || text.len() > 16 {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, b| Some(n << 4 | (*b as char).to_digit(16)? as u64))
+}
+
+/// The mask in the line `SigBlk:` of a status file.
+fn blocked_mask(status: &[u8]) -> Option<u64> {
+    let line = status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"))?;
+    hexadecimal(line.trim_ascii())
+}
+
+/// Reads what proc(5) calls `/proc/[pid]/syscall`: `running`, or numbers of which the last two are the stack
+/// pointer and the program counter.
+pub fn place_of(text: &[u8]) -> Place {
+    let text = text.trim_ascii();
+    if text == b"running" {
+        return Place::Running;
+    }
+    let mut last = text.rsplit(|b| *b == b' ');
+    match (last.next().and_then(hexadecimal), last.next().and_then(hexadecimal)) {
+        (Some(pc), Some(sp)) if pc != 0 && sp != 0 => Place::Asleep { pc, sp },
+        _ => Place::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackglass_host::system;
+
+    #[test]
+    fn places_are_read() {
+        assert_eq!(place_of(b"running\n"), Place::Running);
+        let line = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
+        assert_eq!(place_of(line), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0 });
+        assert_eq!(place_of(b"-1 0x7fffa0 0x7f12ab\n"), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0 });
+        for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2"] {
+            assert!(!matches!(place_of(bad), Place::Running), "{bad:?}");
+        }
+        assert_eq!(place_of(b"-1 0x0 0x0"), Place::Unknown);
+    }
+
+    #[test]
+    fn masks_are_read() {
+        assert_eq!(blocked_mask(b"Name:\tx\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"), Some(1 << 22));
+        assert_eq!(blocked_mask(b"Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn the_folder_of_this_process_is_read_both_ways() {
+        for keep_open in [false, true] {
+            // SAFETY: all zeros is a closed folder.
+            let mut tasks: Box<Tasks> = unsafe { Box::new_zeroed().assume_init() };
+            tasks.init(keep_open);
+            let mut seen = Vec::new();
+            assert!(tasks.scan(|tid| seen.push(tid)));
+            assert!(seen.contains(&system::thread_id()) && seen.contains(&std::process::id()));
+            assert!(tasks.links().unwrap() >= 3);
+            assert!(tasks.name(system::thread_id()).is_some());
+            assert_eq!(tasks.blocks(system::thread_id(), libc::SIGURG), Some(false));
+        }
+    }
+}
