@@ -1,0 +1,41 @@
+//! Forked children: they inherit our code but not our sampler, and begin anew when they are to be followed.
+//!
+//! Only children of the C library's `fork` come by here. Those of a raw `clone` and of `vfork` or
+//! `posix_spawn` run unsampled until they exec: the wiped marker keeps handler and hooks quiet in them.
+
+use crate::begin;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+use stackglass_host::image::{Image, Refused};
+use stackglass_host::{UNWINDER, system};
+use stackglass_wire::{Image as ImageBits, SessionState};
+
+static WATCHING: AtomicBool = AtomicBool::new(false);
+
+/// Asks the C library to call us in every forked child.
+pub fn watch() {
+    if !WATCHING.swap(true, AcqRel) {
+        // SAFETY: the function lies in this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    }
+}
+
+/// In the child, right after fork.
+unsafe extern "C" fn after_fork() {
+    let Some(session) = begin::session() else { return };
+    let stopped = SessionState::from_number(session.page.state.load(Acquire)) == SessionState::Stopped;
+    if session.page.follow_children.load(Relaxed) == 0 || stopped {
+        return;
+    }
+    UNWINDER.after_fork();
+    // Most children exec at once. The thread waits for one tick before it makes the child's file.
+    let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
+    // A child that cannot be sampled runs on, and says nothing: it may have no stderr of its own.
+    let _ = begin::launch(system::now(), None, patience);
+}
+
+/// The image of a forked child, made on its sampler's thread.
+pub fn make_image(start: u64) -> Result<Image, Refused> {
+    let image = begin::make_image(start)?;
+    image.control.image.fetch_or(ImageBits::FORKED, AcqRel);
+    Ok(image)
+}

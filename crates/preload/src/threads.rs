@@ -1,0 +1,147 @@
+//! The program's threads, told to the sampler as they begin and end.
+//!
+//! `pthread_create` is given a start function of ours, which tells the sampler and then *jumps* to the
+//! program's: no frame of ours stays on the thread's stack. The end is told by the destructor of a thread
+//! key, so that returning, `pthread_exit` and cancellation are all seen.
+
+use crate::{next, signal_sets};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use stackglass_host::arrivals::News;
+use stackglass_host::{guest, system};
+
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Threads between `pthread_create` and their first instruction.
+const CELLS: usize = 1024;
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+
+/// What a beginning thread is to run.
+struct Cell {
+    state: AtomicU32,
+    start: AtomicUsize,
+    argument: AtomicPtr<c_void>,
+    /// What was left out of its maker's mask.
+    left_out: AtomicU64,
+}
+
+static PENDING: [Cell; CELLS] = [const {
+    Cell {
+        state: AtomicU32::new(FREE),
+        start: AtomicUsize::new(0),
+        argument: AtomicPtr::new(core::ptr::null_mut()),
+        left_out: AtomicU64::new(0),
+    }
+}; CELLS];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// The thread key + 1, 0 while there is none.
+static KEY: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the key whose destructor tells of ends.
+pub fn prepare() {
+    let mut key = 0;
+    // SAFETY: `key` is live; `ended` is a function of this library, which is never unloaded.
+    if KEY.load(Acquire) == 0 && unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0 {
+        KEY.store(key as u64 + 1, Release);
+    }
+}
+
+/// Start function and argument, in the two registers that a C function returns such a pair in.
+#[repr(C)]
+struct Begun {
+    start: usize,
+    argument: *mut c_void,
+}
+
+// Calls `begun` with the cell and jumps to what it returns. The call needs the stack aligned to 16 bytes.
+core::arch::global_asm!(
+    ".pushsection .text.stackglass_thread_start, \"ax\", @progbits",
+    ".p2align 4",
+    ".hidden stackglass_thread_start",
+    ".globl stackglass_thread_start",
+    ".type stackglass_thread_start, @function",
+    "stackglass_thread_start:",
+    ".cfi_startproc",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call {begun}",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "mov rdi, rdx",
+    "jmp rax",
+    ".cfi_endproc",
+    ".size stackglass_thread_start, . - stackglass_thread_start",
+    ".popsection",
+    begun = sym begun,
+);
+
+unsafe extern "C" {
+    fn stackglass_thread_start(cell: *mut c_void) -> *mut c_void;
+}
+
+extern "C" fn begun(cell: *mut c_void) -> Begun {
+    // SAFETY: `pthread_create` below gave a cell of the static array.
+    let cell = unsafe { &*cell.cast::<Cell>() };
+    let begun = Begun { start: cell.start.load(Acquire), argument: cell.argument.load(Acquire) };
+    signal_sets::inherit(cell.left_out.load(Acquire));
+    cell.state.store(FREE, Release);
+    if let Some(guest) = guest::current() {
+        guest.arrivals.push(News::Begin { tid: system::thread_id(), at: system::now() });
+        if let Some(key) = KEY.load(Acquire).checked_sub(1) {
+            // SAFETY: the key exists; any value but null makes the destructor run.
+            unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, (&raw const KEY).cast()) };
+        }
+    }
+    begun
+}
+
+unsafe extern "C" fn ended(_: *mut c_void) {
+    if let Some(guest) = guest::current() {
+        let (at, cpu) = (system::now(), system::own_cpu());
+        guest.arrivals.push(News::End { tid: system::thread_id(), at, cpu });
+    }
+}
+
+fn take_cell() -> Option<&'static Cell> {
+    let from = NEXT.fetch_add(1, Relaxed);
+    (0..CELLS).map(|i| &PENDING[(from + i) % CELLS]).find(|cell| {
+        cell.state.load(Relaxed) == FREE && cell.state.compare_exchange(FREE, TAKEN, AcqRel, Relaxed).is_ok()
+    })
+}
+
+/// pthread_create(3).
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(real) = next::pthread_create() else { return libc::EAGAIN };
+    let sampled = guest::current().is_some() && !stackglass_sampler::is_sampler(start);
+    let Some(cell) = sampled.then(take_cell).flatten() else {
+        // SAFETY: passed on as it came.
+        return unsafe { real(thread, attributes, start, argument) };
+    };
+    cell.start.store(start as usize, Release);
+    cell.argument.store(argument, Release);
+    cell.left_out.store(signal_sets::left_out(), Release);
+    // SAFETY: the assembly above is a start function in the C library's calling convention.
+    let ours = unsafe {
+        core::mem::transmute::<unsafe extern "C" fn(*mut c_void) -> *mut c_void, Start>(
+            stackglass_thread_start,
+        )
+    };
+    // SAFETY: the caller's pointers as they came; the cell stays ours until the new thread has read it.
+    let errno = unsafe { real(thread, attributes, ours, (&raw const *cell).cast_mut().cast()) };
+    if errno != 0 {
+        cell.state.store(FREE, Release);
+    }
+    errno
+}

@@ -1,0 +1,38 @@
+//! Libraries that are opened and closed under load: never a crash, and stacks through them are right.
+
+mod launcher;
+use launcher::*;
+
+fn open_and_close(seconds: &str) -> Run {
+    let program = compile("libraries", &[]);
+    let library = compile("plugin", &["-shared", "-fPIC"]);
+    let session = Session::new();
+    session.page().delay_ns.store(200_000, std::sync::atomic::Ordering::Relaxed);
+    let run = session.run(session.command(&program).arg(&library).arg(seconds));
+    assert!(run.status.success(), "{} {}", run.status, run.stderr);
+    assert!(run.stdout.trim().parse::<u64>().unwrap() > 50, "rounds: {}", run.stdout);
+    let process = &run.processes[0];
+    assert!(!process.broken);
+    let threads = process.threads(&Symbols::of(&program));
+    let opener = threads.values().find(|t| t.time_in("open_and_close") > 0).unwrap();
+    let all = (opener.awake + opener.asleep) as f64;
+    let through = opener.time_in("open_and_close;work") as f64;
+    assert!(through > 0.8 * all, "walked through the library: {through} of {all}: {opener:#?}");
+    run
+}
+
+#[test]
+fn opened_and_closed_under_load() {
+    let run = open_and_close("1");
+    let loads = |events: &[Told]| {
+        events.iter().filter(|e| matches!(e, Told::Load { path, .. } if path.contains("plugin"))).count()
+    };
+    let unloads = run.processes[0].events.iter().filter(|e| matches!(e, Told::Unload { .. })).count();
+    assert!(loads(&run.processes[0].events) > 10 && unloads > 10);
+}
+
+#[test]
+#[ignore = "long: a minute of opening and closing"]
+fn opened_and_closed_for_a_minute() {
+    open_and_close("60");
+}
