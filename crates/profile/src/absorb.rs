@@ -1,0 +1,142 @@
+//! Putting one recording's samples into another: several profiled regions of one process become one profile.
+
+use crate::{LocationId, ModuleIndex, ProcessIndex, Recording, StackId, ThreadNumber};
+use std::collections::HashMap;
+
+impl Recording {
+    /// Adds everything of `other`, which was recorded later.
+    ///
+    /// Processes with the same pid and executable, and their threads with the same system id, are taken for
+    /// the same (a thread keeps its number; its end is the later one). Names of `other` are dropped:
+    /// symbolize afterwards. Wall times add up.
+    pub fn absorb(&mut self, other: &Recording) {
+        let processes: Vec<ProcessIndex> =
+            other.processes.iter().map(|process| self.absorb_process(process)).collect();
+        let threads = self.absorb_threads(other, &processes);
+        let modules: Vec<ModuleIndex> =
+            other.modules.iter().map(|module| self.intern_module(module.clone())).collect();
+        let locations: Vec<LocationId> = other
+            .stacks
+            .locations()
+            .iter()
+            .map(|location| {
+                let mut location = *location;
+                location.module = location.module.map(|module| modules[module.0 as usize]);
+                self.stacks.intern_location(location)
+            })
+            .collect();
+        // A caller's id is always smaller than its callee's: one pass suffices.
+        let mut stacks = vec![StackId(0)];
+        for (caller, location) in other.stacks.nodes() {
+            let here = self.stacks.extend(stacks[caller.0 as usize], locations[location.0 as usize]);
+            stacks.push(here);
+        }
+        for sample in &other.samples {
+            let mut sample = *sample;
+            sample.stack = stacks[sample.stack.0 as usize];
+            sample.thread = threads[sample.thread.0 as usize - 1];
+            self.push(sample);
+        }
+        self.about.wall.0 = self.about.wall.0.saturating_add(other.about.wall.0);
+        self.about.own_cpu.0 = self.about.own_cpu.0.saturating_add(other.about.own_cpu.0);
+        self.about.full |= other.about.full;
+        for remark in &other.about.remarks {
+            if !self.about.remarks.contains(remark) {
+                self.about.remarks.push(remark.clone());
+            }
+        }
+    }
+
+    fn absorb_process(&mut self, process: &crate::Process) -> ProcessIndex {
+        let known = self.processes.iter().position(|p| p.pid == process.pid && p.exe == process.exe);
+        let Some(index) = known else {
+            self.processes.push(process.clone());
+            return ProcessIndex(self.processes.len() as u32 - 1);
+        };
+        let here = &mut self.processes[index];
+        here.end = process.end;
+        for (label, count) in &process.counters {
+            *here.counters.entry(label.clone()).or_default() += count;
+        }
+        ProcessIndex(index as u32)
+    }
+
+    fn absorb_threads(&mut self, other: &Recording, processes: &[ProcessIndex]) -> Vec<ThreadNumber> {
+        let mut known: HashMap<(ProcessIndex, u32), ThreadNumber> = HashMap::new();
+        for (index, thread) in self.threads.iter().enumerate() {
+            known.insert((thread.process, thread.tid), ThreadNumber(index as u32 + 1));
+        }
+        let mut numbers = Vec::with_capacity(other.threads.len());
+        for thread in &other.threads {
+            let process = processes[thread.process.0 as usize];
+            let number = *known.entry((process, thread.tid)).or_insert_with(|| {
+                let mut new = thread.clone();
+                (new.process, new.cpu.0) = (process, 0);
+                self.threads.push(new);
+                ThreadNumber(self.threads.len() as u32)
+            });
+            let here = &mut self.threads[number.0 as usize - 1];
+            here.name = thread.name.clone();
+            here.end = thread.end;
+            here.cpu.0 = here.cpu.0.saturating_add(thread.cpu.0);
+            here.blocked_signal |= thread.blocked_signal;
+            numbers.push(number);
+        }
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::*;
+
+    fn region(offsets: &[u64], tid: u32) -> Recording {
+        let mut recording = Recording::default();
+        recording.about.wall = Nanos(10);
+        recording.processes.push(Process { pid: 7, ..Process::default() });
+        recording.threads.push(Thread {
+            process: ProcessIndex(0),
+            tid,
+            name: "t".into(),
+            start: Nanos(1),
+            end: None,
+            cpu: Nanos(5),
+            blocked_signal: false,
+        });
+        let module = Some(recording.intern_module(Module { path: "/bin/a".into(), build_id: [].into() }));
+        let ids: Vec<_> = offsets
+            .iter()
+            .map(|offset| recording.stacks.intern_location(Location { module, offset: *offset }))
+            .collect();
+        let stack = recording.stacks.intern(&ids);
+        recording.push(Sample {
+            stack,
+            thread: ThreadNumber(1),
+            task: 0,
+            clock: Nanos(2),
+            state: State::Awake,
+            cut: None,
+            hits: 1,
+            time: Nanos(5),
+        });
+        recording
+    }
+
+    #[test]
+    fn regions_of_one_process_add_up() {
+        let mut all = Recording::default();
+        all.absorb(&region(&[1, 2, 3], 70));
+        all.absorb(&region(&[9, 2, 3], 70));
+        all.absorb(&region(&[1, 2, 3], 71));
+        assert_eq!((all.processes.len(), all.threads.len(), all.modules.len()), (1, 2, 1));
+        assert_eq!((all.threads[0].cpu, all.about.wall), (Nanos(10), Nanos(30)));
+        assert_eq!(all.stacks.nodes().len(), 4, "the callers are shared");
+        let offsets: Vec<Vec<u64>> = all
+            .samples
+            .iter()
+            .map(|s| all.stacks.walk(s.stack).map(|l| all.stacks.location(l).offset).collect())
+            .collect();
+        assert_eq!(offsets, [[1, 2, 3], [9, 2, 3], [1, 2, 3]]);
+        assert_eq!(all.samples[2].thread, ThreadNumber(2));
+    }
+}

@@ -1,0 +1,119 @@
+//! Text measured in terminal columns: width, truncation, padding, and names that come from
+//! strangers.
+//!
+//! Widths are counted character by character, as Julia's `textwidth` does: wide characters take
+//! two columns, combining ones none. A wide character that does not fit leaves one column empty.
+
+use std::borrow::Cow;
+use unicode_width::UnicodeWidthChar;
+
+fn char_width(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// Columns a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// The text cut at its right end to `columns`, the cut marked with `…`.
+pub(crate) fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut used = 1;
+    let fits = |&(_, c): &(usize, char)| {
+        used += char_width(c);
+        used <= columns
+    };
+    let end = text.char_indices().take_while(fits).last().map_or(0, |(at, c)| at + c.len_utf8());
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+/// The text cut at its left end to `columns`, the cut marked with `…`.
+pub(crate) fn cut_left(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut used = 1;
+    let fits = |&(_, c): &(usize, char)| {
+        used += char_width(c);
+        used <= columns
+    };
+    let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at);
+    Cow::Owned(format!("…{}", &text[start..]))
+}
+
+/// The text followed by spaces to fill `columns`; never cut.
+pub(crate) fn pad_right(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// The text after spaces to fill `columns`; never cut.
+pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Decimal digits of a number, the sign not counted, as Julia's `ndigits`.
+pub(crate) fn digits(n: u64) -> usize {
+    n.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// A text broken at spaces into lines of at most `columns`; longer words stay whole.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => *line = format!("{line} {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// A name as it may be shown: names come from files and arguments, and a control character in one
+/// must not reach a terminal. Line ends and tabs become spaces.
+pub(crate) fn harmless(name: &str) -> Cow<'_, str> {
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    if name.chars().any(char::is_control) {
+        Cow::Owned(name.chars().map(shown).collect())
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_count_columns() {
+        assert_eq!(cut_right("abcdef", 6), "abcdef");
+        assert_eq!(cut_right("abcdef", 4), "abc…");
+        assert_eq!(cut_left("abcdef", 4), "…def");
+        assert_eq!(cut_right("漢字漢字", 4), "漢…", "a wide character that does not fit leaves a column");
+        assert_eq!(cut_left("漢字漢字", 4), "…字");
+        assert_eq!(cut_right("abc", 0), "…");
+        assert_eq!(cut_right("ae\u{301}z", 2), "a…", "the combining accent belongs to what was cut");
+    }
+
+    #[test]
+    fn texts_wrap_at_spaces() {
+        assert_eq!(wrap("a bb ccc dddddd e", 5), ["a bb", "ccc", "dddddd", "e"]);
+    }
+
+    #[test]
+    fn digits_of_the_extremes() {
+        assert_eq!((digits(0), digits(9), digits(10), digits(u64::MAX)), (1, 1, 2, 20));
+    }
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(harmless("a\u{1b}[31mb"), "a\u{fffd}[31mb");
+        assert_eq!((harmless("plain"), harmless("a\nb")), ("plain".into(), "a b".into()));
+    }
+}

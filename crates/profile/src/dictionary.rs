@@ -1,0 +1,77 @@
+//! What the addresses of a [`Data`](crate::Data) buffer are called: Julia's `lidict`, and how its
+//! files and threads are shown.
+
+use crate::{Frame, ShortPath};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Frames by address, with names for files and threads.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionary {
+    frames: HashMap<u64, Arc<[Frame]>>,
+    short_paths: HashMap<Arc<str>, ShortPath>,
+    pools: BTreeMap<u64, Arc<str>>,
+}
+
+impl Dictionary {
+    /// An empty dictionary.
+    pub fn new() -> Dictionary {
+        Dictionary::default()
+    }
+
+    /// Sets the frames of an address, innermost inlined frame first; none: the address shows nothing.
+    pub fn set(&mut self, address: u64, frames: impl IntoIterator<Item = Frame>) {
+        self.frames.insert(address, frames.into_iter().collect());
+    }
+
+    /// Frames of an address, innermost first; `None` when the address is not listed.
+    pub fn get(&self, address: u64) -> Option<&[Frame]> {
+        self.frames.get(&address).map(|frames| &frames[..])
+    }
+
+    /// The same names for files and threads, but no addresses.
+    pub(crate) fn without_frames(&self) -> Dictionary {
+        Dictionary {
+            frames: HashMap::new(),
+            short_paths: self.short_paths.clone(),
+            pools: self.pools.clone(),
+        }
+    }
+
+    /// All addresses, ascending.
+    pub fn addresses(&self) -> Vec<u64> {
+        let mut addresses: Vec<u64> = self.frames.keys().copied().collect();
+        addresses.sort_unstable();
+        addresses
+    }
+
+    /// Number of addresses.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// True when no address is listed.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Sets how a source path is shown.
+    pub fn set_short_path(&mut self, file: Arc<str>, short: ShortPath) {
+        self.short_paths.insert(file, short);
+    }
+
+    /// How a source path is shown, where that was set.
+    pub fn short_path(&self, file: &str) -> Option<&ShortPath> {
+        self.short_paths.get(file)
+    }
+
+    /// Names a thread in group headings: its pool, or its own name.
+    pub fn set_thread_label(&mut self, thread: u64, label: Arc<str>) {
+        self.pools.insert(thread, label);
+    }
+
+    /// What stands behind a thread's number in group headings; `default` unless set.
+    pub fn thread_label(&self, thread: u64) -> &str {
+        self.pools.get(&thread).map_or("default", |label| label)
+    }
+}

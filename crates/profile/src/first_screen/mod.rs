@@ -1,0 +1,77 @@
+//! The first screen: what `record` shows when the program has ended.
+//!
+//! It answers "where did the time go" before anything is asked: a summary of a few lines, the tree
+//! of processor time with the runtime's frames trimmed and small branches folded, one line for each
+//! kind of sleeping thread, and what the reader must know to trust it. Percentages are of processor
+//! time, except where a line says otherwise. The complete reports are in [`report`](crate::report).
+
+mod asleep;
+mod calls;
+mod classes;
+mod closing;
+mod names;
+mod numbers;
+mod processes;
+mod summary;
+mod tree_text;
+
+use crate::{Recording, Style};
+use std::io::{self, Write};
+
+pub use closing::{CUT_REASONS, CutReason, cut_reason};
+
+/// Share of processor time below which a branch is folded away.
+const NOTICEABLE: f64 = 0.005;
+
+/// The first screen of a recording.
+#[derive(Clone, Debug)]
+pub struct FirstScreen {
+    cols: usize,
+    style: Style,
+    everything: bool,
+}
+
+impl Default for FirstScreen {
+    fn default() -> FirstScreen {
+        FirstScreen { cols: 80, style: Style::Plain, everything: false }
+    }
+}
+
+impl FirstScreen {
+    /// 80 columns, no colours, small branches folded.
+    pub fn new() -> FirstScreen {
+        FirstScreen::default()
+    }
+
+    /// Width in terminal columns; at least 40 are used.
+    pub fn cols(mut self, columns: usize) -> FirstScreen {
+        self.cols = columns.max(40);
+        self
+    }
+
+    /// Colours, or none.
+    pub fn style(mut self, style: Style) -> FirstScreen {
+        self.style = style;
+        self
+    }
+
+    /// Folds and trims nothing: every branch, the runtime's own frames, inlined library code and
+    /// each sleeping thread.
+    pub fn everything(mut self, shown: bool) -> FirstScreen {
+        self.everything = shown;
+        self
+    }
+
+    /// Writes the screen.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        let calls = calls::Calls::build(recording, self.everything);
+        summary::write(self, recording, &calls, out)?;
+        processes::write(self, recording, out)?;
+        tree_text::write(self, &calls, out)?;
+        asleep::write(self, recording, &calls, out)?;
+        closing::write(self, recording, out)
+    }
+}

@@ -1,0 +1,109 @@
+//! Times and shares as people read them.
+
+/// Time and hits that belong together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Weight {
+    /// Nanoseconds.
+    pub time: u64,
+    /// Times a stack was really taken.
+    pub hits: u64,
+}
+
+impl std::ops::AddAssign for Weight {
+    fn add_assign(&mut self, other: Weight) {
+        self.time = self.time.saturating_add(other.time);
+        self.hits = self.hits.saturating_add(other.hits);
+    }
+}
+
+/// `part` of `whole` in percent; 0 of nothing.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// `83 %`, `4.2 %`, `0.03 %`: two digits that count, and never 100 % for less than all.
+pub(super) fn percent_text(part: u64, whole: u64) -> String {
+    let percent = percent(part, whole);
+    match percent {
+        p if p >= 99.5 && part < whole => format!("{:.1} %", (p * 10.0).floor() / 10.0),
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 || p == 0.0 => format!("{p:.1} %"),
+        p => format!("{p:.2} %"),
+    }
+}
+
+/// `3.02 s`, `41.5 ms`, `17 µs`: three digits that count.
+pub(super) fn duration_text(ns: u64) -> String {
+    let seconds = ns as f64 * 1e-9;
+    let (value, unit) = match seconds {
+        s if s >= 0.9995 => (s, "s"),
+        s if s >= 0.000_999_5 => (s * 1e3, "ms"),
+        s => (s * 1e6, "µs"),
+    };
+    let decimals = match value {
+        v if v >= 99.95 || v == 0.0 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// A set duration rather than a measured one: `1 ms`, `0.5 ms`.
+pub(super) fn setting_text(ns: u64) -> String {
+    match ns {
+        ns if ns >= 1_000_000_000 => format!("{} s", ns as f64 / 1e9),
+        ns => format!("{} ms", ns as f64 / 1e6),
+    }
+}
+
+/// `1 thread`, `4 threads`, `12 345 hits`.
+pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// Digits in groups of three.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) && digits.len() > 4 {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            [percent_text(83, 100), percent_text(42, 1000), percent_text(3, 10_000)],
+            ["83 %", "4.2 %", "0.03 %"]
+        );
+        assert_eq!(
+            [percent_text(9_999, 10_000), percent_text(7, 7), percent_text(0, 0)],
+            ["99.9 %", "100 %", "0.0 %"]
+        );
+        assert_eq!(
+            [duration_text(3_021_000_000), duration_text(41_500_000), duration_text(17_000)],
+            ["3.02 s", "41.5 ms", "17.0 µs"]
+        );
+        assert_eq!(
+            [duration_text(999_900_000), duration_text(123_400_000_000), duration_text(0)],
+            ["1.00 s", "123 s", "0 µs"]
+        );
+        assert_eq!(
+            [grouped(7), grouped(5413), grouped(12_345), grouped(1_234_567)],
+            ["7", "5413", "12 345", "1 234 567"]
+        );
+        assert_eq!(
+            [setting_text(1_000_000), setting_text(500_000), setting_text(2_000_000_000)],
+            ["1 ms", "0.5 ms", "2 s"]
+        );
+        assert_eq!(counted(1, "thread", "threads"), "1 thread");
+    }
+}

@@ -1,0 +1,86 @@
+//! One line of a stack as a person reads it.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A function at a source line, or what is known of it.
+///
+/// Two frames are equal when `func`, `file`, `line`, `foreign` and `inlined` are equal: `spec`,
+/// `address`, `module` and `krate` take no part, as in Julia's `StackFrame`.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Path of the function without generic arguments, hashes and impl decoration:
+    /// `serde_json::de::from_str`. Empty when unknown.
+    pub func: Arc<str>,
+    /// The full demangled form, shown where there is room, never compared.
+    pub spec: Option<Arc<str>>,
+    /// Source file as the debug information names it (`/rustc/HASH` mapped). Empty when unknown.
+    pub file: Arc<str>,
+    /// Source line, -1 when unknown.
+    pub line: i64,
+    /// Not compiled from Rust.
+    pub foreign: bool,
+    /// Inlined into the frame that follows it.
+    pub inlined: bool,
+    /// Address this frame was found for, 0 when it does not matter.
+    pub address: u64,
+    /// File name of the module (executable or library) it lies in, empty when unknown.
+    pub module: Arc<str>,
+    /// Crate the function belongs to, empty when unknown or foreign.
+    pub krate: Arc<str>,
+}
+
+impl Frame {
+    /// The frame of which nothing is known. It counts as foreign, as in the reference.
+    pub fn unknown(address: u64) -> Frame {
+        let empty: Arc<str> = Arc::from("");
+        Frame {
+            func: empty.clone(),
+            spec: None,
+            file: empty.clone(),
+            line: -1,
+            foreign: true,
+            inlined: false,
+            address,
+            module: empty.clone(),
+            krate: empty,
+        }
+    }
+
+    /// True for a frame of which nothing is known (whatever its address).
+    pub fn is_unknown(&self) -> bool {
+        self.func.is_empty() && self.file.is_empty() && self.line == -1 && self.foreign && !self.inlined
+    }
+
+    fn identity(&self) -> (&str, &str, i64, bool, bool) {
+        (&self.func, &self.file, self.line, self.foreign, self.inlined)
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Frame {}
+
+impl Hash for Frame {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+/// A source path as reports show it: `@prefix/rest`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShortPath {
+    /// `@serde`, `@std`, …; empty when there is none.
+    pub prefix: Arc<str>,
+    /// What follows the prefix.
+    pub rest: Arc<str>,
+}
+
+/// Last part of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

@@ -1,0 +1,44 @@
+//! The model of a profile and its reports.
+//!
+//! A [`Recording`] is what a profiled program left behind: processes, threads, modules, interned
+//! stacks and samples that point to them. With [`Symbols`] added it can be shown: as a tree, as a
+//! flat table, as a first screen. Nothing here reads files, asks the system anything or knows how
+//! samples are taken.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod absorb;
+pub mod callers;
+mod columns;
+pub mod data;
+pub mod dictionary;
+pub mod expand;
+pub mod first_screen;
+pub mod frame;
+pub mod ids;
+pub mod links;
+pub mod recording;
+pub mod report;
+pub mod snapshots;
+pub mod source;
+pub mod stacks;
+pub mod style;
+pub mod symbols;
+mod traces;
+pub mod uncertainty;
+
+pub use callers::{Callers, flatten};
+pub use data::{Data, DataError};
+pub use dictionary::Dictionary;
+pub use first_screen::FirstScreen;
+pub use frame::{Frame, ShortPath};
+pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
+pub use links::Links;
+pub use recording::{About, Cut, End, Module, Process, Recording, Sample, State, Thread};
+pub use report::{Report, ReportError};
+pub use snapshots::snapshots;
+pub use source::Source;
+pub use stacks::{Location, Stacks};
+pub use style::Style;
+pub use symbols::Symbols;
+pub use uncertainty::standard_error;

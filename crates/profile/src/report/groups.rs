@@ -1,0 +1,201 @@
+//! Which samples go into which table or tree, and the lines around them.
+
+use super::{Format, GroupBy, Pick, Report, ReportError, flat, names::Names, tree, tree_text};
+use crate::style::{Line, Paint};
+use crate::traces::{Run, Traces};
+use crate::{Source, data};
+use std::collections::{BTreeSet, HashSet};
+use std::io::{self, Write};
+
+/// What the parts of a report need to know.
+pub(super) struct Context<'a> {
+    pub report: &'a Report,
+    pub traces: &'a Traces<'a>,
+    pub names: Names<'a>,
+}
+
+/// Writes the whole report; true when it, or one of its groups, has nothing to show.
+pub(super) fn write(
+    report: &Report,
+    source: Source<'_>,
+    traces: &Traces<'_>,
+    out: &mut dyn Write,
+) -> Result<bool, ReportError> {
+    let context = Context { report, traces, names: Names::new(source, report.quirks, report.links.clone()) };
+    if report.format == Format::Tree {
+        tree_text::write_header(out)?;
+    }
+    let empty = match report.group_by {
+        GroupBy::None => context.body(&report.threads, &report.tasks, false, out)?,
+        _ => context.grouped(out)?,
+    };
+    Ok(empty)
+}
+
+/// The two kinds of groups.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Thread,
+    Task,
+}
+
+impl Context<'_> {
+    fn grouped(&self, out: &mut dyn Write) -> io::Result<bool> {
+        let (outer, inner) = match self.report.group_by {
+            GroupBy::Task => (Kind::Task, None),
+            GroupBy::ThreadTask => (Kind::Thread, Some(Kind::Task)),
+            GroupBy::TaskThread => (Kind::Task, Some(Kind::Thread)),
+            GroupBy::Thread | GroupBy::None => (Kind::Thread, None),
+        };
+        let mut any_empty = false;
+        let outer_ids = self.ids(outer, None);
+        any_empty |= outer_ids.is_empty();
+        for id in outer_ids {
+            let Some(inner) = inner else {
+                // A single grouping disregards the filter of the other kind.
+                let (threads, tasks) = match outer {
+                    Kind::Thread => (Pick::One(id), Pick::Range(1..=u64::MAX)),
+                    Kind::Task => (Pick::Range(1..=i64::MAX as u64), Pick::One(id)),
+                };
+                self.heading(outer, id, "", " ", out)?;
+                any_empty |= self.body(&threads, &tasks, true, out)?;
+                out.write_all(b"\n")?;
+                continue;
+            };
+            let inner_ids = self.ids(inner, Some((outer, id)));
+            any_empty |= inner_ids.is_empty();
+            if inner_ids.is_empty() {
+                continue;
+            }
+            self.heading(outer, id, "", if inner_ids.len() > 1 { "\n" } else { "" }, out)?;
+            for inner_id in inner_ids {
+                self.heading(inner, inner_id, " ", " ", out)?;
+                let (threads, tasks) = match outer {
+                    Kind::Thread => (Pick::One(id), Pick::One(inner_id)),
+                    Kind::Task => (Pick::One(inner_id), Pick::One(id)),
+                };
+                any_empty |= self.body(&threads, &tasks, true, out)?;
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(any_empty)
+    }
+
+    /// Ids of groups: threads ascending, tasks by their most recent sample.
+    fn ids(&self, kind: Kind, within: Option<(Kind, u64)>) -> Vec<u64> {
+        let runs = self.traces.runs.iter().filter(|run| match within {
+            None => true,
+            Some((Kind::Thread, id)) => run.thread == id,
+            Some((Kind::Task, id)) => run.task == id,
+        });
+        match kind {
+            Kind::Thread => {
+                let ids: BTreeSet<u64> = runs.map(|run| run.thread).collect();
+                ids.into_iter().filter(|id| self.report.threads.has(*id)).collect()
+            }
+            Kind::Task => {
+                let mut seen = HashSet::new();
+                let ids = runs.map(|run| run.task).filter(|id| seen.insert(*id));
+                ids.filter(|id| self.report.tasks.has(*id)).collect()
+            }
+        }
+    }
+
+    fn heading(&self, kind: Kind, id: u64, before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new();
+        match kind {
+            Kind::Thread => {
+                line.push(Paint::BoldCyan, format!("{before}Thread {id} ({}){after}", self.names.thread(id)))
+            }
+            Kind::Task => line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{after}")),
+        };
+        line.write_open(self.report.style, out)
+    }
+
+    /// Writes one table or tree and its totals; true when there is nothing to show.
+    fn body(&self, threads: &Pick, tasks: &Pick, grouped: bool, out: &mut dyn Write) -> io::Result<bool> {
+        let picked = |run: &&Run| threads.has(run.thread) && tasks.has(run.task);
+        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
+        let totals = Totals::of(&runs);
+        let mut text: Vec<u8> = Vec::new();
+        let task_profile = match self.report.format {
+            Format::Tree => self.traces.earliest_state() == Some(data::TASK),
+            Format::Flat => self.traces.has_task_samples(),
+        };
+        let shown = match self.report.format {
+            Format::Tree => {
+                let tree = tree::Tree::build(self.traces, &runs, self.report);
+                let shown = !tree.is_empty();
+                if shown {
+                    tree_text::write(&tree, self, &mut text)?;
+                }
+                shown
+            }
+            Format::Flat => {
+                let table = flat::Table::build(self.traces, &runs, self.report);
+                let shown = !table.is_empty();
+                if shown {
+                    flat::write(&table, self, &mut text)?;
+                }
+                shown
+            }
+        };
+        let style = self.report.style;
+        match (grouped, shown) {
+            (false, false) => {}
+            (true, false) => {
+                let mut line = Line::new();
+                line.plain("Total snapshots: ").push(Paint::Yellow, totals.snapshots.to_string());
+                line.plain(format!(". Utilization: {}%", totals.utilization())).write(style, out)?;
+            }
+            (false, true) => {
+                out.write_all(&text)?;
+                if task_profile {
+                    writeln!(out, "Total snapshots: {}", totals.snapshots)?;
+                } else {
+                    writeln!(
+                        out,
+                        "Total snapshots: {}. Utilization: {}% across all threads and tasks. \
+                         Use the `groupby` kwarg to break down by thread and/or task.",
+                        totals.snapshots,
+                        totals.utilization()
+                    )?;
+                }
+            }
+            (true, true) => {
+                if task_profile {
+                    writeln!(out, "Total snapshots: {}\n", totals.snapshots)?;
+                } else {
+                    let utilization = totals.utilization();
+                    writeln!(out, "Total snapshots: {}. Utilization: {utilization}%", totals.snapshots)?;
+                }
+                out.write_all(&text)?;
+            }
+        }
+        Ok(!shown)
+    }
+}
+
+/// Sums over the samples of a group.
+struct Totals {
+    snapshots: u64,
+    asleep: u64,
+}
+
+impl Totals {
+    fn of(runs: &[Run]) -> Totals {
+        let asleep = runs.iter().filter(|run| run.state == data::ASLEEP);
+        Totals {
+            snapshots: runs.iter().map(|run| run.count).sum(),
+            asleep: asleep.map(|run| run.count).sum(),
+        }
+    }
+
+    /// Percent of snapshots that were not asleep, ties to even.
+    fn utilization(&self) -> u64 {
+        if self.snapshots == 0 {
+            return 0;
+        }
+        ((1.0 - self.asleep as f64 / self.snapshots as f64) * 100.0).round_ties_even() as u64
+    }
+}

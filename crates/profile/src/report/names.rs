@@ -1,0 +1,89 @@
+//! How frames and files are called in a report.
+
+use super::Quirks;
+use crate::{Frame, Links, ShortPath, Source, columns::harmless, style::Paint};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Names of one source.
+pub(super) struct Names<'a> {
+    source: Source<'a>,
+    quirks: Quirks,
+    links: Option<Links>,
+    /// Colours of prefixes, given out in the order in which they are met.
+    paints: RefCell<HashMap<Arc<str>, Paint>>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
+        Names { source, quirks, links, paints: RefCell::default() }
+    }
+
+    /// Where a frame's location leads.
+    pub(super) fn link(&self, frame: &Frame) -> Option<String> {
+        self.links.as_ref()?.target(&frame.file, frame.line)
+    }
+
+    /// The colour of a prefix: grey for the standard library, one of four in turn for the others.
+    pub(super) fn paint(&self, prefix: &Arc<str>) -> Paint {
+        if matches!(&**prefix, "@std" | "@core" | "@alloc" | "@Base" | "@Core") {
+            return Paint::Grey;
+        }
+        let mut paints = self.paints.borrow_mut();
+        let next = [Paint::Magenta, Paint::Cyan, Paint::Green, Paint::Yellow][paints.len() % 4];
+        *paints.entry(prefix.clone()).or_insert(next)
+    }
+
+    /// The function as text: its full form where it is known and Rust, else its path.
+    pub(super) fn function<'f>(&self, frame: &'f Frame) -> Cow<'f, str> {
+        match &frame.spec {
+            Some(spec) if !frame.foreign => harmless(spec),
+            _ => harmless(&frame.func),
+        }
+    }
+
+    /// Prefix and rest of a file's name.
+    pub(super) fn file(&self, file: &str) -> ShortPath {
+        let known = match self.source {
+            Source::Recording(recording) => recording.symbols.short_path(file),
+            Source::Data(_, dictionary) => dictionary.short_path(file),
+        };
+        let short = known.cloned().unwrap_or_else(|| ShortPath {
+            prefix: Arc::from(""),
+            rest: if file.starts_with('/') { Arc::from(file) } else { Arc::from(self.normal(file)) },
+        });
+        match (harmless(&short.prefix), harmless(&short.rest)) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => short,
+            (prefix, rest) => ShortPath { prefix: Arc::from(prefix), rest: Arc::from(rest) },
+        }
+    }
+
+    /// A relative path without `.` and, where possible, `..`.
+    fn normal(&self, file: &str) -> String {
+        if file.is_empty() && !self.quirks.empty_file_is_dot {
+            return "[unknown file]".to_owned();
+        }
+        let mut parts: Vec<&str> = Vec::new();
+        for part in file.split('/') {
+            match part {
+                "" | "." => {}
+                ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+                _ => parts.push(part),
+            }
+        }
+        if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    }
+
+    /// What stands in brackets behind a thread's number.
+    pub(super) fn thread(&self, thread: u64) -> Cow<'a, str> {
+        match self.source {
+            Source::Recording(recording) => {
+                let number = u32::try_from(thread).unwrap_or(0);
+                Cow::Owned(harmless(&recording.thread_label(crate::ThreadNumber(number))).into_owned())
+            }
+            Source::Data(_, dictionary) => harmless(dictionary.thread_label(thread)),
+        }
+    }
+}

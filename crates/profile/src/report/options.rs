@@ -1,0 +1,196 @@
+//! The options of a report, and how they are spelled.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// A word that names no option value.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{given}` is not a {what}: use {valid}")]
+pub struct UnknownValue {
+    /// What was given.
+    pub given: String,
+    /// What it should have named.
+    pub what: &'static str,
+    /// What would have been right.
+    pub valid: &'static str,
+}
+
+/// Options that are one of a few words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident($what:literal) { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? } $valid:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl FromStr for $name {
+            type Err = UnknownValue;
+
+            fn from_str(word: &str) -> Result<$name, UnknownValue> {
+                match word {
+                    $($word => Ok($name::$variant),)+
+                    _ => Err(UnknownValue { given: word.to_owned(), what: $what, valid: $valid }),
+                }
+            }
+        }
+
+        impl $name {
+            /// The word it is called by on command lines.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+        }
+    };
+}
+
+words! {
+    /// Shape of a report.
+    Format("report format") {
+        /// Callers above what they call.
+        #[default]
+        Tree = "tree",
+        /// One row for each function and line.
+        Flat = "flat",
+    } "tree or flat"
+}
+
+words! {
+    /// Order of siblings in a tree, and of rows in a flat table; always ascending.
+    SortedBy("sort key") {
+        /// File, then function, then line.
+        #[default]
+        FileFuncLine = "filefuncline",
+        /// Snapshots in it or below it.
+        Count = "count",
+        /// Snapshots in it alone.
+        Overhead = "overhead",
+        /// Snapshots in it or below it with recursion folded: ends of samples. Trees only.
+        FlatCount = "flat_count",
+    } "filefuncline, count, overhead or flat_count"
+}
+
+words! {
+    /// What gets a report of its own.
+    GroupBy("grouping") {
+        /// Everything together.
+        #[default]
+        None = "none",
+        /// Each thread.
+        Thread = "thread",
+        /// Each task.
+        Task = "task",
+        /// Each task of each thread.
+        ThreadTask = "thread,task",
+        /// Each thread of each task.
+        TaskThread = "task,thread",
+    } "none, thread, task, thread,task or task,thread"
+}
+
+words! {
+    /// Folding of recursion, by call site.
+    Recur("way to fold recursion") {
+        /// None.
+        #[default]
+        Off = "off",
+        /// A call site that is already on the stack folds back to it, unless it is foreign.
+        Flat = "flat",
+        /// The same for foreign call sites too.
+        FlatC = "flatc",
+    } "off, flat or flatc"
+}
+
+/// Which threads or tasks count.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Pick {
+    /// All of them.
+    #[default]
+    All,
+    /// One.
+    One(u64),
+    /// Each of these.
+    List(Vec<u64>),
+    /// Those from the first to the last, both included.
+    Range(RangeInclusive<u64>),
+}
+
+impl Pick {
+    /// True when this id is picked.
+    pub fn has(&self, id: u64) -> bool {
+        match self {
+            Pick::All => true,
+            Pick::One(one) => *one == id,
+            Pick::List(list) => list.contains(&id),
+            Pick::Range(range) => range.contains(&id),
+        }
+    }
+}
+
+impl From<u64> for Pick {
+    fn from(one: u64) -> Pick {
+        Pick::One(one)
+    }
+}
+
+impl From<Vec<u64>> for Pick {
+    fn from(list: Vec<u64>) -> Pick {
+        Pick::List(list)
+    }
+}
+
+impl From<RangeInclusive<u64>> for Pick {
+    fn from(range: RangeInclusive<u64>) -> Pick {
+        Pick::Range(range)
+    }
+}
+
+impl FromStr for Pick {
+    type Err = UnknownValue;
+
+    /// `all`, `3`, `0x7f00`, `1,2,5` or `2..9` (both included).
+    fn from_str(text: &str) -> Result<Pick, UnknownValue> {
+        let number = |word: &str| {
+            let word = word.trim();
+            match word.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).ok(),
+                None => word.parse().ok(),
+            }
+        };
+        let pick = match text.split_once("..") {
+            _ if text == "all" => Some(Pick::All),
+            Some((from, to)) => number(from).zip(number(to)).map(|(from, to)| Pick::Range(from..=to)),
+            None if text.contains(',') => text.split(',').map(number).collect::<Option<_>>().map(Pick::List),
+            None => number(text).map(Pick::One),
+        };
+        pick.ok_or_else(|| UnknownValue {
+            given: text.to_owned(),
+            what: "choice of ids",
+            valid: "all, a number, a list (1,2,5) or a range (2..9)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_values_and_errors_list_them() {
+        for key in SortedBy::ALL {
+            assert_eq!(key.word().parse(), Ok(*key));
+        }
+        let error = "table".parse::<Format>().unwrap_err();
+        assert_eq!(error.to_string(), "`table` is not a report format: use tree or flat");
+    }
+
+    #[test]
+    fn picks_are_read() {
+        assert_eq!("3".parse(), Ok(Pick::One(3)));
+        assert_eq!("0x1f,2".parse(), Ok(Pick::List(vec![31, 2])));
+        assert_eq!("2..9".parse(), Ok(Pick::Range(2..=9)));
+        assert_eq!("all".parse(), Ok(Pick::All));
+        assert!("2..".parse::<Pick>().is_err() && "".parse::<Pick>().is_err());
+        assert!(Pick::Range(2..=9).has(9) && !Pick::One(3).has(4));
+    }
+}

@@ -1,0 +1,33 @@
+//! Where we deliberately differ from the recorded behaviour of Julia's reports, one switch each.
+//!
+//! Recorded reports are reproduced byte for byte with all of them on; users get none.
+
+/// Behaviour of the reference that we correct unless asked to repeat it.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quirks {
+    /// The earliest sample counts, but earns no overhead.
+    pub earliest_earns_nothing: bool,
+    /// Rows of flat reports lack the space between File and Line that their header has.
+    pub flat_without_gap: bool,
+    /// Grouped reports warn of empty groups even when there are none.
+    pub always_warn_in_groups: bool,
+    /// An empty file name shows as `.`, its normal form.
+    pub empty_file_is_dot: bool,
+    /// Flat reports take the width of the wrong column from the room for function names.
+    pub flat_cuts_functions: bool,
+    /// Equal frames of different instances show the name of one of them.
+    pub any_spec: bool,
+}
+
+impl Quirks {
+    /// All of them, as in the reference.
+    pub const ALL: Quirks = Quirks {
+        earliest_earns_nothing: true,
+        flat_without_gap: true,
+        always_warn_in_groups: true,
+        empty_file_is_dot: true,
+        flat_cuts_functions: true,
+        any_spec: true,
+    };
+}

@@ -1,0 +1,222 @@
+//! The common form of every source: distinct stacks in a trie, and how often each was seen.
+//!
+//! Equal samples are counted together before anything else happens, so the cost of a report grows
+//! with distinct stacks, not with samples. All orders here are those of the samples, newest first,
+//! because that is the order in which Julia's reports meet them.
+
+use crate::{Address, Data, Dictionary, Frame, Recording, Source, State, expand::Addresses, snapshots};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+type Map<K, V> = HashMap<K, V, RandomState>;
+
+/// Number of a place in [`Traces::places`].
+pub(crate) type PlaceNumber = u32;
+/// Number of a node of the trie; 0 is the root, the empty stack.
+pub(crate) type NodeNumber = u32;
+
+/// An address and what it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    pub address: Address,
+    /// Innermost first.
+    pub frames: Frames<'a>,
+}
+
+/// Frames of a place, wherever they are kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Frames<'a> {
+    Listed(&'a [Frame]),
+    Indexed(&'a [Frame], &'a [u32]),
+    Unknown(Box<Frame>),
+}
+
+impl Place<'_> {
+    /// Address shown for one of its frames: a dictionary gives each frame its own.
+    pub(crate) fn address_of(&self, index: usize) -> u64 {
+        match self.frames {
+            Frames::Listed(frames) => frames[index].address,
+            Frames::Indexed(..) | Frames::Unknown(_) => self.address.0,
+        }
+    }
+}
+
+impl Frames<'_> {
+    /// Innermost first.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Frames::Listed(frames) => frames.len(),
+            Frames::Indexed(_, indices) => indices.len(),
+            Frames::Unknown(_) => 1,
+        }
+    }
+
+    /// The frame with this index, innermost first.
+    pub(crate) fn get(&self, index: usize) -> &Frame {
+        match self {
+            Frames::Listed(frames) => &frames[index],
+            Frames::Indexed(frames, indices) => &frames[indices[index] as usize],
+            Frames::Unknown(frame) => frame,
+        }
+    }
+}
+
+/// Equal samples, counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// Innermost node of the stack.
+    pub stack: NodeNumber,
+    pub thread: u64,
+    pub task: u64,
+    pub state: u64,
+    /// Snapshots.
+    pub count: u64,
+    /// Position of the oldest of these samples, counted from the newest of all.
+    pub oldest: u64,
+}
+
+/// Everything a report counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traces<'a> {
+    pub places: Vec<Place<'a>>,
+    /// Caller and place of each node; a caller comes before what it calls. Node 0 is not used.
+    pub nodes: Vec<(NodeNumber, PlaceNumber)>,
+    /// In order of first meeting, newest sample first.
+    pub runs: Vec<Run>,
+}
+
+impl<'a> Traces<'a> {
+    pub(crate) fn new(source: Source<'a>) -> Traces<'a> {
+        match source {
+            Source::Recording(recording) => Traces::of_recording(recording),
+            Source::Data(data, dictionary) => Traces::of_data(data, dictionary),
+        }
+    }
+
+    fn of_recording(recording: &'a Recording) -> Traces<'a> {
+        let addresses = Addresses::new(recording);
+        let symbols = &recording.symbols;
+        let place = |(index, _): (usize, &crate::Location)| {
+            let id = crate::LocationId(index as u32);
+            let address = addresses.of(id);
+            let indices = symbols.frame_indices(id);
+            let frames = match indices {
+                [] => Frames::Unknown(Box::new(Frame::unknown(address.0))),
+                _ => Frames::Indexed(symbols.frames(), indices),
+            };
+            Place { address, frames }
+        };
+        let places = recording.stacks.locations().iter().enumerate().map(place).collect();
+        let root = std::iter::once((0, 0));
+        let nodes =
+            root.chain(recording.stacks.nodes().iter().map(|(caller, location)| (caller.0, location.0)));
+        let counts = snapshots(recording);
+        let mut runs = Runs::default();
+        for (sample, count) in recording.samples.iter().zip(counts).rev() {
+            if count > 0 {
+                let task = recording.task_of(sample).0;
+                runs.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state.word(), count);
+            }
+        }
+        Traces { places, nodes: nodes.collect(), runs: runs.list }
+    }
+
+    fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> Traces<'a> {
+        let mut trie = Trie { nodes: vec![(0, 0)], ..Trie::default() };
+        let mut stacks: Map<&[u64], NodeNumber> = Map::default();
+        let mut runs = Runs::default();
+        for block in data.blocks() {
+            let stack = *stacks.entry(block.addresses).or_insert_with(|| trie.intern(block.addresses));
+            runs.add(stack, block.thread, block.task, block.state, 1);
+        }
+        let place = |address: &u64| Place {
+            address: Address(*address),
+            frames: match dictionary.get(*address) {
+                Some(frames) => Frames::Listed(frames),
+                None => Frames::Unknown(Box::new(Frame::unknown(*address))),
+            },
+        };
+        Traces { places: trie.addresses.iter().map(place).collect(), nodes: trie.nodes, runs: runs.list }
+    }
+
+    /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from
+    /// root to leaf first meets them.
+    pub(crate) fn nodes_met(&self, stacks: impl Iterator<Item = NodeNumber>) -> Vec<NodeNumber> {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut order = Vec::new();
+        for stack in stacks {
+            let first_new = order.len();
+            let mut node = stack;
+            while node != 0 && !std::mem::replace(&mut seen[node as usize], true) {
+                order.push(node);
+                node = self.nodes[node as usize].0;
+            }
+            order[first_new..].reverse();
+        }
+        order
+    }
+
+    /// State of the earliest sample of all.
+    pub(crate) fn earliest_state(&self) -> Option<u64> {
+        self.runs.iter().max_by_key(|run| run.oldest).map(|run| run.state)
+    }
+
+    /// True when some sample is of a task profile.
+    pub(crate) fn has_task_samples(&self) -> bool {
+        self.runs.iter().any(|run| run.state == State::Task.word())
+    }
+}
+
+/// Counts equal samples.
+#[derive(Default)]
+struct Runs {
+    list: Vec<Run>,
+    index: Map<(NodeNumber, u64, u64, u64), u32>,
+    next: u64,
+}
+
+impl Runs {
+    fn add(&mut self, stack: NodeNumber, thread: u64, task: u64, state: u64, count: u64) {
+        let oldest = self.next;
+        self.next += 1;
+        let index = *self.index.entry((stack, thread, task, state)).or_insert_with(|| {
+            self.list.push(Run { stack, thread, task, state, count: 0, oldest });
+            self.list.len() as u32 - 1
+        });
+        let run = &mut self.list[index as usize];
+        run.count = run.count.saturating_add(count);
+        run.oldest = oldest;
+    }
+}
+
+/// Interns stacks of addresses.
+#[derive(Default)]
+struct Trie {
+    addresses: Vec<u64>,
+    numbers: Map<u64, PlaceNumber>,
+    nodes: Vec<(NodeNumber, PlaceNumber)>,
+    children: Map<(NodeNumber, PlaceNumber), NodeNumber>,
+    /// Addresses (root first) and nodes of the last stack, since neighbours share their callers.
+    last: Vec<(u64, NodeNumber)>,
+}
+
+impl Trie {
+    fn intern(&mut self, leaf_first: &[u64]) -> NodeNumber {
+        let root_first = leaf_first.iter().rev();
+        let shared = root_first.clone().zip(&self.last).take_while(|(now, last)| **now == last.0).count();
+        self.last.truncate(shared);
+        let mut node = self.last.last().map_or(0, |last| last.1);
+        for address in root_first.skip(shared) {
+            let place = *self.numbers.entry(*address).or_insert_with(|| {
+                self.addresses.push(*address);
+                self.addresses.len() as u32 - 1
+            });
+            node = *self.children.entry((node, place)).or_insert_with(|| {
+                self.nodes.push((node, place));
+                self.nodes.len() as u32 - 1
+            });
+            self.last.push((*address, node));
+        }
+        node
+    }
+}
