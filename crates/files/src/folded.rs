@@ -1,0 +1,191 @@
+//! Folded stacks: a line for each stack, `root;caller;leaf 12`, as flame graph tools exchange them.
+//!
+//! Names are all there is: files, lines, threads and times are lost. A count may mean samples,
+//! microseconds or bytes; it is kept as hits.
+
+use crate::whole::write_whole;
+use stackglass_profile::{
+    Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
+    ThreadNumber, snapshots,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+/// Folded stacks that are refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoldedError {
+    /// The system failed.
+    #[error("cannot read at byte {at}: {source}")]
+    Read {
+        /// Where the line begins.
+        at: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line without a count at its end.
+    #[error("line {line} (byte {at}) should be `frame;frame;… count`, but {what}")]
+    Line {
+        /// From 1.
+        line: u64,
+        /// Where it begins.
+        at: u64,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// Counts above 2^32 take room, and no profile has that many.
+    #[error("line {line} (byte {at}): the counts so far are too large; use a larger unit")]
+    TooLarge {
+        /// From 1.
+        line: u64,
+        /// Where it begins.
+        at: u64,
+    },
+}
+
+/// Longest line; deeper stacks than fit into it are no stacks.
+const MAX_LINE: u64 = 16 << 20;
+
+/// A sample holds at most 2^32 - 1 hits; a file may have this many samples more than lines.
+const MAX_SURPLUS: u64 = 1 << 16;
+
+/// Reads folded stacks from a file.
+///
+/// # Errors
+/// See [`FoldedError`].
+pub fn read(path: impl AsRef<Path>) -> Result<Recording, FoldedError> {
+    read_from(File::open(path).map_err(|source| FoldedError::Read { at: 0, source })?)
+}
+
+/// Reads folded stacks: one process, one thread, a location for each name.
+///
+/// Empty lines are passed over. Bytes that are not UTF-8 become U+FFFD.
+///
+/// # Errors
+/// See [`FoldedError`].
+pub fn read_from(input: impl Read) -> Result<Recording, FoldedError> {
+    let mut input = BufReader::new(input);
+    let mut recording = Recording { processes: vec![Process::default()], ..Recording::default() };
+    recording.threads.push(Thread {
+        process: ProcessIndex(0),
+        tid: 0,
+        name: "".into(),
+        start: Nanos(0),
+        end: None,
+        cpu: Nanos(0),
+        blocked_signal: false,
+    });
+    let mut names = HashMap::new();
+    let (mut at, mut number, mut surplus) = (0, 0, 0);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let n = (&mut input).take(MAX_LINE).read_until(b'\n', &mut bytes);
+        let n = n.map_err(|source| FoldedError::Read { at, source })? as u64;
+        if n == 0 {
+            return Ok(recording);
+        }
+        number += 1;
+        let wrong = |what| FoldedError::Line { line: number, at, what };
+        if n == MAX_LINE && !bytes.ends_with(b"\n") {
+            return Err(wrong("it is longer than 16 MiB"));
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end();
+        if !line.is_empty() {
+            let (names_of_line, count) = line.rsplit_once(' ').ok_or_else(|| wrong("has no count"))?;
+            let count: u64 = count.parse().map_err(|_| wrong("does not end with a whole number"))?;
+            let stack = intern(&mut recording, &mut names, names_of_line.trim_end());
+            surplus += count / u64::from(u32::MAX);
+            if surplus > MAX_SURPLUS {
+                return Err(FoldedError::TooLarge { line: number, at });
+            }
+            add(&mut recording, stack, count);
+        }
+        at += n;
+    }
+}
+
+fn intern(recording: &mut Recording, names: &mut HashMap<Box<str>, LocationId>, line: &str) -> StackId {
+    line.split(';').fold(StackId(0), |caller, name| {
+        let location = names.get(name).copied().unwrap_or_else(|| {
+            // Offset 0 is left out: it stands for no address at all.
+            let offset = names.len() as u64 + 1;
+            let location = recording.stacks.intern_location(Location { module: None, offset });
+            let frame = Frame { func: name.into(), foreign: false, ..Frame::unknown(0) };
+            recording.symbols.set(location, [frame]);
+            names.insert(name.into(), location);
+            location
+        });
+        recording.stacks.extend(caller, location)
+    })
+}
+
+/// Adds samples with this many hits, each as many as it can hold.
+fn add(recording: &mut Recording, stack: StackId, mut count: u64) {
+    while count > 0 {
+        let hits = u32::try_from(count).unwrap_or(u32::MAX);
+        count -= u64::from(hits);
+        let (thread, state) = (ThreadNumber(1), State::Awake);
+        let sample =
+            Sample { stack, thread, task: 0, clock: Nanos(0), state, cut: None, hits, time: Nanos(0) };
+        recording.samples.push(sample);
+    }
+}
+
+/// Writes the stacks of a recording with their snapshots, sorted. The file appears under its name
+/// when it is complete.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
+    write_whole(path.as_ref(), |out| write_to(out, recording))
+}
+
+/// As [`write()`], to anything.
+///
+/// Inlined functions are frames like others. Nameless code shows its module and offset. A `;` in
+/// a name becomes `:`, and line breaks become spaces.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
+    let mut counts: HashMap<StackId, u64> = HashMap::new();
+    for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
+        *counts.entry(sample.stack).or_default() += count;
+    }
+    let locations = 0..recording.stacks.locations().len() as u32;
+    let names: Vec<String> = locations.map(|id| name(recording, LocationId(id))).collect();
+    // Stacks that read the same are one line, whatever their addresses.
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for (stack, count) in counts.into_iter().filter(|(stack, count)| stack.0 != 0 && *count > 0) {
+        let locations: Vec<LocationId> = recording.stacks.walk(stack).collect();
+        let frames: Vec<&str> = locations.iter().rev().map(|id| names[id.0 as usize].as_str()).collect();
+        *lines.entry(frames.join(";")).or_default() += count;
+    }
+    for (line, count) in lines {
+        writeln!(out, "{line} {count}")?;
+    }
+    Ok(())
+}
+
+/// The frames of a location, outermost first, joined.
+fn name(recording: &Recording, id: LocationId) -> String {
+    let location = recording.stacks.location(id);
+    let nameless = || match location.module.and_then(|module| recording.modules.get(module.0 as usize)) {
+        Some(module) => format!("{}+0x{:x}", module.path.rsplit('/').next().unwrap_or(""), location.offset),
+        None => format!("0x{:x}", location.offset),
+    };
+    let frames: Vec<String> = recording
+        .symbols
+        .frames_of(id)
+        .rev()
+        .map(|frame| match &*frame.func {
+            "" => nameless(),
+            func => func.replace(';', ":").replace(['\n', '\r'], " "),
+        })
+        .collect();
+    if frames.is_empty() { nameless() } else { frames.join(";") }
+}

@@ -1,0 +1,79 @@
+//! What the chunks of a file say, put together: the model's tables, and texts and frames, which
+//! chunks name by number.
+
+use super::bytes::{Malformed, Source};
+use super::chunk::Tag;
+use super::index::Totals;
+use super::samples::{Known, SampleReader};
+use super::{names, tables};
+use stackglass_profile::{Frame, Recording, Sample};
+use std::sync::Arc;
+
+/// Everything read so far, but for the samples, which are handed on.
+#[derive(Default)]
+pub(crate) struct Contents {
+    pub recording: Recording,
+    texts: Vec<Arc<str>>,
+    frames: Vec<Frame>,
+    samples: SampleReader,
+    /// What was counted so far.
+    pub seen: Totals,
+    /// The latest clock of any sample.
+    pub last_clock: u64,
+}
+
+impl Contents {
+    /// Takes in the contents of a chunk; the totals if it is the last.
+    pub fn take(
+        &mut self,
+        tag: Tag,
+        mut source: Source<'_>,
+        each: &mut dyn FnMut(Sample),
+    ) -> Result<Option<Totals>, Malformed> {
+        let recording = &mut self.recording;
+        match tag {
+            Tag::ABOUT => recording.about = tables::read_about(source)?,
+            Tag::STRINGS => tables::read_texts(source, &mut self.texts)?,
+            Tag::PROCESSES => tables::read_processes(source, &self.texts, &mut recording.processes)?,
+            Tag::THREADS => {
+                tables::read_threads(source, &self.texts, recording.processes.len(), &mut recording.threads)?
+            }
+            Tag::MODULES => tables::read_modules(source, &self.texts, &mut recording.modules)?,
+            Tag::LOCATIONS => tables::read_locations(source, recording)?,
+            Tag::NODES => tables::read_nodes(source, recording)?,
+            Tag::SAMPLES => {
+                let known = Known {
+                    threads: u32::try_from(recording.threads.len()).unwrap_or(u32::MAX),
+                    stacks: u32::try_from(recording.stacks.nodes().len()).unwrap_or(u32::MAX),
+                };
+                let first = self.seen.rows;
+                let (seen, last_clock) = (&mut self.seen, &mut self.last_clock);
+                self.samples.read(source, first, &known, |sample| {
+                    seen.count(&sample);
+                    *last_clock = (*last_clock).max(sample.clock.0);
+                    each(sample);
+                })?;
+            }
+            Tag::FRAMES => names::read_frames(source, &self.texts, &mut self.frames)?,
+            Tag::SYMBOLS => {
+                let locations = recording.stacks.locations().len();
+                names::read_symbols(source, &self.frames, locations, &mut recording.symbols)?;
+            }
+            Tag::SHORT_PATHS => names::read_short_paths(source, &self.texts, &mut recording.symbols)?,
+            Tag::NOTES => names::read_notes(source, &self.texts, &mut recording.symbols)?,
+            Tag::END => {
+                self.seen.processes = recording.processes.len() as u64;
+                self.seen.threads = recording.threads.len() as u64;
+                self.seen.modules = recording.modules.len() as u64;
+                self.seen.locations = recording.stacks.locations().len() as u64;
+                self.seen.nodes = recording.stacks.nodes().len() as u64;
+                self.seen.texts = self.texts.len() as u64;
+                self.seen.frames = self.frames.len() as u64;
+                return Totals::read(&mut source).map(Some);
+            }
+            // The index serves those who want a part; unknown chunks are for later versions.
+            _ => {}
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,145 @@
+//! Where each chunk is, so that a complete file can be read in part; and the END chunk's totals.
+
+use super::bytes::{Body, Malformed, Source};
+use super::chunk::{FILE_HEADER, Tag};
+use stackglass_profile::Sample;
+
+/// What a complete recording holds. The END chunk says it, readers compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Process images.
+    pub processes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Modules.
+    pub modules: u64,
+    /// Code locations.
+    pub locations: u64,
+    /// Stack nodes.
+    pub nodes: u64,
+    /// Texts.
+    pub texts: u64,
+    /// Frames in the names.
+    pub frames: u64,
+    /// Rows of samples (amendments count; merged samples are fewer).
+    pub rows: u64,
+    /// Times a stack was really taken.
+    pub hits: u64,
+    /// Nanoseconds all samples stand for, modulo 2^64.
+    pub time: u64,
+}
+
+impl Totals {
+    /// Counts a row.
+    pub(crate) fn count(&mut self, sample: &Sample) {
+        self.rows += 1;
+        self.hits = self.hits.wrapping_add(sample.hits.into());
+        self.time = self.time.wrapping_add(sample.time.0);
+    }
+
+    fn fields(&mut self) -> [(&'static str, &mut u64); 10] {
+        [
+            ("processes", &mut self.processes),
+            ("threads", &mut self.threads),
+            ("modules", &mut self.modules),
+            ("locations", &mut self.locations),
+            ("stack nodes", &mut self.nodes),
+            ("texts", &mut self.texts),
+            ("frames", &mut self.frames),
+            ("rows of samples", &mut self.rows),
+            ("hits", &mut self.hits),
+            ("nanoseconds", &mut self.time),
+        ]
+    }
+
+    pub(crate) fn write(mut self, body: &mut Body) {
+        for (_, n) in self.fields() {
+            body.number(*n);
+        }
+    }
+
+    pub(crate) fn read(source: &mut Source<'_>) -> Result<Totals, Malformed> {
+        let mut totals = Totals::default();
+        for (_, n) in totals.fields() {
+            *n = source.number()?;
+        }
+        Ok(totals)
+    }
+
+    /// The first count in which two differ, as a sentence.
+    pub(crate) fn difference(mut self, mut seen: Totals) -> Option<String> {
+        let differ = self.fields().into_iter().zip(seen.fields()).find(|(said, seen)| *said.1 != *seen.1);
+        differ.map(|((what, said), (_, seen))| format!("the end counts {said} {what}, the file holds {seen}"))
+    }
+}
+
+/// The writer's list of chunks.
+#[derive(Default)]
+pub(crate) struct Index {
+    chunks: Vec<(Tag, u32)>,
+    /// Where the index chunks themselves begin, from the moment their bodies were made.
+    places: Vec<usize>,
+}
+
+/// Entries of one index chunk.
+const ENTRIES: usize = 1 << 17;
+
+impl Index {
+    /// Notes a chunk of `size` bytes in the file.
+    pub fn add(&mut self, tag: Tag, size: usize) {
+        self.chunks.push((tag, size as u32));
+    }
+
+    /// Forgets all but the first `len` chunks.
+    pub fn truncate(&mut self, len: usize) {
+        self.chunks.truncate(len);
+        self.places.clear();
+    }
+
+    /// The index chunks' contents: tag and size of every chunk so far.
+    pub fn bodies(&mut self) -> Vec<Body> {
+        let mut bodies = Vec::new();
+        for part in self.chunks.chunks(ENTRIES) {
+            let mut body = Body::default();
+            body.number(part.len() as u64);
+            for (tag, _) in part {
+                body.raw.extend_from_slice(&tag.0);
+            }
+            for (_, size) in part {
+                body.number((*size).into());
+            }
+            bodies.push(body);
+        }
+        self.places = (self.chunks.len()..self.chunks.len() + bodies.len()).collect();
+        bodies
+    }
+
+    /// Offsets of the index chunks, which were added after [`Index::bodies`].
+    pub fn write_places(&self, body: &mut Body) {
+        let mut offset = FILE_HEADER as u64;
+        body.number(self.places.len() as u64);
+        for (at, (_, size)) in self.chunks.iter().enumerate() {
+            if self.places.contains(&at) {
+                body.number(offset);
+            }
+            offset += u64::from(*size);
+        }
+    }
+
+    /// Tags and sizes in an index chunk; `None` when it makes no sense.
+    pub fn read(raw: &[u8]) -> Option<Vec<(Tag, u32)>> {
+        let mut source = Source::new(raw, 0);
+        let count = source.number32().ok()? as usize;
+        let mut tags = source.column(count.checked_mul(4)?).ok()?;
+        let mut entries = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut tag = [0; 4];
+            for byte in &mut tag {
+                *byte = tags.byte().ok()?;
+            }
+            entries.push((Tag(tag), source.number32().ok()?));
+        }
+        source.end().ok()?;
+        Some(entries)
+    }
+}

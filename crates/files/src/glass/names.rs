@@ -1,0 +1,184 @@
+//! Names as chunks: distinct frames, the frames of each location, short paths, and notes on
+//! modules whose names are wanting. Written once, at the end.
+
+use super::bytes::{Body, Malformed, Source, zigzag};
+use super::columns::expect_first;
+use super::tables::{TextWriter, text_at};
+use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::{Frame, LocationId, ShortPath, Symbols};
+use std::sync::Arc;
+
+/// A frame in the model costs several allocations and a place in a hash table.
+const FRAME_WEIGHT: u64 = 8;
+
+/// Naming a frame costs the time to hash its texts.
+fn weight_of_use(frame: &Frame) -> u64 {
+    let spec = frame.spec.as_ref().map_or(0, |spec| spec.len());
+    1 + (frame.func.len() + spec + frame.file.len() + frame.module.len() + frame.krate.len()) as u64 / 1024
+}
+
+/// Most frames of a location; no compiler inlines as deep.
+const MAX_INLINED: usize = 1 << 14;
+
+/// Most notes, which are few: one or two for each module.
+const MAX_NOTES: usize = 10_000;
+
+const FOREIGN: u64 = 1;
+const INLINED: u64 = 2;
+
+/// The next chunk of frames, beginning with number `from`; returns the number after its last.
+pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Frame], from: usize) -> usize {
+    body.number(from as u64);
+    let mut next = from;
+    while next < frames.len() && !body.is_full() {
+        let frame = &frames[next];
+        body.number(texts.id(&frame.func));
+        let spec = frame.spec.as_ref().map(|spec| texts.id(spec));
+        body.optional(spec);
+        body.number(texts.id(&frame.file));
+        body.number(zigzag(frame.line));
+        body.number(u64::from(frame.foreign) * FOREIGN + u64::from(frame.inlined) * INLINED);
+        body.number(texts.id(&frame.module));
+        body.number(texts.id(&frame.krate));
+        body.weight += FRAME_WEIGHT;
+        next += 1;
+    }
+    next
+}
+
+/// Reads a chunk of frames.
+pub(crate) fn read_frames(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    frames: &mut Vec<Frame>,
+) -> Result<(), Malformed> {
+    expect_first(&mut source, frames.len() as u64, "frames")?;
+    while source.remaining() > 0 {
+        source.spend(FRAME_WEIGHT)?;
+        let func = text_at(&mut source, texts)?;
+        let spec = match source.optional()? {
+            None => None,
+            Some(id) => match usize::try_from(id).ok().and_then(|id| texts.get(id)) {
+                Some(text) => Some(text.clone()),
+                None => return Err(source.malformed(format!("text {id} of {}", texts.len()))),
+            },
+        };
+        let file = text_at(&mut source, texts)?;
+        let line = source.signed()?;
+        let flags = source.number()?;
+        let module = text_at(&mut source, texts)?;
+        let krate = text_at(&mut source, texts)?;
+        let (foreign, inlined) = (flags & FOREIGN != 0, flags & INLINED != 0);
+        frames.push(Frame { func, spec, file, line, foreign, inlined, address: 0, module, krate });
+    }
+    Ok(())
+}
+
+/// The next chunk of locations' frames, beginning with location `from`; returns the location
+/// after its last.
+pub(crate) fn write_symbols(body: &mut Body, symbols: &Symbols, from: usize) -> usize {
+    let mut next = from;
+    while next < symbols.locations() && !body.is_full() {
+        let frames = symbols.frame_indices(LocationId(next as u32));
+        let frames = &frames[..frames.len().min(MAX_INLINED)];
+        if !frames.is_empty() {
+            body.number(next as u64);
+            body.number(frames.len() as u64);
+            for frame in frames {
+                body.number((*frame).into());
+                body.weight += weight_of_use(&symbols.frames()[*frame as usize]);
+            }
+            body.weight += 1;
+        }
+        next += 1;
+    }
+    next
+}
+
+/// Reads a chunk of locations' frames.
+pub(crate) fn read_symbols(
+    mut source: Source<'_>,
+    frames: &[Frame],
+    locations: usize,
+    symbols: &mut Symbols,
+) -> Result<(), Malformed> {
+    while source.remaining() > 0 {
+        let location = source.number32()?;
+        if location as usize >= locations {
+            return Err(source.malformed(format!("names of location {location} of {locations}")));
+        }
+        let count = source.count("frames")?;
+        source.spend(1)?;
+        let mut found = Vec::with_capacity(count.min(64));
+        for _ in 0..count {
+            let id = source.number()?;
+            match usize::try_from(id).ok().and_then(|id| frames.get(id)) {
+                Some(frame) => {
+                    source.spend(weight_of_use(frame))?;
+                    found.push(frame.clone());
+                }
+                None => return Err(source.malformed(format!("frame {id} of {}", frames.len()))),
+            }
+        }
+        symbols.set(LocationId(location), found);
+    }
+    Ok(())
+}
+
+/// Adds the row of a short path.
+pub(crate) fn write_short_path(body: &mut Body, texts: &mut TextWriter, file: &str, short: &ShortPath) {
+    body.number(texts.id(file));
+    body.number(texts.id(&short.prefix));
+    body.number(texts.id(&short.rest));
+    body.weight += 4 + file.len() as u64 / 1024;
+}
+
+/// Reads rows of short paths.
+pub(crate) fn read_short_paths(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    symbols: &mut Symbols,
+) -> Result<(), Malformed> {
+    while source.remaining() > 0 {
+        source.spend(4)?;
+        let file = text_at(&mut source, texts)?;
+        source.spend(file.len() as u64 / 1024)?;
+        let prefix = text_at(&mut source, texts)?;
+        let rest = text_at(&mut source, texts)?;
+        symbols.set_short_path(file, ShortPath { prefix, rest });
+    }
+    Ok(())
+}
+
+/// Adds the rows of notes.
+pub(crate) fn write_notes(body: &mut Body, texts: &mut TextWriter, notes: &[ModuleNote]) {
+    for note in notes.iter().take(MAX_NOTES) {
+        body.number(texts.id(&note.module));
+        body.number(note.missing as u64);
+        body.weight += 2;
+    }
+}
+
+/// Reads rows of notes. A reason this version does not know is passed over.
+pub(crate) fn read_notes(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    symbols: &mut Symbols,
+) -> Result<(), Malformed> {
+    while source.remaining() > 0 {
+        source.spend(2)?;
+        let module = text_at(&mut source, texts)?;
+        let missing = match source.number()? {
+            1 => Missing::DebugInfo,
+            2 => Missing::Names,
+            3 => Missing::File,
+            4 => Missing::Changed,
+            _ => continue,
+        };
+        if symbols.notes().len() >= MAX_NOTES {
+            return Err(source.malformed(format!("more than {MAX_NOTES} notes")));
+        }
+        symbols.note(ModuleNote { module, missing });
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Reads what a complete recording says besides its samples, by its index: for those who only
+//! want to know what is in it, however large it is.
+
+use super::bytes::Source;
+use super::chunk::{self, CHUNK_HEADER, FILE_HEADER, Found, LAST, Tag};
+use super::index::{Index, Totals};
+use super::reader::{Completeness, GlassReader};
+use super::{ReadError, read};
+use stackglass_profile::Recording;
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+/// As [`read()`], but without samples and, where the file is complete, without reading them.
+///
+/// The totals of [`Completeness::Complete`] are then what the end says of the samples.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_tables(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
+    let mut reader = GlassReader::open(&path)?;
+    let (name, at) = (reader.name().to_owned(), reader.length());
+    if let Some(plan) = plan(&mut reader).map_err(|source| ReadError::Read { name, at, source })? {
+        reader.expect_samples(&plan.totals);
+        let mut whole = true;
+        for at in plan.chunks {
+            whole = whole && reader.jump(at)? && reader.step(&mut |_| {})?;
+        }
+        if whole && reader.jump(plan.end)? {
+            reader.step(&mut |_| {})?;
+            return Ok(reader.finish());
+        }
+    }
+    // Cut, damaged, or with an index that is wrong: read what is there.
+    let (mut recording, completeness) = read(path)?;
+    recording.samples = Vec::new();
+    Ok((recording, completeness))
+}
+
+/// Which chunks to read.
+struct Plan {
+    /// Where those begin that are not samples.
+    chunks: Vec<u64>,
+    /// Where the END chunk begins.
+    end: u64,
+    totals: Totals,
+}
+
+/// What the end of the file says; `None` when there is none, or one that cannot be right.
+fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
+    let length = reader.length();
+    let smallest = (FILE_HEADER + CHUNK_HEADER + 16) as u64;
+    if length < smallest {
+        return Ok(None);
+    }
+    let mut last = [0; 16];
+    let input = reader.input();
+    input.seek(SeekFrom::Start(length - 16))?;
+    if !chunk::fill(input, &mut last)? || last[8..] != LAST {
+        return Ok(None);
+    }
+    let end = u64::from_le_bytes([last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7]]);
+    let Some((Tag::END, raw)) = chunk_at(reader, end)? else { return Ok(None) };
+    let mut source = Source::new(&raw, 0);
+    let (Ok(totals), Ok(places)) = (Totals::read(&mut source), source.count("index chunks")) else {
+        return Ok(None);
+    };
+    let mut plan = Plan { chunks: Vec::new(), end, totals };
+    let mut offset = FILE_HEADER as u64;
+    for _ in 0..places {
+        let Ok(place) = source.number() else { return Ok(None) };
+        if place < offset {
+            return Ok(None);
+        }
+        let Some((Tag::INDEX, raw)) = chunk_at(reader, place)? else { return Ok(None) };
+        let Some(entries) = Index::read(&raw) else { return Ok(None) };
+        for (tag, size) in entries {
+            // So that the list cannot be longer than the file has room for.
+            if (size as usize) < CHUNK_HEADER || offset > end {
+                return Ok(None);
+            }
+            if tag != Tag::SAMPLES {
+                plan.chunks.push(offset);
+            }
+            offset = offset.saturating_add(size.into());
+        }
+    }
+    reader.rewind()?;
+    Ok(Some(plan))
+}
+
+/// Tag and contents of the chunk at an offset; `None` when there is no whole one.
+fn chunk_at(reader: &mut GlassReader<BufReader<File>>, at: u64) -> io::Result<Option<(Tag, Vec<u8>)>> {
+    if at < FILE_HEADER as u64 || at >= reader.length() {
+        return Ok(None);
+    }
+    let (input, unpacker) = reader.input_and_unpacker();
+    input.seek(SeekFrom::Start(at))?;
+    let Found::Chunk(header) = chunk::read_header(input)? else { return Ok(None) };
+    Ok(unpacker.payload(input, &header)?.ok().map(|raw| (header.tag, raw.to_vec())))
+}

@@ -1,0 +1,308 @@
+//! Reads a recording chunk by chunk, as far as it is whole.
+
+use super::bytes::Source;
+use super::chunk::{self, FILE_HEADER, Found, MAGIC, Unpacker, VERSION};
+use super::contents::Contents;
+use super::error::ReadError;
+use super::index::Totals;
+use stackglass_profile::{Recording, Sample};
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// How much of a recording was there to be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Completeness {
+    /// All of it.
+    Complete(Totals),
+    /// It ends early: still being written, or its recorder was killed, or the file was cut.
+    Incomplete {
+        /// Where the last whole chunk ends.
+        at: u64,
+    },
+    /// What comes after this offset makes no sense; what comes before was read.
+    Damaged {
+        /// Where the bad chunk begins.
+        at: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Completeness {
+    /// True when all of it was there.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Completeness::Complete(_))
+    }
+}
+
+impl fmt::Display for Completeness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Completeness::Complete(_) => write!(f, "complete"),
+            Completeness::Incomplete { at } => write!(
+                f,
+                "incomplete: ends at byte {at} without an end mark (still being recorded, or the recorder was killed); \
+                 all that was written before is shown"
+            ),
+            Completeness::Damaged { at, reason } => {
+                write!(f, "damaged: at byte {at}, {reason}; all that comes before is shown")
+            }
+        }
+    }
+}
+
+/// A recording being read.
+///
+/// Tables are gathered in [`GlassReader::recording`]; samples go to whoever steps, so that memory
+/// is bounded by the distinct stacks, not by the file.
+pub struct GlassReader<R> {
+    input: R,
+    name: String,
+    length: u64,
+    /// Where the next chunk begins.
+    at: u64,
+    unpacker: Unpacker,
+    contents: Contents,
+    state: Option<Completeness>,
+}
+
+impl GlassReader<BufReader<File>> {
+    /// Opens a file and reads its first bytes.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is no recording of this version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let name = path.as_ref().display().to_string();
+        let open = || {
+            let file = File::open(path.as_ref())?;
+            let about = file.metadata()?;
+            if about.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            Ok((about.len(), BufReader::with_capacity(1 << 16, file)))
+        };
+        match open() {
+            Ok((length, input)) => GlassReader::named(input, name, length),
+            Err(source) => Err(ReadError::Open { name, source }),
+        }
+    }
+}
+
+/// Reading in parts; see `parts`.
+impl GlassReader<BufReader<File>> {
+    pub(super) fn input(&mut self) -> &mut BufReader<File> {
+        &mut self.input
+    }
+
+    pub(super) fn input_and_unpacker(&mut self) -> (&mut BufReader<File>, &mut Unpacker) {
+        (&mut self.input, &mut self.unpacker)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Takes the samples for read.
+    pub(super) fn expect_samples(&mut self, totals: &Totals) {
+        let Totals { rows, hits, time, .. } = *totals;
+        self.contents.seen = Totals { rows, hits, time, ..self.contents.seen };
+    }
+
+    /// Back to the next chunk, after something else was read.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.input.seek(SeekFrom::Start(self.at)).map(|_| ())
+    }
+
+    /// Goes on at the chunk that begins there; false when there is nothing more to read.
+    pub(super) fn jump(&mut self, at: u64) -> Result<bool, ReadError> {
+        match self.input.seek_relative(at.wrapping_sub(self.at) as i64) {
+            Ok(()) => self.at = at,
+            Err(source) => return Err(ReadError::Read { name: self.name.clone(), at, source }),
+        }
+        Ok(self.state.is_none())
+    }
+}
+
+impl<R: Read> GlassReader<R> {
+    /// Reads from anything, beginning with the first bytes.
+    ///
+    /// # Errors
+    /// When it is no recording of this version.
+    pub fn new(input: R) -> Result<Self, ReadError> {
+        GlassReader::named(input, "the recording".into(), 0)
+    }
+
+    fn named(mut input: R, name: String, length: u64) -> Result<Self, ReadError> {
+        let mut header = Vec::with_capacity(FILE_HEADER);
+        let unpacker = Unpacker::new();
+        let read = (&mut input).take(FILE_HEADER as u64).read_to_end(&mut header);
+        let unpacker = match read.and(unpacker) {
+            Ok(unpacker) => unpacker,
+            Err(source) => return Err(ReadError::Read { name, at: 0, source }),
+        };
+        if header.is_empty() {
+            return Err(ReadError::Empty { name });
+        }
+        let magic = header.len().min(MAGIC.len());
+        if header[..magic] != MAGIC[..magic] {
+            return Err(ReadError::NotGlass { name, found: header[..magic].to_vec() });
+        }
+        let whole = header.len() == FILE_HEADER;
+        if whole && header[8..12] != VERSION.to_le_bytes() {
+            let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+            return Err(ReadError::Version { name, found, ours: VERSION });
+        }
+        Ok(GlassReader {
+            input,
+            name,
+            length,
+            at: if whole { FILE_HEADER as u64 } else { 0 },
+            unpacker,
+            contents: Contents::default(),
+            state: (!whole).then_some(Completeness::Incomplete { at: 0 }),
+        })
+    }
+
+    /// Reads one chunk and gives its samples to `each`. False: there is nothing more to read.
+    ///
+    /// A sample may continue the one before it (see [`Recording::push`]). A damaged chunk may
+    /// give some of its samples.
+    ///
+    /// # Errors
+    /// When the system fails to read. A cut or damaged file is no error: see [`GlassReader::finish`].
+    pub fn step(&mut self, each: &mut dyn FnMut(Sample)) -> Result<bool, ReadError> {
+        if self.state.is_some() {
+            return Ok(false);
+        }
+        match self.chunk(each) {
+            Ok(None) => Ok(true),
+            Ok(Some(state)) => {
+                self.state = Some(state);
+                Ok(false)
+            }
+            Err(source) => Err(ReadError::Read { name: self.name.clone(), at: self.at, source }),
+        }
+    }
+
+    fn chunk(&mut self, each: &mut dyn FnMut(Sample)) -> io::Result<Option<Completeness>> {
+        let at = self.at;
+        let header = match chunk::read_header(&mut self.input)? {
+            Found::Chunk(header) => header,
+            Found::End => return Ok(Some(Completeness::Incomplete { at })),
+            Found::Damage(reason) => return Ok(Some(Completeness::Damaged { at, reason })),
+        };
+        let source = match self.unpacker.payload(&mut self.input, &header)? {
+            Ok(raw) => Source::new(raw, header.payload as u64),
+            Err(None) => return Ok(Some(Completeness::Incomplete { at })),
+            Err(Some(reason)) => return Ok(Some(Completeness::Damaged { at, reason })),
+        };
+        match self.contents.take(header.tag, source, each) {
+            Ok(None) => {
+                self.at += header.size();
+                Ok(None)
+            }
+            Ok(Some(totals)) => Ok(Some(match totals.difference(self.contents.seen) {
+                None => Completeness::Complete(totals),
+                Some(reason) => Completeness::Damaged { at, reason },
+            })),
+            Err(bad) => {
+                let reason = format!("chunk {}: {bad}", header.tag);
+                Ok(Some(Completeness::Damaged { at, reason }))
+            }
+        }
+    }
+
+    /// What was read so far, without samples.
+    pub fn recording(&self) -> &Recording {
+        &self.contents.recording
+    }
+
+    /// Bytes read so far, in whole chunks.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Bytes of the file when it was opened; 0 when not known.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The recording without samples, and how complete it was.
+    ///
+    /// Where the end is missing, the wall time is taken from the last sample's clock. Before
+    /// [`GlassReader::step`] has returned false it counts as incomplete.
+    pub fn finish(self) -> (Recording, Completeness) {
+        let mut recording = self.contents.recording;
+        let state = self.state.unwrap_or(Completeness::Incomplete { at: self.at });
+        let about = &mut recording.about;
+        if !state.is_complete() && about.wall.0 == 0 {
+            about.wall.0 = self.contents.last_clock.saturating_sub(about.start.0);
+        }
+        (recording, state)
+    }
+}
+
+/// Reads a whole recording, as far as it goes.
+///
+/// # Errors
+/// When the file cannot be opened or read, or is no recording of this version. A cut or damaged
+/// one is no error: [`Completeness`] tells.
+pub fn read(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
+    read_all(GlassReader::open(path)?)
+}
+
+/// As [`read()`], from anything that can be read.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_from(input: impl Read) -> Result<(Recording, Completeness), ReadError> {
+    read_all(GlassReader::new(input)?)
+}
+
+fn read_all<R: Read>(mut reader: GlassReader<R>) -> Result<(Recording, Completeness), ReadError> {
+    // The merged samples live in a recording of their own until the tables are complete.
+    let mut gathered = Recording::default();
+    while reader.step(&mut |sample| {
+        gathered.push(sample);
+    })? {}
+    let (mut recording, completeness) = reader.finish();
+    recording.samples = gathered.samples;
+    Ok((recording, completeness))
+}
+
+/// Reads a recording of any size in memory that grows with its distinct stacks only: samples
+/// that differ in clock, time and hits become one, wherever they stand. They come in order of
+/// first appearance; the clock is that of the last.
+///
+/// `progress` is told, after each chunk, the bytes read and the bytes there are.
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_merged(
+    path: impl AsRef<Path>,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Recording, Completeness), ReadError> {
+    let mut reader = GlassReader::open(path)?;
+    let mut places = HashMap::new();
+    let mut samples: Vec<Sample> = Vec::new();
+    while reader.step(&mut |sample| {
+        let key = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
+        let place = *places.entry(key).or_insert(samples.len());
+        match samples.get_mut(place) {
+            None => samples.push(sample),
+            Some(merged) => {
+                merged.clock = sample.clock;
+                merged.hits = merged.hits.saturating_add(sample.hits);
+                merged.time.0 = merged.time.0.saturating_add(sample.time.0);
+            }
+        }
+    })? {
+        progress(reader.position(), reader.length());
+    }
+    let (mut recording, completeness) = reader.finish();
+    recording.samples = samples;
+    Ok((recording, completeness))
+}

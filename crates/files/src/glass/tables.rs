@@ -1,0 +1,409 @@
+//! About, texts, processes, threads, modules, locations and stack nodes as chunks.
+//!
+//! Texts stand in one table and are named by number. Rows of processes and threads carry their
+//! index and replace an earlier row with the same one: that is how an ended thread is told.
+
+use super::bytes::{Body, Malformed, Source};
+use super::columns::{Columns, expect_first, split};
+use stackglass_profile::{
+    About, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, StackId,
+    Thread,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Longest text that is stored; what is longer is cut.
+const MAX_TEXT: usize = 1 << 20;
+
+/// Most bytes of texts in one list, and most entries; the rest of the list is left out.
+const MAX_LIST: usize = 2 << 20;
+const MAX_ENTRIES: usize = 1 << 18;
+
+/// Most counters of a process.
+const MAX_COUNTERS: usize = 1 << 12;
+
+/// The longest beginning of a text that may be stored.
+fn cut(text: &str) -> &str {
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    let end = (0..=MAX_TEXT).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
+/// The entries of a list that may be stored.
+fn cut_list(list: &[String]) -> &[String] {
+    let mut bytes = 0;
+    let end = list.iter().take(MAX_ENTRIES).take_while(|text| {
+        bytes += cut(text).len();
+        bytes <= MAX_LIST
+    });
+    &list[..end.count()]
+}
+
+/// The writer's table of texts.
+#[derive(Default)]
+pub(crate) struct TextWriter {
+    ids: HashMap<Arc<str>, u32>,
+    /// Texts that got a number but are not written yet.
+    pending: Vec<Arc<str>>,
+}
+
+impl TextWriter {
+    /// The number of a text.
+    pub fn id(&mut self, text: &str) -> u64 {
+        let text = cut(text);
+        if let Some(id) = self.ids.get(text) {
+            return u64::from(*id);
+        }
+        let id = self.ids.len() as u32;
+        let text: Arc<str> = text.into();
+        self.ids.insert(text.clone(), id);
+        self.pending.push(text);
+        u64::from(id)
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Chunks with the texts that were not written yet.
+    pub fn take(&mut self) -> Vec<Body> {
+        let mut id = self.ids.len() - self.pending.len();
+        let mut bodies = Vec::new();
+        let mut texts = self.pending.drain(..).peekable();
+        while texts.peek().is_some() {
+            let mut body = Body::default();
+            body.number(id as u64);
+            while !body.is_full()
+                && let Some(text) = texts.next()
+            {
+                body.text(&text);
+                id += 1;
+            }
+            bodies.push(body);
+        }
+        bodies
+    }
+
+    /// Forgets the texts from number `len` on: they did not reach the file.
+    pub fn truncate(&mut self, len: usize) {
+        self.ids.retain(|_, id| (*id as usize) < len);
+        self.pending.clear();
+    }
+}
+
+/// Reads a chunk of texts.
+pub(crate) fn read_texts(mut source: Source<'_>, texts: &mut Vec<Arc<str>>) -> Result<(), Malformed> {
+    expect_first(&mut source, texts.len() as u64, "texts")?;
+    while source.remaining() > 0 {
+        texts.push(source.text()?.into());
+    }
+    Ok(())
+}
+
+/// The text with the number that comes next in the chunk.
+pub(crate) fn text_at(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<Arc<str>, Malformed> {
+    let id = source.number()?;
+    match usize::try_from(id).ok().and_then(|id| texts.get(id)) {
+        Some(text) => Ok(text.clone()),
+        None => Err(source.malformed(format!("text {id} of {}", texts.len()))),
+    }
+}
+
+/// As [`text_at`] where the model wants a copy of its own.
+fn copied_text(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<String, Malformed> {
+    let text = text_at(source, texts)?;
+    source.spend(super::bytes::weight_of_text(text.len()))?;
+    Ok(text.to_string())
+}
+
+/// The chunk that says how and of what the recording was made.
+pub(crate) fn write_about(about: &About) -> Body {
+    let mut body = Body::default();
+    let texts = |body: &mut Body, list: &[String]| {
+        let list = cut_list(list);
+        body.number(list.len() as u64);
+        for text in list {
+            body.text(cut(text));
+        }
+    };
+    texts(&mut body, &about.command);
+    for n in [about.started, about.start.0, about.wall.0, about.delay.0, about.capacity] {
+        body.number(n);
+    }
+    body.number(about.full.into());
+    let (how, n) = match about.end {
+        None => (0, 0),
+        Some(End::Exit(status)) => (1, status),
+        Some(End::Signal(signal)) => (2, signal),
+        Some(End::Running) => (3, 0),
+    };
+    body.number(how);
+    body.number(super::bytes::zigzag(n.into()));
+    body.optional(about.kernel_cpu.map(|n| n.0));
+    body.number(about.own_cpu.0);
+    body.text(cut(&about.writer));
+    body.text(cut(&about.machine));
+    texts(&mut body, &about.remarks);
+    body
+}
+
+/// Reads what [`write_about`] wrote. Later versions may add to the end.
+pub(crate) fn read_about(mut source: Source<'_>) -> Result<About, Malformed> {
+    let texts = |source: &mut Source<'_>| -> Result<Vec<String>, Malformed> {
+        let mut list = Vec::new();
+        for _ in 0..source.count("texts")? {
+            list.push(source.text()?.to_owned());
+        }
+        Ok(list)
+    };
+    let mut about = About { command: texts(&mut source)?, ..About::default() };
+    about.started = source.number()?;
+    about.start = Nanos(source.number()?);
+    about.wall = Nanos(source.number()?);
+    about.delay = Nanos(source.number()?);
+    about.capacity = source.number()?;
+    about.full = source.number()? != 0;
+    let how = source.number()?;
+    let n = i32::try_from(source.signed()?).map_err(|_| source.malformed("an impossible exit status"))?;
+    about.end = match how {
+        0 => None,
+        1 => Some(End::Exit(n)),
+        2 => Some(End::Signal(n)),
+        3 => Some(End::Running),
+        _ => return Err(source.malformed(format!("kind of end {how}"))),
+    };
+    about.kernel_cpu = source.optional()?.map(Nanos);
+    about.own_cpu = Nanos(source.number()?);
+    about.writer = source.text()?.to_owned();
+    about.machine = source.text()?.to_owned();
+    about.remarks = texts(&mut source)?;
+    Ok(about)
+}
+
+/// Adds the row of a process.
+pub(crate) fn write_process(body: &mut Body, texts: &mut TextWriter, index: usize, process: &Process) {
+    body.number(index as u64);
+    body.number(process.pid.into());
+    body.number(process.parent.into());
+    body.number(texts.id(&process.exe));
+    body.number(process.start.0);
+    body.optional(process.end.map(|n| n.0));
+    body.number(process.forked.into());
+    let arguments = cut_list(&process.arguments);
+    body.number(arguments.len() as u64);
+    for argument in arguments {
+        body.number(texts.id(argument));
+        body.weight += super::bytes::weight_of_text(cut(argument).len());
+    }
+    body.number(process.counters.len().min(MAX_COUNTERS) as u64);
+    for (label, n) in process.counters.iter().take(MAX_COUNTERS) {
+        body.number(texts.id(label));
+        body.number(*n);
+        body.weight += super::bytes::weight_of_text(cut(label).len());
+    }
+    body.weight += 2;
+}
+
+/// Reads rows of processes.
+pub(crate) fn read_processes(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    processes: &mut Vec<Process>,
+) -> Result<(), Malformed> {
+    while source.remaining() > 0 {
+        source.spend(2)?;
+        let index = source.number()?;
+        let mut process = Process {
+            pid: source.number32()?,
+            parent: source.number32()?,
+            exe: text_at(&mut source, texts)?,
+            start: Nanos(source.number()?),
+            end: source.optional()?.map(Nanos),
+            forked: source.number()? != 0,
+            ..Process::default()
+        };
+        for _ in 0..source.count("arguments")? {
+            process.arguments.push(copied_text(&mut source, texts)?);
+        }
+        for _ in 0..source.count("counters")? {
+            let label = copied_text(&mut source, texts)?;
+            process.counters.insert(label, source.number()?);
+        }
+        put(&source, processes, index, process, "process")?;
+    }
+    Ok(())
+}
+
+/// Adds the row of a thread.
+pub(crate) fn write_thread(body: &mut Body, texts: &mut TextWriter, index: usize, thread: &Thread) {
+    body.number(index as u64);
+    body.number(thread.process.0.into());
+    body.number(thread.tid.into());
+    body.number(texts.id(&thread.name));
+    body.number(thread.start.0);
+    body.optional(thread.end.map(|n| n.0));
+    body.number(thread.cpu.0);
+    body.number(thread.blocked_signal.into());
+    body.weight += 1;
+}
+
+/// Reads rows of threads.
+pub(crate) fn read_threads(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    processes: usize,
+    threads: &mut Vec<Thread>,
+) -> Result<(), Malformed> {
+    while source.remaining() > 0 {
+        source.spend(1)?;
+        let index = source.number()?;
+        let process = source.number32()?;
+        if process as usize >= processes {
+            return Err(source.malformed(format!("a thread of process {process} of {processes}")));
+        }
+        let thread = Thread {
+            process: ProcessIndex(process),
+            tid: source.number32()?,
+            name: text_at(&mut source, texts)?,
+            start: Nanos(source.number()?),
+            end: source.optional()?.map(Nanos),
+            cpu: Nanos(source.number()?),
+            blocked_signal: source.number()? != 0,
+        };
+        put(&source, threads, index, thread, "thread")?;
+    }
+    Ok(())
+}
+
+/// Replaces the entry with this index, or adds it if it is the next one.
+fn put<T>(source: &Source<'_>, to: &mut Vec<T>, index: u64, value: T, what: &str) -> Result<(), Malformed> {
+    match usize::try_from(index) {
+        Ok(index) if index < to.len() => to[index] = value,
+        Ok(index) if index == to.len() => to.push(value),
+        _ => return Err(source.malformed(format!("{what} {index} where there are {}", to.len()))),
+    }
+    Ok(())
+}
+
+/// Adds the row of a module.
+pub(crate) fn write_module(body: &mut Body, texts: &mut TextWriter, module: &Module) {
+    body.number(texts.id(&module.path));
+    // Build ids have 8 to 64 bytes; what claims more is none.
+    body.bytes(if module.build_id.len() <= 4096 { &module.build_id } else { &[] });
+    body.weight += 1;
+}
+
+/// Reads rows of modules.
+pub(crate) fn read_modules(
+    mut source: Source<'_>,
+    texts: &[Arc<str>],
+    modules: &mut Vec<Module>,
+) -> Result<(), Malformed> {
+    expect_first(&mut source, modules.len() as u64, "modules")?;
+    while source.remaining() > 0 {
+        source.spend(1)?;
+        let path = text_at(&mut source, texts)?;
+        modules.push(Module { path, build_id: source.bytes()?.into() });
+    }
+    Ok(())
+}
+
+/// Gives chunks with the locations from number `first` on to `emit`.
+pub(crate) fn write_locations<E>(
+    locations: &[Location],
+    first: usize,
+    mut emit: impl FnMut(Body) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut columns = Columns::<2>::starting_at(first as u64);
+    let mut offset = 0u64;
+    for location in &locations[first..] {
+        columns.number(0, location.module.map_or(0, |m| u64::from(m.0) + 1));
+        columns.signed(1, location.offset.wrapping_sub(offset) as i64);
+        offset = location.offset;
+        if columns.end_row() {
+            columns.take().into_iter().try_for_each(&mut emit)?;
+            offset = 0;
+        }
+    }
+    columns.take().into_iter().try_for_each(emit)
+}
+
+/// Reads a chunk of locations.
+pub(crate) fn read_locations(mut source: Source<'_>, recording: &mut Recording) -> Result<(), Malformed> {
+    let first = recording.stacks.locations().len();
+    let (rows, [mut modules, mut offsets]) = split::<2>(&mut source, first as u64, "locations")?;
+    let mut offset = 0u64;
+    for row in 0..rows {
+        let module = match modules.number()? {
+            0 => None,
+            n if n <= recording.modules.len() as u64 => Some(ModuleIndex((n - 1) as u32)),
+            n => return Err(modules.malformed(format!("module {} of {}", n - 1, recording.modules.len()))),
+        };
+        offset = offset.wrapping_add(offsets.signed()? as u64);
+        let id = next_id(&offsets, first, row)?;
+        if recording.stacks.intern_location(Location { module, offset }) != LocationId(id) {
+            return Err(offsets.malformed(format!("location {id} repeats an earlier one")));
+        }
+    }
+    modules.end()?;
+    offsets.end()
+}
+
+/// Gives chunks with the stack nodes from number `first` on (0 being the node with id 1) to `emit`.
+pub(crate) fn write_nodes<E>(
+    nodes: &[(StackId, LocationId)],
+    first: usize,
+    mut emit: impl FnMut(Body) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut columns = Columns::<2>::starting_at(first as u64);
+    let mut before = 0i64;
+    for (index, (caller, location)) in nodes.iter().enumerate().skip(first) {
+        // A node is younger than its caller; most often it is the very next.
+        columns.number(0, index as u64 - u64::from(caller.0));
+        columns.signed(1, i64::from(location.0) - before);
+        before = location.0.into();
+        if columns.end_row() {
+            columns.take().into_iter().try_for_each(&mut emit)?;
+            before = 0;
+        }
+    }
+    columns.take().into_iter().try_for_each(emit)
+}
+
+/// Reads a chunk of stack nodes.
+pub(crate) fn read_nodes(mut source: Source<'_>, recording: &mut Recording) -> Result<(), Malformed> {
+    let first = recording.stacks.nodes().len();
+    let known = recording.stacks.locations().len();
+    let (rows, [mut callers, mut locations]) = split::<2>(&mut source, first as u64, "stack nodes")?;
+    let mut location = 0i64;
+    for row in 0..rows {
+        let index = next_id(&callers, first, row)?;
+        let back = callers.number()?;
+        let Some(caller) = u64::from(index).checked_sub(back) else {
+            return Err(
+                callers.malformed(format!("stack node {} called from {back} nodes before it", index + 1))
+            );
+        };
+        location = location.wrapping_add(locations.signed()?);
+        if !(0..known as i64).contains(&location) {
+            return Err(locations.malformed(format!("location {location} of {known}")));
+        }
+        let node = recording.stacks.extend(StackId(caller as u32), LocationId(location as u32));
+        if node != StackId(index + 1) {
+            return Err(locations.malformed(format!("stack node {} repeats an earlier one", index + 1)));
+        }
+    }
+    callers.end()?;
+    locations.end()
+}
+
+/// The number of a row; ids have 32 bits, and the last one is kept free.
+fn next_id(source: &Source<'_>, first: usize, row: usize) -> Result<u32, Malformed> {
+    match u32::try_from(first + row) {
+        Ok(id) if id < u32::MAX => Ok(id),
+        _ => Err(source.malformed("more rows than ids")),
+    }
+}

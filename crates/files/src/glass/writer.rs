@@ -1,0 +1,449 @@
+//! Writes a recording while it grows.
+//!
+//! What was written is remembered as counts (tables only ever grow) and as copies of the rows
+//! that may change (processes, threads). Every flush leaves whole chunks, in an order in which
+//! each chunk refers to earlier ones only, so that any beginning of the file can be read.
+
+use super::bytes::Body;
+use super::chunk::{self, LAST, NO_PROCESS, Packer, Tag};
+use super::error::WriteError;
+use super::samples::SampleWriter;
+use super::tables::{self, TextWriter};
+use super::{Totals, index::Index, names};
+use crate::whole;
+use stackglass_profile::{About, Nanos, Process, Recording, Sample, Thread};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are gathered before they are written, when one flush has more than that.
+const FLUSH: usize = 4 << 20;
+
+/// A `.glass` file being written.
+///
+/// It has its final name from the start and reads as *incomplete* until [`GlassWriter::finish`].
+/// Dropping it leaves what was appended.
+pub struct GlassWriter {
+    file: File,
+    path: PathBuf,
+    /// False for a device or a pipe, which cannot be cut back.
+    regular: bool,
+    /// Whole chunks end here.
+    size: u64,
+    /// Sealed, not yet written.
+    out: Vec<u8>,
+    packer: Packer,
+    texts: TextWriter,
+    done: Done,
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    about: Option<About>,
+    index: Index,
+    /// The file could not be cut back after an error: nothing may follow what is there.
+    lost: bool,
+}
+
+/// How far the recording is in the file.
+#[derive(Clone, Default)]
+struct Done {
+    texts: usize,
+    modules: usize,
+    locations: usize,
+    nodes: usize,
+    samples: usize,
+    /// The sample `samples - 1` as it was then; it may grow afterwards.
+    last: Option<Sample>,
+    totals: Totals,
+    chunks: usize,
+}
+
+impl GlassWriter {
+    /// Makes the file, with mode 0600, and writes how the recording is made.
+    ///
+    /// An older recording under that name is replaced in one step; anything else is left alone.
+    ///
+    /// # Errors
+    /// [`WriteError::NotOurs`] when the name belongs to another kind of file,
+    /// [`WriteError::Create`] or [`WriteError::Write`] when the system refuses.
+    pub fn create(path: impl AsRef<Path>, about: &About) -> Result<GlassWriter, WriteError> {
+        let asked = path.as_ref();
+        let create_error = |source| WriteError::Create { path: asked.to_owned(), source };
+        let special = whole::special(asked).map_err(create_error)?;
+        let regular = special.is_none();
+        let path = whole::resolve(asked);
+        if regular && !is_ours_or_free(&path).map_err(create_error)? {
+            return Err(WriteError::NotOurs { path });
+        }
+        let (file, part) = match special {
+            Some(file) => (file, None),
+            None => {
+                let (file, part) = whole::beside(&path, 0o600).map_err(create_error)?.into_parts();
+                (file, Some(part))
+            }
+        };
+        let mut writer = GlassWriter {
+            file,
+            path: path.clone(),
+            regular,
+            size: 0,
+            out: chunk::file_header().to_vec(),
+            packer: Packer::new().map_err(create_error)?,
+            texts: TextWriter::default(),
+            done: Done::default(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            about: None,
+            index: Index::default(),
+            lost: false,
+        };
+        writer.attempt(|writer| writer.write_about(about))?;
+        // Only now does it get its name: under it there is never less than a header.
+        if let Some(part) = part {
+            part.persist(&path).map_err(|e| create_error(e.error))?;
+        }
+        Ok(writer)
+    }
+
+    /// Writes what is new or changed in `recording` since the last call, in whole chunks.
+    ///
+    /// The recording must be the same one, grown. A last sample that [`Recording::push`] has
+    /// merged more into is amended by a row with what it gained.
+    ///
+    /// # Errors
+    /// [`WriteError::Write`] (a full disk): the file is cut back to its last whole chunk and stays
+    /// readable; a later call tries again and loses nothing. [`WriteError::Inconsistent`] when the
+    /// recording is not the one of before, or its parts do not fit together.
+    pub fn append(&mut self, recording: &Recording) -> Result<(), WriteError> {
+        self.attempt(|writer| writer.write_new(recording, false))
+    }
+
+    /// Writes what is new, the names, and the end. From then on the file reads as complete.
+    ///
+    /// # Errors
+    /// As [`GlassWriter::append`]; the file then stays incomplete, with all it had.
+    pub fn finish(mut self, recording: &Recording) -> Result<Totals, WriteError> {
+        self.attempt(|writer| writer.write_new(recording, true))?;
+        self.attempt(|writer| {
+            writer.write_names(recording)?;
+            writer.write_about(&recording.about)?;
+            writer.write_end()
+        })?;
+        Ok(self.done.totals)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of the file in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.size
+    }
+
+    /// Runs one flush; when it fails, file and memory are as before it.
+    fn attempt(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Trouble>) -> Result<(), WriteError> {
+        let before = self.done.clone();
+        let size = self.size;
+        let result = if self.lost {
+            Err(Trouble::System(io::Error::other("an earlier error could not be undone")))
+        } else {
+            write(self).and_then(|()| Ok(self.flush()?))
+        };
+        let Err(trouble) = result else { return Ok(()) };
+        self.out.clear();
+        self.texts.truncate(before.texts);
+        self.index.truncate(before.chunks);
+        self.done = before;
+        self.processes.clear();
+        self.threads.clear();
+        self.about = None;
+        self.size = size;
+        if self.regular && !self.lost {
+            let undone = self.file.set_len(size).and_then(|()| self.file.seek(SeekFrom::Start(size)));
+            self.lost = undone.is_err();
+        }
+        let path = self.path.clone();
+        Err(match trouble {
+            Trouble::System(source) => WriteError::Write { path, source, kept: size },
+            Trouble::Inconsistent(what) => WriteError::Inconsistent { path, what },
+        })
+    }
+
+    /// Hands the sealed chunks to the system, in one write unless it takes less.
+    fn flush(&mut self) -> io::Result<()> {
+        let len = self.out.len() as u64;
+        let result = self.file.write_all(&self.out);
+        self.out.clear();
+        result?;
+        self.size += len;
+        Ok(())
+    }
+
+    fn seal(&mut self, tag: Tag, process: u32, body: &Body) -> io::Result<()> {
+        let size = self.packer.seal(&mut self.out, tag, process, body)?;
+        self.index.add(tag, size);
+        self.done.chunks += 1;
+        if self.out.len() >= FLUSH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Seals a chunk whose texts may be new.
+    fn seal_with_texts(&mut self, tag: Tag, process: u32, body: &Body) -> io::Result<()> {
+        for texts in self.texts.take() {
+            self.seal(Tag::STRINGS, NO_PROCESS, &texts)?;
+        }
+        self.done.texts = self.texts.len();
+        if body.raw.is_empty() { Ok(()) } else { self.seal(tag, process, body) }
+    }
+
+    fn write_about(&mut self, about: &About) -> Result<(), Trouble> {
+        self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_about(about))?;
+        self.about = Some(about.clone());
+        Ok(())
+    }
+
+    /// Everything but names. `all`: look for changes in ended processes and threads, too.
+    fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+        if !all && !self.about.as_ref().is_some_and(|about| same_but_for_clocks(about, &recording.about)) {
+            self.write_about(&recording.about)?;
+        }
+        self.write_processes(recording, all)?;
+        self.write_modules(recording)?;
+        self.write_threads(recording, all)?;
+        let stacks = &recording.stacks;
+        let (locations, nodes) = (stacks.locations(), stacks.nodes());
+        if locations.len() < self.done.locations || nodes.len() < self.done.nodes {
+            return Err(Trouble::Inconsistent("it has fewer stacks"));
+        }
+        tables::write_locations(locations, self.done.locations, |body| {
+            self.seal(Tag::LOCATIONS, NO_PROCESS, &body)
+        })?;
+        self.done.locations = locations.len();
+        tables::write_nodes(nodes, self.done.nodes, |body| self.seal(Tag::NODES, NO_PROCESS, &body))?;
+        self.done.nodes = nodes.len();
+        self.write_samples(recording)
+    }
+
+    fn write_processes(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+        let processes = &recording.processes;
+        if processes.len() < self.done.totals.processes as usize {
+            return Err(Trouble::Inconsistent("it has fewer processes"));
+        }
+        let mut body = Body::default();
+        for (index, process) in processes.iter().enumerate() {
+            let known = self.processes.get(index);
+            if known.is_some_and(|known| (known.end.is_some() && !all) || known == process) {
+                continue;
+            }
+            tables::write_process(&mut body, &mut self.texts, index, process);
+            put(&mut self.processes, index, process);
+            if body.is_full() {
+                self.seal_with_texts(Tag::PROCESSES, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::PROCESSES, NO_PROCESS, &body)?;
+        self.done.totals.processes = processes.len() as u64;
+        Ok(())
+    }
+
+    fn write_modules(&mut self, recording: &Recording) -> Result<(), Trouble> {
+        let modules = &recording.modules;
+        if modules.len() < self.done.modules {
+            return Err(Trouble::Inconsistent("it has fewer modules"));
+        }
+        let mut body = Body::default();
+        for (index, module) in modules.iter().enumerate().skip(self.done.modules) {
+            if body.raw.is_empty() {
+                body.number(index as u64);
+            }
+            tables::write_module(&mut body, &mut self.texts, module);
+            if body.is_full() {
+                self.seal_with_texts(Tag::MODULES, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::MODULES, NO_PROCESS, &body)?;
+        self.done.modules = modules.len();
+        self.done.totals.modules = modules.len() as u64;
+        Ok(())
+    }
+
+    fn write_threads(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+        let threads = &recording.threads;
+        if threads.len() < self.done.totals.threads as usize {
+            return Err(Trouble::Inconsistent("it has fewer threads"));
+        }
+        let mut body = Body::default();
+        for (index, thread) in threads.iter().enumerate() {
+            let known = self.threads.get(index);
+            if known.is_some_and(|known| (known.end.is_some() && !all) || known == thread) {
+                continue;
+            }
+            if thread.process.0 as usize >= recording.processes.len() {
+                return Err(Trouble::Inconsistent("a thread belongs to no process"));
+            }
+            tables::write_thread(&mut body, &mut self.texts, index, thread);
+            put(&mut self.threads, index, thread);
+            if body.is_full() {
+                self.seal_with_texts(Tag::THREADS, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::THREADS, NO_PROCESS, &body)?;
+        self.done.totals.threads = threads.len() as u64;
+        Ok(())
+    }
+
+    fn write_samples(&mut self, recording: &Recording) -> Result<(), Trouble> {
+        let samples = &recording.samples;
+        let amendment = amendment(samples, &self.done)?;
+        let mut writer = SampleWriter::starting_at(self.done.totals.rows);
+        let mut process = None;
+        for sample in amendment.iter().chain(&samples[self.done.samples..]) {
+            let Some(thread) = recording.thread(sample.thread) else {
+                return Err(Trouble::Inconsistent("a sample belongs to no thread"));
+            };
+            if sample.stack.0 as usize > recording.stacks.nodes().len() {
+                return Err(Trouble::Inconsistent("a sample has no stack"));
+            }
+            let this = thread.process.0;
+            process = Some(process.map_or(this, |p| if p == this { p } else { NO_PROCESS }));
+            self.done.totals.count(sample);
+            if writer.push(sample)
+                && let Some(body) = writer.take()
+            {
+                self.seal(Tag::SAMPLES, process.take().unwrap_or(NO_PROCESS), &body)?;
+            }
+        }
+        if let Some(body) = writer.take() {
+            self.seal(Tag::SAMPLES, process.unwrap_or(NO_PROCESS), &body)?;
+        }
+        self.done.samples = samples.len();
+        self.done.last = samples.last().copied();
+        Ok(())
+    }
+
+    fn write_names(&mut self, recording: &Recording) -> Result<(), Trouble> {
+        let symbols = &recording.symbols;
+        if symbols.locations() > recording.stacks.locations().len() {
+            return Err(Trouble::Inconsistent("it has names of locations that it has not"));
+        }
+        let mut next = 0;
+        while next < symbols.frames().len() {
+            let mut body = Body::default();
+            next = names::write_frames(&mut body, &mut self.texts, symbols.frames(), next);
+            self.seal_with_texts(Tag::FRAMES, NO_PROCESS, &body)?;
+        }
+        let mut next = 0;
+        while next < symbols.locations() {
+            let mut body = Body::default();
+            next = names::write_symbols(&mut body, symbols, next);
+            self.seal_with_texts(Tag::SYMBOLS, NO_PROCESS, &body)?;
+        }
+        let mut body = Body::default();
+        for (file, short) in symbols.short_paths() {
+            names::write_short_path(&mut body, &mut self.texts, file, short);
+            if body.is_full() {
+                self.seal_with_texts(Tag::SHORT_PATHS, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::SHORT_PATHS, NO_PROCESS, &body)?;
+        let mut body = Body::default();
+        names::write_notes(&mut body, &mut self.texts, symbols.notes());
+        self.seal_with_texts(Tag::NOTES, NO_PROCESS, &body)?;
+        self.done.totals.frames = symbols.frames().len() as u64;
+        Ok(())
+    }
+
+    fn write_end(&mut self) -> Result<(), Trouble> {
+        let totals = &mut self.done.totals;
+        totals.locations = self.done.locations as u64;
+        totals.nodes = self.done.nodes as u64;
+        totals.texts = self.texts.len() as u64;
+        for body in self.index.bodies() {
+            self.seal(Tag::INDEX, NO_PROCESS, &body)?;
+        }
+        let mut body = Body::default();
+        self.done.totals.write(&mut body);
+        self.index.write_places(&mut body);
+        let end = self.size + self.out.len() as u64;
+        self.packer.seal(&mut self.out, Tag::END, NO_PROCESS, &body)?;
+        self.out.extend_from_slice(&end.to_le_bytes());
+        self.out.extend_from_slice(&LAST);
+        Ok(())
+    }
+}
+
+/// Why a flush failed.
+enum Trouble {
+    System(io::Error),
+    Inconsistent(&'static str),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::System(error)
+    }
+}
+
+/// What the last written sample has gained since.
+fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, Trouble> {
+    const OTHER: Trouble = Trouble::Inconsistent("its samples are others");
+    let Some(before) = done.last else { return Ok(None) };
+    let Some(now) = samples.get(done.samples - 1) else { return Err(OTHER) };
+    if *now == before {
+        return Ok(None);
+    }
+    let same = Sample { clock: before.clock, hits: before.hits, time: before.time, ..*now } == before;
+    let hits = now.hits.checked_sub(before.hits);
+    let time = now.time.0.checked_sub(before.time.0);
+    match (same, hits, time) {
+        (true, Some(hits), Some(time)) => Ok(Some(Sample { hits, time: Nanos(time), ..*now })),
+        _ => Err(OTHER),
+    }
+}
+
+/// True when nothing has changed that is worth a chunk: wall and own CPU time always do.
+fn same_but_for_clocks(a: &About, b: &About) -> bool {
+    About { wall: b.wall, own_cpu: b.own_cpu, ..a.clone() } == *b
+}
+
+fn put<T: Clone>(to: &mut Vec<T>, index: usize, value: &T) {
+    match to.get_mut(index) {
+        Some(place) => place.clone_from(value),
+        None => to.push(value.clone()),
+    }
+}
+
+/// True when there is no file, an empty one, or a recording.
+fn is_ours_or_free(path: &Path) -> io::Result<bool> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(e) => return Err(e),
+    };
+    let mut magic = [0; 8];
+    let n = file.read(&mut magic)?;
+    Ok(magic[..n] == chunk::MAGIC[..n])
+}
+
+/// Writes a recording that is already complete: the file appears under its name only then.
+///
+/// # Errors
+/// As [`GlassWriter::create`] and [`GlassWriter::finish`]; nothing is left behind.
+pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, WriteError> {
+    let path = path.as_ref();
+    let create_error = |source| WriteError::Create { path: path.to_owned(), source };
+    if whole::special(path).map_err(create_error)?.is_some() {
+        return GlassWriter::create(path, &recording.about)?.finish(recording);
+    }
+    let path = whole::resolve(path);
+    if !is_ours_or_free(&path).map_err(create_error)? {
+        return Err(WriteError::NotOurs { path });
+    }
+    let part = whole::beside(&path, 0o600).map_err(create_error)?.into_temp_path();
+    let totals = GlassWriter::create(&part, &recording.about)?.finish(recording)?;
+    part.persist(&path).map_err(|e| create_error(e.error))?;
+    Ok(totals)
+}

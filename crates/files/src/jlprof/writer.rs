@@ -1,0 +1,77 @@
+//! Writes samples as a `.jlprof` file that Julia reads.
+
+use super::{BYTE_ORDER, MAGIC, SAMPLES};
+use crate::whole::write_whole;
+use stackglass_profile::{Data, Dictionary, Frame, Recording};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes a buffer and its dictionary. The file appears under its name when it is complete.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: impl AsRef<Path>, data: &Data, dictionary: &Dictionary) -> io::Result<()> {
+    let words = data.words();
+    write_whole(path.as_ref(), |out| write_to(out, words.len() as u64, words.iter().copied(), dictionary))
+}
+
+/// Writes a recording, its samples expanded to words one by one: the file has
+/// `8 * recording.words_len()` bytes and its names, memory does not grow with it.
+///
+/// # Errors
+/// What the system says.
+pub fn write_recording(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
+    let dictionary = recording.dictionary();
+    write_whole(path.as_ref(), |out| write_to(out, recording.words_len(), recording.words(), &dictionary))
+}
+
+/// Writes `count` words and a dictionary, its addresses ascending.
+///
+/// A zero byte in a name, which Julia would refuse, becomes U+FFFD.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] when there are not `count` words, or more names than can be
+/// counted; else what the system says.
+pub fn write_to(
+    out: &mut impl Write,
+    count: u64,
+    words: impl IntoIterator<Item = u64>,
+    dictionary: &Dictionary,
+) -> io::Result<()> {
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    out.write_all(&MAGIC)?;
+    out.write_all(&BYTE_ORDER.to_le_bytes())?;
+    out.write_all(&[SAMPLES])?;
+    out.write_all(&count.to_le_bytes())?;
+    let mut written = 0u64;
+    for word in words {
+        out.write_all(&word.to_le_bytes())?;
+        written += 1;
+    }
+    if written != count {
+        return Err(invalid(&format!("{written} words where {count} were announced")));
+    }
+    let addresses = dictionary.addresses();
+    out.write_all(&(addresses.len() as u64).to_le_bytes())?;
+    for address in addresses {
+        let frames = dictionary.get(address).unwrap_or(&[]);
+        out.write_all(&address.to_le_bytes())?;
+        let count = i32::try_from(frames.len()).map_err(|_| invalid("too many frames at one address"))?;
+        out.write_all(&count.to_le_bytes())?;
+        for frame in frames {
+            write_frame(out, frame)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_frame(out: &mut impl Write, frame: &Frame) -> io::Result<()> {
+    for name in [&frame.func, &frame.file] {
+        let name = name.replace('\0', "\u{fffd}");
+        let length = i32::try_from(name.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(name.as_bytes())?;
+    }
+    out.write_all(&frame.line.to_le_bytes())?;
+    out.write_all(&[frame.foreign.into(), frame.inlined.into()])
+}

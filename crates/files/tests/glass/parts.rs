@@ -1,0 +1,66 @@
+//! What a recording says besides its samples is read without them, by the index.
+
+use super::support::*;
+use proptest::prelude::*;
+use stackglass_files::{GlassWriter, read, read_tables};
+use std::fs;
+
+proptest! {
+    #[test]
+    fn all_but_the_samples(steps in steps(), seed: u64, damage: Option<prop::sample::Index>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.glass");
+        let mut recording = beginning("prog");
+        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        for step in &steps {
+            apply(&mut recording, step);
+            if matches!(step, Step::Flush) {
+                writer.append(&recording).unwrap();
+            }
+        }
+        end(&mut recording, seed);
+        writer.finish(&recording).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        if let Some(damage) = damage {
+            let at = damage.index(bytes.len() - 16) + 16;
+            bytes[at] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+        }
+        let (tables, completeness) = read_tables(&path).unwrap();
+        let (mut whole, its_completeness) = read(&path).unwrap();
+        // Damage in a chunk of samples, or behind the end, goes unseen by one of the two.
+        if its_completeness.is_complete() || !completeness.is_complete() {
+            prop_assert_eq!(completeness, its_completeness);
+            prop_assert!(tables.samples.is_empty());
+            whole.samples.clear();
+            assert_same(&tables, &whole);
+        }
+    }
+}
+
+#[test]
+fn samples_are_not_even_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.glass");
+    let mut recording = beginning("prog");
+    apply(
+        &mut recording,
+        &Step::Process { pid: 1, exe: "x".into(), arguments: vec![], start: 0, forked: false },
+    );
+    apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });
+    for n in 0..1000 {
+        let stack = vec![(9, n % 10)];
+        let (task, tick, state, cut, hits, time) = (0, n, 1, None, 1, n * n % 77);
+        apply(&mut recording, &Step::Sample { stack, thread: 0, task, tick, state, cut, hits, time });
+    }
+    let totals = stackglass_files::write(&path, &recording).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let samples = bytes.windows(4).position(|tag| tag == b"SAMP").unwrap();
+    bytes[samples + 20..samples + 60].fill(0xaa);
+    fs::write(&path, &bytes).unwrap();
+    assert!(!read(&path).unwrap().1.is_complete());
+    let (tables, completeness) = read_tables(&path).unwrap();
+    assert_eq!(completeness, stackglass_files::Completeness::Complete(totals));
+    assert_eq!((totals.rows, totals.hits), (1000, 1000));
+    assert_eq!(tables.stacks.nodes(), recording.stacks.nodes());
+}

@@ -1,0 +1,152 @@
+//! A recording written in any number of steps is read back in full.
+
+use super::support::*;
+use proptest::prelude::*;
+use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_merged, write};
+use stackglass_profile::{Recording, Sample};
+use std::collections::BTreeMap;
+
+/// Writes the recording as its recorder would; returns what it was at the last flush.
+fn grow(writer: &mut GlassWriter, recording: &mut Recording, steps: &[Step]) -> Recording {
+    let mut flushed = recording.clone();
+    for step in steps {
+        apply(recording, step);
+        if matches!(step, Step::Flush) {
+            writer.append(recording).unwrap();
+            flushed = recording.clone();
+        }
+    }
+    flushed
+}
+
+proptest! {
+    #[test]
+    fn in_steps_or_at_once(steps in steps(), seed: u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let grown = folder.path().join("grown.glass");
+        let mut recording = beginning("prog");
+        let mut writer = GlassWriter::create(&grown, &recording.about).unwrap();
+        let flushed = grow(&mut writer, &mut recording, &steps);
+
+        // Not finished: everything up to the last flush is there.
+        let (unfinished, completeness) = read(&grown).unwrap();
+        prop_assert_eq!(completeness, Completeness::Incomplete { at: writer.bytes() });
+        assert_same_but_about_and_names(&unfinished, &flushed);
+
+        end(&mut recording, seed);
+        let totals = writer.finish(&recording).unwrap();
+        let (back, completeness) = read(&grown).unwrap();
+        prop_assert_eq!(completeness, Completeness::Complete(totals));
+        assert_same(&back, &recording);
+
+        let at_once = folder.path().join("at once.glass");
+        write(&at_once, &recording).unwrap();
+        let (back, completeness) = read(&at_once).unwrap();
+        prop_assert!(completeness.is_complete());
+        assert_same(&back, &recording);
+    }
+
+    #[test]
+    fn merging_keeps_hits_and_time_of_every_stack(steps in steps()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("merged.glass");
+        let mut recording = beginning("prog");
+        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        grow(&mut writer, &mut recording, &steps);
+        writer.finish(&recording).unwrap();
+        let sums = |samples: &[Sample]| {
+            let mut sums = BTreeMap::new();
+            for s in samples {
+                let sum: &mut (u128, u128) = sums.entry((s.stack, s.thread, s.task, s.state, s.cut)).or_default();
+                sum.0 += u128::from(s.hits);
+                sum.1 += u128::from(s.time.0);
+            }
+            sums
+        };
+        let (merged, _) = read_merged(&path, |_, _| {}).unwrap();
+        let merged_sums = sums(&merged.samples);
+        prop_assert_eq!(merged_sums.len(), merged.samples.len(), "each kind of sample once");
+        for (key, (hits, time)) in sums(&recording.samples) {
+            let limit = (u128::from(u32::MAX), u128::from(u64::MAX));
+            prop_assert_eq!(merged_sums[&key], (hits.min(limit.0), time.min(limit.1)));
+        }
+    }
+}
+
+#[test]
+fn a_long_recording_takes_many_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.glass");
+    let mut recording = beginning("prog");
+    let process = Step::Process { pid: 1, exe: "prog".into(), arguments: vec![], start: 0, forked: false };
+    apply(&mut recording, &process);
+    for tid in 0..3 {
+        apply(&mut recording, &Step::Thread { process: 0, tid, name: "t".into(), start: 0 });
+    }
+    let mut random = 1u64;
+    for tick in 0..600_000u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let leaf = random >> 45;
+        let sample = Step::Sample {
+            stack: vec![(9, leaf), (9, leaf >> 4), (9, leaf >> 8)],
+            thread: (tick % 3) as usize,
+            task: 0,
+            tick: tick * 1_000_000,
+            state: 1,
+            cut: None,
+            hits: 1,
+            time: random >> 44,
+        };
+        apply(&mut recording, &sample);
+    }
+    end(&mut recording, 1);
+    write(&path, &recording).unwrap();
+    let (back, completeness) = read(&path).unwrap();
+    assert!(completeness.is_complete());
+    assert_same(&back, &recording);
+
+    let mut reader = GlassReader::open(&path).unwrap();
+    let (mut steps, mut samples, mut before) = (0, 0usize, reader.position());
+    while reader.step(&mut |_| samples += 1).unwrap() {
+        steps += 1;
+        assert!(reader.position() > before && reader.position() <= reader.length());
+        before = reader.position();
+    }
+    assert_eq!(samples, recording.samples.len());
+    assert!(steps > 10, "one chunk for everything would need memory for everything");
+}
+
+#[test]
+fn a_recording_that_is_not_the_same_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recording = beginning("prog");
+    let mut writer = GlassWriter::create(folder.path().join("x.glass"), &recording.about).unwrap();
+    let process = Step::Process { pid: 1, exe: "prog".into(), arguments: vec![], start: 0, forked: false };
+    apply(&mut recording, &process);
+    apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });
+    let sample = |hits| Step::Sample {
+        stack: vec![(9, 7)],
+        thread: 0,
+        task: 0,
+        tick: 1,
+        state: 1,
+        cut: None,
+        hits,
+        time: 1,
+    };
+    apply(&mut recording, &sample(2));
+    writer.append(&recording).unwrap();
+    let mut other = recording.clone();
+    other.samples[0].hits = 1;
+    let error = writer.append(&other).unwrap_err().to_string();
+    assert!(error.contains("its samples are others"), "{error}");
+    other.samples.clear();
+    assert!(writer.append(&other).is_err());
+    other.threads.clear();
+    assert!(writer.append(&other).unwrap_err().to_string().contains("fewer threads"));
+    // The right one still goes on.
+    apply(&mut recording, &sample(3));
+    let path = writer.path().to_owned();
+    writer.finish(&recording).unwrap();
+    assert_same(&read(path).unwrap().0, &recording);
+}

@@ -1,0 +1,294 @@
+//! Hostile files: whatever the bytes are, reading them neither panics nor takes memory out
+//! of proportion to them. An allocator that counts watches every read here.
+//! The inputs that the fuzz targets begin with, or have failed on, are read in every run.
+
+#[path = "../../../fuzz/checks/folded.rs"]
+mod folded;
+#[path = "../../../fuzz/checks/glass.rs"]
+mod glass;
+#[path = "../../../fuzz/checks/jlprof.rs"]
+mod jlprof;
+#[path = "../../../fuzz/checks/memory.rs"]
+mod memory;
+#[path = "support/mod.rs"]
+mod support;
+
+use memory::bounded;
+use proptest::prelude::*;
+use stackglass_files::{Completeness, GlassReader, GlassWriter, read_from, read_tables};
+use std::io::Write;
+use std::path::Path;
+use support::*;
+
+/// Memory for each byte of the file at most, and what reading anything takes.
+const TIMES: usize = 128;
+const BASE: usize = 256 << 10;
+
+fn allowed(bytes: &[u8]) -> usize {
+    TIMES * bytes.len() + BASE + (8 << 20).min(256 * bytes.len())
+}
+
+/// Reads and checks that memory stays in bounds.
+#[track_caller]
+fn read_in_bounds(bytes: &[u8]) -> Option<Completeness> {
+    let result = bounded(allowed(bytes), || read_from(bytes));
+    result.ok().map(|(_, completeness)| completeness)
+}
+
+/// The same for the way by the index, which begins at the end of a file.
+fn read_tables_in_bounds(bytes: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    let _ = bounded(allowed(bytes), || read_tables(file.path()));
+}
+
+/// Feeds every file of a corpus to what the fuzz target of that name checks.
+fn corpus(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let mut files = 0;
+    for entry in folder.read_dir().unwrap() {
+        check(&std::fs::read(entry.unwrap().path()).unwrap());
+        files += 1;
+    }
+    assert!(files > 1, "{} holds the corpus", folder.display());
+}
+
+#[test]
+fn what_fuzzing_began_with_or_found() {
+    corpus("glass", glass::check);
+    corpus("jlprof", jlprof::check);
+    corpus("folded", folded::check);
+}
+
+const HEADER: &[u8; 16] = b"\x8eGLASS\r\n\x01\0\0\0\0\0\0\0";
+
+/// A chunk taken apart.
+#[derive(Clone)]
+struct Chunk {
+    tag: [u8; 4],
+    raw: Vec<u8>,
+}
+
+fn take_apart(bytes: &[u8]) -> Vec<Chunk> {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let mut chunks = Vec::new();
+    let mut at = 16;
+    while at + 20 <= bytes.len() - 16 {
+        let payload = &bytes[at + 20..at + 20 + word(at + 12)];
+        let raw = zstd::bulk::decompress(payload, word(at + 8)).unwrap();
+        chunks.push(Chunk { tag: bytes[at..at + 4].try_into().unwrap(), raw });
+        at += 20 + payload.len();
+    }
+    chunks
+}
+
+/// A chunk with a right checksum, whatever is in it; `padding` bytes are added as others add them.
+fn seal(out: &mut Vec<u8>, tag: [u8; 4], raw: &[u8], declared: usize, padding: usize) {
+    let mut payload = zstd::bulk::compress(raw, 3).unwrap();
+    if padding > 0 {
+        payload.extend(0x184d_2a50_u32.to_le_bytes());
+        payload.extend((padding as u32).to_le_bytes());
+        payload.resize(payload.len() + padding, 0);
+    }
+    let mut header = tag.to_vec();
+    header.extend(u32::MAX.to_le_bytes());
+    header.extend((declared as u32).to_le_bytes());
+    header.extend((payload.len() as u32).to_le_bytes());
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&header);
+    hasher.update(&payload);
+    header.extend(hasher.finalize().to_le_bytes());
+    out.extend(header);
+    out.extend(payload);
+}
+
+fn put_together(chunks: &[Chunk]) -> Vec<u8> {
+    let mut out = HEADER.to_vec();
+    let mut last = 0;
+    for chunk in chunks {
+        last = out.len() as u64;
+        seal(&mut out, chunk.tag, &chunk.raw, chunk.raw.len(), 1 << 12);
+    }
+    out.extend(last.to_le_bytes());
+    out.extend(b"\n\rSSALG\x8e");
+    out
+}
+
+/// A small file with every kind of chunk in it.
+fn sample_file(steps: &[Step]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.glass");
+    let mut recording = beginning("prog");
+    let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+    for step in steps {
+        apply(&mut recording, step);
+        if matches!(step, Step::Flush) {
+            writer.append(&recording).unwrap();
+        }
+    }
+    end(&mut recording, 3);
+    writer.finish(&recording).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+proptest! {
+    /// What its own writer makes is within the bounds as well.
+    #[test]
+    fn honest_files_need_little_memory(steps in steps()) {
+        prop_assert!(read_in_bounds(&sample_file(&steps)).unwrap().is_complete());
+    }
+
+    /// Changes behind the checksums: the chunks are sealed again, so that only the checks of
+    /// what they hold are left.
+    #[test]
+    fn changed_contents(
+        steps in steps(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), 0..5u8), 1..4),
+    ) {
+        let mut chunks = take_apart(&sample_file(&steps));
+        for (chunk, at, value, how) in changes {
+            let chunk = chunk.index(chunks.len());
+            let raw = &mut chunks[chunk].raw;
+            if raw.is_empty() {
+                continue;
+            }
+            let at = at.index(raw.len());
+            match how {
+                0 => raw[at] = value,
+                1 => raw[at] ^= 1 << (value % 8),
+                2 => raw.truncate(at),
+                3 => {
+                    raw.splice(at..at, [0xff; 9].into_iter().chain([1]));
+                }
+                _ => {
+                    let twice = chunks[chunk].clone();
+                    chunks.insert(chunk, twice);
+                }
+            }
+        }
+        let bytes = put_together(&chunks);
+        read_in_bounds(&bytes);
+        read_tables_in_bounds(&bytes);
+    }
+
+    #[test]
+    fn changed_bytes(steps in steps(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        let mut bytes = sample_file(&steps);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        read_in_bounds(&bytes);
+        read_tables_in_bounds(&bytes);
+    }
+
+    #[test]
+    fn random_chunks(chunks in prop::collection::vec((0..14usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
+        let tags = [
+            b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH", b"NOTE",
+            b"INDX", b"ENDS",
+        ];
+        let chunks: Vec<Chunk> = chunks.into_iter().map(|(tag, raw)| Chunk { tag: *tags[tag], raw }).collect();
+        read_in_bounds(&put_together(&chunks));
+    }
+}
+
+fn number(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// A table chunk whose rows are all the same byte in every column.
+fn uniform(first: u64, rows: usize, columns: &[u8]) -> Vec<u8> {
+    let mut raw = Vec::new();
+    number(&mut raw, first);
+    number(&mut raw, rows as u64);
+    for _ in columns {
+        number(&mut raw, rows as u64);
+    }
+    for byte in columns {
+        raw.resize(raw.len() + rows, *byte);
+    }
+    raw
+}
+
+/// Reads a file of one chunk that must be refused for this reason.
+#[track_caller]
+fn refused(tag: &[u8; 4], raw: &[u8], declared: usize, padding: usize, reason: &str) {
+    let mut bytes = HEADER.to_vec();
+    seal(&mut bytes, *tag, raw, declared, padding);
+    let Some(Completeness::Damaged { at: 16, reason: said }) = read_in_bounds(&bytes) else {
+        panic!("not refused at byte 16")
+    };
+    assert!(said.contains(reason), "{said}");
+}
+
+#[test]
+fn bombs_are_refused_before_they_go_off() {
+    let zeros = vec![0; 8 << 20];
+    refused(b"STRS", &zeros, 8 << 20, 0, "declares 8388608 bytes in");
+    refused(b"STRS", &zeros, (8 << 20) + 1, 0, "more than 8388608");
+    refused(b"STRS", &zeros[..1000], 999, 0, "cannot be unpacked");
+    refused(b"STRS", &zeros[..1000], 1001, 0, "holds 1000 bytes but declares 1001");
+    // As well packed as is allowed: 8 MiB of empty texts, or of locations, in 32 KiB.
+    refused(b"STRS", &zeros, 8 << 20, 1 << 15, "more items than its stored bytes allow");
+    refused(b"LOCS", &uniform(0, 4 << 20, &[0, 2])[..8 << 20], 8 << 20, 1 << 15, "more items");
+    let mut huge = HEADER.to_vec();
+    seal(&mut huge, *b"WHAT", b"", 0, 0);
+    huge[16 + 12..16 + 16].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(read_in_bounds(&huge), Some(Completeness::Damaged { at: 16, .. })));
+}
+
+#[test]
+fn counts_are_not_believed() {
+    let mut count = Vec::new();
+    number(&mut count, 0);
+    number(&mut count, 1 << 40);
+    refused(b"LOCS", &count, count.len(), 1000, "counts 1099511627776 locations in 0 bytes");
+    refused(b"SAMP", &uniform(3, 1, &[0; 8]), 18, 1000, "samples from number 3, expected 0");
+    refused(b"SAMP", &uniform(0, 1, &[1; 8]), 18, 1000, "thread 1 of 0");
+    refused(b"NODE", &uniform(0, 1, &[0; 2]), 6, 1000, "location 0 of 0");
+    refused(b"THRD", &[0, 0, 0, 0, 0, 0, 0, 0], 8, 1000, "a thread of process 0 of 0");
+    refused(b"PROC", &[1, 0, 0, 0], 4, 1000, "text 0 of 0");
+    refused(b"STRS", &[0, 1, 0xff], 3, 1000, "not UTF-8");
+    refused(b"SYMB", &[0, 0], 2, 1000, "names of location 0 of 0");
+}
+
+#[test]
+fn the_most_items_a_file_may_hold_fit_into_the_bound() {
+    // Tables with as many rows as their stored bytes allow, each as costly as it can be.
+    let mut bytes = HEADER.to_vec();
+    let rows = 1 << 18;
+    seal(&mut bytes, *b"LOCS", &uniform(0, rows, &[0, 2]), uniform(0, rows, &[0, 2]).len(), rows);
+    // Each node's caller is the one before it, at the same location.
+    let nodes = uniform(0, rows, &[0, 0]);
+    seal(&mut bytes, *b"NODE", &nodes, nodes.len(), rows);
+    let Some(Completeness::Incomplete { at }) = read_in_bounds(&bytes) else { panic!("it must be read") };
+    assert_eq!(at, bytes.len() as u64);
+    let mut reader = GlassReader::new(&bytes[..]).unwrap();
+    while reader.step(&mut |_| {}).unwrap() {}
+    assert_eq!(reader.recording().stacks.nodes().len(), rows);
+    assert_eq!(reader.recording().stacks.locations().len(), rows);
+
+    // Texts that are empty, or repeated as arguments of a process.
+    let mut bytes = HEADER.to_vec();
+    let texts = vec![0; rows];
+    seal(&mut bytes, *b"STRS", &texts, texts.len(), rows);
+    assert!(matches!(read_in_bounds(&bytes), Some(Completeness::Incomplete { .. })));
+    let mut bytes = HEADER.to_vec();
+    let mut long = vec![0];
+    number(&mut long, 1 << 20);
+    long.resize(long.len() + (1 << 20), b'x');
+    seal(&mut bytes, *b"STRS", &long, long.len(), 1 << 17);
+    let mut process = vec![0, 0, 0, 0, 0, 0, 0];
+    number(&mut process, 100_000);
+    process.resize(process.len() + 100_001, 0);
+    seal(&mut bytes, *b"PROC", &process, process.len(), 1 << 18);
+    let Some(Completeness::Damaged { reason, .. }) = read_in_bounds(&bytes) else {
+        panic!("100 GB of arguments")
+    };
+    assert!(reason.contains("more items than its stored bytes allow"), "{reason}");
+}

@@ -1,0 +1,261 @@
+//! Recordings for tests: random ones that grow in steps, and a comparison in full.
+#![allow(dead_code)]
+
+use proptest::prelude::*;
+use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::{
+    About, Cut, End, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
+    Recording, Sample, ShortPath, State, Thread, ThreadNumber,
+};
+
+/// One thing that happens to a recording.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Process {
+        pid: u32,
+        exe: String,
+        arguments: Vec<String>,
+        start: u64,
+        forked: bool,
+    },
+    EndProcess {
+        which: usize,
+        at: u64,
+    },
+    Count {
+        which: usize,
+        label: String,
+        n: u64,
+    },
+    Thread {
+        process: usize,
+        tid: u32,
+        name: String,
+        start: u64,
+    },
+    EndThread {
+        which: usize,
+        at: u64,
+        cpu: u64,
+        blocked: bool,
+    },
+    Module {
+        path: String,
+        build_id: Vec<u8>,
+    },
+    Sample {
+        stack: Vec<(usize, u64)>,
+        thread: usize,
+        task: u64,
+        tick: u64,
+        state: u8,
+        cut: Option<u8>,
+        hits: u32,
+        time: u64,
+    },
+    Again {
+        tick: u64,
+        hits: u32,
+        time: u64,
+    },
+    Remark(String),
+    /// The recorder writes what is new.
+    Flush,
+}
+
+/// Times that are likely to meet every branch of the encoding.
+fn nanos() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        0..3u64,
+        999_000..1_001_000u64,
+        any::<u64>().prop_map(|n| n >> 1),
+        Just(u64::MAX - 1)
+    ]
+}
+
+/// Any step; samples, which are most of a real recording, most often.
+pub fn step() -> impl Strategy<Value = Step> {
+    let few = 0..4usize;
+    prop_oneof![
+        1 => (any::<u32>(), ".{0,12}", prop::collection::vec(".{0,6}", 0..4), nanos(), any::<bool>()).prop_map(
+            |(pid, exe, arguments, start, forked)| Step::Process { pid, exe, arguments, start, forked }),
+        1 => (few.clone(), nanos()).prop_map(|(which, at)| Step::EndProcess { which, at }),
+        1 => (few.clone(), "[a-c]{1}", any::<u64>()).prop_map(|(which, label, n)| Step::Count { which, label, n }),
+        1 => (few.clone(), any::<u32>(), ".{0,8}", nanos()).prop_map(
+            |(process, tid, name, start)| Step::Thread { process, tid, name, start }),
+        1 => (few.clone(), nanos(), nanos(), any::<bool>()).prop_map(
+            |(which, at, cpu, blocked)| Step::EndThread { which, at, cpu, blocked }),
+        1 => ("[a-d/]{0,3}", prop::collection::vec(any::<u8>(), 0..21)).prop_map(
+            |(path, build_id)| Step::Module { path, build_id }),
+        8 => (prop::collection::vec((few.clone(), prop_oneof![0..5u64, any::<u64>()]), 0..6), few.clone(),
+              prop_oneof![Just(0), 0..3u64, any::<u64>()], nanos(), 1..=4u8, prop::option::of(any::<u8>()),
+              prop_oneof![Just(1), 0..20u32, any::<u32>()], nanos()).prop_map(
+            |(stack, thread, task, tick, state, cut, hits, time)| Step::Sample { stack, thread, task, tick, state, cut, hits, time }),
+        4 => (nanos(), 0..3u32, nanos()).prop_map(|(tick, hits, time)| Step::Again { tick, hits, time }),
+        1 => ".{0,20}".prop_map(Step::Remark),
+        3 => Just(Step::Flush),
+    ]
+}
+
+/// Many steps.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 0..60)
+}
+
+/// Lets a step happen.
+pub fn apply(recording: &mut Recording, step: &Step) {
+    let r = recording;
+    match step.clone() {
+        Step::Process { pid, exe, arguments, start, forked } => {
+            let (exe, start) = (exe.into(), Nanos(start));
+            r.processes.push(Process {
+                pid,
+                parent: pid / 2,
+                exe,
+                arguments,
+                start,
+                forked,
+                ..Process::default()
+            });
+        }
+        Step::EndProcess { which, at } => {
+            // An ended process does not change any more.
+            if let Some(process) = r.processes.get_mut(which) {
+                process.end.get_or_insert(Nanos(at));
+            }
+        }
+        Step::Count { which, label, n } => {
+            if let Some(process) = r.processes.get_mut(which).filter(|p| p.end.is_none()) {
+                process.counters.insert(label, n);
+            }
+        }
+        Step::Thread { process, tid, name, start } => {
+            if !r.processes.is_empty() {
+                let process = ProcessIndex((process % r.processes.len()) as u32);
+                let (name, start) = (name.into(), Nanos(start));
+                let (end, cpu, blocked_signal) = (None, Nanos(0), false);
+                r.threads.push(Thread { process, tid, name, start, end, cpu, blocked_signal });
+            }
+        }
+        Step::EndThread { which, at, cpu, blocked } => {
+            if let Some(thread) = r.threads.get_mut(which).filter(|t| t.end.is_none()) {
+                thread.end = Some(Nanos(at));
+                thread.cpu = Nanos(cpu);
+                thread.blocked_signal = blocked;
+            }
+        }
+        Step::Module { path, build_id } => {
+            r.intern_module(Module { path: path.into(), build_id: build_id.into() });
+        }
+        Step::Sample { stack, thread, task, tick, state, cut, hits, time } => {
+            if r.threads.is_empty() {
+                return;
+            }
+            let locations: Vec<LocationId> = stack
+                .iter()
+                .map(|(module, offset)| {
+                    let module = (*module < r.modules.len()).then_some(ModuleIndex(*module as u32));
+                    r.stacks.intern_location(Location { module, offset: *offset })
+                })
+                .collect();
+            let stack = r.stacks.intern(&locations);
+            let thread = ThreadNumber((thread % r.threads.len()) as u32 + 1);
+            let state = [State::Awake, State::Asleep, State::Task, State::Waiting][state as usize - 1];
+            r.push(Sample {
+                stack,
+                thread,
+                task,
+                clock: Nanos(tick),
+                state,
+                cut: cut.map(Cut),
+                hits,
+                time: Nanos(time),
+            });
+        }
+        Step::Again { tick, hits, time } => {
+            if let Some(last) = r.samples.last().copied() {
+                r.push(Sample { clock: Nanos(tick), hits, time: Nanos(time), ..last });
+            }
+        }
+        Step::Remark(text) => {
+            r.about.remarks.push(text);
+            r.about.own_cpu.0 += 1;
+        }
+        Step::Flush => {}
+    }
+}
+
+/// Gives a recording the parts that come at its end.
+pub fn end(recording: &mut Recording, seed: u64) {
+    let r = recording;
+    r.about.end = [None, Some(End::Exit(-3)), Some(End::Signal(9)), Some(End::Running)][seed as usize % 4];
+    r.about.kernel_cpu = seed.is_multiple_of(3).then_some(Nanos(seed));
+    r.about.full = seed.is_multiple_of(2);
+    r.about.wall = Nanos(seed);
+    for index in 0..r.stacks.locations().len() as u64 {
+        let mix = (index ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let frame = |n: u64| Frame {
+            func: format!("f{}", (mix + n) % 5).into(),
+            spec: (n == 1).then(|| format!("<f{n} as T>::g").into()),
+            file: if mix.is_multiple_of(7) { "".into() } else { format!("/src/{}.rs", mix % 3).into() },
+            line: (mix % 11) as i64 - 1,
+            foreign: mix.is_multiple_of(5),
+            inlined: n > 0,
+            address: 0,
+            module: "m".into(),
+            krate: ["", "serde"][mix as usize % 2].into(),
+        };
+        r.symbols.set(LocationId(index as u32), (0..mix % 4).map(frame));
+    }
+    r.symbols.set_short_path("/src/0.rs".into(), ShortPath { prefix: "@a".into(), rest: "0.rs".into() });
+    let missing = [Missing::DebugInfo, Missing::Names, Missing::File, Missing::Changed][seed as usize % 4];
+    r.symbols.note(ModuleNote { module: "/lib/ü.so".into(), missing });
+}
+
+/// A recording to begin with.
+pub fn beginning(command: &str) -> Recording {
+    Recording {
+        about: About {
+            command: vec![command.into(), "--flag".into()],
+            started: 1_700_000_000_000_000_000,
+            start: Nanos(5),
+            delay: Nanos(1_000_000),
+            capacity: 10_000_000,
+            writer: "test".into(),
+            machine: "a machine".into(),
+            ..About::default()
+        },
+        ..Recording::default()
+    }
+}
+
+/// Compares everything, frames in full.
+#[track_caller]
+pub fn assert_same(read: &Recording, written: &Recording) {
+    assert_eq!(read.about, written.about);
+    assert_same_but_about_and_names(read, written);
+    let of = |r: &Recording| -> Vec<Vec<_>> {
+        let locations = 0..r.stacks.locations().len() as u32;
+        locations
+            .map(|id| {
+                let frames = r.symbols.frames_of(LocationId(id));
+                frames.map(|f| (f.clone(), f.spec.clone(), f.module.clone(), f.krate.clone())).collect()
+            })
+            .collect()
+    };
+    assert_eq!(of(read), of(written));
+    assert_eq!(read.symbols.short_paths(), written.symbols.short_paths());
+    assert_eq!(read.symbols.notes(), written.symbols.notes());
+}
+
+/// Compares what an incomplete file can have.
+#[track_caller]
+pub fn assert_same_but_about_and_names(read: &Recording, written: &Recording) {
+    assert_eq!(read.processes, written.processes);
+    assert_eq!(read.threads, written.threads);
+    assert_eq!(read.modules, written.modules);
+    assert_eq!(read.stacks.locations(), written.stacks.locations());
+    assert_eq!(read.stacks.nodes(), written.stacks.nodes());
+    assert_eq!(read.samples, written.samples);
+}
