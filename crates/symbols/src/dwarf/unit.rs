@@ -1,0 +1,133 @@
+//! The debug information of one file, and its units, which are opened when they are needed.
+
+use crate::dwarf::abbreviations::Abbreviations;
+use crate::dwarf::functions::{self, Scopes};
+use crate::dwarf::shapes::read_leb;
+use crate::sections::Reader;
+use gimli::{DebugInfoOffset, DwLang, Section, UnitHeader, UnitOffset, UnitRef};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The debug information of a program, a separate debug file or a `.dwo` file.
+pub(crate) struct DebugInfo<'data> {
+    pub dwarf: gimli::Dwarf<Reader<'data>>,
+    /// In order of their offsets.
+    pub headers: Vec<UnitHeader<Reader<'data>>>,
+    /// Units that others refer to, by the index of their header.
+    referred: Vec<OnceLock<Option<Box<Unit<'data>>>>>,
+    /// Tables of abbreviations by their offsets; units often share them.
+    abbreviations: Mutex<HashMap<usize, Arc<Abbreviations<'data>>>>,
+    /// What several debug files share (dwz).
+    pub shared: Option<Box<DebugInfo<'data>>>,
+}
+
+/// A unit with its abbreviations.
+pub(crate) struct Unit<'data> {
+    /// With no more abbreviations than its root needs.
+    pub unit: gimli::Unit<Reader<'data>>,
+    pub abbreviations: Arc<Abbreviations<'data>>,
+    pub language: Option<DwLang>,
+    /// Name of the unit: the source file, in Rust with the crate's name.
+    pub name: Option<Reader<'data>>,
+    scopes: OnceLock<Scopes>,
+}
+
+impl<'data> DebugInfo<'data> {
+    /// Lists the units. Damage ends the list, it does not refuse the file.
+    pub fn new(dwarf: gimli::Dwarf<Reader<'data>>) -> DebugInfo<'data> {
+        let mut headers = Vec::new();
+        let mut units = dwarf.units();
+        while let Ok(Some(header)) = units.next() {
+            headers.push(header);
+        }
+        let referred = headers.iter().map(|_| OnceLock::new()).collect();
+        DebugInfo { dwarf, headers, referred, abbreviations: Mutex::default(), shared: None }
+    }
+
+    /// Adds what the file shares with others.
+    pub fn with_shared(mut self, shared: DebugInfo<'data>, sections: gimli::Dwarf<Reader<'data>>) -> Self {
+        self.dwarf.set_sup(sections);
+        self.shared = Some(Box::new(shared));
+        self
+    }
+
+    /// Opens a unit by the index of its header.
+    pub fn open(&self, index: usize) -> gimli::Result<Unit<'data>> {
+        let header = *self.headers.get(index).ok_or(gimli::Error::MissingUnitDie)?;
+        Unit::new(&self.dwarf, header, self.abbreviations(header.debug_abbrev_offset().0))
+    }
+
+    fn abbreviations(&self, offset: usize) -> Arc<Abbreviations<'data>> {
+        // Nothing that could panic happens while it is locked, so a poisoned lock is whole.
+        let mut known = self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Abbreviations::new(self.dwarf.debug_abbrev.reader().slice(), offset));
+        known.entry(offset).or_insert_with(new).clone()
+    }
+
+    /// Index of the unit that starts at this offset of `.debug_info`.
+    pub fn index_of(&self, offset: DebugInfoOffset) -> Option<usize> {
+        self.headers.binary_search_by_key(&Some(offset.0), start_of).ok()
+    }
+
+    /// The unit and the place in it that an offset in `.debug_info` refers to.
+    pub fn refer(&self, offset: DebugInfoOffset) -> Option<(&Unit<'data>, UnitOffset)> {
+        let after = self.headers.partition_point(|header| start_of(header) <= Some(offset.0));
+        let index = after.checked_sub(1)?;
+        let within = offset.to_unit_offset(&self.headers[index])?;
+        let unit = self.referred[index].get_or_init(|| self.open(index).ok().map(Box::new));
+        Some((unit.as_deref()?, within))
+    }
+}
+
+fn start_of(header: &UnitHeader<Reader<'_>>) -> Option<usize> {
+    header.debug_info_offset().map(|offset| offset.0)
+}
+
+impl<'data> Unit<'data> {
+    /// Reads the root entry.
+    fn new(
+        dwarf: &gimli::Dwarf<Reader<'data>>,
+        header: UnitHeader<Reader<'data>>,
+        abbreviations: Arc<Abbreviations<'data>>,
+    ) -> gimli::Result<Self> {
+        let entries = header.range_from(header.root_offset()..)?.slice();
+        let root = read_leb(entries, 0).and_then(|(code, _)| abbreviations.only(code));
+        let unit = match root {
+            Some(root) => gimli::Unit::new_with_abbreviations(dwarf, header, root)?,
+            None => dwarf.unit(header)?,
+        };
+        let mut language = None;
+        let mut entries = unit.entries_raw(None)?;
+        if let Some(root) = entries.read_abbreviation()? {
+            for spec in root.attributes() {
+                let attribute = entries.read_attribute(*spec)?;
+                if let gimli::AttributeValue::Language(value) = attribute.value() {
+                    language = Some(value);
+                }
+            }
+        }
+        let name = unit.name;
+        Ok(Unit { unit, abbreviations, language, name, scopes: OnceLock::new() })
+    }
+
+    /// The unit with its sections, as gimli's functions want it.
+    pub fn with<'a>(&'a self, dwarf: &'a gimli::Dwarf<Reader<'data>>) -> UnitRef<'a, Reader<'data>> {
+        UnitRef::new(dwarf, &self.unit)
+    }
+
+    /// The bytes of the entries, and the offset of the first.
+    pub fn entries(&self) -> gimli::Result<(&'data [u8], UnitOffset)> {
+        let root = self.unit.header.root_offset();
+        Ok((self.unit.header.range_from(root..)?.slice(), root))
+    }
+
+    /// Namespaces and types of the unit and what they reach over.
+    pub fn scopes(&self, dwarf: &gimli::Dwarf<Reader<'data>>) -> &Scopes {
+        self.scopes.get_or_init(|| functions::walk(self, dwarf, &[]).0.scopes.unwrap_or_default())
+    }
+
+    /// Keeps the scopes that a walk came across anyway.
+    pub fn keep_scopes(&self, scopes: Scopes) {
+        let _ = self.scopes.set(scopes);
+    }
+}

@@ -1,0 +1,194 @@
+//! One ELF file: its sections, symbols, build id, and the hints it gives about where its debug
+//! information went. Only tables are read here; nothing is copied.
+
+use crate::Error;
+use crate::mapped::Mapped;
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
+use std::ops::Range;
+
+type Header = FileHeader64<LittleEndian>;
+const LITTLE: LittleEndian = LittleEndian;
+
+/// An ELF file whose tables have been found to lie inside of it.
+pub(crate) struct Elf<'data> {
+    file: &'data Mapped,
+    header: &'data Header,
+    sections: SectionTable<'data, Header>,
+}
+
+/// A section as it lies in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawSection<'data> {
+    pub bytes: &'data [u8],
+    pub compression: Option<Compression>,
+}
+
+/// How a section is compressed, and the size it says it has when it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compression {
+    pub method: Method,
+    pub size: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Zlib,
+    Zstd,
+    Unknown(u32),
+}
+
+/// Which of the two symbol tables of an ELF file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Table {
+    /// `.symtab`: everything, until it is stripped.
+    Full,
+    /// `.dynsym`: what the file exports and imports.
+    Dynamic,
+}
+
+impl<'data> Elf<'data> {
+    /// Reads the header and the section table.
+    pub fn parse(file: &'data Mapped) -> Result<Elf<'data>, Error> {
+        let bad = |what: object::Error| Error::Elf { path: file.path().to_owned(), what: what.to_string() };
+        let data: &'data [u8] = file;
+        let header = Header::parse(data).map_err(bad)?;
+        header.endian().map_err(bad)?;
+        let sections = header.sections(LITTLE, data).map_err(bad)?;
+        Ok(Elf { file, header, sections })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &'data Mapped {
+        self.file
+    }
+
+    fn data(&self) -> &'data [u8] {
+        self.file
+    }
+
+    fn header_of(&self, name: &str) -> Option<&'data SectionHeader64<LittleEndian>> {
+        self.sections.section_by_name(LITTLE, name.as_bytes()).map(|(_, section)| section)
+    }
+
+    /// A section with bytes in this file (one of a separate debug file may have none).
+    pub fn section(&self, name: &str) -> Option<RawSection<'data>> {
+        let section = self.header_of(name)?;
+        let (offset, size) = section.file_range(LITTLE)?;
+        let bytes = self.data().get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(size).ok()?)?;
+        if bytes.is_empty() {
+            return None;
+        }
+        match section.compression(LITTLE, self.data()) {
+            Ok(None) => Some(RawSection { bytes, compression: None }),
+            Ok(Some((header, offset, size))) => {
+                use object::read::elf::CompressionHeader;
+                let start = usize::try_from(offset).ok()?;
+                let bytes = self.data().get(start..)?.get(..usize::try_from(size).ok()?)?;
+                let method = match header.ch_type(LITTLE) {
+                    elf::ELFCOMPRESS_ZLIB => Method::Zlib,
+                    elf::ELFCOMPRESS_ZSTD => Method::Zstd,
+                    other => Method::Unknown(other.0),
+                };
+                let size = header.ch_size(LITTLE);
+                Some(RawSection { bytes, compression: Some(Compression { method, size }) })
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// `.debug_x`, or `.zdebug_x` of older tools: "ZLIB", the size (big-endian), a zlib stream.
+    pub fn debug_section(&self, name: &str) -> Option<RawSection<'data>> {
+        if let Some(section) = self.section(name) {
+            return Some(section);
+        }
+        let old = self.section(&format!(".z{}", name.strip_prefix('.')?))?;
+        let (magic, rest) = old.bytes.split_at_checked(4)?;
+        let (size, stream) = rest.split_first_chunk::<8>()?;
+        let compression = Compression { method: Method::Zlib, size: u64::from_be_bytes(*size) };
+        (magic == b"ZLIB").then_some(RawSection { bytes: stream, compression: Some(compression) })
+    }
+
+    /// The GNU build id; empty when there is none.
+    pub fn build_id(&self) -> &'data [u8] {
+        let in_sections = self.sections.iter().find_map(|section| {
+            let mut notes = section.notes(LITTLE, self.data()).ok()??;
+            std::iter::from_fn(|| notes.next().ok().flatten()).find_map(|note| build_id_of(&note))
+        });
+        let found = in_sections.or_else(|| {
+            let segments = self.header.program_headers(LITTLE, self.data()).ok()?;
+            segments.iter().find_map(|segment| {
+                let mut notes = segment.notes(LITTLE, self.data()).ok()??;
+                std::iter::from_fn(|| notes.next().ok().flatten()).find_map(|note| build_id_of(&note))
+            })
+        });
+        found.unwrap_or_default()
+    }
+
+    /// Name and CRC-32 of the separate debug file (`.gnu_debuglink`).
+    pub fn debug_link(&self) -> Option<(&'data [u8], u32)> {
+        let section = self.section(".gnu_debuglink")?.bytes;
+        let name = &section[..section.iter().position(|byte| *byte == 0)?];
+        let crc = section.get((name.len() + 1).next_multiple_of(4)..)?.first_chunk::<4>()?;
+        Some((name, u32::from_le_bytes(*crc)))
+    }
+
+    /// Name and build id of the file that holds what several debug files share (`.gnu_debugaltlink`).
+    pub fn shared_link(&self) -> Option<(&'data [u8], &'data [u8])> {
+        let section = self.section(".gnu_debugaltlink")?.bytes;
+        let name = &section[..section.iter().position(|byte| *byte == 0)?];
+        Some((name, &section[name.len() + 1..]))
+    }
+
+    /// Address ranges that hold code, by the program headers.
+    pub fn code(&self) -> Vec<Range<u64>> {
+        let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
+        segments
+            .iter()
+            .filter(|segment| {
+                segment.p_type(LITTLE) == elf::PT_LOAD && segment.p_flags(LITTLE).contains(elf::PF_X)
+            })
+            .map(|segment| {
+                let start = segment.p_vaddr(LITTLE);
+                start..start.saturating_add(segment.p_memsz(LITTLE))
+            })
+            .collect()
+    }
+
+    /// A symbol table, unless it is missing or empty.
+    pub fn symbols(&self, table: Table) -> Option<SymbolTable<'data, Header>> {
+        let kind = match table {
+            Table::Full => elf::SHT_SYMTAB,
+            Table::Dynamic => elf::SHT_DYNSYM,
+        };
+        let symbols = self.sections.symbols(LITTLE, self.data(), kind).ok()?;
+        (!symbols.is_empty()).then_some(symbols)
+    }
+
+    /// True when there are line tables to read.
+    pub fn has_debug_info(&self) -> bool {
+        self.debug_section(".debug_info").is_some() && self.debug_section(".debug_abbrev").is_some()
+    }
+
+    /// The address range of the section a symbol is defined in.
+    pub fn section_of(&self, symbol: &Sym64<LittleEndian>) -> Option<Range<u64>> {
+        let index = usize::from(symbol.st_shndx.get(LITTLE).0);
+        let section = self.sections.section(object::SectionIndex(index)).ok()?;
+        let start = section.sh_addr(LITTLE);
+        Some(start..start.saturating_add(section.sh_size(LITTLE)))
+    }
+}
+
+fn build_id_of<'data>(note: &object::read::elf::Note<'data, Header>) -> Option<&'data [u8]> {
+    (note.name() == elf::ELF_NOTE_GNU && note.n_type(LITTLE) == elf::NT_GNU_BUILD_ID).then(|| note.desc())
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

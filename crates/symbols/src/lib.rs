@@ -1,0 +1,40 @@
+//! From addresses to frames.
+//!
+//! A recording holds addresses as they are in the files of programs and libraries. This crate asks
+//! those files, or the separate files their debug information was moved to, which functions the
+//! addresses lie in, what was inlined there, and which source lines they came from, and writes the
+//! answers into the recording's [`Symbols`](stackglass_profile::Symbols): see [`symbolize()`].
+//!
+//! It reads `.symtab` and `.dynsym`, DWARF 2 to 5 in the file itself, behind `.gnu_debuglink` or a
+//! build id, split (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd); names mangled by
+//! Rust (both schemes) and C++. Code that was compiled at run time has the names its compiler left in
+//! `/tmp/perf-PID.map`. It asks no server, and leaves variables and types alone.
+//!
+//! The files are not trusted: a damaged one costs its own names, never a panic and never memory
+//! out of proportion to its size.
+#![deny(missing_docs)]
+#![deny(unsafe_code)]
+
+mod cpp_path;
+mod dwarf;
+mod elf;
+mod error;
+mod frames;
+mod locate;
+mod mapped;
+mod module_path;
+mod naming;
+mod options;
+mod parallel;
+mod perf_map;
+mod rust_path;
+mod sections;
+mod source;
+mod symbolize;
+mod symtab;
+mod vdso;
+
+pub use error::Error;
+pub use naming::{Named, name_of_symbol};
+pub use options::{Options, Outcome, Progress};
+pub use symbolize::symbolize;

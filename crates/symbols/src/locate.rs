@@ -1,0 +1,165 @@
+//! Which files a module's names come from: its own, or the one its debug information was moved to.
+//!
+//! Own sections first; then the build-id folder and `.gnu_debuglink`, where GDB looks too (*GDB
+//! manual*, "Debugging Information in Separate Files"). A file counts when its build id is the same,
+//! or, where one of the two has none, when its CRC is the one the link names.
+
+use crate::elf::{Elf, Table, hex};
+use crate::mapped::Mapped;
+use crate::{Error, Options, vdso};
+use stackglass_profile::recording::Module;
+use stackglass_profile::symbols::Missing;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The files of a module.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// The module itself, unless it is gone or was replaced.
+    pub program: Option<Mapped>,
+    /// Its separate debug file.
+    pub debug: Option<Mapped>,
+    /// What that file shares with others (dwz).
+    pub shared: Option<Mapped>,
+    /// Its split debug information in one file.
+    pub package: Option<Mapped>,
+    /// What will be missing from its frames.
+    pub missing: Option<Missing>,
+    /// What went wrong on the way.
+    pub problems: Vec<Error>,
+}
+
+impl Files {
+    /// The file with the debug information, if there is one.
+    pub fn debug_info(&self) -> Option<Elf<'_>> {
+        let files = [&self.program, &self.debug];
+        let mut parsed = files.into_iter().flatten().filter_map(|file| Elf::parse(file).ok());
+        parsed.find(Elf::has_debug_info)
+    }
+
+    /// The file with the best symbol table, and which table that is.
+    pub fn symbols(&self) -> Option<(Elf<'_>, Table)> {
+        [(&self.program, Table::Full), (&self.debug, Table::Full), (&self.program, Table::Dynamic)]
+            .into_iter()
+            .find_map(|(file, table)| {
+                let elf = Elf::parse(file.as_ref()?).ok()?;
+                elf.symbols(table).is_some().then_some((elf, table))
+            })
+    }
+}
+
+/// Finds the files of a module.
+pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
+    let mut files = Files::default();
+    let path = Path::new(&*module.path);
+    match open_program(module) {
+        Ok(program) => files.program = Some(program),
+        Err(error) => {
+            files.missing = Some(match error {
+                Error::Changed { .. } => Missing::Changed,
+                _ => Missing::File,
+            });
+            files.problems.push(error);
+        }
+    }
+    let own = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
+    let recorded: &[u8] = &module.build_id;
+    let id = own.as_ref().map(Elf::build_id).filter(|id| !id.is_empty()).unwrap_or(recorded);
+    if !own.as_ref().is_some_and(Elf::has_debug_info) {
+        let mut candidates: Vec<(PathBuf, Option<u32>)> =
+            by_build_id(id, options).into_iter().map(|path| (path, None)).collect();
+        if let Some((name, crc)) = own.as_ref().and_then(Elf::debug_link) {
+            candidates.extend(by_link(path, name, options).into_iter().map(|path| (path, Some(crc))));
+        }
+        files.debug = candidates.into_iter().find_map(|(path, crc)| open_debug(&path, id, crc));
+    }
+    if let Some(debug) = files.debug.as_ref().or(files.program.as_ref())
+        && let Ok(elf) = Elf::parse(debug)
+        && let Some((name, id)) = elf.shared_link()
+    {
+        let link = Path::new(OsStr::from_bytes(name));
+        let mut candidates = vec![debug.path().parent().unwrap_or(Path::new("")).join(link)];
+        candidates.extend(by_build_id(id, options));
+        files.shared = candidates.into_iter().find_map(|path| open_debug(&path, id, None));
+    }
+    files.package = package_beside(path, files.debug.as_ref());
+    if files.missing.is_none() && &*module.path != vdso::NAME {
+        files.missing = missing_from(&files);
+    }
+    files
+}
+
+fn open_program(module: &Module) -> Result<Mapped, Error> {
+    let program =
+        if &*module.path == vdso::NAME { vdso::read()? } else { Mapped::open(Path::new(&*module.path))? };
+    let elf = Elf::parse(&program)?;
+    let found = elf.build_id();
+    if !module.build_id.is_empty() && found != &*module.build_id {
+        return Err(Error::Changed {
+            path: PathBuf::from(&*module.path),
+            found: hex(found),
+            recorded: hex(&module.build_id),
+        });
+    }
+    Ok(program)
+}
+
+/// `/usr/lib/debug/.build-id/ab/cdef.debug`
+fn by_build_id(id: &[u8], options: &Options) -> Vec<PathBuf> {
+    let Some((first, rest)) = id.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return Vec::new();
+    };
+    let name = format!(".build-id/{first:02x}/{}.debug", hex(rest));
+    options.debug_folders().map(|folder| folder.join(&name)).collect()
+}
+
+/// The places where a `.gnu_debuglink` may lead.
+fn by_link(program: &Path, name: &[u8], options: &Options) -> Vec<PathBuf> {
+    let name = Path::new(OsStr::from_bytes(name));
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let mut paths = vec![folder.join(name), folder.join(".debug").join(name)];
+    let inner = folder.strip_prefix("/").unwrap_or(folder);
+    for global in options.debug_folders() {
+        paths.push(global.join(inner).join(name));
+        paths.push(global.join(name));
+    }
+    // A file may link to its own name; it is not its own debug file.
+    paths.retain(|path| path != program);
+    paths
+}
+
+/// Opens a debug file if it is the wanted one.
+fn open_debug(path: &Path, id: &[u8], crc: Option<u32>) -> Option<Mapped> {
+    let file = Mapped::open(path).ok()?;
+    let elf = Elf::parse(&file).ok()?;
+    let found = elf.build_id();
+    let wanted = if found.is_empty() || id.is_empty() {
+        crc.is_some_and(|crc| crc32fast::hash(&file) == crc)
+    } else {
+        found == id
+    };
+    wanted.then_some(file)
+}
+
+/// `program.dwp` or `program.debug.dwp`.
+fn package_beside(program: &Path, debug: Option<&Mapped>) -> Option<Mapped> {
+    let mut candidates = Vec::new();
+    for file in [Some(program), debug.map(Mapped::path)].into_iter().flatten() {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".dwp");
+        candidates.push(PathBuf::from(name));
+        candidates.push(file.with_extension("dwp"));
+    }
+    candidates.into_iter().find_map(|path| Mapped::open(&path).ok())
+}
+
+fn missing_from(files: &Files) -> Option<Missing> {
+    if files.debug_info().is_some() {
+        return None;
+    }
+    match files.symbols() {
+        Some((_, Table::Full)) => Some(Missing::DebugInfo),
+        _ => Some(Missing::Names),
+    }
+}

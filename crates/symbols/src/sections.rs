@@ -1,0 +1,122 @@
+//! Sections ready for reading: those that are compressed in the file are expanded here, with the
+//! sizes they declare taken as claims to check rather than as orders to allocate.
+
+use crate::Error;
+use crate::elf::{Elf, Method, RawSection};
+use gimli::{EndianSlice, LittleEndian, SectionId};
+use std::borrow::Cow;
+#[cfg(feature = "zstd")]
+use std::io::Read;
+
+/// Where DWARF is read from.
+pub(crate) type Reader<'data> = EndianSlice<'data, LittleEndian>;
+
+/// The sections that names and lines are made of. Locations of variables, macros and type units,
+/// often the larger half, are left alone.
+pub(crate) const NEEDED: [SectionId; 10] = [
+    SectionId::DebugInfo,
+    SectionId::DebugAbbrev,
+    SectionId::DebugLine,
+    SectionId::DebugStr,
+    SectionId::DebugLineStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugAddr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugAranges,
+];
+
+/// No section is expanded beyond this.
+const LARGEST: u64 = 8 << 30;
+
+/// A zlib stream never expands to more than this many times its size.
+const ZLIB_RATIO: u64 = 1032;
+
+/// The bytes of the needed sections, in the order of [`NEEDED`].
+#[derive(Debug, Default)]
+pub(crate) struct Sections<'data> {
+    bytes: [Cow<'data, [u8]>; NEEDED.len()],
+}
+
+impl<'data> Sections<'data> {
+    /// Loads all needed sections. `dwo`: under the names they have in split debug information.
+    pub fn load(elf: &Elf<'data>, dwo: bool) -> Result<Sections<'data>, Error> {
+        let mut sections = Sections::default();
+        for (slot, id) in sections.bytes.iter_mut().zip(NEEDED) {
+            let name = if dwo { id.dwo_name() } else { Some(id.name()) };
+            if let Some(name) = name {
+                *slot = load_section(elf, name)?;
+            }
+        }
+        Ok(sections)
+    }
+
+    /// One of them; empty when the file has none of this name.
+    pub fn get(&self, id: SectionId) -> Reader<'_> {
+        let index = NEEDED.iter().position(|needed| *needed == id);
+        let bytes = index.map_or(&[][..], |index| &self.bytes[index]);
+        EndianSlice::new(bytes, LittleEndian)
+    }
+
+    /// All of them as gimli takes them.
+    pub fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
+        let loaded = gimli::Dwarf::load(|id| Ok::<_, std::convert::Infallible>(self.get(id)));
+        loaded.unwrap_or_else(|never| match never {})
+    }
+}
+
+/// The bytes of a section, expanded when it is compressed; empty when there is none.
+pub(crate) fn load_section<'data>(elf: &Elf<'data>, name: &'static str) -> Result<Cow<'data, [u8]>, Error> {
+    match elf.debug_section(name) {
+        None => Ok(Cow::Borrowed(&[])),
+        Some(RawSection { bytes, compression: None }) => Ok(Cow::Borrowed(bytes)),
+        Some(section) => expand(section).map(Cow::Owned).map_err(|what| Error::Compression {
+            path: elf.file().path().to_owned(),
+            section: name,
+            what,
+        }),
+    }
+}
+
+fn expand(section: RawSection<'_>) -> Result<Vec<u8>, String> {
+    let Some(compression) = section.compression else {
+        return Ok(section.bytes.to_vec());
+    };
+    let size = compression.size;
+    let stored = section.bytes.len() as u64;
+    if size > LARGEST {
+        return Err(format!("it declares {size} bytes, more than the {LARGEST} that are read"));
+    }
+    match compression.method {
+        Method::Zlib => {
+            if size > stored.saturating_mul(ZLIB_RATIO).saturating_add(64) {
+                return Err(format!("it declares {size} bytes, which {stored} bytes of zlib cannot hold"));
+            }
+            let mut bytes = vec![0; size as usize];
+            let mut inflate = flate2::Decompress::new(true);
+            let status = inflate
+                .decompress(section.bytes, &mut bytes, flate2::FlushDecompress::Finish)
+                .map_err(|error| error.to_string())?;
+            if status != flate2::Status::StreamEnd || inflate.total_out() != size {
+                return Err(format!("it declares {size} bytes and holds {}", inflate.total_out()));
+            }
+            Ok(bytes)
+        }
+        #[cfg(feature = "zstd")]
+        Method::Zstd => {
+            let decoder = zstd::Decoder::with_buffer(section.bytes).map_err(|error| error.to_string())?;
+            // Space for a common ratio at once, the rest as it really comes.
+            let mut bytes = Vec::with_capacity(size.min(stored.saturating_mul(16)) as usize);
+            let read = decoder.take(size + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+            if read as u64 != size {
+                return Err(format!("it declares {size} bytes and does not hold as many"));
+            }
+            Ok(bytes)
+        }
+        #[cfg(not(feature = "zstd"))]
+        Method::Zstd => {
+            Err("it is compressed with zstd, which this build does not read (feature `zstd`)".into())
+        }
+        Method::Unknown(method) => Err(format!("compression method {method} is not known")),
+    }
+}

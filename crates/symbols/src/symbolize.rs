@@ -1,0 +1,319 @@
+//! All locations of a recording, module by module and unit by unit, over all processors.
+
+use crate::dwarf::index::{self, Share};
+use crate::dwarf::split::PackageSections;
+use crate::dwarf::unit::DebugInfo;
+use crate::elf::Elf;
+use crate::frames::{self, Draft, FromSymbol, Memory, Wanted};
+use crate::locate::{self, Files};
+use crate::mapped::Mapped;
+use crate::perf_map::PerfMaps;
+use crate::sections::Sections;
+use crate::source::Sources;
+use crate::{Error, Options, Outcome, Progress, parallel, symtab, vdso};
+use stackglass_profile::recording::Module;
+use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Fills `recording.symbols` for all locations that have no frames yet.
+///
+/// Inlined calls become frames of their own, innermost first; the last frame is the function whose
+/// code it is. `progress` is called on the calling thread. No module's file can make this fail or
+/// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
+///
+/// ```
+/// use stackglass_profile::{Location, Recording, recording::Module};
+///
+/// let mut recording = Recording::default();
+/// let module = recording.intern_module(Module { path: "/bin/true".into(), build_id: [].into() });
+/// let location = recording.stacks.intern_location(Location { module: Some(module), offset: 0x1234 });
+/// let outcome = stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+/// assert_eq!(outcome.locations, 1);
+/// assert!(recording.symbols.frames_of(location).count() >= 1);
+/// ```
+pub fn symbolize(
+    recording: &mut Recording,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let jobs = jobs(recording, &mut outcome);
+    let threads = options.threads();
+    let files = parallel::map(
+        threads,
+        &jobs,
+        || (),
+        |(), job| locate::files_of(&recording.modules[job.module.0 as usize], options),
+        &mut |_| (),
+    );
+    let (found, problems) = resolve(&recording.modules, &jobs, &files, threads, progress);
+    outcome.problems.extend(problems);
+    let mut sources =
+        Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::new() };
+    for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
+        let module = recording.modules[job.module.0 as usize].clone();
+        let mut missing = files.missing;
+        if missing.is_none() && outcome.problems.iter().any(|problem| is_split_of(problem, &module)) {
+            missing = Some(Missing::DebugInfo);
+        }
+        if let Some(missing) = missing {
+            recording.symbols.note(ModuleNote { module: module.path.clone(), missing });
+        }
+        outcome.problems.extend(files.problems);
+        let name: Arc<str> = Arc::from(file_name(&module.path));
+        for (location, mut draft) in job.locations.iter().zip(drafts) {
+            outcome.named += usize::from(draft.frames.iter().any(|frame| !frame.func.is_empty()));
+            outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
+            for frame in &mut draft.frames {
+                frame.module = name.clone();
+                sources.name(frame, recording);
+            }
+            recording.symbols.set(*location, draft.frames);
+        }
+    }
+    outcome
+}
+
+/// The locations of one module that are to be named.
+struct Job {
+    module: ModuleIndex,
+    /// Sorted.
+    addresses: Vec<u64>,
+    /// In the same order.
+    locations: Vec<LocationId>,
+}
+
+fn jobs(recording: &mut Recording, outcome: &mut Outcome) -> Vec<Job> {
+    let mut by_module: BTreeMap<u32, Vec<(u64, LocationId)>> = BTreeMap::new();
+    let mut homeless = Vec::new();
+    for (index, location) in recording.stacks.locations().iter().enumerate() {
+        let id = LocationId(index as u32);
+        if !recording.symbols.frame_indices(id).is_empty() {
+            continue;
+        }
+        outcome.locations += 1;
+        match location.module {
+            Some(module) if (module.0 as usize) < recording.modules.len() => {
+                by_module.entry(module.0).or_default().push((location.offset, id));
+            }
+            _ => homeless.push((location.offset, id)),
+        }
+    }
+    if !homeless.is_empty() {
+        let compiled = PerfMaps::of(&recording.processes, recording.about.started);
+        for (address, id) in homeless {
+            let frame = compiled.frame(address).unwrap_or_else(|| Frame::unknown(address));
+            outcome.named += usize::from(!frame.func.is_empty());
+            recording.symbols.set(id, [frame]);
+        }
+    }
+    let by_module = by_module.into_iter();
+    by_module
+        .map(|(module, mut wanted)| {
+            wanted.sort_unstable_by_key(|(address, _)| *address);
+            let (addresses, locations) = wanted.into_iter().unzip();
+            Job { module: ModuleIndex(module), addresses, locations }
+        })
+        .collect()
+}
+
+/// What is read of a module's files before its units are.
+#[derive(Default)]
+struct Loaded<'data> {
+    sections: Sections<'data>,
+    shared: Option<Sections<'data>>,
+    package: Option<PackageSections<'data>>,
+    code: Vec<Range<u64>>,
+    file: Option<&'data Mapped>,
+    problems: Vec<Error>,
+}
+
+fn load(files: &Files) -> Loaded<'_> {
+    let mut loaded = Loaded::default();
+    // The program headers of a separate debug file are the program's too.
+    let program = files.program.as_ref().or(files.debug.as_ref()).and_then(|file| Elf::parse(file).ok());
+    loaded.code = program.map(|elf| elf.code()).unwrap_or_default();
+    let mut problems = Vec::new();
+    if let Some(elf) = files.debug_info() {
+        loaded.file = Some(elf.file());
+        loaded.sections = keep(Sections::load(&elf, false), &mut problems).unwrap_or_default();
+        let sections = |file| Sections::load(&Elf::parse(file)?, false);
+        loaded.shared = files.shared.as_ref().and_then(|file| keep(sections(file), &mut problems));
+        let package = |file| PackageSections::load(&Elf::parse(file)?);
+        loaded.package = files.package.as_ref().and_then(|file| keep(package(file), &mut problems));
+    }
+    loaded.problems = problems;
+    loaded
+}
+
+fn keep<T>(result: Result<T, Error>, problems: &mut Vec<Error>) -> Option<T> {
+    result.map_err(|error| problems.push(error)).ok()
+}
+
+fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
+    let info = DebugInfo::new(loaded.sections.dwarf());
+    match &loaded.shared {
+        Some(shared) => info.with_shared(DebugInfo::new(shared.dwarf()), shared.dwarf()),
+        None => info,
+    }
+}
+
+/// The drafts of each job's addresses, in their order.
+fn resolve(
+    modules: &[Module],
+    jobs: &[Job],
+    files: &[Files],
+    threads: usize,
+    progress: &mut dyn FnMut(Progress),
+) -> (Vec<Vec<Draft>>, Vec<Error>) {
+    let loaded = parallel::map(threads, files, || (), |(), files| load(files), &mut |_| ());
+    let numbers: Vec<usize> = (0..jobs.len()).collect();
+    let wanted: Vec<Option<(Wanted<'_>, Vec<Share>)>> = parallel::map(
+        threads,
+        &numbers,
+        || (),
+        |(), number| {
+            let (job, loaded) = (&jobs[*number], &loaded[*number]);
+            let file = loaded.file?;
+            let info = debug_info(loaded);
+            let shares = index::shares(&info, &job.addresses, &loaded.code);
+            let wanted = Wanted {
+                info,
+                package: loaded.package.as_ref().and_then(|sections| sections.package().ok()),
+                addresses: &job.addresses,
+                code: &loaded.code,
+                program: Path::new(&*modules[job.module.0 as usize].path),
+                file,
+            };
+            Some((wanted, shares))
+        },
+        &mut |_| (),
+    );
+    // The largest units first, so that none is left to one thread at the end.
+    let mut units: Vec<(usize, &Wanted<'_>, &Share)> = Vec::new();
+    for (number, module) in wanted.iter().enumerate() {
+        if let Some((wanted, shares)) = module {
+            units.extend(shares.iter().map(|share| (number, wanted, share)));
+        }
+    }
+    units.sort_by_key(|(_, wanted, share)| {
+        std::cmp::Reverse(wanted.info.headers[share.unit].length_including_self())
+    });
+    let total = units.len() + jobs.len();
+    let found = parallel::map(
+        threads,
+        &units,
+        Memory::default,
+        |memory, (_, wanted, share)| frames::of_share(wanted, share, memory),
+        &mut |done| progress(Progress { done, total }),
+    );
+    let mut drafts: Vec<Vec<Draft>> =
+        jobs.iter().map(|job| job.addresses.iter().map(|_| Draft::default()).collect()).collect();
+    let mut problems: Vec<Error> = Vec::new();
+    for ((number, ..), (frames, failed)) in units.iter().zip(found) {
+        problems.extend(failed);
+        for (index, draft) in frames {
+            let known = &mut drafts[*number][index as usize];
+            // Where units overlap, the one that knows the function counts.
+            if known.frames.is_empty() || !has_function(known) && has_function(&draft) {
+                *known = draft;
+            }
+        }
+    }
+    let named = parallel::map(
+        threads,
+        &numbers,
+        || (),
+        |(), number| symbol_names(&files[*number], &jobs[*number].addresses, &drafts[*number]),
+        &mut |done| progress(Progress { done: units.len() + done, total }),
+    );
+    let mut memory = Memory::default();
+    for (drafts, names) in drafts.iter_mut().zip(named) {
+        for (index, name) in names {
+            apply_symbol(&mut drafts[index], name, &mut memory);
+        }
+    }
+    for draft in drafts.iter_mut().flatten().filter(|draft| draft.frames.is_empty()) {
+        draft.frames.push(Frame::unknown(0));
+    }
+    for loaded in loaded {
+        // Dropped here together with what was expanded.
+        problems.extend(loaded.problems);
+    }
+    (drafts, problems)
+}
+
+fn has_function(draft: &Draft) -> bool {
+    draft.frames.last().is_some_and(|frame| !frame.func.is_empty())
+}
+
+/// Symbols for those addresses (by index) that debug information does not name in full.
+fn symbol_names<'data>(
+    files: &'data Files,
+    addresses: &[u64],
+    drafts: &[Draft],
+) -> Vec<(usize, &'data [u8])> {
+    let open: Vec<usize> =
+        (0..drafts.len()).filter(|index| drafts[*index].from_symbol != FromSymbol::No).collect();
+    let Some((elf, table)) = files.symbols().filter(|_| !open.is_empty()) else { return Vec::new() };
+    let wanted: Vec<u64> = open.iter().map(|index| addresses[*index]).collect();
+    let names = symtab::names(&elf, table, &wanted);
+    open.into_iter().zip(names).filter_map(|(index, name)| Some((index, name?))).collect()
+}
+
+fn apply_symbol(draft: &mut Draft, name: &[u8], memory: &mut Memory) {
+    let named = memory.namer.symbol(name);
+    if draft.frames.is_empty() {
+        draft.frames.push(Frame::unknown(0));
+    }
+    let Some(frame) = draft.frames.last_mut() else { return };
+    if draft.from_symbol == FromSymbol::All {
+        frame.foreign = named.foreign;
+    }
+    // A mark of the compiler's own is no better than the name in the source.
+    if frame.func.is_empty() || !named.foreign || named.spec.is_some() {
+        frame.func = named.func;
+        frame.spec = named.spec;
+    }
+    if !frame.foreign && !named.krate.is_empty() {
+        frame.krate = named.krate;
+    }
+}
+
+fn is_split_of(problem: &Error, module: &Module) -> bool {
+    matches!(problem, Error::SplitMissing { path, .. } if path == Path::new(&*module.path))
+}
+
+fn file_name(path: &str) -> &str {
+    if path == vdso::NAME { path } else { path.rsplit('/').next().unwrap_or(path) }
+}
+
+/// Replaces recorded source paths by those of this machine.
+struct Naming {
+    sources: Sources,
+    /// By the address of the recorded path, which is kept so that the address stays its own.
+    known: HashMap<usize, (Arc<str>, Arc<str>)>,
+}
+
+impl Naming {
+    fn name(&mut self, frame: &mut Frame, recording: &mut Recording) {
+        if frame.file.is_empty() {
+            return;
+        }
+        let address = frame.file.as_ptr() as usize;
+        if let Some((_, known)) = self.known.get(&address) {
+            frame.file = known.clone();
+            return;
+        }
+        let (file, short) = self.sources.locate(&frame.file);
+        if let Some(short) = short {
+            recording.symbols.set_short_path(file.clone(), short);
+        }
+        let recorded = std::mem::replace(&mut frame.file, file.clone());
+        self.known.insert(address, (recorded, file));
+    }
+}

@@ -1,0 +1,90 @@
+//! Names from the ELF symbol tables, for what debug information does not name.
+//!
+//! No map of all symbols is built: the wanted addresses are few and sorted, so each symbol looks
+//! for the first wanted address at or after its start, and a sweep carries the nearest one on.
+
+use crate::elf::{Elf, Table};
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, Sym64};
+use object::read::elf::{Sym, SymbolTable};
+
+const LITTLE: LittleEndian = LittleEndian;
+
+/// For each of the sorted `addresses` the name of the function symbol it lies in.
+pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) -> Vec<Option<&'data [u8]>> {
+    let Some(symbols) = elf.symbols(table) else {
+        return vec![None; addresses.len()];
+    };
+    // Symbols with a size know what they cover and win over labels, which only know their start.
+    let mut sized: Vec<Option<&Sym64<LittleEndian>>> = vec![None; addresses.len()];
+    let mut labels = sized.clone();
+    for symbol in symbols.iter() {
+        if symbol.st_shndx.get(LITTLE) == elf::SHN_UNDEF {
+            continue;
+        }
+        let size = symbol.st_size(LITTLE);
+        let slots = match symbol.st_type() {
+            elf::STT_FUNC | elf::STT_GNU_IFUNC if size > 0 => &mut sized,
+            elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE => &mut labels,
+            _ => continue,
+        };
+        let start = symbol.st_value(LITTLE);
+        let first = addresses.partition_point(|address| *address < start);
+        let Some(address) = addresses.get(first) else { continue };
+        if size > 0 && *address - start >= size {
+            continue;
+        }
+        let slot = &mut slots[first];
+        if slot.is_none_or(|known| better(&symbols, symbol, known)) {
+            *slot = Some(symbol);
+        }
+    }
+    let (mut function, mut label) = (None, None);
+    let mut found = Vec::with_capacity(addresses.len());
+    for (index, address) in addresses.iter().enumerate() {
+        function = sized[index].or(function);
+        label = labels[index].or(label);
+        let covering = function.filter(|symbol| *address - symbol.st_value(LITTLE) < symbol.st_size(LITTLE));
+        let symbol = covering.or_else(|| {
+            let label = label?;
+            let size = label.st_size(LITTLE);
+            let inside = if size > 0 {
+                *address - label.st_value(LITTLE) < size
+            } else {
+                elf.section_of(label)?.contains(address)
+            };
+            inside.then_some(label)
+        });
+        found.push(symbol.and_then(|symbol| name_of(&symbols, symbol)));
+    }
+    found
+}
+
+type Symbols<'data> = SymbolTable<'data, FileHeader64<LittleEndian>>;
+
+/// The name, without the version that `.symtab` adds (`memcpy@@GLIBC_2.14`).
+fn name_of<'data>(symbols: &Symbols<'data>, symbol: &Sym64<LittleEndian>) -> Option<&'data [u8]> {
+    let name = symbols.symbol_name(LITTLE, symbol).ok()?;
+    let end = name.iter().position(|byte| *byte == b'@').filter(|at| *at > 0).unwrap_or(name.len());
+    (!name.is_empty()).then_some(&name[..end])
+}
+
+/// Whether a symbol names a wanted address better than another that lies before it too: a later
+/// start, then the name a person would use among several for the same code.
+fn better(symbols: &Symbols<'_>, new: &Sym64<LittleEndian>, known: &Sym64<LittleEndian>) -> bool {
+    let rank = |symbol: &Sym64<LittleEndian>| {
+        let name = name_of(symbols, symbol).unwrap_or_default();
+        let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+        let mangled = name.starts_with(b"_Z") || name.starts_with(b"_R");
+        let local = symbol.st_bind() == elf::STB_LOCAL;
+        (name.is_empty(), if mangled { 0 } else { underscores }, local, name.len())
+    };
+    match new.st_value(LITTLE).cmp(&known.st_value(LITTLE)) {
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Equal => rank(new)
+            .cmp(&rank(known))
+            .then_with(|| name_of(symbols, new).cmp(&name_of(symbols, known)))
+            .is_lt(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Damaged files: whatever the bytes, there is an answer, and never a panic.
+
+use crate::program::Program;
+use proptest::prelude::*;
+use stackglass_profile::recording::Module;
+use stackglass_profile::{Location, Recording};
+use stackglass_symbols::Options;
+use std::sync::OnceLock;
+
+/// Small programs with much debug information in them.
+fn originals() -> &'static [Vec<u8>] {
+    static BYTES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let builds = [
+            ("known.c", "gcc", &["-O2", "-g", "-gdwarf-4"][..]),
+            ("known.cpp", "g++", &["-O2", "-g", "-gdwarf-5"]),
+            ("known.cpp", "g++", &["-O2", "-g", "-gz=zlib"]),
+            ("known.c", "gcc", &["-O2", "-g", "-gsplit-dwarf"]),
+        ];
+        builds
+            .map(|(source, compiler, flags)| {
+                std::fs::read(Program::build(source, compiler, flags).path).unwrap()
+            })
+            .into()
+    })
+}
+
+/// Symbolizes addresses all over the file.
+fn survive(bytes: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    std::fs::write(&path, bytes).unwrap();
+    let mut recording = Recording::default();
+    let module = recording.intern_module(Module { path: path.to_str().unwrap().into(), build_id: [].into() });
+    let mut locations = Vec::new();
+    for offset in (0x1000..0x1400).step_by(3).chain([0, 1, u64::MAX, u64::MAX - 1, 1 << 63]) {
+        let location = Location { module: Some(module), offset };
+        locations.push(recording.stacks.intern_location(location));
+    }
+    let options = Options { threads: Some(1), ..Options::default() };
+    let outcome = stackglass_symbols::symbolize(&mut recording, &options, &mut |_| ());
+    assert_eq!(outcome.locations, locations.len());
+    for location in locations {
+        assert!(recording.symbols.frames_of(location).count() >= 1);
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_changed_anywhere(
+        which in 0..4usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60),
+    ) {
+        let mut bytes = originals()[which].clone();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        survive(&bytes);
+    }
+
+    #[test]
+    fn bytes_changed_in_the_debug_sections(
+        which in 0..4usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
+    ) {
+        let mut bytes = originals()[which].clone();
+        let ranges = debug_ranges(&bytes);
+        for (at, byte) in changes {
+            let mut at = at.index(ranges.iter().map(|range| range.len()).sum());
+            for range in &ranges {
+                if at < range.len() {
+                    bytes[range.start + at] = byte;
+                    break;
+                }
+                at -= range.len();
+            }
+        }
+        survive(&bytes);
+    }
+
+    #[test]
+    fn files_cut_short(which in 0..4usize, at in any::<prop::sample::Index>()) {
+        let bytes = &originals()[which];
+        survive(&bytes[..at.index(bytes.len())]);
+    }
+
+    #[test]
+    fn not_a_program_at_all(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        survive(&bytes);
+        survive(&[b"\x7fELF\x02\x01\x01", &bytes[..]].concat());
+    }
+}
+
+fn debug_ranges(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(bytes).unwrap();
+    file.sections()
+        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".debug_")))
+        .filter_map(|section| section.file_range())
+        .map(|(start, size)| start as usize..(start + size) as usize)
+        .collect()
+}
+
+#[test]
+fn things_that_are_no_files() {
+    for path in ["/dev/zero", "/", "/nonexistent", "/proc/self/mem", "", "[heap]", "relative"] {
+        let mut recording = Recording::default();
+        let module = recording.intern_module(Module { path: path.into(), build_id: [].into() });
+        let location = recording.stacks.intern_location(Location { module: Some(module), offset: 4096 });
+        let outcome = stackglass_symbols::symbolize(&mut recording, &Options::default(), &mut |_| ());
+        assert_eq!(recording.symbols.frames_of(location).count(), 1, "{path}");
+        assert_eq!(outcome.problems.len(), 1, "{path}");
+        assert_eq!(recording.symbols.notes().len(), 1, "{path}");
+    }
+}
+
+/// Builds a program with the debug information that is written out in `assembly`; `.debug_aranges`
+/// gives its one unit the addresses from 0x1000 to 0x5000.
+fn with_debug_information(abbreviations: &str, entries: &str) -> Program {
+    let program = Program::build("known.c", "gcc", &["-O2"]);
+    let assembly = format!(
+        ".section .debug_abbrev\n.byte {abbreviations}, 0\n\
+         .section .debug_aranges\n.long 44\n.short 2\n.long 0\n.byte 8,0\n.long 0\n.quad 0x1000,0x4000,0,0\n\
+         .section .debug_info\n.long 2f-1f\n1: .short 4\n.long 0\n.byte 8\n{entries}\n2:\n"
+    );
+    let root = program.path.parent().unwrap();
+    std::fs::write(root.join("written.s"), assembly).unwrap();
+    program.tool("gcc", &["known.c", "written.s", "-o", "program"]);
+    program
+}
+
+/// Entries nested a million deep cost memory in proportion, not stack.
+#[test]
+fn nesting_without_end() {
+    let namespaces = "1,0x11,1,0,0, 2,0x39,1,0,0";
+    let program = with_debug_information(namespaces, ".byte 1\n.rept 1000000\n.byte 2\n.endr");
+    let (frames, ..) = crate::program::frames(&program.path, 0x1100, &Options::default());
+    assert_eq!(frames.len(), 1);
+    survive(&std::fs::read(&program.path).unwrap());
+}
+
+/// A small file cannot ask for millions of frames.
+#[test]
+fn inlining_without_end() {
+    let calls = "1,0x11,1,0,0, 2,0x2e,1,0x11,1,0x12,7,0,0, 3,0x1d,1,0x11,1,0x12,7,0,0";
+    let entries = ".byte 1,2\n.quad 0x1000,0x4000\n.rept 100000\n.byte 3\n.quad 0x1000,0x4000\n.endr";
+    let program = with_debug_information(calls, entries);
+    let (frames, ..) = crate::program::frames(&program.path, 0x1100, &Options::default());
+    assert_eq!(frames.len(), 501);
+    assert!(frames.iter().rev().skip(1).all(|frame| frame.inlined));
+}
