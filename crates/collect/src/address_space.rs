@@ -1,0 +1,88 @@
+//! Which module lies at an address of one process image, as its modules come and go.
+
+use stackglass_profile::{Location, ModuleIndex};
+use stackglass_wire::ModuleId;
+use std::collections::{BTreeMap, HashMap};
+
+/// Modules that one image may have at a time; further ones are not recorded.
+const MOST: usize = 1 << 16;
+
+/// A module's place.
+#[derive(Clone, Copy, Debug)]
+struct Mapped {
+    high: u64,
+    bias: u64,
+    id: ModuleId,
+    module: ModuleIndex,
+}
+
+/// The modules mapped now, by their first address, never overlapping.
+#[derive(Default)]
+pub(crate) struct AddressSpace {
+    mapped: BTreeMap<u64, Mapped>,
+    lows: HashMap<ModuleId, u64>,
+}
+
+impl AddressSpace {
+    /// A module was mapped at `low..high`. Whatever was there before is gone, noticed or not.
+    pub(crate) fn load(&mut self, id: ModuleId, module: ModuleIndex, low: u64, high: u64, bias: u64) {
+        self.unload(id);
+        if low >= high {
+            return;
+        }
+        while let Some((_, under)) = self.mapped.range(..high).next_back()
+            && under.high > low
+        {
+            self.unload(under.id);
+        }
+        if self.mapped.len() < MOST {
+            self.mapped.insert(low, Mapped { high, bias, id, module });
+            self.lows.insert(id, low);
+        }
+    }
+
+    /// A module was unmapped.
+    pub(crate) fn unload(&mut self, id: ModuleId) {
+        if let Some(low) = self.lows.remove(&id) {
+            self.mapped.remove(&low);
+        }
+    }
+
+    /// The place an address stands for: independent of where the module lies.
+    pub(crate) fn locate(&self, address: u64) -> Location {
+        match self.mapped.range(..=address).next_back() {
+            Some((_, m)) if address < m.high => {
+                Location { module: Some(m.module), offset: address.wrapping_sub(m.bias) }
+            }
+            _ => Location { module: None, offset: address },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(space: &AddressSpace, address: u64) -> (Option<u32>, u64) {
+        let place = space.locate(address);
+        (place.module.map(|m| m.0), place.offset)
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_module_mapped_there_now() {
+        let mut space = AddressSpace::default();
+        space.load(ModuleId(1), ModuleIndex(7), 0x1000, 0x2000, 0x800);
+        space.load(ModuleId(2), ModuleIndex(8), 0x3000, 0x4000, 0x3000);
+        assert_eq!(at(&space, 0xfff), (None, 0xfff));
+        assert_eq!(at(&space, 0x1000), (Some(7), 0x800));
+        assert_eq!(at(&space, 0x1fff), (Some(7), 0x17ff));
+        assert_eq!(at(&space, 0x2000), (None, 0x2000));
+        assert_eq!(at(&space, 0x3004), (Some(8), 4));
+        // Closed unnoticed, another one opened in its place.
+        space.load(ModuleId(3), ModuleIndex(9), 0x1800, 0x2800, 0x1800);
+        assert_eq!(at(&space, 0x1000), (None, 0x1000));
+        assert_eq!(at(&space, 0x1800), (Some(9), 0));
+        space.unload(ModuleId(3));
+        assert_eq!(at(&space, 0x1800), (None, 0x1800));
+    }
+}

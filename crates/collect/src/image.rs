@@ -1,0 +1,284 @@
+//! One process image: turns the events of its stream into interned samples.
+//!
+//! A stack that was seen before costs one hash of its raw addresses and one look-up; a new one
+//! is translated frame by frame: address to module to location to trie node. Both memories are
+//! forgotten whenever a module comes or goes, because the same address may then mean another
+//! function.
+
+use crate::Recorder;
+use crate::address_space::AddressSpace;
+use crate::word_hash::WordSeed;
+use stackglass_profile::{
+    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, State, Thread, ThreadNumber,
+};
+use stackglass_wire::{
+    ControlPage, Counter, Event, Image as Bits, TEXT_BYTES, ThreadId, ThreadName, text_byte,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Stacks and addresses remembered for one image. Programs that make code at run time could
+/// otherwise fill memory with them.
+const MOST_REMEMBERED: usize = 1 << 18;
+/// Longest path and build id that are kept, bytes.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_BUILD_ID: usize = 64;
+
+/// Translates the stream of one process image into samples of a [`Recorder`].
+pub struct Image {
+    index: ProcessIndex,
+    space: AddressSpace,
+    threads: HashMap<u32, ThreadSoFar, WordSeed>,
+    seed: WordSeed,
+    stacks: HashMap<u128, StackId, WordSeed>,
+    locations: HashMap<u64, LocationId, WordSeed>,
+    scratch: Vec<LocationId>,
+}
+
+/// What is remembered of a thread between two events.
+#[derive(Clone, Copy)]
+struct ThreadSoFar {
+    number: ThreadNumber,
+    ended: bool,
+    last: Option<(StackId, u64, Option<Cut>)>,
+}
+
+impl Image {
+    /// Takes up the image that `control` describes; `None` when the recording is full.
+    pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<Image> {
+        let index = recorder.add_process(process_of(control))?;
+        let seed = WordSeed::random();
+        Some(Image {
+            index,
+            space: AddressSpace::default(),
+            threads: HashMap::with_hasher(seed),
+            seed,
+            stacks: HashMap::with_hasher(seed),
+            locations: HashMap::with_hasher(seed),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Its place in the recording's list of processes.
+    pub fn index(&self) -> ProcessIndex {
+        self.index
+    }
+
+    /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
+    pub fn forget_stacks(&mut self) {
+        self.stacks.clear();
+        self.locations.clear();
+        self.threads.values_mut().for_each(|thread| thread.last = None);
+    }
+
+    /// Takes up one event.
+    pub fn take(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
+        match *event {
+            Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
+                let Some(number) = self.number(thread, at, recorder) else { return };
+                let Some(stack) = self.stack(frames, recorder) else { return };
+                let cut = (cut != 0).then_some(Cut(cut));
+                if let Some(so_far) = self.threads.get_mut(&thread.0) {
+                    so_far.last = Some((stack, task, cut));
+                }
+                let (clock, time) = (Nanos(at), Nanos(time));
+                let state = state_of(state);
+                recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits, time });
+            }
+            Event::Repeat { thread, at, time, state } => {
+                // Time without a stack to give it to: the stack itself was lost.
+                let Some(&ThreadSoFar { number, last: Some((stack, task, cut)), .. }) =
+                    self.threads.get(&thread.0)
+                else {
+                    return;
+                };
+                let (clock, time) = (Nanos(at), Nanos(time));
+                let state = state_of(state);
+                recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits: 0, time });
+            }
+            Event::ThreadStart { thread, tid, at, name } => {
+                self.thread_start(thread, tid, at, &name, recorder)
+            }
+            Event::ThreadRename { thread, name, .. } => {
+                if let Some(so_far) = self.threads.get(&thread.0) {
+                    recorder.thread_mut(so_far.number).name = name_of(&name);
+                }
+            }
+            Event::ThreadEnd { thread, at, flags, .. } => {
+                if let Some(so_far) = self.threads.get_mut(&thread.0)
+                    && !so_far.ended
+                {
+                    so_far.ended = true;
+                    recorder.thread_ended();
+                    let thread = recorder.thread_mut(so_far.number);
+                    thread.end = Some(Nanos(at));
+                    thread.blocked_signal = flags & 1 != 0;
+                }
+            }
+            Event::ModuleLoad { module, bias, low, high, text, build_id_len, path_len, .. } => {
+                let (id, path) = (build_id_len as usize, path_len as usize);
+                let bytes = |from: usize, n: usize| (from..from + n).map(|i| text_byte(text, i));
+                let path: Vec<u8> = bytes(id, path.min(LONGEST_PATH)).collect();
+                let build_id: Arc<[u8]> = bytes(0, id.min(LONGEST_BUILD_ID)).collect();
+                let path = Arc::from(String::from_utf8_lossy(&path));
+                if let Some(index) = recorder.add_module(Module { path, build_id }) {
+                    self.space.load(module, index, low, high, bias);
+                    self.modules_changed();
+                }
+            }
+            Event::ModuleUnload { module, .. } => {
+                self.space.unload(module);
+                self.modules_changed();
+            }
+        }
+    }
+
+    /// Copies counters into the recording.
+    pub fn refresh(&self, control: &ControlPage, recorder: &mut Recorder) {
+        let process = recorder.process_mut(self.index);
+        for which in Counter::ALL {
+            let n = control.counters.get(*which);
+            if n != 0 {
+                process.counters.insert(which.label().to_string(), n);
+            }
+        }
+        for (bit, granted, refused) in GRANTS {
+            let label = if control.image.load(Relaxed) & bit != 0 { granted } else { refused };
+            let other = if label == granted { refused } else { granted };
+            process.counters.remove(other);
+            process.counters.insert(label.to_string(), 1);
+        }
+    }
+
+    /// The image is gone since `at` (CLOCK_MONOTONIC): closes it and its threads.
+    pub fn ended(&mut self, at: Nanos, recorder: &mut Recorder) {
+        let process = recorder.process_mut(self.index);
+        let at = at.max(process.start);
+        process.end.get_or_insert(at);
+        for so_far in self.threads.values_mut().filter(|thread| !thread.ended) {
+            so_far.ended = true;
+            recorder.thread_ended();
+            recorder.thread_mut(so_far.number).end = Some(at);
+        }
+    }
+
+    fn thread_start(&mut self, id: ThreadId, tid: u32, at: u64, name: &ThreadName, recorder: &mut Recorder) {
+        if let Some(so_far) = self.threads.get(&id.0) {
+            // Announced twice, or after its first sample: the later word is the better one.
+            let thread = recorder.thread_mut(so_far.number);
+            (thread.tid, thread.name) = (tid, name_of(name));
+            return;
+        }
+        let thread = Thread {
+            process: self.index,
+            tid,
+            name: name_of(name),
+            start: Nanos(at),
+            end: None,
+            cpu: Nanos(0),
+            blocked_signal: false,
+        };
+        if let Some(number) = recorder.add_thread(thread) {
+            self.threads.insert(id.0, ThreadSoFar { number, ended: false, last: None });
+        }
+    }
+
+    /// The thread's number; one that was never announced (the event was lost) is taken up now.
+    fn number(&mut self, id: ThreadId, at: u64, recorder: &mut Recorder) -> Option<ThreadNumber> {
+        if !self.threads.contains_key(&id.0) {
+            self.thread_start(id, 0, at, &[0; 16], recorder);
+        }
+        self.threads.get(&id.0).map(|so_far| so_far.number)
+    }
+
+    fn stack(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
+        let hash = self.seed.stack(frames);
+        if let Some(known) = self.stacks.get(&hash) {
+            return Some(*known);
+        }
+        if recorder.is_full() {
+            return None;
+        }
+        let stacks = &mut recorder.recording_mut().stacks;
+        self.scratch.clear();
+        for address in frames {
+            let location = *self
+                .locations
+                .entry(*address)
+                .or_insert_with(|| stacks.intern_location(self.space.locate(*address)));
+            self.scratch.push(location);
+        }
+        let stack = stacks.intern(&self.scratch);
+        recorder.check_bound();
+        if self.stacks.len() >= MOST_REMEMBERED || self.locations.len() >= MOST_REMEMBERED {
+            self.modules_changed();
+        }
+        self.stacks.insert(hash, stack);
+        Some(stack)
+    }
+
+    fn modules_changed(&mut self) {
+        self.stacks.clear();
+        self.locations.clear();
+    }
+}
+
+/// What the system may grant to a sampler, and how both cases are told. They stand among the counters with
+/// the count 1.
+const GRANTS: [(u32, &str, &str); 4] = [
+    (
+        Bits::SLEEP_LOOK,
+        "sampler: finds sleepers in /proc/self/task, undisturbed",
+        "sampler: asks sleepers by signal (/proc/self/task cannot be read)",
+    ),
+    (
+        Bits::VM_READ,
+        "sampler: reads stacks with process_vm_readv",
+        "sampler: reads stacks without process_vm_readv (it is forbidden)",
+    ),
+    (
+        Bits::MAP_QUERY,
+        "sampler: asks the kernel for mappings (PROCMAP_QUERY)",
+        "sampler: reads mappings from /proc/self/maps",
+    ),
+    (
+        Bits::REALTIME,
+        "sampler: has real-time priority (SCHED_RR)",
+        "sampler: has ordinary priority (SCHED_RR was not granted)",
+    ),
+];
+
+fn process_of(control: &ControlPage) -> Process {
+    let mut text = [0u8; TEXT_BYTES];
+    let exe = String::from_utf8_lossy(ControlPage::text(&control.exe, &control.exe_len, &mut text)).into();
+    let line = ControlPage::text(&control.cmdline, &control.cmdline_len, &mut text);
+    let line = line.strip_suffix(&[0]).unwrap_or(line);
+    let arguments = match line {
+        [] => Vec::new(),
+        line => line.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect(),
+    };
+    Process {
+        pid: control.pid.load(Relaxed),
+        parent: control.ppid.load(Relaxed),
+        exe,
+        arguments,
+        start: Nanos(control.start_ns.load(Relaxed)),
+        end: None,
+        forked: control.image.load(Relaxed) & Bits::FORKED != 0,
+        counters: Default::default(),
+    }
+}
+
+fn name_of(name: &ThreadName) -> Arc<str> {
+    let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..len]).into()
+}
+
+fn state_of(state: stackglass_wire::State) -> State {
+    match state {
+        stackglass_wire::State::Awake => State::Awake,
+        stackglass_wire::State::Asleep => State::Asleep,
+        stackglass_wire::State::Waiting => State::Waiting,
+    }
+}

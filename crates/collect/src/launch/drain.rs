@@ -1,0 +1,184 @@
+//! All streams of a session: found as processes make them, read, let go when their process is gone.
+
+use super::stream_file::{Refusal, StreamFile};
+use crate::Recorder;
+use stackglass_profile::Nanos;
+use stackglass_wire::PROCESS_FILE_PREFIX;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Streams read at a time; files of further processes wait until there is room again.
+const MOST: usize = 2048;
+
+/// Longest step of the clock that file systems take times from (a tick at 100 Hz), doubled.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// The streams of one session folder.
+pub struct Drain {
+    folder: PathBuf,
+    open: Vec<Open>,
+    refused: HashSet<OsString>,
+    /// When the folder had last changed when it was last listed; `None`: list it again in any case.
+    listed: Option<SystemTime>,
+    /// CPU time of samplers whose stream was let go, ns.
+    past_sampler_cpu: u64,
+}
+
+struct Open {
+    stream: StreamFile,
+    /// Its file, until it is unlinked.
+    path: Option<PathBuf>,
+}
+
+impl Drain {
+    /// Nothing found yet.
+    pub fn new(folder: &Path) -> Drain {
+        Drain {
+            folder: folder.to_path_buf(),
+            open: Vec::new(),
+            refused: HashSet::new(),
+            listed: None,
+            past_sampler_cpu: 0,
+        }
+    }
+
+    /// Looks for new processes and reads everything that waits. Returns how full the fullest stream was.
+    pub fn read(&mut self, recorder: &mut Recorder) -> f64 {
+        self.find(recorder);
+        self.open.iter_mut().map(|open| open.stream.drain(recorder)).fold(0.0, f64::max)
+    }
+
+    /// Processes whose stream is open.
+    pub fn processes(&self) -> usize {
+        self.open.len()
+    }
+
+    /// CPU time that all samplers have used, ns.
+    pub fn sampler_cpu(&self) -> u64 {
+        self.past_sampler_cpu + self.open.iter().map(|open| open.stream.sampler_cpu()).sum::<u64>()
+    }
+
+    /// Lets go of streams whose image is gone, after reading their rest, and copies counters.
+    pub fn settle(&mut self, recorder: &mut Recorder) {
+        self.let_go(recorder, false);
+    }
+
+    fn let_go(&mut self, recorder: &mut Recorder, at_the_end: bool) {
+        let replaced: Vec<bool> = self.open.iter().map(|open| self.is_replaced(&open.stream)).collect();
+        let mut replaced = replaced.into_iter();
+        let past = &mut self.past_sampler_cpu;
+        self.open.retain_mut(|open| {
+            let replaced = replaced.next().unwrap_or(false);
+            let stream = &mut open.stream;
+            let ticked = stream.has_ticked();
+            // Once the guest has taken possession of its file, the name is not needed any more.
+            if (ticked || stream.has_stopped())
+                && let Some(path) = open.path.take()
+            {
+                let _ = fs::remove_file(path);
+            }
+            let gone = replaced || ((at_the_end || !ticked) && !is_alive(stream.pid()));
+            if gone {
+                stream.drain(recorder);
+                stream.end(recorder);
+                *past += stream.sampler_cpu();
+            }
+            stream.refresh(recorder);
+            if gone && let Some(path) = open.path.take() {
+                let _ = fs::remove_file(path);
+            }
+            !gone
+        });
+    }
+
+    /// True when every image has written its last word or is gone.
+    pub fn is_quiet(&mut self) -> bool {
+        self.open.iter().all(|open| open.stream.has_stopped() || !is_alive(open.stream.pid()))
+    }
+
+    /// The same process has a later image: this one ended with exec.
+    fn is_replaced(&self, stream: &StreamFile) -> bool {
+        self.open
+            .iter()
+            .any(|other| other.stream.pid() == stream.pid() && other.stream.start() > stream.start())
+    }
+
+    /// True when something was made in the folder since it was listed, as far as its clock can tell.
+    fn has_changed(&mut self) -> bool {
+        let changed = fs::metadata(&self.folder).and_then(|meta| meta.modified()).ok();
+        // Within one step of the clock a second change looks like the first one.
+        let settled = changed.filter(|at| at.elapsed().is_ok_and(|age| age > CLOCK_STEP));
+        settled.is_none() || std::mem::replace(&mut self.listed, settled) != settled
+    }
+
+    fn find(&mut self, recorder: &mut Recorder) {
+        if !self.has_changed() {
+            return;
+        }
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let mut found: Vec<(u64, OsString)> = entries
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name.as_bytes().starts_with(PROCESS_FILE_PREFIX.as_bytes()))
+            .filter(|name| !self.refused.contains(name) && !self.is_open(name))
+            .map(|name| (start_of(&name), name))
+            .collect();
+        found.sort();
+        for (_, name) in found {
+            if self.open.len() >= MOST {
+                recorder.remark(format!("more than {MOST} processes at a time: some were taken up late"));
+                self.listed = None;
+                break;
+            }
+            let path = self.folder.join(&name);
+            match StreamFile::open(&path, recorder) {
+                Ok(stream) => self.open.push(Open { stream, path: Some(path) }),
+                Err(Refusal::NotReady) => self.listed = None,
+                Err(Refusal::Never(why)) => {
+                    // A full recording says so elsewhere.
+                    if !recorder.is_full() {
+                        recorder.remark(format!("a process file was not read: {why}"));
+                    }
+                    if self.refused.len() < MOST {
+                        self.refused.insert(name);
+                    }
+                    let _ = fs::remove_file(path);
+                }
+                // Out of descriptors or mappings: tried again next time.
+                Err(Refusal::System(error)) => {
+                    recorder.remark(format!("a process file could not be opened at once: {error}"));
+                    self.listed = None;
+                }
+            }
+        }
+    }
+
+    fn is_open(&self, name: &OsString) -> bool {
+        self.open.iter().any(|open| open.path.as_ref().and_then(|path| path.file_name()) == Some(name))
+    }
+
+    /// Ends the reading and returns the CPU time of all samplers. Images that live on have no end in the
+    /// recording.
+    pub fn close(mut self, recorder: &mut Recorder) -> Nanos {
+        self.let_go(recorder, true);
+        Nanos(self.sampler_cpu())
+    }
+}
+
+/// START of `p-PID-START`, for order; 0 for names that are none.
+fn start_of(name: &OsString) -> u64 {
+    name.to_str().and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// True for a process that has not ended. One in another pid namespace looks ended; it is kept as long as it
+/// ticks.
+fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The state follows the name, which is in parentheses and may hold anything.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
+    !matches!(state, None | Some(b'Z' | b'X'))
+}

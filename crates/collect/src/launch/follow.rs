@@ -1,0 +1,386 @@
+//! One program from its start to its end: drain, write, pass signals on, finish.
+//!
+//! The recording ends when the program ends, when `--duration` is over, on the second Ctrl-C or
+//! when we are told to go; the program itself is always waited for.
+
+use super::drain::Drain;
+use super::session::Session;
+use super::signals::{Signal, Signals};
+use super::start::{self, Child};
+use super::{LaunchError, Observer, Options, Progress, Saved};
+use crate::Recorder;
+use stackglass_files::{GlassWriter, WriteError};
+use stackglass_profile::{About, End, Nanos, Recording};
+use stackglass_wire::{STREAM_BYTES, SessionState};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the streams while they stay nearly empty.
+const CALM: Duration = Duration::from_millis(50);
+/// The same when one of them fills.
+const BUSY: Duration = Duration::from_millis(2);
+/// A stream fuller than this is filling.
+const FILLING: f64 = 0.1;
+/// Time between two appends to the file, two looks for processes that are gone, two progress calls.
+const WRITE_EVERY: Duration = Duration::from_millis(250);
+/// Patience with a program that was told to end before the recording is finished without it.
+const GRACE: Duration = Duration::from_secs(2);
+/// Patience with samplers that were told to stop.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Starts the program, records it, and waits for it.
+///
+/// # Errors
+/// Only while nothing has been started; afterwards what goes wrong is told to the observer.
+pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, LaunchError> {
+    let signals = Signals::block().map_err(LaunchError::Signals)?;
+    let session = Session::create().map_err(LaunchError::Session)?;
+    let about = about(options);
+    let writer = match GlassWriter::create(&options.output, &about) {
+        Ok(writer) => writer,
+        Err(error) if is_full_disk(&error) => {
+            let line = format!("{error}; nothing is recorded, the program runs without");
+            observer.note(&line);
+            let program = options.program.name.clone();
+            let mut child = start::start(options, &session, None, signals.mask_before())
+                .map_err(|error| LaunchError::Start { program, error })?;
+            return Ok(wait(&mut child, &signals));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    give_orders(&session, options);
+
+    let obstacle = options.program.obstacle();
+    if let Some(obstacle) = obstacle {
+        let line = format!("{} {}", options.program.name.to_string_lossy(), obstacle.advice());
+        observer.note(&line);
+    }
+    let harmless = !obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
+    let library = harmless.then_some(options.library.as_path());
+    let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
+        // Nothing was recorded: nothing stays.
+        if options.output.is_file() {
+            let _ = std::fs::remove_file(&options.output);
+        }
+        LaunchError::Start { program: options.program.name.clone(), error }
+    })?;
+
+    let mut following = Following {
+        options,
+        drain: Drain::new(session.folder()),
+        session,
+        signals,
+        child,
+        recorder: Recorder::new(about),
+        writer,
+        write_failed: false,
+        began: Instant::now(),
+        sampling_since: None,
+        interrupts: 0,
+        told_to_end: None,
+        snapshots: 0,
+        last: LastTold::default(),
+    };
+    if let Some(obstacle) = obstacle {
+        let name = options.program.name.to_string_lossy();
+        following.recorder.remark(format!("{name} {}", obstacle.advice()));
+    }
+    following.until_finished(observer);
+    Ok(following.finish(observer))
+}
+
+struct Following<'a> {
+    options: &'a Options,
+    drain: Drain,
+    session: Session,
+    signals: Signals,
+    child: Child,
+    recorder: Recorder,
+    writer: GlassWriter,
+    /// A write has failed and was told of; later ones are tried all the same.
+    write_failed: bool,
+    began: Instant,
+    sampling_since: Option<Instant>,
+    /// Ctrl-C and Ctrl-\ so far.
+    interrupts: u32,
+    told_to_end: Option<Instant>,
+    snapshots: u32,
+    last: LastTold,
+}
+
+/// The state at the last progress call.
+#[derive(Default)]
+struct LastTold {
+    at: Duration,
+    awake: u64,
+}
+
+impl Following<'_> {
+    /// Records until the program ends or the recording shall end without it.
+    fn until_finished(&mut self, observer: &mut dyn Observer) {
+        let mut pause = CALM;
+        let mut next_write = self.began + WRITE_EVERY;
+        while self.child.ended().is_none() && !self.shall_finish() {
+            self.begin_when_due();
+            self.session.beat();
+            if let Some(signal) = self.signals.next(self.until_next_deadline(pause)) {
+                self.take(signal, observer);
+            }
+            let fullest = self.drain.read(&mut self.recorder);
+            pause = if fullest > FILLING { BUSY } else { CALM };
+            if self.recorder.is_full() {
+                self.session.set_state(SessionState::Stopped);
+            }
+            if Instant::now() >= next_write {
+                self.drain.settle(&mut self.recorder);
+                self.append(observer);
+                self.tell(observer);
+                next_write = Instant::now() + WRITE_EVERY;
+            }
+        }
+    }
+
+    /// `--delay-start` is over.
+    fn begin_when_due(&mut self) {
+        let delay = self.options.delay_start.unwrap_or_default();
+        if self.sampling_since.is_none() && self.began.elapsed() >= delay {
+            if !delay.is_zero() {
+                self.session.set_state(SessionState::Sampling);
+                self.recorder.about_mut().start = Nanos(monotonic());
+                self.recorder.about_mut().started = realtime();
+            }
+            self.sampling_since = Some(Instant::now());
+        }
+    }
+
+    /// The recording ends although the program goes on.
+    fn shall_finish(&self) -> bool {
+        let over = match (self.options.duration, self.sampling_since) {
+            (Some(duration), Some(since)) => since.elapsed() >= duration,
+            _ => false,
+        };
+        over || self.interrupts >= 2 || self.told_to_end.is_some_and(|at| at.elapsed() >= GRACE)
+    }
+
+    /// How long to wait for a signal: until the next look at the streams or the next deadline.
+    fn until_next_deadline(&self, pause: Duration) -> Duration {
+        let now = Instant::now();
+        let left = |since: Instant, time: Duration| (since + time).saturating_duration_since(now);
+        let mut wait = pause;
+        if let (Some(delay), None) = (self.options.delay_start, self.sampling_since) {
+            wait = wait.min(left(self.began, delay));
+        }
+        if let (Some(duration), Some(since)) = (self.options.duration, self.sampling_since) {
+            wait = wait.min(left(since, duration));
+        }
+        wait
+    }
+
+    fn take(&mut self, signal: Signal, observer: &mut dyn Observer) {
+        match (signal.number, signal.from_kernel) {
+            // Ends of children are asked for, and a beat follows a SIGCONT, in any case.
+            (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ, _) => {}
+            // A key: the terminal has told the program as well.
+            (libc::SIGINT | libc::SIGQUIT, true) => self.interrupts += 1,
+            (libc::SIGHUP, true) => self.told_to_end = self.told_to_end.or_else(|| Some(Instant::now())),
+            (libc::SIGTSTP, _) => {
+                // The program has got the key as well and may stop with us.
+                observer.suspended();
+                let stopped = Instant::now();
+                self.signals.stop_here();
+                let stopped = stopped.elapsed().as_secs_f64();
+                self.recorder.remark(format!(
+                    "stopped for {stopped:.1} s (Ctrl-Z): the ticks of that time count as missed, whatever the load"
+                ));
+            }
+            (libc::SIGUSR2, _) => self.save_now(observer),
+            (libc::SIGUSR1, _) => self.child.send(signal.number),
+            (number, _) => {
+                self.child.send(number);
+                self.told_to_end.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    fn append(&mut self, observer: &mut dyn Observer) {
+        match self.writer.append(self.recorder.recording()) {
+            Ok(_) => self.recorder.settle(),
+            Err(error) if !self.write_failed => {
+                self.write_failed = true;
+                observer.note(&format!("{error}; the recording goes on in memory"));
+                self.recorder.remark(error.to_string());
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn tell(&mut self, observer: &mut dyn Observer) {
+        let totals = self.recorder.totals();
+        let elapsed = self.began.elapsed();
+        let passed = (elapsed - self.last.at).as_nanos().max(1) as f64;
+        let running = totals.awake.saturating_sub(self.last.awake) as f64 / passed;
+        self.last = LastTold { at: elapsed, awake: totals.awake };
+        observer.progress(&Progress {
+            elapsed,
+            samples: totals.hits,
+            processes: self.drain.processes(),
+            threads: totals.threads,
+            running,
+            cut: totals.cut as f64 / totals.hits.max(1) as f64,
+            sampling: self.sampling_since.is_some() && !self.recorder.is_full(),
+        });
+    }
+
+    /// Writes a complete recording as of now beside the growing one.
+    fn save_now(&mut self, observer: &mut dyn Observer) {
+        self.drain.read(&mut self.recorder);
+        self.drain.settle(&mut self.recorder);
+        let mut recording = self.recorder.recording().clone();
+        self.snapshots += 1;
+        let path = snapshot_path(&self.options.output, self.snapshots);
+        close(&mut recording, End::Running, None, self.drain.sampler_cpu());
+        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let result = stackglass_files::write(&path, &recording);
+        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
+        observer.snapshot(&recording, &Saved { path, totals });
+    }
+
+    /// Stops all samplers, reads their last words, names and saves everything, waits for the program.
+    fn finish(mut self, observer: &mut dyn Observer) -> End {
+        self.session.set_state(SessionState::Stopped);
+        let patience = Instant::now() + LAST_WORDS;
+        self.drain.read(&mut self.recorder);
+        while !self.drain.is_quiet() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+            self.drain.read(&mut self.recorder);
+        }
+        self.drain.read(&mut self.recorder);
+        let sampler_cpu = self.drain.close(&mut self.recorder);
+        // The guests keep the page itself; new images find no session and run unprofiled.
+        drop(self.session);
+
+        let ended = self.child.ended();
+        let delay = self.options.delay_start.unwrap_or_default();
+        if self.sampling_since.is_none() && !delay.is_zero() {
+            self.recorder.remark(format!("it ended before the sampling began (--delay-start {delay:?})"));
+        }
+        let mut recording = self.recorder.into_recording();
+        let end = ended.map_or(End::Running, |(end, _)| end);
+        close(&mut recording, end, ended.map(|(_, cpu)| cpu), sampler_cpu.0);
+        // Samples first: whatever happens while names are looked for, they are on disk. What fails
+        // here is tried again, and told, below.
+        let _ = self.writer.append(&recording);
+        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let path = self.options.output.clone();
+        let result = self.writer.finish(&recording);
+        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
+        observer.recorded(&recording, &Saved { path, totals });
+        let asked_to_end = self.interrupts != 0 || self.told_to_end.is_some();
+        if asked_to_end && self.child.ended().is_none() {
+            observer.note(&format!(
+                "{} (pid {}) is still running, and waited for; `kill -KILL {1}` ends it",
+                self.options.program.name.to_string_lossy(),
+                self.child.pid()
+            ));
+        }
+        wait(&mut self.child, &self.signals)
+    }
+}
+
+/// True for an error that says nothing against the name of the recording's file.
+fn is_full_disk(error: &WriteError) -> bool {
+    let (path, source) = match error {
+        WriteError::Create { path, source } | WriteError::Write { path, source, .. } => (path, source),
+        _ => return false,
+    };
+    // A device that is always full is a name that cannot work.
+    let is_device = std::fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) && !is_device
+}
+
+/// Waits for a program whose recording is finished.
+fn wait(child: &mut Child, signals: &Signals) -> End {
+    loop {
+        if let Some((end, _)) = child.ended() {
+            return end;
+        }
+        match signals.next(Duration::from_secs(60)) {
+            Some(Signal {
+                number: libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ | libc::SIGUSR2, ..
+            })
+            | None => {}
+            Some(Signal { number: libc::SIGTSTP, .. }) => signals.stop_here(),
+            Some(Signal { number: libc::SIGINT | libc::SIGQUIT | libc::SIGHUP, from_kernel: true }) => {}
+            Some(signal) => child.send(signal.number),
+        }
+    }
+}
+
+/// What is known of the recording as a whole at its end.
+fn close(recording: &mut Recording, end: End, kernel_cpu: Option<Nanos>, sampler_cpu: u64) {
+    let about = &mut recording.about;
+    about.wall = Nanos(monotonic().saturating_sub(about.start.0));
+    about.end = Some(end);
+    about.kernel_cpu = kernel_cpu;
+    about.own_cpu = Nanos(sampler_cpu + own_cpu());
+}
+
+fn give_orders(session: &Session, options: &Options) {
+    let page = session.page();
+    let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
+    page.delay_ns.store(options.delay.as_nanos() as u64, Relaxed);
+    page.stream_bytes.store(STREAM_BYTES as u64, Relaxed);
+    page.launcher.store(std::process::id(), Relaxed);
+    page.follow_children.store(options.follow_children.into(), Relaxed);
+    session.set_state(if wait { SessionState::Waiting } else { SessionState::Sampling });
+    page.publish();
+}
+
+fn about(options: &Options) -> About {
+    let program = options.program.name.to_string_lossy().into_owned();
+    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+    About {
+        command: std::iter::once(program).chain(arguments).collect(),
+        started: realtime(),
+        start: Nanos(monotonic()),
+        delay: Nanos(options.delay.as_nanos() as u64),
+        capacity: options.capacity,
+        writer: options.writer.clone(),
+        machine: machine(),
+        ..About::default()
+    }
+}
+
+/// `demo.glass` becomes `demo-1.glass`.
+fn snapshot_path(output: &Path, number: u32) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = output.extension().map_or("glass".into(), |extension| extension.to_string_lossy());
+    output.with_file_name(format!("{stem}-{number}.{extension}"))
+}
+
+fn machine() -> String {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    format!("{}, Linux {}, {processors} processors", read("hostname").trim(), read("osrelease").trim())
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is live and filled by the kernel; these clocks always exist.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn monotonic() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+fn realtime() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}
+
+fn own_cpu() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}

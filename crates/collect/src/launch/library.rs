@@ -1,0 +1,199 @@
+//! The preload library, from inside the command onto disk where the loader can map it.
+//!
+//! It goes to a private folder of the user's cache (0700, owner checked), under a name made of
+//! its content, in one step (rename). Where there is no such folder, or programs may not be
+//! mapped from it, a sealed memory file takes its place while the launcher lives.
+
+use super::program::file_size_limit;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Age at which a library of another version is taken to be left over.
+const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The library, where a loader finds it.
+#[derive(Debug)]
+pub struct Library {
+    path: PathBuf,
+    /// Keeps a memory file alive.
+    _memory: Option<OwnedFd>,
+}
+
+impl Library {
+    /// Puts `bytes` in place, unless they are there already. `name` is a file name that changes
+    /// whenever they do.
+    ///
+    /// # Errors
+    /// When neither a cache folder nor a memory file can be had.
+    pub fn unpack(bytes: &[u8], name: &str) -> io::Result<Library> {
+        if let Some(path) = cache_folder().and_then(|folder| in_folder(&folder, bytes, name).ok()) {
+            return Ok(Library { path, _memory: None });
+        }
+        in_memory(bytes)
+    }
+
+    /// Its path, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// `$XDG_CACHE_HOME/stackglass` or `~/.cache/stackglass`.
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("stackglass"))
+}
+
+fn in_folder(folder: &Path, bytes: &[u8], name: &str) -> io::Result<PathBuf> {
+    let path = folder.join(name);
+    if is_private(folder) && is_private_file(&path) && fs::read(&path).is_ok_and(|there| there == bytes) {
+        return if may_be_mapped(folder) { Ok(path) } else { Err(io::ErrorKind::PermissionDenied.into()) };
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if !is_private(folder) || !may_be_mapped(folder) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    check_limit(bytes)?;
+    let unfinished = folder.join(format!("{name}.{}", std::process::id()));
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&unfinished)?;
+        file.write_all(bytes)?;
+        fs::rename(&unfinished, &path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    remove_old(folder, name);
+    written.map(|()| path)
+}
+
+/// Removes libraries of other versions that nobody has unpacked for a month. A program that still runs with
+/// one keeps its mapping.
+fn remove_old(folder: &Path, name: &str) {
+    let Some((prefix, _)) = name.split_once('-') else { return };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let other = entry.file_name();
+        let is_library = other.as_bytes().starts_with(prefix.as_bytes());
+        let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+        if is_library && other != name && age.is_some_and(|age| age > OLD) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Growing a file beyond the limit would end us with SIGXFSZ.
+fn check_limit(bytes: &[u8]) -> io::Result<()> {
+    if file_size_limit() < bytes.len() as u64 {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "files may not grow that large (ulimit -f)"));
+    }
+    Ok(())
+}
+
+fn user() -> u32 {
+    // SAFETY: geteuid has no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A folder of ours that nobody else can write to.
+fn is_private(folder: &Path) -> bool {
+    fs::symlink_metadata(folder)
+        .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.permissions().mode() & 0o022 == 0)
+}
+
+fn is_private_file(path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.uid() == user() && meta.permissions().mode() & 0o022 == 0)
+}
+
+/// False where the file system forbids mapping code (noexec).
+fn may_be_mapped(folder: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: `path` ends with a zero byte; all-zero is a value of the structure the kernel fills.
+    unsafe {
+        let mut answer: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(path.as_ptr(), &mut answer) == 0 && answer.f_flag & libc::ST_NOEXEC == 0
+    }
+}
+
+/// A sealed memory file, reached through this process's entry in /proc.
+fn in_memory(bytes: &[u8]) -> io::Result<Library> {
+    check_limit(bytes)?;
+    // SAFETY: the name ends with a zero byte; a new descriptor belongs to nobody else.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"stackglass".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd)
+    };
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+    // SAFETY: a call on an open descriptor.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+    Ok(Library { path, _memory: Some(file.into()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_unpacked_once_and_repaired_when_changed() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("stackglass");
+        let path = in_folder(&folder, b"library", "l.so").unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        let inode = fs::metadata(&path).unwrap().ino();
+        in_folder(&folder, b"library", "l.so").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().ino(), inode, "left as it was");
+        fs::write(&path, b"libbary").unwrap();
+        in_folder(&folder, b"library", "l.so").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"library");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn libraries_of_other_versions_go_after_a_month() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("stackglass");
+        in_folder(&folder, b"one", "libx-1.so").unwrap();
+        in_folder(&folder, b"two", "libx-2.so").unwrap();
+        in_folder(&folder, b"other", "note-1.so").unwrap();
+        for name in ["libx-1.so", "note-1.so"] {
+            let file = File::options().write(true).open(folder.join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - OLD - Duration::from_secs(60)).unwrap();
+        }
+        in_folder(&folder, b"three", "libx-3.so").unwrap();
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["libx-2.so", "libx-3.so", "note-1.so"]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_trusted() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("stackglass");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(in_folder(&folder, b"library", "l.so").is_err());
+    }
+
+    #[test]
+    fn a_memory_file_can_be_read_by_its_path_and_not_written() {
+        let library = in_memory(b"library").unwrap();
+        assert_eq!(fs::read(library.path()).unwrap(), b"library");
+        assert!(fs::write(library.path(), b"other").is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! Starting a program and following it to its end: the command's way.
+//!
+//! [`record`] makes a [session], [starts](start) the program with the preload library,
+//! [reads](drain) the streams of all its processes, writes the recording as it grows, passes
+//! [signals] on, and leaves with the program's own end. Everything that can be refused is
+//! refused before the program starts; after that the program always runs.
+
+pub mod bus_guard;
+pub mod drain;
+mod follow;
+pub mod library;
+pub mod program;
+pub mod session;
+pub mod signals;
+pub mod start;
+pub mod stream_file;
+
+pub use follow::record;
+pub use library::Library;
+pub use program::{NotStartable, Obstacle, Program};
+
+use stackglass_files::{Totals, WriteError};
+use stackglass_profile::{End, Recording};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to record and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program.
+    pub program: Program,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// The folder it starts in; `None`: ours.
+    pub folder: Option<PathBuf>,
+    /// Environment variables that it gets beside ours.
+    pub variables: Vec<(OsString, OsString)>,
+    /// The preload library, unpacked.
+    pub library: PathBuf,
+    /// The recording's file.
+    pub output: PathBuf,
+    /// Time between two looks at a thread.
+    pub delay: Duration,
+    /// Words that may be stored; 0: not bounded.
+    pub capacity: u64,
+    /// Sampling ends after this time; the program goes on.
+    pub duration: Option<Duration>,
+    /// Sampling begins after this time.
+    pub delay_start: Option<Duration>,
+    /// Follow children and the images they exec.
+    pub follow_children: bool,
+    /// Name and version of the program that writes the recording.
+    pub writer: String,
+}
+
+/// How the recording fares, told a few times a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Stacks taken so far.
+    pub samples: u64,
+    /// Processes that are sampled now.
+    pub processes: usize,
+    /// Threads that have not ended.
+    pub threads: u64,
+    /// Threads that ran at a time, on average since the last call.
+    pub running: f64,
+    /// Share of the stacks that are cut, 0 to 1.
+    pub cut: f64,
+    /// Sampling has begun (see [`Options::delay_start`]).
+    pub sampling: bool,
+}
+
+/// Where a recording was saved.
+#[derive(Debug)]
+pub struct Saved {
+    /// The file.
+    pub path: PathBuf,
+    /// What lies in it; `None` when it could not be written to its end (the observer was told why).
+    pub totals: Option<Totals>,
+}
+
+/// Somebody who is told what happens.
+pub trait Observer {
+    /// A few times a second while the program runs.
+    fn progress(&mut self, progress: &Progress) {
+        let _ = progress;
+    }
+
+    /// We are about to be stopped (Ctrl-Z); the terminal is somebody else's until the next call.
+    fn suspended(&mut self) {}
+
+    /// One line for people.
+    fn note(&mut self, line: &str);
+
+    /// The recording is complete (the program may still run, see [`Options::duration`]).
+    fn recorded(&mut self, recording: &Recording, saved: &Saved);
+
+    /// A recording as of now was asked for; the program goes on.
+    fn snapshot(&mut self, recording: &Recording, saved: &Saved);
+}
+
+/// Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The file for the recording cannot be made.
+    #[error(transparent)]
+    Output(#[from] WriteError),
+    /// There is no place for the session.
+    #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
+    Session(std::io::Error),
+    /// Signals cannot be read.
+    #[error("cannot watch for signals: {0}")]
+    Signals(std::io::Error),
+    /// The program cannot be started.
+    #[error("{}: {error}", program.to_string_lossy())]
+    Start {
+        /// Its name.
+        program: OsString,
+        /// What the kernel said.
+        error: std::io::Error,
+    },
+}
+
+impl LaunchError {
+    /// The status a shell would end with when it is the program that cannot be started: 127 for a
+    /// missing one (or a missing loader of it), 126 for one that the kernel refuses.
+    pub fn program_status(&self) -> Option<i32> {
+        match self {
+            LaunchError::Start { error, .. } if error.kind() == std::io::ErrorKind::NotFound => Some(127),
+            LaunchError::Start { .. } => Some(126),
+            _ => None,
+        }
+    }
+}
+
+/// The status a shell would show for `end`: 128+N for signal N.
+pub fn exit_status(end: End) -> i32 {
+    match end {
+        End::Exit(status) => status,
+        End::Signal(number) => 128 + number,
+        End::Running => 0,
+    }
+}

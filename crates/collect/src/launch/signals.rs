@@ -1,0 +1,110 @@
+//! The launcher's signals, read one at a time instead of interrupting anything.
+//!
+//! They are blocked and read from a signalfd; the program gets the mask that the launcher was
+//! started with. Dispositions are left alone, so what was ignored (nohup, `&` in a script) stays
+//! ignored in the program as well.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Signals that are read.
+const READ: [i32; 10] = [
+    libc::SIGCHLD,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGCONT,
+    libc::SIGTSTP,
+    // So that a file grown to the limit (ulimit -f) is an error of write(2), not our end.
+    libc::SIGXFSZ,
+];
+
+/// A signal that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Signal {
+    /// Its number.
+    pub number: i32,
+    /// Sent by the kernel (a key at the terminal, a hang-up), not by a process.
+    pub from_kernel: bool,
+}
+
+/// Blocks the launcher's signals for the rest of its life and reads them.
+pub struct Signals {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// Blocks them in the calling thread; make it before other threads start.
+    ///
+    /// # Errors
+    /// When the kernel makes no signalfd.
+    pub fn block() -> io::Result<Signals> {
+        // SAFETY: the sets are initialised by sigemptyset (or filled by the kernel) before use, and
+        // the new descriptor belongs to nobody else.
+        unsafe {
+            let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(set.as_mut_ptr());
+            let mut set = set.assume_init();
+            for number in READ {
+                libc::sigaddset(&mut set, number);
+            }
+            // A parent that ignores its children has this ignored in us, and no end is ever told.
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, before.as_mut_ptr());
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                let error = io::Error::last_os_error();
+                libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+                return Err(error);
+            }
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd), before: before.assume_init() })
+        }
+    }
+
+    /// The mask from before, for the program.
+    pub fn mask_before(&self) -> libc::sigset_t {
+        self.before
+    }
+
+    /// The next signal, waiting for it up to `patience`.
+    pub fn next(&self, patience: Duration) -> Option<Signal> {
+        if let Some(signal) = self.read() {
+            return Some(signal);
+        }
+        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let time = libc::timespec {
+            tv_sec: patience.as_secs().min(3600) as libc::time_t,
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        // SAFETY: one pollfd and one timespec, both live; no mask.
+        let n = unsafe { libc::ppoll(&mut poll, 1, &time, std::ptr::null()) };
+        if n > 0 { self.read() } else { None }
+    }
+
+    /// Stops this process until somebody continues it, as SIGTSTP does where it is not read.
+    pub fn stop_here(&self) {
+        // SAFETY: a system call without pointers.
+        unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+    }
+
+    fn read(&self) -> Option<Signal> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the kernel writes at most `size` bytes into `info`, for which zeros are a value.
+        let info = unsafe {
+            let n = libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size);
+            if n != size as isize {
+                return None;
+            }
+            info.assume_init()
+        };
+        Some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code > 0 })
+    }
+}

@@ -1,0 +1,140 @@
+//! Starting the program: the preload library and the session in its environment, all else as we
+//! found it.
+
+use super::Options;
+use super::session::Session;
+use stackglass_profile::{End, Nanos};
+use stackglass_wire::SESSION_ENV;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A started program.
+pub struct Child {
+    pid: libc::pid_t,
+    end: Option<(End, Nanos)>,
+}
+
+/// Starts the program of `options`. Standard streams, process group and terminal are shared; `library`
+/// is preloaded, `mask` is its signal mask.
+///
+/// # Errors
+/// What execve(2) says.
+pub fn start(
+    options: &Options,
+    session: &Session,
+    library: Option<&Path>,
+    mask: libc::sigset_t,
+) -> io::Result<Child> {
+    let mut command = Command::new(&options.program.path);
+    command.arg0(&options.program.name).args(&options.arguments);
+    command.envs(options.variables.iter().map(|(name, value)| (name, value)));
+    command.env(SESSION_ENV, session.folder());
+    if let Some(folder) = &options.folder {
+        command.current_dir(folder);
+    }
+    if let Some(library) = library {
+        let library = reachable(library, session)?;
+        command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
+    }
+    // The page stays mapped until exec, and this session outlives the call.
+    let only: *const std::sync::atomic::AtomicU32 = &session.page().only_pid;
+    let only = only.expose_provenance();
+    // SAFETY: between fork and exec the closure makes two system calls and stores one word of
+    // shared memory; it allocates nothing and takes no lock. `only` points into a mapping that
+    // the child inherits.
+    unsafe {
+        command.pre_exec(move || {
+            let only = &*std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicU32>(only);
+            only.store(libc::getpid() as u32, Relaxed);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+    let child = command.spawn()?;
+    Ok(Child { pid: child.id() as libc::pid_t, end: None })
+}
+
+impl Child {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+
+    /// How it ended and the CPU time it and its awaited children used; `None` while it runs.
+    pub fn ended(&mut self) -> Option<(End, Nanos)> {
+        if self.end.is_none() {
+            let mut status = 0;
+            // SAFETY: an all-zero rusage is a value; both are live and filled by the kernel.
+            let (pid, usage) = unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
+            };
+            if pid == self.pid {
+                let end = if libc::WIFSIGNALED(status) {
+                    End::Signal(libc::WTERMSIG(status))
+                } else {
+                    End::Exit(libc::WEXITSTATUS(status))
+                };
+                self.end = Some((end, Nanos(nanos(usage.ru_utime) + nanos(usage.ru_stime))));
+            }
+        }
+        self.end
+    }
+
+    /// Passes a signal on, while the program runs.
+    pub fn send(&self, signal: i32) {
+        if self.end.is_none() {
+            // SAFETY: the pid is our child's and was not waited for, so it is still its own.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+    }
+}
+
+fn nanos(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// LD_PRELOAD is split at blanks and colons: a path with one gets a plain name in the session folder.
+fn reachable(library: &Path, session: &Session) -> io::Result<std::path::PathBuf> {
+    if !library.as_os_str().as_bytes().iter().any(|b| matches!(b, b' ' | b':')) {
+        return Ok(library.to_path_buf());
+    }
+    let link = session.folder().join("library.so");
+    std::os::unix::fs::symlink(library, &link)?;
+    Ok(link)
+}
+
+/// The user's own LD_PRELOAD is kept behind ours; ours is not repeated.
+fn with_ours_first(ours: &OsStr, theirs: Option<OsString>) -> OsString {
+    let mut all = ours.to_os_string();
+    if let Some(theirs) = theirs {
+        for entry in theirs.as_bytes().split(|b| matches!(b, b' ' | b':')) {
+            if !entry.is_empty() && entry != ours.as_bytes() {
+                all.push(":");
+                all.push(OsStr::from_bytes(entry));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_libraries_are_kept() {
+        let join = |theirs: Option<&str>| {
+            with_ours_first(OsStr::new("/a/ours.so"), theirs.map(OsString::from)).into_string().unwrap()
+        };
+        assert_eq!(join(None), "/a/ours.so");
+        assert_eq!(join(Some("")), "/a/ours.so");
+        assert_eq!(join(Some("libx.so:/b/y.so")), "/a/ours.so:libx.so:/b/y.so");
+        assert_eq!(join(Some("/a/ours.so /b/y.so")), "/a/ours.so:/b/y.so");
+    }
+}

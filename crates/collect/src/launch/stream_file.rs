@@ -1,0 +1,187 @@
+//! One `p-PID-START` file of a session folder: checked, mapped, read.
+
+use super::bus_guard::GuardedMap;
+use crate::{Image, Recorder};
+use stackglass_profile::Nanos;
+use stackglass_wire::stream::{self, Reader, Trouble};
+use stackglass_wire::{CONTROL_BYTES, ControlPage, Image as Bits, ProcessState};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Largest stream that is mapped.
+const MOST_BYTES: u64 = (64 << 20) + CONTROL_BYTES as u64;
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Its process has not finished making it.
+    #[error("not ready yet")]
+    NotReady,
+    /// It will never be readable.
+    #[error("{0}")]
+    Never(&'static str),
+    /// The system would not open or map it.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}
+
+/// The stream of one process image, being read.
+pub struct StreamFile {
+    // Both borrow from `map`, which is dropped after them and never handed out.
+    reader: Box<Reader<'static>>,
+    control: &'static ControlPage,
+    image: Image,
+    broken: bool,
+    ended: bool,
+    last_tick: u64,
+    ring_words: u64,
+    _map: GuardedMap,
+}
+
+impl StreamFile {
+    /// Opens, checks and maps the file, and takes its process up.
+    pub fn open(path: &Path, recorder: &mut Recorder) -> Result<StreamFile, Refusal> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
+            .open(path)?;
+        let len = check(&file)?;
+        let map = GuardedMap::new(file.as_fd(), len)?;
+        // SAFETY: the mapping is valid for `len` bytes while `map` lives, and everybody touches it
+        // through atomics. The references are 'static by name only: `map` is moved into the same
+        // value, whose fields are dropped in order, and none of them is ever handed out.
+        let (control, _) = unsafe { stream::view(map.base(), len, 1) }.ok_or(Refusal::NotReady)?;
+        if control.is_foreign_version() {
+            return Err(Refusal::Never("it was made by another version of stackglass"));
+        }
+        if !control.is_ready() {
+            return Err(Refusal::NotReady);
+        }
+        let words = control.stream_words.load(Relaxed);
+        // SAFETY: as above; sizes are checked by `view`.
+        let (control, ring) = usize::try_from(words)
+            .ok()
+            .and_then(|words| unsafe { stream::view(map.base(), len, words) })
+            .ok_or(Refusal::Never("its size makes no sense"))?;
+        let image = Image::new(control, recorder).ok_or(Refusal::Never("the recording is full"))?;
+        let reader = Box::new(Reader::new(control, ring));
+        let ring_words = ring.len() as u64;
+        Ok(StreamFile {
+            reader,
+            control,
+            image,
+            broken: false,
+            ended: false,
+            last_tick: 0,
+            ring_words,
+            _map: map,
+        })
+    }
+
+    /// When the image was taken up.
+    pub fn start(&self) -> Nanos {
+        Nanos(self.control.start_ns.load(Relaxed))
+    }
+
+    /// The kernel's id of its process, as the process itself sees it.
+    pub fn pid(&self) -> u32 {
+        self.control.pid.load(Relaxed)
+    }
+
+    /// Takes up all that waits now. Returns how full the stream was, from 0 to 1.
+    pub fn drain(&mut self, recorder: &mut Recorder) -> f64 {
+        let waiting = self.reader.waiting();
+        // Bounded by what waits now: a hostile writer may be as fast as we are.
+        for _ in 0..waiting {
+            if self.broken {
+                break;
+            }
+            match self.reader.read() {
+                Ok(Some(event)) => self.image.take(&event, recorder),
+                Ok(None) => break,
+                Err(Trouble::Event(_)) => {
+                    self.remark(recorder, "sent events that make no sense; they were skipped")
+                }
+                Err(Trouble::Broken) => {
+                    self.broken = true;
+                    self.remark(recorder, "damaged its stream; its samples from before are kept");
+                }
+            }
+        }
+        waiting as f64 / self.ring_words as f64
+    }
+
+    /// True when its sampler has said its last word.
+    pub fn has_stopped(&self) -> bool {
+        matches!(self.control.process_state(), ProcessState::Stopped | ProcessState::Unable)
+    }
+
+    /// True when a tick was finished since the last call.
+    pub fn has_ticked(&mut self) -> bool {
+        let tick = self.control.last_tick_ns.load(Relaxed);
+        std::mem::replace(&mut self.last_tick, tick) != tick
+    }
+
+    /// Its sampler's own CPU time, ns.
+    pub fn sampler_cpu(&self) -> u64 {
+        self.control.sampler_cpu_ns.load(Relaxed)
+    }
+
+    /// Copies counters and what went wrong into the recording.
+    pub fn refresh(&self, recorder: &mut Recorder) {
+        self.image.refresh(self.control, recorder);
+        if self.control.process_state() == ProcessState::Unable {
+            self.remark(recorder, "could not be sampled: its own sampler gave up at the start");
+        }
+        if self.control.image.load(Relaxed) & Bits::SIGNAL_LOST != 0 {
+            self.remark(
+                recorder,
+                "uses SIGURG itself: since it took it, its running threads were not sampled",
+            );
+        }
+        let lost = self.control.counters.get(stackglass_wire::Counter::StreamFull);
+        if lost != 0 {
+            self.remark(
+                recorder,
+                "sampled faster than could be read: some samples were lost; try a longer --delay",
+            );
+        }
+    }
+
+    /// Marks the image as gone: after its last tick.
+    pub fn end(&mut self, recorder: &mut Recorder) {
+        if !self.ended {
+            self.ended = true;
+            let at = Nanos(self.control.last_tick_ns.load(Relaxed));
+            self.image.ended(at, recorder);
+        }
+    }
+
+    fn remark(&self, recorder: &mut Recorder, what: &str) {
+        let process = &recorder.recording().processes[self.image.index().0 as usize];
+        let name = process.exe.rsplit('/').next().unwrap_or_default();
+        let line = format!("process {} ({name}) {what}", process.pid);
+        recorder.remark(line);
+    }
+}
+
+fn check(file: &File) -> Result<usize, Refusal> {
+    let meta = file.metadata()?;
+    // SAFETY: geteuid has no arguments and cannot fail.
+    let me = unsafe { libc::geteuid() };
+    if !meta.is_file() {
+        return Err(Refusal::Never("it is not a plain file"));
+    }
+    if meta.uid() != me {
+        return Err(Refusal::Never("it belongs to another user"));
+    }
+    match meta.len() {
+        n if n < CONTROL_BYTES as u64 + 8 => Err(Refusal::NotReady),
+        n if n > MOST_BYTES => Err(Refusal::Never("its size makes no sense")),
+        n => Ok(n as usize),
+    }
+}

@@ -1,0 +1,26 @@
+//! From the streams of profiled programs to a recording.
+//!
+//! Two users, one way in: the command starts a program with the preload library and drains one
+//! shared file per process image ([`launch`]); the crate drains a stream in its own memory
+//! ([`in_process`]). Both turn events into interned samples with the same code ([`image`],
+//! [`recorder`]).
+//!
+//! What arrives from a program is hostile input: every length is bounded before memory is asked
+//! for, everything that is kept counts against one bound (`n` words), and nonsense ends in a
+//! remark, never in a panic. A program that truncates its stream under our feet does not take
+//! us with it ([`launch::bus_guard`]).
+//!
+//! Not done here: names and files (`symbols`, `files`), the look of anything (`profile`, `cli`).
+#![deny(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod address_space;
+pub mod image;
+pub mod in_process;
+#[cfg(feature = "launch")]
+pub mod launch;
+pub mod recorder;
+mod word_hash;
+
+pub use image::Image;
+pub use recorder::Recorder;

@@ -1,0 +1,230 @@
+//! The recording as it grows: interned, run-length, bounded by `n` words in total.
+//!
+//! Words are counted as they are kept: a stack node is one, a location two, a sample five; a
+//! thread, module or process what its texts take. When the bound is reached nothing more is
+//! taken up, whoever sends it.
+
+use stackglass_profile::{
+    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Thread, ThreadNumber,
+};
+use std::collections::HashMap;
+
+/// Words that a sample, a thread and a process are counted as, texts apart.
+const SAMPLE_WORDS: u64 = 5;
+const THREAD_WORDS: u64 = 12;
+const PROCESS_WORDS: u64 = 32;
+
+/// A growing [`Recording`].
+pub struct Recorder {
+    recording: Recording,
+    modules: HashMap<Module, ModuleIndex>,
+    /// By thread number from 1: one more than the index of its last sample that may still grow.
+    growing: Vec<u32>,
+    /// Samples before this one are written and stay as they are.
+    settled: usize,
+    /// Words of everything but stacks and samples.
+    other_words: u64,
+    full: bool,
+    totals: Totals,
+}
+
+/// Sums over all samples taken up so far.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Stacks really taken.
+    pub hits: u64,
+    /// Time of running threads, ns.
+    pub awake: u64,
+    /// Time of threads that slept or waited for a processor, ns.
+    pub asleep: u64,
+    /// Stacks taken of running threads whose walk ended early.
+    pub cut: u64,
+    /// Threads that have not been seen to end.
+    pub threads: u64,
+}
+
+impl Recorder {
+    /// An empty recording about `about`, which also names the bound (`capacity` words, 0: none).
+    pub fn new(about: About) -> Recorder {
+        Recorder {
+            recording: Recording { about, ..Recording::default() },
+            modules: HashMap::new(),
+            growing: Vec::new(),
+            settled: 0,
+            other_words: 0,
+            full: false,
+            totals: Totals::default(),
+        }
+    }
+
+    /// The recording so far.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// What is known about the recording as a whole.
+    pub fn about_mut(&mut self) -> &mut About {
+        &mut self.recording.about
+    }
+
+    /// Ends the growth.
+    pub fn into_recording(self) -> Recording {
+        self.recording
+    }
+
+    /// Sums over all samples.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Words kept now.
+    pub fn words(&self) -> u64 {
+        let recording = &self.recording;
+        recording.stacks.nodes().len() as u64
+            + recording.stacks.locations().len() as u64 * 2
+            + recording.samples.len() as u64 * SAMPLE_WORDS
+            + self.other_words
+    }
+
+    /// True when the bound was reached: nothing more is taken up.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// All samples so far were written somewhere: from now on they stay as they are.
+    pub fn settle(&mut self) {
+        self.settled = self.recording.samples.len();
+    }
+
+    /// Adds a remark for people, once.
+    pub fn remark(&mut self, line: impl Into<String>) {
+        let line = line.into();
+        let remarks = &mut self.recording.about.remarks;
+        if remarks.len() < 64 && !remarks.contains(&line) {
+            remarks.push(line);
+        }
+    }
+
+    /// Forgets samples, stacks and what they counted; processes, threads and modules stay.
+    pub fn clear_samples(&mut self) {
+        self.recording.samples.clear();
+        self.recording.stacks = Default::default();
+        self.recording.symbols = Default::default();
+        self.growing.iter_mut().for_each(|last| *last = 0);
+        self.settled = 0;
+        self.full = false;
+        self.recording.about.full = false;
+        let threads = self.totals.threads;
+        self.totals = Totals { threads, ..Totals::default() };
+        for thread in &mut self.recording.threads {
+            thread.cpu.0 = 0;
+        }
+    }
+
+    pub(crate) fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.recording
+    }
+
+    /// A new bound; sampling may go on when it is wider than before.
+    pub fn set_capacity(&mut self, words: u64) {
+        self.recording.about.capacity = words;
+        self.full = false;
+        self.recording.about.full = false;
+        self.check_bound();
+    }
+
+    pub(crate) fn add_process(&mut self, process: Process) -> Option<ProcessIndex> {
+        let texts = process.exe.len() + process.arguments.iter().map(|a| a.len() + 24).sum::<usize>();
+        self.reserve(PROCESS_WORDS + texts as u64 / 8)?;
+        self.recording.processes.push(process);
+        Some(ProcessIndex(self.recording.processes.len() as u32 - 1))
+    }
+
+    pub(crate) fn process_mut(&mut self, index: ProcessIndex) -> &mut Process {
+        &mut self.recording.processes[index.0 as usize]
+    }
+
+    pub(crate) fn add_thread(&mut self, thread: Thread) -> Option<ThreadNumber> {
+        self.reserve(THREAD_WORDS)?;
+        self.recording.threads.push(thread);
+        self.growing.push(0);
+        self.totals.threads += 1;
+        Some(ThreadNumber(self.recording.threads.len() as u32))
+    }
+
+    pub(crate) fn thread_mut(&mut self, number: ThreadNumber) -> &mut Thread {
+        &mut self.recording.threads[number.0 as usize - 1]
+    }
+
+    pub(crate) fn thread_ended(&mut self) {
+        self.totals.threads = self.totals.threads.saturating_sub(1);
+    }
+
+    pub(crate) fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {
+        if let Some(known) = self.modules.get(&module) {
+            return Some(*known);
+        }
+        // Path and build id are kept here and in the recording, by reference.
+        self.reserve(16 + (module.path.len() + module.build_id.len()) as u64 / 8)?;
+        let index = ModuleIndex(self.recording.modules.len() as u32);
+        self.recording.modules.push(module.clone());
+        self.modules.insert(module, index);
+        Some(index)
+    }
+
+    /// Takes up a sample, merged with the thread's last one where they differ only in clock, time
+    /// and hits and that one was not written yet.
+    pub(crate) fn add_sample(&mut self, sample: Sample) {
+        if self.full {
+            return;
+        }
+        self.count(&sample);
+        let growing = &mut self.growing[sample.thread.0 as usize - 1];
+        let samples = &mut self.recording.samples;
+        if let Some(index) = (*growing as usize).checked_sub(1)
+            && index >= self.settled
+            && let Some(last) = samples.get_mut(index)
+            && last.take_in(&sample)
+        {
+            return;
+        }
+        samples.push(sample);
+        *growing = samples.len() as u32;
+        self.check_bound();
+    }
+
+    fn count(&mut self, sample: &Sample) {
+        let totals = &mut self.totals;
+        totals.hits = totals.hits.saturating_add(u64::from(sample.hits));
+        let time = sample.time.0;
+        if !sample.state.uses_processor() {
+            totals.asleep = totals.asleep.saturating_add(time);
+        } else {
+            totals.awake = totals.awake.saturating_add(time);
+            let cpu = &mut self.recording.threads[sample.thread.0 as usize - 1].cpu.0;
+            *cpu = cpu.saturating_add(time);
+        }
+        if sample.cut.is_some() {
+            totals.cut = totals.cut.saturating_add(u64::from(sample.hits));
+        }
+    }
+
+    fn reserve(&mut self, words: u64) -> Option<()> {
+        if self.full {
+            return None;
+        }
+        self.other_words += words;
+        self.check_bound();
+        Some(())
+    }
+
+    pub(crate) fn check_bound(&mut self) {
+        let capacity = self.recording.about.capacity;
+        // Ids are 32 bits wide, whatever the bound.
+        let ids = self.recording.stacks.nodes().len().max(self.recording.samples.len());
+        if (capacity != 0 && self.words() >= capacity) || ids >= u32::MAX as usize - 8192 {
+            self.full = true;
+            self.recording.about.full = true;
+        }
+    }
+}

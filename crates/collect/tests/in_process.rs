@@ -1,0 +1,61 @@
+//! The crate's way: a stream in this process, read on demand and by a thread.
+
+mod support;
+
+use stackglass_collect::in_process::Collector;
+use stackglass_profile::About;
+use stackglass_wire::{Event, State, ThreadId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::{Duration, Instant};
+use support::{Guest, name};
+
+fn sample(at: u64, frames: &[u64]) -> Event<'_> {
+    Event::Sample { thread: ThreadId(1), at, time: 10, task: 0, state: State::Awake, cut: 0, hits: 1, frames }
+}
+
+fn guest() -> &'static Guest {
+    let guest: &'static Guest = Box::leak(Box::new(Guest::new(1)));
+    guest.push(Event::ThreadStart { thread: ThreadId(1), tid: 1, at: 0, name: name("main") });
+    guest
+}
+
+#[test]
+fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
+    let guest = guest();
+    let (control, ring) = guest.view();
+    let collector = Collector::new(control, ring, About::default());
+    guest.push(sample(1, &[0x10, 0x20]));
+    assert_eq!(collector.snapshot().samples.len(), 1);
+    guest.push(sample(2, &[0x30]));
+    collector.clear();
+    let recording = collector.snapshot();
+    assert_eq!((recording.samples.len(), recording.threads.len()), (0, 1));
+    guest.push(sample(3, &[0x10, 0x20]));
+    let recording = collector.snapshot();
+    assert_eq!(recording.samples.len(), 1);
+    assert_eq!(recording.stacks.walk(recording.samples[0].stack).count(), 2);
+}
+
+#[test]
+fn a_thread_drains_and_says_once_when_it_is_full() {
+    let guest = guest();
+    let (control, ring) = guest.view();
+    let about = About { capacity: 500, ..About::default() };
+    let collector = Arc::new(Collector::new(control, ring, about));
+    let full = Arc::new(AtomicBool::new(false));
+    let told = full.clone();
+    let draining = collector.keep_draining(move || assert!(!told.swap(true, Relaxed), "told once")).unwrap();
+    for i in 0..200 {
+        guest.push(sample(i, &[i * 8]));
+    }
+    let patience = Instant::now() + Duration::from_secs(10);
+    while !full.load(Relaxed) && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(full.load(Relaxed));
+    assert!(collector.snapshot().about.full);
+    drop(draining);
+    collector.with(|recorder| recorder.set_capacity(0));
+    assert!(!collector.drain(), "room again");
+}

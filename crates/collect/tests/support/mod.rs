@@ -1,0 +1,69 @@
+//! A guest made of memory: a control page and a stream that tests fill as they like.
+
+// Not every test uses all of it.
+#![allow(dead_code)]
+
+use stackglass_wire::stream::{self, Writer};
+use stackglass_wire::{CONTROL_BYTES, ControlPage, Event, PROCESS_FILE_PREFIX, ProcessState};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// Words of a guest's stream.
+pub const WORDS: usize = 1 << 12;
+
+/// Memory laid out as a process file is.
+pub struct Guest {
+    memory: Vec<AtomicU64>,
+    skip: usize,
+}
+
+impl Guest {
+    /// One with a ready control page for a process `pid`.
+    pub fn new(pid: u32) -> Guest {
+        let memory: Vec<AtomicU64> = (0..CONTROL_BYTES / 8 + WORDS + 8).map(|_| AtomicU64::new(0)).collect();
+        let skip = memory.as_ptr().cast::<u8>().align_offset(64) / 8;
+        let guest = Guest { memory, skip };
+        let control = guest.view().0;
+        control.pid.store(pid, Relaxed);
+        control.start_ns.store(1000, Relaxed);
+        control.last_tick_ns.store(2000, Relaxed);
+        control.stream_words.store(WORDS as u64, Relaxed);
+        control.state.store(ProcessState::Running as u32, Relaxed);
+        ControlPage::set_text(&control.exe, &control.exe_len, b"/opt/bin/guest");
+        ControlPage::set_text(&control.cmdline, &control.cmdline_len, b"guest\0--fast\0");
+        control.publish();
+        guest
+    }
+
+    /// Its control page and its stream.
+    pub fn view(&self) -> (&ControlPage, &[AtomicU64]) {
+        let base = self.memory[self.skip..].as_ptr().cast::<u8>().cast_mut();
+        let len = (self.memory.len() - self.skip) * 8;
+        // SAFETY: `memory` lives as long as `self`, is made of atomics and begins at a multiple of 64.
+        unsafe { stream::view(base, len, WORDS) }.expect("the memory is large enough")
+    }
+
+    /// Appends an event.
+    pub fn push(&self, event: Event<'_>) {
+        let (control, ring) = self.view();
+        assert!(Writer::new(control, ring).push(&event), "the stream of a test is large enough");
+    }
+
+    /// Writes it as a process file.
+    pub fn write(&self, folder: &Path) -> PathBuf {
+        let (control, _) = self.view();
+        let (pid, start) = (control.pid.load(Relaxed), control.start_ns.load(Relaxed));
+        let path = folder.join(format!("{PROCESS_FILE_PREFIX}{pid}-{start}"));
+        let words = &self.memory[self.skip..][..CONTROL_BYTES / 8 + WORDS];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+        std::fs::write(&path, bytes).expect("a file can be written");
+        path
+    }
+}
+
+/// A name as the kernel keeps it.
+pub fn name(text: &str) -> [u8; 16] {
+    let mut name = [0; 16];
+    name[..text.len()].copy_from_slice(text.as_bytes());
+    name
+}
