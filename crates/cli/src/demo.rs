@@ -1,0 +1,66 @@
+//! `stackglass demo`: profile a bundled program, show what comes of it, and say what to try next.
+
+use crate::Outcome;
+use crate::arguments::output_file;
+use crate::failure::Failure;
+use crate::record::{Job, SamplingFlags, record};
+use clap::Args;
+use stackglass_collect::launch::Program;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+The bundled program has threads that compute, sleep, wait for a lock, recurse,
+allocate, and call back through the C library's qsort. It runs for three
+seconds as a child process.";
+
+/// Profile a bundled program, to see what it looks like.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// File for the recording
+    #[arg(short, long, value_name = "FILE", default_value = "demo.glass", value_parser = output_file())]
+    output: PathBuf,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let path = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find this executable to start it again: {error}")))?;
+    let status = record(Job {
+        program: Program { name: "stackglass".into(), path },
+        arguments: vec!["demo-workload".into()],
+        folder: None,
+        variables: Vec::new(),
+        output: flags.output.clone(),
+        sampling: SamplingFlags {
+            delay: Duration::from_millis(1),
+            words: 10_000_000,
+            duration: None,
+            delay_start: None,
+            no_children: false,
+            quiet: false,
+        },
+    })?;
+    let file = flags.output.display();
+    let ours = ourselves();
+    let mut out = std::io::stderr().lock();
+    writeln!(out, "\nTry next:")?;
+    for (what, command) in [
+        ("the same recording, one row for each function and line", format!("print {file} --format flat")),
+        ("its processes and threads, and how the sampling went", format!("info {file}")),
+        ("your own program, unchanged", "record -- ./your-program".into()),
+    ] {
+        writeln!(out, "  {what}:\n    {ours} {command}")?;
+    }
+    Ok(status)
+}
+
+/// How this command was called, for people to call it again: Cargo tells its children where it is.
+fn ourselves() -> &'static str {
+    match (std::env::var_os("CARGO"), cfg!(debug_assertions)) {
+        (Some(_), false) => "cargo run --release --",
+        (Some(_), true) => "cargo run --",
+        (None, _) => "stackglass",
+    }
+}

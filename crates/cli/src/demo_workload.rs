@@ -1,0 +1,17 @@
+//! The program behind `stackglass demo`, a hidden verb of the same executable.
+
+use clap::Args;
+use std::time::Duration;
+
+/// Run the bundled program.
+#[derive(Args, Debug)]
+pub(crate) struct Flags {
+    /// How long
+    #[arg(long, default_value = "3s", value_parser = crate::arguments::duration)]
+    time: Duration,
+}
+
+pub(crate) fn run(flags: &Flags) -> i32 {
+    stackglass_demo::run(flags.time);
+    0
+}

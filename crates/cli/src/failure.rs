@@ -1,0 +1,66 @@
+//! How the command says that it could not do its work: one line on stderr and a status.
+
+use std::fmt::Display;
+use std::io;
+
+/// The status of our own failures, out of the way of the program's: as with env(1) and timeout(1).
+pub(crate) const OWN_FAILURE: i32 = 125;
+
+/// A verb that could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit status.
+    pub(crate) status: i32,
+    /// What happened, to what, and what to do.
+    pub(crate) line: String,
+}
+
+impl Failure {
+    /// A failure with the status of our own ones.
+    pub(crate) fn new(line: impl Display) -> Failure {
+        Failure { status: OWN_FAILURE, line: line.to_string() }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::new(format!("{error:#}"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        // Whoever read our output has seen enough: nothing to say.
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { status: 0, line: String::new() };
+        }
+        Failure::new(format!("cannot write: {error}"))
+    }
+}
+
+/// Turns a verb's outcome into an exit status, with a line on stderr for failures.
+pub(crate) fn status(outcome: Result<i32, Failure>) -> i32 {
+    match outcome {
+        Ok(status) => status,
+        Err(failure) => {
+            if !failure.line.is_empty() {
+                say(&failure.line);
+            }
+            failure.status
+        }
+    }
+}
+
+/// Shows what clap has to say: help and version on stdout, usage errors on stderr with status 2.
+pub(crate) fn usage(error: &clap::Error) -> i32 {
+    // Nothing can be done about a closed stdout or stderr.
+    let _ = error.print();
+    error.exit_code()
+}
+
+/// One line for people on stderr.
+pub(crate) fn say(line: &str) {
+    use io::Write;
+    // As above.
+    let _ = writeln!(io::stderr().lock(), "stackglass: {line}");
+}

@@ -1,0 +1,130 @@
+//! `stackglass info [FILE]`: what lies in a recording and how its sampling went.
+
+use crate::{Outcome, recording_file};
+use clap::Args;
+use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, Thread};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+/// Show a recording's processes, threads, modules and counters.
+#[derive(Args, Debug)]
+pub(crate) struct Flags {
+    /// The recording [default: the newest *.glass file of this folder]
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let (path, recording) = recording_file::read(flags.file.as_deref())?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    writeln!(out, "{}", path.display())?;
+    write_about(&recording, &mut out)?;
+    for (index, process) in recording.processes.iter().enumerate() {
+        write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
+    }
+    write_modules(&recording, &mut out)?;
+    out.flush()?;
+    Ok(0)
+}
+
+fn write_about(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    let about: &About = &recording.about;
+    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+    let end = match about.end {
+        Some(End::Exit(status)) => format!("exited with status {status}"),
+        Some(End::Signal(number)) => format!("ended by signal {number}"),
+        Some(End::Running) => "went on running".into(),
+        None => "not recorded".into(),
+    };
+    let cpu = |cpu: Option<Nanos>| cpu.map_or("not known".into(), seconds);
+    let bound = match about.capacity {
+        0 => "none".into(),
+        words if about.full => format!("{words} words, reached: sampling stopped early"),
+        words => format!("{words} words"),
+    };
+    let rows: [(&str, String); 11] = [
+        ("command", about.command.join(" ")),
+        ("end", end),
+        ("wall time", seconds(about.wall)),
+        ("CPU time", format!("{} by the kernel's account", cpu(about.kernel_cpu))),
+        ("own CPU time", format!("{} (samplers and recorder)", seconds(about.own_cpu))),
+        ("delay", humantime::format_duration(std::time::Duration::from_nanos(about.delay.0)).to_string()),
+        ("samples", format!("{hits} stacks taken, kept as {} rows", recording.samples.len())),
+        (
+            "stacks",
+            format!(
+                "{} nodes, {} locations",
+                recording.stacks.nodes().len(),
+                recording.stacks.locations().len()
+            ),
+        ),
+        ("bound", bound),
+        ("machine", about.machine.clone()),
+        ("written by", about.writer.clone()),
+    ];
+    for (label, value) in rows {
+        writeln!(out, "  {label:<13} {value}")?;
+    }
+    for remark in &about.remarks {
+        writeln!(out, "  remark        {remark}")?;
+    }
+    Ok(())
+}
+
+fn write_process(
+    recording: &Recording,
+    index: ProcessIndex,
+    process: &Process,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let from = recording.about.start;
+    let kind = if process.forked { ", forked" } else { "" };
+    writeln!(out, "\nprocess {} (parent {}{kind}): {}", process.pid, process.parent, process.exe)?;
+    if !process.arguments.is_empty() {
+        writeln!(out, "  arguments     {}", process.arguments.join(" "))?;
+    }
+    writeln!(out, "  from, to      {}", span(process.start, process.end, from))?;
+    let threads: Vec<(usize, &Thread)> =
+        recording.threads.iter().enumerate().filter(|(_, thread)| thread.process == index).collect();
+    writeln!(out, "  {:>6}  {:<15}  {:>8}  {:>10}  from, to", "thread", "name", "tid", "CPU")?;
+    for (number, thread) in threads {
+        let cpu = seconds(thread.cpu);
+        let when = span(thread.start, thread.end, from);
+        let blocked = if thread.blocked_signal { ", blocked the signal" } else { "" };
+        writeln!(
+            out,
+            "  {:>6}  {:<15}  {:>8}  {cpu:>10}  {when}{blocked}",
+            number + 1,
+            thread.name,
+            thread.tid
+        )?;
+    }
+    for (label, n) in &process.counters {
+        match label.strip_prefix("sampler: ") {
+            Some(how) => writeln!(out, "  sampler       {how}")?,
+            None => writeln!(out, "  {n:>12} {label}")?,
+        }
+    }
+    Ok(())
+}
+
+fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nmodules")?;
+    for module in &recording.modules {
+        let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = if id.is_empty() { "no build id".into() } else { id };
+        writeln!(out, "  {}  {id}", module.path)?;
+    }
+    Ok(())
+}
+
+fn seconds(time: Nanos) -> String {
+    format!("{:.3} s", time.seconds())
+}
+
+fn span(start: Nanos, end: Option<Nanos>, zero: Nanos) -> String {
+    let at = |time: Nanos| (time.0 as f64 - zero.0 as f64) * 1e-9;
+    match end {
+        Some(end) => format!("{:.3} s to {:.3} s", at(start), at(end)),
+        None => format!("{:.3} s to the end", at(start)),
+    }
+}

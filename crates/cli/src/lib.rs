@@ -1,0 +1,68 @@
+//! The `stackglass` command: one file for each verb, and what they share.
+//!
+//! Each verb declares its flags once, with clap; help, the man page and shell completions are made
+//! from the same declarations. What programs print goes to stdout untouched; what we say while one
+//! runs goes to stderr. Errors are one line.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod arguments;
+mod cargo_profile;
+mod cargo_verb;
+mod completions;
+mod demo;
+mod demo_workload;
+mod failure;
+mod first_screen;
+mod info;
+mod library;
+mod live;
+mod man;
+mod print;
+mod record;
+mod recording_file;
+mod save;
+mod terminal;
+
+use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
+use clap::Parser;
+use failure::Failure;
+use std::ffi::OsString;
+
+/// Runs `stackglass` with these arguments (the command's name first) and returns its exit status.
+pub fn stackglass(arguments: Vec<OsString>) -> i32 {
+    // A link named cargo-stackglass to this executable is enough for `cargo stackglass`.
+    let name = arguments.first().map(std::path::Path::new).and_then(|path| path.file_name());
+    if name.is_some_and(|name| name == "cargo-stackglass") {
+        return cargo_stackglass(arguments);
+    }
+    let verb = match Stackglass::try_parse_from(arguments) {
+        Ok(stackglass) => stackglass.verb,
+        Err(usage) => return failure::usage(&usage),
+    };
+    failure::status(match verb {
+        Verb::Record(flags) => record::run(flags),
+        Verb::Print(flags) => print::run(&flags),
+        Verb::Info(flags) => info::run(&flags),
+        Verb::Save(flags) => save::run(&flags),
+        Verb::Demo(flags) => demo::run(&flags),
+        Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
+        Verb::Man(flags) => man::run(&flags),
+        Verb::Completions(flags) => completions::run(&flags),
+    })
+}
+
+/// Runs `cargo stackglass` with these arguments, as Cargo passes them (`cargo-stackglass stackglass …`)
+/// or without the repeated name.
+pub fn cargo_stackglass(mut arguments: Vec<OsString>) -> i32 {
+    if arguments.get(1).is_none_or(|argument| argument != "stackglass") {
+        arguments.insert(1.min(arguments.len()), "stackglass".into());
+    }
+    match CargoCommand::try_parse_from(arguments) {
+        Ok(CargoCommand { verb: CargoVerb::Stackglass(flags) }) => failure::status(cargo_verb::run(flags)),
+        Err(usage) => failure::usage(&usage),
+    }
+}
+
+/// A verb ends with an exit status, or cannot do its work.
+type Outcome = Result<i32, Failure>;

@@ -1,0 +1,97 @@
+//! The line that shows how a recording fares, on a terminal only.
+//!
+//! The program writes to the same terminal and must not notice. So the bottom row is taken out of
+//! the scrolling region, as apt does: the program's lines scroll above it, and nothing of theirs is
+//! ever overwritten. (A progress bar that redraws its own line erases what was printed since.)
+//! While a program reads keys itself (an editor, a prompt with line editing) nothing is drawn.
+
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize};
+use stackglass_collect::launch::Progress;
+use std::io::{IsTerminal, Write, stderr};
+
+/// Terminals with fewer rows keep them.
+const FEWEST_ROWS: u16 = 8;
+
+/// A line at the bottom of the terminal that is drawn anew a few times a second.
+pub(crate) struct Live {
+    wanted: bool,
+    /// The terminal's size while its bottom row is ours.
+    taken: Option<Winsize>,
+}
+
+impl Live {
+    /// A line, or none where nobody would see it.
+    pub(crate) fn new(quiet: bool) -> Live {
+        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        Live { wanted: !quiet && capable && stderr().is_terminal(), taken: None }
+    }
+
+    /// Draws it.
+    pub(crate) fn show(&mut self, progress: &Progress) {
+        if !self.wanted {
+            return;
+        }
+        let size = tcgetwinsize(stderr()).ok().filter(|size| size.ws_row >= FEWEST_ROWS);
+        let line_mode = tcgetattr(stderr()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
+        let Some(size) = size.filter(|_| line_mode) else { return self.clear() };
+        let mut out = String::new();
+        if self.taken.is_none_or(|taken| (taken.ws_row, taken.ws_col) != (size.ws_row, size.ws_col)) {
+            out += &take_bottom_row(size.ws_row);
+            self.taken = Some(size);
+        }
+        let text: String = line(progress).chars().take(usize::from(size.ws_col)).collect();
+        out += &at_bottom(size.ws_row, &text);
+        write(&out);
+    }
+
+    /// Gives the row back; it is taken again with the next [`Live::show`].
+    pub(crate) fn clear(&mut self) {
+        if let Some(size) = self.taken.take() {
+            // Save the cursor, whole screen scrolls, restore; then empty the row.
+            write(&format!("\x1b7\x1b[r\x1b8{}", at_bottom(size.ws_row, "")));
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Makes sure there is a row below the cursor, then lets only the rows above the last one scroll.
+fn take_bottom_row(rows: u16) -> String {
+    // Down one row (scrolling at the bottom, keeping the column) and up again.
+    format!("\x1bD\x1b[1A\x1b7\x1b[1;{}r\x1b8", rows - 1)
+}
+
+/// Writes to the bottom row and brings the cursor back.
+fn at_bottom(rows: u16, text: &str) -> String {
+    format!("\x1b7\x1b[{rows};1H\x1b[2K{text}\x1b8")
+}
+
+fn write(text: &str) {
+    // In one piece; nothing can be done about a terminal that has gone.
+    let _ = stderr().lock().write_all(text.as_bytes());
+}
+
+fn line(progress: &Progress) -> String {
+    let seconds = progress.elapsed.as_secs_f64();
+    if !progress.sampling {
+        return format!("recording {seconds:.1} s · not sampling");
+    }
+    let threads = match progress.threads {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    };
+    let processes = match progress.processes {
+        0 | 1 => String::new(),
+        n => format!(" in {n} processes"),
+    };
+    format!(
+        "recording {seconds:.1} s · {} samples · {threads}{processes} · {:.1} running · {:.1} % of stacks cut",
+        progress.samples,
+        progress.running,
+        progress.cut * 100.0
+    )
+}

@@ -1,0 +1,165 @@
+//! What cannot work is refused before anything starts, in one line; what can still run, runs.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use support::{Place, text};
+
+/// The one line on stderr.
+fn line(output: &std::process::Output) -> String {
+    let said = text(&output.stderr);
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    said
+}
+
+#[test]
+fn a_missing_program_is_refused() {
+    let place = Place::new();
+    for name in ["no-such-program", "./no-such-program"] {
+        let output = place.run(["record", "--", name]);
+        assert_eq!(output.status.code(), Some(127));
+        assert!(line(&output).contains(name));
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
+}
+
+#[test]
+fn what_is_not_executable_is_refused() {
+    let place = Place::new();
+    std::fs::write(place.file("script"), "#!/bin/sh\n").unwrap();
+    for name in ["./script", "/"] {
+        let output = place.run(["record", "-o", "r.glass", "--", name]);
+        assert_eq!(output.status.code(), Some(126));
+        line(&output);
+    }
+    assert!(!place.file("r.glass").exists());
+}
+
+#[test]
+fn an_impossible_output_is_refused_before_the_program_starts() {
+    let place = Place::new();
+    std::fs::write(place.file("notes.txt"), "precious").unwrap();
+    for output in ["no/such/folder/r.glass", ".", "/dev/full", "notes.txt", "/proc/r.glass"] {
+        let ran = place.run(["record", "-o", output, "--", "sh", "-c", "echo started >> started"]);
+        assert_eq!(ran.status.code(), Some(125), "{output}");
+        assert!(!line(&ran).contains(".part"), "no names of our own");
+        assert!(!place.file("started").exists(), "{output}");
+    }
+    assert_eq!(std::fs::read_to_string(place.file("notes.txt")).unwrap(), "precious");
+}
+
+#[test]
+fn wrong_flags_are_refused_with_a_reason() {
+    let place = Place::new();
+    for (flags, reason) in [
+        (vec!["--delay", "10us"], "10 000"),
+        (vec!["--delay", "soon"], "1ms"),
+        (vec!["--n", "many"], "10M"),
+        (vec!["--duration=-1"], "duration"),
+        (vec!["--delay", "5"], "5ms"),
+        (vec!["--duration", "0"], "30s"),
+        (vec!["-o", "-"], "run.glass"),
+        (vec!["--no-such-flag"], "--no-such-flag"),
+    ] {
+        let mut arguments = vec!["record"];
+        arguments.extend(&flags);
+        arguments.extend(["--", "touch", "started"]);
+        let output = place.run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(text(&output.stderr).contains(reason), "{flags:?}: {}", text(&output.stderr));
+    }
+    assert!(!place.file("started").exists());
+}
+
+#[test]
+fn a_program_that_cannot_be_sampled_runs_all_the_same() {
+    let place = Place::new();
+    // A static program: the loader's own test of us is the missing interpreter.
+    std::fs::write(place.file("static.c"), "int main(void) { return 5; }\n").unwrap();
+    let built = std::process::Command::new("cc")
+        .args(["-static", "-o", "static", "static.c"])
+        .current_dir(place.path())
+        .status()
+        .expect("a C compiler is there");
+    assert!(built.success());
+    let output = place.run(["record", "--quiet", "--", "./static"]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(line(&output).contains("statically linked"));
+    assert_eq!(place.recording("static.glass").samples.len(), 0);
+}
+
+#[test]
+fn a_limit_on_file_sizes_ends_neither_the_program_nor_us() {
+    let place = Place::new();
+    // The library is unpacked by now.
+    assert!(place.run(["record", "--quiet", "--", "true"]).status.success());
+    let command = format!("ulimit -f 64; exec {} record --quiet -- sh -c 'exit 4'", support::stackglass());
+    let output =
+        std::process::Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("ulimit -f"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_script_is_judged_by_its_interpreter_and_one_without_is_the_shells() {
+    let place = Place::new();
+    for (name, content) in [("with", "#!/bin/sh\nexit 4\n"), ("without", "exit 6\n")] {
+        std::fs::write(place.file(name), content).unwrap();
+        std::fs::set_permissions(place.file(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(place.run(["record", "--quiet", "--", "./with"]).status.code(), Some(4));
+    assert_eq!(place.run(["record", "--quiet", "--", "./without"]).status.code(), Some(6));
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_is_refused_by_its_name() {
+    let place = Place::new();
+    std::fs::write(place.file("plain"), "").unwrap();
+    let plain = place.file("plain").display().to_string();
+    for (interpreter, status) in [("/no/such/interpreter", 127), (plain.as_str(), 126)] {
+        std::fs::write(place.file("script"), format!("#!{interpreter}\n")).unwrap();
+        std::fs::set_permissions(place.file("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = place.run(["record", "--", "./script"]);
+        assert_eq!(output.status.code(), Some(status), "{interpreter}");
+        assert!(line(&output).contains(interpreter));
+    }
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    let place = Place::new();
+    for arguments in [
+        vec!["--help"],
+        vec!["record", "--help"],
+        vec!["print", "--help"],
+        vec!["save", "--help"],
+        vec!["demo", "--help"],
+    ] {
+        let help = text(&place.run(&arguments).stdout);
+        let examples = help.split("Examples:").nth(1).unwrap_or_default();
+        for line in examples.lines() {
+            assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
+        }
+        assert!(!help.is_empty());
+    }
+    let help = text(&place.run(["--help"]).stdout);
+    assert!(help.contains("\n  man ") && help.contains("\n  completions "), "{help}");
+}
+
+#[test]
+fn reading_what_is_no_recording_is_one_line() {
+    let place = Place::new();
+    std::fs::write(place.file("empty.glass"), "").unwrap();
+    std::fs::write(place.file("text.glass"), "not a recording at all, only text").unwrap();
+    for verb in ["print", "info"] {
+        for file in ["empty.glass", "text.glass", "missing.glass", "."] {
+            let output = place.run([verb, file]);
+            assert_eq!(output.status.code(), Some(125), "{verb} {file}");
+            line(&output);
+        }
+    }
+    let empty = Place::new();
+    let output = empty.run(["print"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(line(&output).contains("stackglass record"));
+}

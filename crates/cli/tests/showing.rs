@@ -1,0 +1,141 @@
+//! What print, info, help, the man page and the completions show, and to whom.
+
+mod support;
+
+use std::io::Read;
+use std::process::Stdio;
+use support::{Place, Terminal, stackglass, text};
+
+/// A folder with a recording of the bundled program.
+fn recorded() -> Place {
+    let place = Place::new();
+    let output =
+        place.run(["record", "-o", "r.glass", "--", stackglass(), "demo-workload", "--time", "600ms"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    place
+}
+
+#[test]
+fn print_shows_the_first_screen_on_a_terminal_and_everything_in_a_pipe() {
+    let place = recorded();
+    let (status, shown) = Terminal::start(place.stackglass(["print"])).end();
+    assert_eq!(status, Some(0));
+    assert!(shown.contains("compute") && shown.contains("\x1b["), "{shown}");
+    assert!(!shown.contains("lang_start"), "{shown}");
+    let widest = shown.lines().map(|line| plain(line).chars().count()).max();
+    assert!(widest <= Some(100), "{widest:?}");
+
+    let piped = place.run(["print", "r.glass"]);
+    let piped = text(&piped.stdout);
+    assert!(!piped.contains('\x1b') && piped.contains("compute"), "{piped}");
+    assert!(piped.lines().count() > shown.lines().count());
+    assert!(!piped.contains("--all shows"), "{piped}");
+}
+
+#[test]
+fn colours_and_width_are_the_users_choice() {
+    let place = recorded();
+    let mut command = place.stackglass(["print"]);
+    command.env("NO_COLOR", "1").env("COLUMNS", "60");
+    let (_, shown) = Terminal::start(command).end();
+    assert!(!shown.contains("\x1b["), "{shown}");
+    assert!(shown.lines().all(|line| line.trim_end_matches('\r').chars().count() <= 60), "{shown}");
+    for format in ["tree", "flat"] {
+        let output = place.run(["print", "--format", format, "--width", "90"]);
+        let said = text(&output.stdout);
+        let rows = said.lines().filter(|line| !line.starts_with("Total snapshots"));
+        assert!(rows.clone().count() > 10 && rows.clone().all(|line| line.chars().count() <= 90), "{said}");
+        assert!(said.contains("Total snapshots"), "{said}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let place = recorded();
+    for arguments in [
+        vec!["print"],
+        vec!["print", "--format", "flat"],
+        vec!["info"],
+        vec!["man"],
+        vec!["completions", "bash"],
+    ] {
+        let mut child =
+            place.stackglass(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let status = child.wait().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn info_names_processes_threads_modules_and_counters() {
+    let place = recorded();
+    let output = place.run(["info"]);
+    let said = text(&output.stdout);
+    for expected in [
+        "demo-workload",
+        "sleeper",
+        "waiter",
+        "stackglass",
+        "libc.so.6",
+        "ticks",
+        "sampler       ",
+        "exited with status 0",
+    ] {
+        assert!(said.contains(expected), "{expected} is missing in {said}");
+    }
+}
+
+#[test]
+fn the_newest_recording_is_the_default() {
+    let place = recorded();
+    assert!(place.run(["record", "--quiet", "-o", "later.glass", "--", "true"]).status.success());
+    let output = place.run(["info"]);
+    assert!(text(&output.stdout).starts_with("./later.glass"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn help_man_page_and_completions_come_from_the_same_flags() {
+    let place = Place::new();
+    let help = text(&place.run(["--help"]).stdout);
+    assert!(help.contains("Examples:") && help.contains("stackglass record --"), "{help}");
+    let flags = ["--delay", "--delay-start", "--duration", "--no-children", "--output", "--n"];
+    let help = text(&place.run(["record", "--help"]).stdout);
+    let man = text(&place.run(["man", "record"]).stdout).replace('\\', "");
+    let bash = text(&place.run(["completions", "bash"]).stdout);
+    for flag in flags {
+        for (what, said) in [("help", &help), ("man", &man), ("completions", &bash)] {
+            assert!(said.contains(flag), "{flag} is missing in the {what}");
+        }
+    }
+    assert!(text(&place.run(["man"]).stdout).starts_with(".ie"));
+    let hidden = text(&place.run(["--help"]).stdout);
+    assert!(!hidden.contains("demo-workload"), "{hidden}");
+}
+
+#[test]
+fn the_demo_reports_and_says_what_to_try_next() {
+    let place = Place::new();
+    let output = place.stackglass(["demo"]).env_remove("CARGO").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    for expected in ["smooth", "count_leaves", "compare", "sleeper", "Try next:", "stackglass record"] {
+        assert!(said.contains(expected), "{expected} is missing in {said}");
+    }
+    let next = said.split("Try next:").nth(1).unwrap();
+    assert!(next.lines().all(|line| line.len() <= 80), "{next}");
+    assert!(place.recording("demo.glass").about.wall.seconds() < 15.0);
+}
+
+/// A line without its colour codes.
+fn plain(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line.trim_end_matches('\r');
+    while let Some(at) = rest.find("\x1b[") {
+        out.push_str(&rest[..at]);
+        rest = rest[at..].split_once('m').map_or("", |(_, after)| after);
+    }
+    out + rest
+}

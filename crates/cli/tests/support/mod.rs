@@ -1,0 +1,166 @@
+//! Running the command as people do: in a folder of its own, from a pipe or at a terminal.
+
+// Not every test uses all of it.
+#![allow(dead_code)]
+
+use stackglass_profile::Recording;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder to run the command in.
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    /// An empty folder.
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().expect("a folder can be made"))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The command with these arguments, not started.
+    pub fn stackglass<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(stackglass());
+        command.args(arguments).current_dir(self.path()).env_remove("COLUMNS").env_remove("NO_COLOR");
+        command
+    }
+
+    /// Runs the command to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
+        self.stackglass(arguments).stdin(Stdio::null()).output().expect("the command starts")
+    }
+
+    /// Reads a recording in this folder that must be complete.
+    pub fn recording(&self, name: &str) -> Recording {
+        let (recording, completeness) = stackglass_files::read(self.file(name)).expect("it can be read");
+        assert!(completeness.is_complete(), "{completeness}");
+        recording
+    }
+
+    /// Waits until a file of this name is there and holds something.
+    pub fn await_file(&self, name: &str) {
+        let path = self.file(name);
+        wait_until(name, || path.metadata().is_ok_and(|meta| meta.len() > 0));
+    }
+}
+
+/// The command's executable.
+pub fn stackglass() -> &'static str {
+    env!("CARGO_BIN_EXE_stackglass")
+}
+
+/// Waits until something is true.
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal to a child.
+pub fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).expect("the child is ours");
+}
+
+/// Exit status of a child, which must end in time.
+pub fn end_of(child: &mut Child) -> Option<i32> {
+    let mut status = None;
+    wait_until("the command's end", || {
+        status = child.try_wait().expect("the child is ours");
+        status.is_some()
+    });
+    status.and_then(|status| status.code())
+}
+
+/// What was written to a stream of a finished command.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A terminal with the command in its foreground.
+pub struct Terminal {
+    master: File,
+    pub child: Child,
+    reader: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Terminal {
+    /// Starts a command in a new session whose terminal is a new one, 100 columns wide.
+    pub fn start(mut command: Command) -> Terminal {
+        let (master, slave) = open_terminal();
+        // setsid(1) makes a session and takes its stdin as the terminal of it.
+        let mut in_session = Command::new("setsid");
+        in_session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => in_session.env(name, value),
+                None => in_session.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            in_session.current_dir(folder);
+        }
+        command = in_session;
+        let stream = || Stdio::from(slave.try_clone().expect("a descriptor is free"));
+        command.env("TERM", "xterm").stdin(stream()).stdout(stream()).stderr(stream());
+        let child = command.spawn().expect("setsid is there");
+        drop(command);
+        drop(slave);
+        let mut output = master.try_clone().expect("a descriptor is free");
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let mut buffer = [0; 4096];
+            // Ends with EIO when the last program has left the terminal.
+            while let Ok(n @ 1..) = output.read(&mut buffer) {
+                all.extend_from_slice(&buffer[..n]);
+            }
+            text(&all)
+        });
+        Terminal { master, child, reader: Some(reader) }
+    }
+
+    /// Types.
+    pub fn type_keys(&mut self, keys: &[u8]) {
+        self.master.write_all(keys).expect("the terminal is there");
+    }
+
+    /// Waits for the end: exit status and everything that was shown.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        let status = end_of(&mut self.child);
+        let shown = self.reader.take().map(|reader| reader.join().expect("reading does not panic"));
+        (status, shown.unwrap_or_default())
+    }
+}
+
+fn open_terminal() -> (File, OwnedFd) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal is free");
+    grantpt(&master).expect("it is ours");
+    unlockpt(&master).expect("it is ours");
+    let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master.as_fd(), size).expect("it is ours");
+    let name = ptsname(&master, Vec::new()).expect("it has a name");
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+    let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).expect("it opens");
+    (master.into(), slave)
+}
