@@ -1,0 +1,46 @@
+//! Why a profile could not be set up or started.
+
+use std::time::Duration;
+
+/// Why [`init`](crate::init) refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// A signal and its return cost several microseconds: faster than this the program would starve and the
+    /// profile would show the profiler.
+    #[error(
+        "a delay of {asked:?} is too short: more than 10 000 samples a second would slow the program down so much that the profile misleads; ask for 100 µs or more"
+    )]
+    TooFast {
+        /// What was asked for.
+        asked: Duration,
+    },
+    /// Nothing can be stored in no words.
+    #[error("n = 0 leaves no room for samples; ask for a million words or more")]
+    NoRoom,
+    /// Settings cannot change under a running profile.
+    #[error("a profile is running; stop it before changing n or delay")]
+    Running,
+}
+
+/// Why sampling could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The system refused something the sampler needs.
+    #[error("the sampler cannot run in this process: {0}")]
+    Sampler(String),
+    /// The thread that reads the samples could not be started.
+    #[error("cannot start the thread that reads the samples: {0}")]
+    Collector(#[source] std::io::Error),
+    /// The buffer is full from before.
+    #[error("the buffer is full; stackglass::clear() empties it, stackglass::init() makes it larger")]
+    Full,
+    /// A recording is already being written to another file.
+    #[error("samples are already being written to {0}; stop that profile first")]
+    OtherFile(std::path::PathBuf),
+    /// The file cannot be written.
+    #[cfg(feature = "files")]
+    #[error(transparent)]
+    File(#[from] stackglass_files::WriteError),
+}

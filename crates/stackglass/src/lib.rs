@@ -1,0 +1,75 @@
+//! See where your program spends its time.
+//!
+//! ```
+//! # fn work() -> u64 { (0..200_000u64).fold(1, |a, b| a.wrapping_mul(31) ^ b) }
+//! let answer = stackglass::profile!(work()); // gives back what work() gives back
+//! stackglass::print(); // a tree of where the time went, all threads
+//! # assert_eq!(answer, work());
+//! ```
+//!
+//! While [`profile!`] runs, a thread of this process looks at every thread of it 1 000 times a second:
+//! running ones are interrupted by a signal (SIGURG) for about a microsecond and leave their stack;
+//! sleeping ones are not touched, their stack is read from outside. Samples add up over all profiled
+//! regions until [`clear`]. Julia's `Profile` is the model: the names and their meaning are its.
+//!
+//! **What you should do.** Build with line tables, or reports name functions only:
+//!
+//! ```toml
+//! [profile.release]
+//! debug = "line-tables-only"
+//! ```
+//!
+//! **What it promises.** No root, no perf events, no frame pointers needed. Nothing on the profiled
+//! threads allocates, takes a lock or can crash on a bad stack; a full buffer stops the sampling, never the
+//! program. Memory is bounded by `n` ([`init`]).
+//!
+//! **What it does not do.** Other platforms than Linux on x86-64; programs that take SIGURG for themselves after the
+//! first start (their threads are then seen asleep only, and the report says so); the time of
+//! threads that block all signals (the report names them). To profile a program without changing it,
+//! use the command: `stackglass record -- ./program`. Under that command this crate leaves the sampling to it.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod error;
+mod profiler;
+mod region;
+mod running;
+mod samples;
+mod settings;
+
+pub use error::{InitError, StartError};
+pub use profiler::Profiler;
+pub use region::profile;
+pub use running::{clear, is_buffer_full, is_running};
+pub use samples::{fetch, print, recording, report, retrieve};
+pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings, init};
+
+pub use stackglass_profile::{Data, Dictionary, Frame, Recording, Report};
+
+/// Profiles an expression and gives back its value.
+///
+/// Regions may nest and run on several threads at once: they share one buffer, and sampling stops when the
+/// last one ends, also when it ends by a panic, `return` or `?`. If sampling cannot start, the expression
+/// runs all the same and one line on standard error says why; use [`Profiler::start`] to handle that yourself.
+///
+/// ```
+/// fn parse(text: &str) -> Result<u64, std::num::ParseIntError> {
+///     let n = stackglass::profile!(text.parse::<u64>()?); // leaves parse() on error
+///     Ok(n + 1)
+/// }
+/// assert_eq!(parse("41"), Ok(42));
+/// ```
+#[macro_export]
+macro_rules! profile {
+    ($($body:tt)*) => {{
+        let region = $crate::__private::Region::enter();
+        let value = { $($body)* };
+        drop(region);
+        value
+    }};
+}
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::region::Region;
+}

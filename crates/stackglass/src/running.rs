@@ -1,0 +1,344 @@
+//! The one profile of this process: settings, how many guards there are, the run that goes on, and
+//! what earlier runs have left.
+//!
+//! A *run* begins with the first guard and ends with the last. It has the sampler's thread and a reading
+//! thread; at its end its samples move to `past`. A forked child inherits this memory but not the
+//! threads: it finds another process id in the run and forgets it.
+
+use crate::settings::Settings;
+use crate::{InitError, StartError};
+use stackglass_collect::in_process::Collector;
+use stackglass_profile::{About, Nanos, Recording};
+use stackglass_sampler::{Config, Handle, NotStarted};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the stream: a fraction of what it holds at its worst.
+const PAUSE: Duration = Duration::from_millis(25);
+
+static STATE: Mutex<Running> = Mutex::new(Running::new());
+
+struct Running {
+    settings: Option<Settings>,
+    guards: usize,
+    run: Option<Run>,
+    past: Option<Recording>,
+    full: bool,
+    /// `stackglass record` does the sampling.
+    delegated: bool,
+}
+
+struct Run {
+    pid: u32,
+    began: Instant,
+    sampler: Arc<Handle>,
+    collector: Arc<Collector>,
+    reader: Option<Reader>,
+    full: Arc<AtomicBool>,
+    /// How long sampling went on when the recording became full.
+    full_after: Arc<OnceLock<Duration>>,
+    #[cfg(feature = "files")]
+    file: Option<Arc<file::File>>,
+}
+
+struct Reader {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+fn state() -> MutexGuard<'static, Running> {
+    // A panic in here leaves counts and recordings whole.
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    state.forget_the_parents_run();
+    state
+}
+
+/// One more guard; the first starts the run.
+pub(crate) fn enter() -> Result<(), StartError> {
+    state().enter()
+}
+
+/// One guard less; the last ends the run.
+pub(crate) fn leave() {
+    state().leave();
+}
+
+/// Forgets all samples. A running profile goes on and starts again from nothing.
+pub fn clear() {
+    let mut state = state();
+    state.past = None;
+    state.full = false;
+    if let Some(run) = &mut state.run {
+        run.collector.clear();
+        run.began = Instant::now();
+        run.full_after = Arc::default();
+    }
+}
+
+/// Whether samples are being taken now. False under `stackglass record`, where the command takes them.
+pub fn is_running() -> bool {
+    let state = state();
+    state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
+}
+
+/// Whether sampling stopped because `n` words were stored. [`clear`] makes room, [`init`](crate::init) makes
+/// more of it; reports say so, too.
+pub fn is_buffer_full() -> bool {
+    let state = state();
+    state.full || state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
+}
+
+pub(crate) fn is_delegated() -> bool {
+    state().delegated
+}
+
+pub(crate) fn settings(n: Option<u64>, delay: Option<Duration>) -> Result<Settings, InitError> {
+    let mut state = state();
+    let mut settings = state.settings();
+    if n.is_none() && delay.is_none() {
+        return Ok(settings);
+    }
+    if state.run.is_some() {
+        return Err(InitError::Running);
+    }
+    settings.n = n.unwrap_or(settings.n);
+    settings.delay = delay.unwrap_or(settings.delay);
+    (state.settings, state.past, state.full) = (Some(settings), None, false);
+    Ok(settings)
+}
+
+/// Everything sampled so far, without names.
+pub(crate) fn snapshot() -> Recording {
+    let state = state();
+    let mut all =
+        state.past.clone().unwrap_or_else(|| Recording { about: state.about(), ..Default::default() });
+    if let Some(run) = &state.run {
+        all.absorb(&run.recording());
+    }
+    all.about.full = state.full || all.about.full;
+    all
+}
+
+impl Running {
+    const fn new() -> Running {
+        Running { settings: None, guards: 0, run: None, past: None, full: false, delegated: false }
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings.unwrap_or_default()
+    }
+
+    fn forget_the_parents_run(&mut self) {
+        if self.run.as_ref().is_some_and(|run| run.pid != std::process::id())
+            && let Some(run) = self.run.take()
+        {
+            // Its threads do not exist here: nothing of it may be joined or dropped.
+            std::mem::forget(run);
+            (self.past, self.full) = (None, false);
+        }
+    }
+
+    fn about(&self) -> About {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        About {
+            command: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
+            started: since.as_nanos() as u64,
+            delay: Nanos(self.settings().delay.as_nanos() as u64),
+            capacity: self.settings().n,
+            writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).to_string(),
+            ..About::default()
+        }
+    }
+
+    fn enter(&mut self) -> Result<(), StartError> {
+        if self.run.is_none() && !self.delegated {
+            self.start_run()?;
+        }
+        self.guards += 1;
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.guards = self.guards.saturating_sub(1);
+        if self.guards == 0 {
+            self.end_run();
+        }
+    }
+
+    fn start_run(&mut self) -> Result<(), StartError> {
+        let stored = self.past.as_ref().map_or(0, words);
+        let mut about = self.about();
+        about.capacity = about.capacity.saturating_sub(stored);
+        if about.capacity == 0 || self.full {
+            self.full = true;
+            return Err(StartError::Full);
+        }
+        let config = Config { delay_ns: about.delay.0, ..Config::default() };
+        let sampler = match stackglass_sampler::start(config) {
+            Ok(handle) => Arc::new(handle),
+            Err(NotStarted::Delegated) => {
+                self.delegated = true;
+                return Ok(());
+            }
+            Err(error) => return Err(StartError::Sampler(error.to_string())),
+        };
+        about.start = Nanos(sampler.control().start_ns.load(Ordering::Relaxed));
+        let collector = Arc::new(Collector::new(sampler.control(), sampler.ring(), about));
+        let mut run = Run {
+            pid: std::process::id(),
+            began: Instant::now(),
+            sampler,
+            collector,
+            reader: None,
+            full: Arc::default(),
+            full_after: Arc::default(),
+            #[cfg(feature = "files")]
+            file: None,
+        };
+        match run.read() {
+            Ok(reader) => run.reader = Some(reader),
+            Err(error) => {
+                run.sampler.stop();
+                return Err(StartError::Collector(error));
+            }
+        }
+        self.run = Some(run);
+        Ok(())
+    }
+
+    fn end_run(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        run.sampler.stop();
+        if let Some(reader) = run.reader.take() {
+            reader.stop.store(true, Ordering::Release);
+            reader.thread.thread().unpark();
+            // It cannot panic with anything to tell us.
+            let _ = reader.thread.join();
+        }
+        let recording = run.recording();
+        #[cfg(feature = "files")]
+        if let Some(file) = &run.file {
+            file.finish(&recording);
+        }
+        self.full |= run.full.load(Ordering::Acquire);
+        let about = self.about();
+        self.past.get_or_insert_with(|| Recording { about, ..Default::default() }).absorb(&recording);
+    }
+}
+
+impl Run {
+    /// What this run has sampled so far.
+    fn recording(&self) -> Recording {
+        let mut recording = self.collector.snapshot();
+        let wall = self.full_after.get().copied().unwrap_or_else(|| self.began.elapsed());
+        recording.about.wall = Nanos(wall.as_nanos() as u64);
+        let control = self.sampler.control();
+        recording.about.own_cpu = Nanos(control.sampler_cpu_ns.load(Ordering::Relaxed));
+        recording
+    }
+
+    /// Starts the thread that empties the stream.
+    fn read(&self) -> std::io::Result<Reader> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
+        let (sampler, began, full_after) = (self.sampler.clone(), self.began, self.full_after.clone());
+        let thread = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
+            stackglass_sampler::leave_out_this_thread();
+            while !told.load(Ordering::Acquire) {
+                std::thread::park_timeout(PAUSE);
+                if collector.drain() && !full.swap(true, Ordering::AcqRel) {
+                    // The sampling ends, the program goes on.
+                    sampler.stop();
+                    let _ = full_after.set(began.elapsed());
+                }
+            }
+        })?;
+        Ok(Reader { stop, thread })
+    }
+}
+
+/// Words that a recording keeps, counted as they are while it grows.
+fn words(recording: &Recording) -> u64 {
+    let stacks = &recording.stacks;
+    (stacks.nodes().len() + 2 * stacks.locations().len() + 5 * recording.samples.len()) as u64
+}
+
+#[cfg(feature = "files")]
+mod file {
+    //! The file of a run: appended to by a thread of its own, so that a slow disk delays nobody.
+
+    use super::*;
+    use stackglass_files::GlassWriter;
+    use std::path::{Path, PathBuf};
+
+    /// Time between two appends: what a crash may cost.
+    const APPEND: Duration = Duration::from_millis(250);
+
+    pub(crate) struct File {
+        path: PathBuf,
+        writer: Mutex<Option<GlassWriter>>,
+    }
+
+    impl File {
+        /// Completes the recording. What cannot be written is told on standard error: the program's own
+        /// business goes on.
+        pub(super) fn finish(&self, recording: &Recording) {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(writer) = writer else { return };
+            let mut named = recording.clone();
+            stackglass_symbols::symbolize(&mut named, &stackglass_symbols::Options::default(), &mut |_| {});
+            if let Err(error) = writer.finish(&named) {
+                eprintln!("stackglass: {} stays incomplete: {error}", self.path.display());
+            }
+        }
+    }
+
+    /// A guard whose run is written to `path`.
+    pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
+        let mut state = state();
+        if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
+            return Err(StartError::OtherFile(other.path.clone()));
+        }
+        state.enter()?;
+        let about = state.about();
+        // Under `stackglass record` the command writes the file: none is touched here.
+        let Some(run) = &mut state.run else { return Ok(()) };
+        let writer = match GlassWriter::create(path, &about) {
+            Ok(writer) => writer,
+            Err(error) => {
+                state.leave();
+                return Err(error.into());
+            }
+        };
+        let file = Arc::new(File { path: path.to_path_buf(), writer: Mutex::new(Some(writer)) });
+        run.file = Some(file.clone());
+        let (collector, full) = (run.collector.clone(), run.full.clone());
+        let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
+            stackglass_sampler::leave_out_this_thread();
+            loop {
+                std::thread::sleep(APPEND);
+                let mut writer = file.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(open) = writer.as_mut() else { return };
+                let wrote = collector.with(|recorder| {
+                    let wrote = open.append(recorder.recording());
+                    recorder.settle();
+                    wrote
+                });
+                // A full disk: what was written stays readable, a later append tries again.
+                if wrote.is_err() && full.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+        });
+        if let Err(error) = spawned {
+            state.leave();
+            return Err(StartError::Collector(error));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "files")]
+pub(crate) use file::enter_with_file;

@@ -1,0 +1,70 @@
+//! What was sampled: as a report, as Julia's buffer, as a recording.
+
+use crate::running;
+use stackglass_profile::{Data, Dictionary, FirstScreen, Recording};
+use std::io::{self, IsTerminal, Write};
+
+/// Prints where the time went to standard output: a summary and a tree, as wide as the terminal.
+///
+/// May be called inside a profiled region. A closed pipe is ignored.
+pub fn print() {
+    let out = io::stdout();
+    let style = match out.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        true => stackglass_profile::Style::Ansi,
+        false => stackglass_profile::Style::Plain,
+    };
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = write_report(&mut text, columns, style);
+    let _ = out.lock().write_all(&text);
+}
+
+/// The text that [`print()`] prints, plain and `columns` wide.
+///
+/// ```
+/// stackglass::profile!(std::hint::black_box((0..1000).sum::<u32>()));
+/// println!("{}", stackglass::report(100));
+/// ```
+pub fn report(columns: usize) -> String {
+    let mut text = Vec::new();
+    let _ = write_report(&mut text, columns, stackglass_profile::Style::Plain);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_profile::Style) -> io::Result<()> {
+    if running::is_delegated() {
+        return writeln!(
+            out,
+            "This program runs under `stackglass record`, which takes the samples: see its report."
+        );
+    }
+    let recording = recording();
+    FirstScreen::new().cols(columns).style(style).write(&recording, out)
+}
+
+/// A copy of everything sampled so far, with names.
+///
+/// Use it with the reports of [`Report`](crate::Report), or keep it.
+pub fn recording() -> Recording {
+    let mut recording = running::snapshot();
+    stackglass_symbols::symbolize(&mut recording, &stackglass_symbols::Options::default(), &mut |_| {});
+    recording
+}
+
+/// The samples as Julia's buffer: per snapshot its addresses, leaf first, then thread, task, clock,
+/// state and two zeros; without metadata (`include_meta = false`) a single zero after the addresses.
+pub fn fetch(include_meta: bool) -> Data {
+    let data = running::snapshot().data();
+    match include_meta {
+        true => data,
+        // Data of our own making is consistent; if it were not, metadata would be better than nothing.
+        false => data.strip_meta().unwrap_or(data),
+    }
+}
+
+/// The samples with the names of their addresses, to be kept or printed elsewhere.
+pub fn retrieve() -> (Data, Dictionary) {
+    let recording = recording();
+    (recording.data(), recording.dictionary())
+}
