@@ -1,0 +1,63 @@
+//! `.glass`: either bytes as they are, or contents of chunks, sealed so that the reader believes
+//! the envelope and looks inside, where checksums and compression keep a fuzzer from going.
+
+use super::memory::bounded;
+use stackglass_files::{read_from, write};
+
+const TAGS: [&[u8; 4]; 15] = [
+    b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH",
+    b"NOTE", b"INDX", b"ENDS", b"????",
+];
+
+/// First byte even: the rest is a file. Odd: chunks, each a tag's number, two bytes of length
+/// (little-endian) and so many bytes of contents.
+pub fn check(bytes: &[u8]) {
+    let Some((how, rest)) = bytes.split_first() else { return };
+    let file = if how % 2 == 0 { rest.to_vec() } else { sealed(rest) };
+    let allowed = 128 * file.len() + (256 << 10) + (256 * file.len()).min(8 << 20);
+    let Ok((recording, _)) = bounded(allowed, || read_from(&file[..])) else { return };
+    // What was read can be written, and says the same.
+    let written = tempfile(|path| {
+        write(path, &recording).expect("what was read fits together");
+        stackglass_files::read(path).expect("what was written is a recording")
+    });
+    assert!(written.1.is_complete(), "{}", written.1);
+    assert_eq!(written.0.samples.len(), recording.samples.len());
+    assert_eq!(written.0.stacks.nodes(), recording.stacks.nodes());
+}
+
+fn tempfile<T>(work: impl FnOnce(&std::path::Path) -> T) -> T {
+    // In memory where there is such a place: a fuzzer writes many.
+    let shm = std::path::Path::new("/dev/shm");
+    let folder = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+    let path =
+        folder.join(format!("stackglass-fuzz-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let result = work(&path);
+    let _ = std::fs::remove_file(&path);
+    result
+}
+
+fn sealed(mut rest: &[u8]) -> Vec<u8> {
+    let mut file = b"\x8eGLASS\r\n\x01\0\0\0\0\0\0\0".to_vec();
+    while let [tag, low, high, following @ ..] = rest {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(following.len());
+        let (raw, next) = following.split_at(length);
+        rest = next;
+        let mut payload = zstd::bulk::compress(raw, 1).expect("compressing needs memory only");
+        // Room for as many items as there are bytes, as a skippable frame.
+        payload.extend(0x184d_2a50_u32.to_le_bytes());
+        payload.extend((8 * raw.len() as u32).to_le_bytes());
+        payload.resize(payload.len() + 8 * raw.len(), 0);
+        let mut header = TAGS[usize::from(*tag) % TAGS.len()].to_vec();
+        header.extend(u32::MAX.to_le_bytes());
+        header.extend((raw.len() as u32).to_le_bytes());
+        header.extend((payload.len() as u32).to_le_bytes());
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&header);
+        hasher.update(&payload);
+        header.extend(hasher.finalize().to_le_bytes());
+        file.extend(header);
+        file.extend(payload);
+    }
+    file
+}

@@ -1,0 +1,46 @@
+//! An allocator that counts what each thread holds, and a bound on it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count(bytes: isize) {
+    let live = LIVE.get() + bytes;
+    LIVE.set(live);
+    PEAK.set(PEAK.get().max(live));
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; the counters are thread-locals
+// with constant initial values and no destructor, so that using them allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `work`, which must not take more than this many bytes at any time.
+pub fn bounded<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let result = work();
+    let peak = (PEAK.get() - before) as usize;
+    assert!(peak <= bytes, "took {peak} bytes of memory where {bytes} are allowed");
+    result
+}

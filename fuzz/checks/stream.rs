@@ -1,0 +1,54 @@
+//! The stream of a profiled program: whatever it writes there, the reader comes to an end and the
+//! recorder keeps its bound. The bytes are the words of the ring.
+
+use stackglass_collect::{Image, Recorder};
+use stackglass_profile::About;
+use stackglass_wire::stream::{Reader, Trouble, view};
+use stackglass_wire::{CONTROL_BYTES, ControlPage};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words of the ring.
+const RING: usize = 1 << 10;
+
+/// Words that the recorder may keep.
+const BOUND: u64 = 1 << 16;
+
+/// First two bytes: how many words were ever written, as the program says; the rest: its words.
+pub fn check(bytes: &[u8]) {
+    let Some((head, rest)) = bytes.split_first_chunk::<2>() else { return };
+    let length = CONTROL_BYTES + RING * 8;
+    let memory: Vec<AtomicU64> = (0..length / 8 + 8).map(|_| AtomicU64::new(0)).collect();
+    let base = memory.as_ptr().cast_mut().cast::<u8>();
+    let base = base.wrapping_add(base.align_offset(64));
+    // SAFETY: `memory` is made of atomics, has `length` bytes and 64 more to align in, and outlives both.
+    let (control, ring): (&ControlPage, &[AtomicU64]) =
+        unsafe { view(base, length, RING) }.expect("sizes and alignment are right");
+    for (word, bytes) in ring.iter().zip(rest.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_le_bytes(eight), Relaxed);
+    }
+    control.head.store(u16::from_le_bytes(*head).into(), Relaxed);
+
+    let mut recorder = Recorder::new(About { capacity: BOUND, ..About::default() });
+    let Some(mut image) = Image::new(control, &mut recorder) else { return };
+    let mut reader = Reader::new(control, ring);
+    let mut events = 0;
+    loop {
+        match reader.read() {
+            Ok(Some(event)) => image.take(&event, &mut recorder),
+            Err(Trouble::Event(_)) => {}
+            Ok(None) | Err(Trouble::Broken) => break,
+        }
+        events += 1;
+        assert!(events <= RING, "each event is a word at least");
+    }
+    image.refresh(control, &mut recorder);
+    // One event may go beyond the bound, by its own size.
+    assert!(recorder.words() <= BOUND + 2 * RING as u64 + 64, "{} words", recorder.words());
+    let recording = recorder.into_recording();
+    let nodes = recording.stacks.nodes().len();
+    assert!(
+        recording.samples.iter().all(|s| s.stack.0 as usize <= nodes && recording.thread(s.thread).is_some())
+    );
+}
