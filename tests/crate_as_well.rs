@@ -1,0 +1,57 @@
+//! A program that links the crate and is run under the command: one sampler, the command's.
+//!
+//! This file is its own host: called without `host` it runs itself under `record`. It has no test
+//! harness, because a host must be a plain program; it answers nextest's questions by itself.
+
+use std::hint::black_box;
+use std::time::Duration;
+use whole_programs::Record;
+use workloads::clock::thread_cpu;
+
+const NAME: &str = "a_program_that_links_the_crate_as_well";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    if has("host") {
+        host();
+    } else if has("--list") {
+        if !has("--ignored") {
+            println!("{NAME}: test");
+        }
+    } else {
+        test();
+    }
+}
+
+#[inline(never)]
+fn profiled_work() -> u64 {
+    let end = thread_cpu() + Duration::from_millis(500);
+    let mut x = 1u64;
+    while thread_cpu() < end {
+        for i in 0..20_000 {
+            x = black_box(x.wrapping_mul(31) ^ i);
+        }
+    }
+    x
+}
+
+fn host() {
+    let answer = stackglass::profile!(profiled_work());
+    println!("{}", if answer == 0 { "nothing" } else { "worked" });
+}
+
+fn test() {
+    let me = std::env::current_exe().expect("a test knows its own path");
+    let name = me.file_name().expect("a program has a name").to_string_lossy().into_owned();
+    let outcome = Record::of(&me).args(["host"]).run();
+    outcome.program_did("worked\n", 0);
+    let seen = outcome.seen(&name);
+    seen.is_true(100).has_share("profiled_work", 0.9, 1.0);
+    // One sampler takes at most one stack of the one thread at each of its ticks, and it is the only helper.
+    let recording = outcome.recording();
+    assert_eq!((recording.processes.len(), recording.threads.len()), (1, 1), "{:#?}", recording.threads);
+    let ticks = recording.processes[0].counters.get("ticks").copied().unwrap_or(0);
+    assert!(seen.hits <= ticks, "{} stacks at {ticks} ticks: two samplers", seen.hits);
+    println!("{NAME}: ok");
+}

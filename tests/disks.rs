@@ -1,0 +1,81 @@
+//! Disks that are full: the program does not notice, and one line says what is missing.
+
+use std::process::Command;
+use whole_programs::{Record, workloads};
+
+/// Writes a recording that outgrows its room.
+const MUCH: [&str; 5] = ["hostile", "--seconds", "2", "--seed", "7"];
+
+#[test]
+fn the_file_may_not_grow() {
+    // 16 blocks of 512 or 1024 bytes, by the shell.
+    let outcome =
+        Record::of(workloads()).args(MUCH).before(&["sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"]).run();
+    assert!(outcome.stdout.contains("\"wrong\": 0"), "{}\n{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    one_line_says_so(&outcome.stderr);
+}
+
+#[test]
+fn the_file_is_a_full_device() {
+    let outcome = Record::of(workloads()).args(["chain", "--seconds", "0.3"]).output("/dev/full").run();
+    // Either refused before the program starts, or said at the end.
+    assert!(outcome.stdout.contains("\"workload\"") && outcome.code() == 0 || outcome.code() == 125);
+    one_line_says_so(&outcome.stderr);
+}
+
+/// A small disk where mounting is allowed, else the limit on files again.
+#[test]
+fn a_small_disk_is_full() {
+    let mount = "mount -t tmpfs -o size=64k tmpfs \"$1\" && shift && exec \"$@\"";
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display().to_string();
+    let flags = ["-m", "-Urm"].into_iter().find(|flags| {
+        let mut probe = Command::new("unshare");
+        probe.args([flags, "sh", "-c", mount, "sh", &place, "true"]);
+        probe.output().is_ok_and(|output| output.status.success())
+    });
+    let record = Record::of(workloads()).args(MUCH);
+    let outcome = match flags {
+        Some(flags) => record
+            .before(&["unshare", flags, "sh", "-c", mount, "sh", &place])
+            .output(folder.path().join("host.glass"))
+            .run(),
+        None => record.before(&["sh", "-c", "ulimit -f 32; exec \"$@\"", "sh"]).run(),
+    };
+    assert!(outcome.stdout.contains("\"wrong\": 0"), "{}\n{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    one_line_says_so(&outcome.stderr);
+}
+
+/// The place where processes hand over their samples is full from the start.
+#[test]
+fn shared_memory_is_full() {
+    let script = "mount -t tmpfs -o size=16k tmpfs /dev/shm && exec \"$@\"";
+    let flags = ["-m", "-Urm"].into_iter().find(|flags| {
+        let probe = Command::new("unshare").args([flags, "sh", "-c", script, "sh", "true"]).output();
+        probe.is_ok_and(|output| output.status.success())
+    });
+    let record = Record::of(workloads()).args(["chain", "--seconds", "0.5"]);
+    let outcome = match flags {
+        Some(flags) => record.before(&["unshare", flags, "sh", "-c", script, "sh"]).run(),
+        // Files of no more than a few blocks: the stream cannot be made.
+        None => record.before(&["sh", "-c", "ulimit -f 8; exec \"$@\"", "sh"]).run(),
+    };
+    assert!(outcome.stdout.contains("\"workload\": \"chain\""), "{}\n{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    // Another place was found, or one line says that there was none.
+    let whole =
+        stackglass_files::read(&outcome.file).is_ok_and(|(recording, _)| recording.samples.len() > 10);
+    assert!(whole || !outcome.lines_about("stackglass").is_empty(), "{}", outcome.stderr);
+}
+
+/// Our own lines about it: one when it happens, and at most one more with the report at the end.
+#[track_caller]
+fn one_line_says_so(stderr: &str) {
+    let words = ["limit", "space", "full", "large", "write", "refused", "grow", "not a regular"];
+    let about =
+        |line: &&str| line.starts_with("stackglass: ") && words.iter().any(|word| line.contains(word));
+    let lines: Vec<&str> = stderr.lines().filter(about).collect();
+    assert!((1..=2).contains(&lines.len()), "one line says what happened:\n{stderr}");
+}

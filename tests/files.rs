@@ -1,0 +1,107 @@
+//! Programs that cannot be profiled in the usual way, or are not there: one clear line each.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use whole_programs::{Language, Outcome, Record, host, host_with};
+
+/// Exactly one line of stackglass's own, apart from the report, says all of this.
+#[track_caller]
+fn one_line(outcome: &Outcome, words: &[&str]) {
+    let says = |line: &&str| line.starts_with("stackglass: ") && words.iter().all(|word| line.contains(word));
+    let lines: Vec<&str> = outcome.stderr.lines().filter(says).collect();
+    assert_eq!(lines.len(), 1, "one line with {words:?}:\n{}", outcome.stderr);
+}
+
+#[test]
+fn a_static_program_runs_and_one_line_says_why_it_is_not_seen() {
+    let outcome = Record::of(host_with("ends", Language::C, &["-static"])).args(["exit"]).run();
+    outcome.program_did("working\n", 3);
+    one_line(&outcome, &["statically linked"]);
+}
+
+#[test]
+fn a_setuid_program_runs_and_one_line_says_why_it_is_not_seen() {
+    // SAFETY: takes nothing, gives a number.
+    let root = unsafe { libc::geteuid() } == 0;
+    let outcome = if root {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ends");
+        std::fs::copy(host("ends", Language::C), &program).unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::os::unix::fs::chown(&program, Some(65534), None).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
+        let outcome = Record::of(&program).args(["exit"]).run();
+        outcome.program_did("working\n", 3);
+        outcome
+    } else {
+        let alone = Command::new("su").arg("--version").output().expect("su is there");
+        let outcome = Record::of("su").args(["--version"]).run();
+        outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 0);
+        outcome
+    };
+    one_line(&outcome, &["set-uid"]);
+}
+
+#[test]
+fn a_stripped_program_is_seen_and_its_names_are_said_to_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("stripped");
+    let strip = Command::new("strip").arg("-o").arg(&program).arg(host("ends", Language::C)).status();
+    assert!(strip.expect("strip is there").success());
+    let outcome = Record::of(&program).args(["exit"]).run();
+    outcome.program_did("working\n", 3);
+    outcome.seen("stripped").is_true(200);
+    assert!(outcome.stderr.contains("strip"), "the report says so:\n{}", outcome.stderr);
+}
+
+#[test]
+fn a_missing_program() {
+    let outcome = Record::of("/no/such/program").run();
+    outcome.program_did("", 127);
+    one_line(&outcome, &["/no/such/program"]);
+    assert!(!outcome.file.exists(), "nothing is left behind");
+}
+
+#[test]
+fn a_file_that_cannot_be_executed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    std::fs::write(&file, "no program\n").unwrap();
+    let outcome = Record::of(&file).run();
+    outcome.program_did("", 126);
+    one_line(&outcome, &["text"]);
+}
+
+#[test]
+fn a_script_is_its_interpreter() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\necho \"$1\"; exit 8\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    Record::of(&script).args(["hello world"]).run().program_did("hello world\n", 8);
+}
+
+#[test]
+fn an_impossible_output_is_refused_before_the_program_starts() {
+    for place in ["/no/such/folder/host.glass", "/proc/host.glass", "/"] {
+        let record = Record::of("sh");
+        let trace = record.folder().join("started");
+        let script = format!("echo yes > {}", trace.display());
+        let outcome = record.args(["-c", &script]).output(Path::new(place)).run();
+        outcome.program_did("", 125);
+        assert!(!Path::new(&trace).exists(), "the program was started");
+        assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_program_that_closes_every_descriptor() {
+    let script = "import os\nos.closerange(3, 4096)\nx = 1\nfor i in range(4000000): x = (x * 31 + i) % 1000003\nprint(x)\n";
+    let alone = Command::new("python3").args(["-c", script]).output().expect("python3 is there");
+    let outcome = Record::of("python3").args(["-c", script]).run();
+    outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 0);
+    let recording = outcome.recording();
+    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+    assert!(hits > 100, "{hits} hits");
+}

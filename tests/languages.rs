@@ -1,0 +1,66 @@
+//! Programs in Rust, C++, Python and node; C is everywhere else.
+
+use whole_programs::{Language, Record, host};
+
+#[test]
+fn rust() {
+    let outcome = Record::of(host("plain", Language::Rust)).run();
+    outcome.program_did("20 panics caught\n", 11);
+    outcome.seen("plain").is_true(600).has_share("rust_work", 0.9, 1.0).has_share("panicking_work", 0.1, 0.4);
+}
+
+#[test]
+fn cpp() {
+    let outcome = Record::of(host("objects", Language::Cpp)).run();
+    outcome.program_did("all caught\ndestroyed\n", 9);
+    outcome.seen("objects").is_true(500).has_share("sell", 0.9, 1.0);
+}
+
+const PYTHON: &str = "
+import subprocess, sys, threading
+def work(n):
+    x = 1
+    for i in range(n):
+        x = (x * 31 + i) % 1000003
+    return x
+threads = [threading.Thread(target=work, args=(1500000,)) for _ in range(3)]
+for t in threads: t.start()
+for t in threads: t.join()
+child = subprocess.run([sys.executable, '-c', 'print(sum(range(3000000)))'], capture_output=True, text=True)
+print(work(1000), child.stdout.strip(), child.stderr.strip())
+sys.exit(13)
+";
+
+#[test]
+fn python() {
+    let alone =
+        std::process::Command::new("python3").args(["-c", PYTHON]).output().expect("python3 is there");
+    let outcome = Record::of("python3").args(["-c", PYTHON]).run();
+    outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 13);
+    let recording = outcome.recording();
+    let pythons: Vec<_> =
+        recording.processes.iter().filter(|process| process.exe.contains("python")).collect();
+    assert!(pythons.len() >= 2, "the child is followed: {pythons:#?}");
+    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+    assert!(hits > 100, "{hits} hits");
+}
+
+const NODE: &str = "
+const { Worker, isMainThread } = require('worker_threads');
+function work(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+const w = new Worker(`let x = 1; for (let i = 0; i < 3e7; i++) x = (x * 31 + i) % 1000003;
+  require('worker_threads').parentPort.postMessage(x)`, { eval: true });
+w.on('message', m => console.log('worker', m));
+w.on('exit', () => { console.log(work(3e7), 'done'); process.exit(14); });
+";
+
+#[test]
+fn node() {
+    let alone = std::process::Command::new("node").args(["-e", NODE]).output().expect("node is there");
+    let outcome = Record::of("node").args(["-e", NODE]).run();
+    outcome.program_did(&String::from_utf8_lossy(&alone.stdout), 14);
+    let recording = outcome.recording();
+    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+    assert!(hits > 100, "{hits} hits");
+    outcome.print();
+}

@@ -1,0 +1,82 @@
+//! Programs that fork, clone and exec: every child lives as it does alone, and is seen.
+
+use std::time::Duration;
+use whole_programs::{Language, Record, host, workloads};
+
+#[test]
+fn children_by_fork_clone_and_vfork_live_on() {
+    let outcome = Record::of(host("processes", Language::C)).run();
+    outcome.program_did("forked 21 cloned 22 vforked 0\n", 0);
+    let seen = outcome.seen("processes");
+    seen.is_true(300);
+    let millis = |function: &str| seen.functions.get(function).copied().unwrap_or(0) / 1_000_000;
+    assert!((390..=430).contains(&millis("parent_work")), "{seen:#?}");
+    assert!((270..=320).contains(&millis("forked_work")), "{seen:#?}");
+    // A child by the bare system call is not one that the C library knows of: it is left alone.
+    assert!(millis("cloned_work") <= 320, "{seen:#?}");
+}
+
+#[test]
+fn only_the_program_itself_without_children() {
+    let outcome = Record::of(host("processes", Language::C)).flag("--no-children").run();
+    outcome.program_did("forked 21 cloned 22 vforked 0\n", 0);
+    let seen = outcome.seen("processes");
+    assert_eq!(seen.processes, 1);
+    assert!(
+        seen.functions.contains_key("parent_work") && !seen.functions.contains_key("forked_work"),
+        "{seen:#?}"
+    );
+}
+
+#[test]
+fn a_child_that_outlives_its_parent_lives_on() {
+    let record = Record::of(host("processes", Language::C));
+    let file = record.folder().join("orphan.txt");
+    let outcome = record.args(["orphan".as_ref(), file.as_os_str()]).run();
+    outcome.program_did("parent leaves\n", 0);
+    outcome.recording();
+    for _ in 0..400 {
+        if file.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(std::fs::read_to_string(&file).ok().as_deref(), Some("well\n"));
+}
+
+#[test]
+fn execs_under_fire() {
+    let outcome = Record::of(host("processes", Language::C)).args(["generations", "30"]).run();
+    outcome.program_did("last generation\n", 17);
+    let seen = outcome.seen("processes");
+    assert_eq!(seen.processes, 31, "{seen:#?}");
+    seen.is_true(300).has_share("generation_work", 0.7, 1.0);
+}
+
+#[test]
+fn many_forks() {
+    let outcome = Record::of(workloads()).args(["forks", "--work", "100"]).run();
+    assert!(outcome.stdout.contains("\"ended_well\": 100"), "{}", outcome.stdout);
+    assert_eq!(outcome.code(), 0);
+    let seen = outcome.seen("workloads");
+    // A child lives for four milliseconds: on a busy machine it may be gone before its sampler runs.
+    assert!((85..=101).contains(&seen.processes), "{seen:#?}");
+}
+
+#[test]
+fn many_programs() {
+    let outcome = Record::of(workloads()).args(["execs", "--work", "40"]).run();
+    assert!(outcome.stdout.contains("\"ended_well\": 40"), "{}", outcome.stdout);
+    assert_eq!(outcome.code(), 0);
+    let seen = outcome.seen("workloads");
+    assert_eq!(seen.processes, 41, "{seen:#?}");
+    seen.is_true(50);
+}
+
+#[test]
+fn what_a_shell_starts_is_the_real_work() {
+    let script = format!("{} chain --work 1500 > /dev/null; exit 23", workloads().display());
+    let outcome = Record::of("sh").args(["-c", &script]).run();
+    outcome.program_did("", 23);
+    outcome.seen("workloads").is_true(150).has_share("chain_root", 0.9, 1.0);
+}

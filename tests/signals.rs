@@ -1,0 +1,69 @@
+//! Programs that use signals themselves.
+
+use whole_programs::{Language, Record, host};
+
+#[test]
+fn its_own_handler_for_our_signal_sees_its_own_signals_only() {
+    let outcome = Record::of(host("signals", Language::C)).args(["own"]).run();
+    outcome.program_did("first default, then mine, missed 0, strange 0\n", 0);
+    outcome.seen("signals").is_true(150).has_share("handler_owner_work", 0.8, 1.0);
+}
+
+/// Through the C library our signal stays open, whatever set a thread blocks.
+#[test]
+fn a_thread_that_blocks_all_signals_is_seen() {
+    let outcome = Record::of(host("signals", Language::C)).args(["blocked"]).run();
+    outcome.program_did("both done, blocked as asked\n", 0);
+    let seen = outcome.seen("signals");
+    for function in ["open_work", "blocking_work"] {
+        let time = seen.functions.get(function).copied().unwrap_or(0);
+        assert!((590_000_000..640_000_000).contains(&time), "{function}: {seen:#?}");
+    }
+}
+
+/// By the bare system call a thread can really block it: its time is there, without stacks, and that is said.
+#[test]
+fn a_thread_that_really_blocks_all_signals_is_named() {
+    let outcome = Record::of(host("signals", Language::C)).args(["blocked-raw"]).run();
+    outcome.program_did("both done, blocked as asked\n", 0);
+    let seen = outcome.seen("signals");
+    assert_eq!(seen.blocked, 1, "{seen:#?}");
+    assert!(seen.functions.get("open_work").is_some_and(|ns| *ns > 590_000_000), "{seen:#?}");
+    // CPU time per thread is the kernel's.
+    assert!((1_190_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
+    assert!(outcome.says("sampling signal"), "the report says so:\n{}", outcome.stderr);
+}
+
+#[test]
+fn its_own_timer_and_its_sleep_agree() {
+    let outcome = Record::of(host("signals", Language::C)).args(["timers"]).run();
+    outcome.program_did("timer and sleep agree\n", 0);
+    outcome.seen("signals").is_true(20);
+}
+
+#[test]
+fn an_alternate_stack_of_8_kib() {
+    let outcome = Record::of(host("signals", Language::C)).args(["alternate"]).run();
+    outcome.program_did("handled, 0 bytes spoilt\n", 0);
+    // There is no room for our handler on such a stack: meanwhile the thread is not interrupted, and that is said.
+    let seen = outcome.seen("signals");
+    assert!(seen.awake > 590_000_000, "{seen:#?}");
+    assert!(
+        seen.share("raise") < 0.2 && seen.share("__GI_raise") < 0.2,
+        "the handler's time is its own: {seen:#?}"
+    );
+    assert!(
+        seen.share("timer_work") > 0.8 || outcome.says("sampling signal"),
+        "{seen:#?}\n{}",
+        outcome.stderr
+    );
+}
+
+/// A signal between processors is late; a thread that makes a system call meanwhile is found at its end. The shares
+/// must not follow the signal's lateness.
+#[test]
+fn cheap_system_calls_are_not_shown_as_dear() {
+    let outcome = Record::of(host("calls", Language::C)).run();
+    outcome.program_did("called\n", 0);
+    outcome.seen("calls").is_true(200).has_share("arithmetic", 0.92, 1.0).has_share("cheap_call", 0.0, 0.08);
+}

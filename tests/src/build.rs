@@ -1,0 +1,98 @@
+//! Programs that the tests run: the command, the workloads, and hosts compiled on the spot.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What a host is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Language {
+    /// C, by `cc`.
+    C,
+    /// C++, by `c++`.
+    Cpp,
+    /// Rust, by `rustc`.
+    Rust,
+}
+
+/// The folder that Cargo builds into, found from where this test lies.
+fn target_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let deps = test.parent().expect("a test lies in a folder");
+    deps.parent().expect("deps lies in the target folder").to_path_buf()
+}
+
+/// A program of this workspace: named by a variable, or built now.
+fn built(variable: &str, package: &str, binary: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
+        return PathBuf::from(path);
+    }
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "-p", package, "--bin", binary]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let folder = target_folder();
+    if folder.ends_with("release") {
+        build.arg("--release");
+    }
+    let status = build.status().expect("cargo can be started");
+    assert!(status.success(), "{package} does not build");
+    folder.join(binary)
+}
+
+/// The command: `$STACKGLASS_BIN`, or built with the profile of the tests.
+pub fn stackglass() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| built("STACKGLASS_BIN", "stackglass-cli", "stackglass"))
+}
+
+/// The workloads: `$WORKLOADS_BIN`, or built with the profile of the tests.
+pub fn workloads() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| built("WORKLOADS_BIN", "workloads", "workloads"))
+}
+
+/// The host of this name, compiled as a distribution would: optimised, with line tables, without
+/// frame pointers.
+pub fn host(name: &str, language: Language) -> PathBuf {
+    host_with(name, language, &[])
+}
+
+/// A host compiled with more flags.
+pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
+    let (compiler, extension, usual): (&str, &str, &[&str]) = match language {
+        Language::C => ("cc", "c", &["-O2", "-g", "-fomit-frame-pointer", "-Wall", "-Werror", "-pthread"]),
+        Language::Cpp => {
+            ("c++", "cpp", &["-O2", "-g", "-fomit-frame-pointer", "-Wall", "-Werror", "-pthread"])
+        }
+        Language::Rust => {
+            ("rustc", "rs", &["--edition=2024", "-Copt-level=2", "-Cdebuginfo=line-tables-only"])
+        }
+    };
+    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts");
+    let source = hosts.join(name).with_extension(extension);
+    // A folder for each content: what is there is never replaced, since another test may be running it.
+    let mut content = DefaultHasher::new();
+    for file in [&source, &hosts.join("work.h")] {
+        let text = std::fs::read(file);
+        text.unwrap_or_else(|error| panic!("{}: {error}", file.display())).hash(&mut content);
+    }
+    flags.hash(&mut content);
+    let folder = target_folder().join("hosts").join(format!("{:016x}", content.finish()));
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    let program = folder.join(name);
+    if program.exists() {
+        return program;
+    }
+    // Tests run side by side: compile under a name of our own; the first one that is done puts it in place.
+    let own = folder.join(format!("{name}.{}", std::process::id()));
+    let mut command = Command::new(compiler);
+    command.args(usual).arg(&source).arg("-o").arg(&own).args(flags);
+    let output = command.output().unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} does not compile:\n{said}", source.display());
+    if let Err(error) = std::fs::hard_link(&own, &program) {
+        assert!(program.exists(), "{} cannot be made: {error}", program.display());
+    }
+    std::fs::remove_file(&own).expect("an own file can be removed");
+    program
+}

@@ -1,0 +1,113 @@
+//! What a recording says of one program, in sums that a test can judge.
+
+use stackglass_profile::{Recording, State, ThreadNumber};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Sums over all processes of one executable.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Process images.
+    pub processes: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Stacks taken of running threads.
+    pub hits: u64,
+    /// Of these, stacks that reach their root.
+    pub whole: u64,
+    /// Time given to running threads, ns.
+    pub awake: u64,
+    /// Time given to sleeping threads, ns.
+    pub asleep: u64,
+    /// Awake time by each function in the stack (once a stack), by the last segment of its path, ns.
+    pub functions: BTreeMap<String, u64>,
+    /// The same for time asleep.
+    pub sleeping_functions: BTreeMap<String, u64>,
+    /// Deepest stack.
+    pub deepest: usize,
+    /// Threads that blocked the signal.
+    pub blocked: usize,
+}
+
+impl Seen {
+    /// Adds up what is recorded of the executable with this file name.
+    pub fn of(recording: &Recording, program: &str) -> Seen {
+        let mut seen = Seen::default();
+        let ours: Vec<bool> = recording
+            .processes
+            .iter()
+            .map(|process| process.exe.rsplit('/').next() == Some(program))
+            .collect();
+        seen.processes = ours.iter().filter(|ours| **ours).count();
+        let is_ours = |thread: ThreadNumber| {
+            let thread = recording.thread(thread);
+            thread.is_some_and(|thread| ours.get(thread.process.0 as usize) == Some(&true))
+        };
+        for thread in
+            recording.threads.iter().filter(|thread| ours.get(thread.process.0 as usize) == Some(&true))
+        {
+            seen.threads += 1;
+            seen.blocked += usize::from(thread.blocked_signal);
+        }
+        for sample in recording.samples.iter().filter(|sample| is_ours(sample.thread)) {
+            let mut names: Vec<Arc<str>> = Vec::new();
+            let mut depth = 0;
+            for location in recording.stacks.walk(sample.stack) {
+                depth += 1;
+                names.extend(recording.symbols.frames_of(location).map(|frame| frame.func.clone()));
+            }
+            names.sort();
+            names.dedup();
+            seen.deepest = seen.deepest.max(depth);
+            let functions = match sample.state {
+                State::Asleep | State::Waiting => {
+                    seen.asleep += sample.time.0;
+                    &mut seen.sleeping_functions
+                }
+                _ => {
+                    seen.awake += sample.time.0;
+                    seen.hits += u64::from(sample.hits);
+                    seen.whole += if sample.cut.is_none() { u64::from(sample.hits) } else { 0 };
+                    &mut seen.functions
+                }
+            };
+            for name in names {
+                let last = name.rsplit("::").next().unwrap_or(&name).to_owned();
+                *functions.entry(last).or_default() += sample.time.0;
+            }
+        }
+        seen
+    }
+
+    /// Share of the awake time with this function in the stack.
+    pub fn share(&self, function: &str) -> f64 {
+        self.functions.get(function).copied().unwrap_or(0) as f64 / self.awake.max(1) as f64
+    }
+
+    /// Asserts that stacks were taken and that nearly all are whole.
+    #[track_caller]
+    pub fn is_true(&self, hits: u64) -> &Seen {
+        // A thread that shares its processor is caught running less often: its time is whole all the same.
+        let hits = hits / 3;
+        assert!(
+            self.hits >= hits,
+            "only {} stacks of running threads, {hits} expected: {self:#?}",
+            self.hits
+        );
+        assert!(
+            self.whole as f64 >= 0.98 * self.hits as f64,
+            "{} of {} stacks are whole",
+            self.whole,
+            self.hits
+        );
+        self
+    }
+
+    /// Asserts that a function has about this share of the awake time.
+    #[track_caller]
+    pub fn has_share(&self, function: &str, at_least: f64, at_most: f64) -> &Seen {
+        let share = self.share(function);
+        assert!((at_least..=at_most).contains(&share), "{function} has {share:.3} of {:#?}", self.functions);
+        self
+    }
+}
