@@ -1,0 +1,100 @@
+//! What the crate costs the program it is in, measured from within.
+//!
+//! * `start-stop`: the first `profile!(())` of the process and the median of later ones.
+//! * `pairs N`: N rounds of three equal blocks of work at 10 kHz: not sampled, sampled with a
+//!   handler that only gives the mailbox back, sampled whole. The blocks of a round take turns, so
+//!   that a neighbour's load on the machine falls on all alike.
+#![forbid(unsafe_code)]
+
+use serde_json::{Value, json};
+use stackglass_sampler::{Config, set_empty_handler};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use workloads::chain::links;
+use workloads::clock::thread_cpu;
+
+/// Chains of 20 calls in a block: about 130 ms.
+const BLOCK: u32 = 600_000;
+
+/// Time between two samples, ns: 10 kHz.
+const DELAY: u64 = 100_000;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let answer = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["start-stop"] => start_stop(),
+        ["pairs", rounds] => match rounds.parse() {
+            Ok(rounds) => pairs(rounds),
+            Err(_) => return usage(),
+        },
+        _ => return usage(),
+    };
+    println!("{answer}");
+    ExitCode::SUCCESS
+}
+
+fn usage() -> ExitCode {
+    eprintln!("in-process start-stop | in-process pairs N");
+    ExitCode::from(2)
+}
+
+fn start_stop() -> Value {
+    let once = || {
+        let begin = Instant::now();
+        stackglass::profile!(());
+        begin.elapsed().as_nanos() as u64
+    };
+    let first = once();
+    let mut later: Vec<u64> = (0..31).map(|_| once()).collect();
+    later.sort();
+    json!({"first_ns": first, "later_ns": later[later.len() / 2]})
+}
+
+/// How a block is sampled.
+#[derive(Clone, Copy)]
+enum Way {
+    Plain,
+    Empty,
+    Whole,
+}
+
+const WAYS: [(Way, &str); 3] = [(Way::Plain, "plain_ns"), (Way::Empty, "empty_ns"), (Way::Whole, "whole_ns")];
+
+fn pairs(rounds: usize) -> Value {
+    for (way, _) in WAYS {
+        block(way);
+    }
+    let rounds: Vec<Value> = (0..rounds)
+        .map(|round| {
+            let mut times = serde_json::Map::new();
+            for i in 0..WAYS.len() {
+                let (way, key) = WAYS[(i + round) % WAYS.len()];
+                times.insert(key.into(), json!(block(way)));
+            }
+            Value::Object(times)
+        })
+        .collect();
+    json!({"rounds": rounds})
+}
+
+/// CPU time of this thread for one block, ns.
+fn block(way: Way) -> u64 {
+    set_empty_handler(matches!(way, Way::Empty));
+    let sampling = match way {
+        Way::Plain => None,
+        Way::Empty | Way::Whole => {
+            let config = Config { delay_ns: DELAY, ..Config::default() };
+            Some(stackglass_sampler::start(config).expect("sampling starts"))
+        }
+    };
+    // The start itself is measured elsewhere.
+    std::thread::sleep(Duration::from_millis(10));
+    links(BLOCK / 20);
+    let before = thread_cpu();
+    links(BLOCK);
+    let cpu = thread_cpu() - before;
+    if let Some(sampling) = sampling {
+        sampling.stop();
+    }
+    cpu.as_nanos() as u64
+}

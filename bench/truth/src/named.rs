@@ -1,0 +1,77 @@
+//! Stacks as lists of names, whoever recorded them.
+
+use stackglass_profile::{Recording, StackId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A stack that was seen.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Index into [`NamedStacks::stacks`].
+    pub stack: usize,
+    /// Kernel id of the thread; 0 when the source does not tell threads apart.
+    pub tid: u32,
+    /// Name of the thread; empty when unknown.
+    pub thread: Arc<str>,
+    /// The thread did not run: it slept, or waited for a processor.
+    pub asleep: bool,
+    /// How often it was really taken.
+    pub hits: u64,
+    /// Time it stands for, ns; 0 when the source does not say.
+    pub time: u64,
+    /// The recorder itself says that it does not reach the root.
+    pub cut: bool,
+}
+
+/// Distinct stacks and who was seen with them.
+#[derive(Clone, Debug, Default)]
+pub struct NamedStacks {
+    /// Function names, root first, inlined functions as frames of their own.
+    pub stacks: Vec<Vec<Arc<str>>>,
+    /// What was seen.
+    pub seen: Vec<Seen>,
+}
+
+impl NamedStacks {
+    /// The stacks of all processes whose executable's file name is `program`.
+    pub fn of_recording(recording: &Recording, program: &str) -> NamedStacks {
+        let mut named = NamedStacks::default();
+        let mut known: HashMap<StackId, usize> = HashMap::new();
+        for sample in &recording.samples {
+            let Some(thread) = recording.thread(sample.thread) else { continue };
+            let Some(process) = recording.processes.get(thread.process.0 as usize) else { continue };
+            if process.exe.rsplit('/').next() != Some(program) {
+                continue;
+            }
+            let stack = *known.entry(sample.stack).or_insert_with(|| {
+                named.stacks.push(names(recording, sample.stack));
+                named.stacks.len() - 1
+            });
+            named.seen.push(Seen {
+                stack,
+                tid: thread.tid,
+                thread: thread.name.clone(),
+                asleep: !sample.state.uses_processor(),
+                hits: sample.hits.into(),
+                time: sample.time.0,
+                cut: sample.cut.is_some(),
+            });
+        }
+        named
+    }
+}
+
+/// Names of a stack, root first; a location without a name is shown by its address.
+fn names(recording: &Recording, stack: StackId) -> Vec<Arc<str>> {
+    let mut leaf_first = Vec::new();
+    for location in recording.stacks.walk(stack) {
+        let before = leaf_first.len();
+        leaf_first.extend(recording.symbols.frames_of(location).map(|frame| frame.func.clone()));
+        if leaf_first.len() == before {
+            let offset = recording.stacks.location(location).offset;
+            leaf_first.push(format!("0x{offset:x}").into());
+        }
+    }
+    leaf_first.reverse();
+    leaf_first
+}

@@ -1,0 +1,32 @@
+//! Threads that allocate and free as fast as they can: a profiler that takes the allocator's lock
+//! or calls it from a signal handler stands still here.
+
+use crate::options::Options;
+use crate::report::Report;
+use crate::spin::{Limit, Shuffle};
+
+#[inline(never)]
+fn allocating_thread(mut limit: Limit, mut order: Shuffle) -> u64 {
+    let mut held: Vec<Vec<u8>> = vec![Vec::new(); 256];
+    let mut allocations = 0;
+    while limit.go_on() {
+        for _ in 0..1000 {
+            let place = order.below(256) as usize;
+            let size = 16 << order.below(9);
+            held[place] = std::hint::black_box(Vec::with_capacity(size as usize));
+            allocations += 1;
+        }
+    }
+    allocations
+}
+
+/// `--threads` threads (4).
+pub fn run(options: &Options, report: &mut Report) {
+    let start = |i: usize| {
+        let (limit, order) = (Limit::of(options), Shuffle::new(options.seed + i as u64));
+        std::thread::spawn(move || allocating_thread(limit, order))
+    };
+    let handles: Vec<_> = (0..options.threads.unwrap_or(4)).map(start).collect();
+    let work: u64 = handles.into_iter().map(|h| h.join().expect("the thread ends well")).sum();
+    report.number("work", work);
+}

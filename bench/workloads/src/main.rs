@@ -1,0 +1,86 @@
+//! `workloads NAME [--seconds S] [--work N] [--depth N] [--threads N] [--seed N]` runs one workload and
+//! prints one line of JSON: wall and CPU time as the kernel counts them, the work done and the
+//! truth about itself. With `--work` the amount is fixed, so that two runs can be compared; else
+//! it runs for `--seconds`.
+
+use std::process::ExitCode;
+use workloads::clock::{Reading, resident_kib};
+use workloads::options::Options;
+use workloads::report::Report;
+use workloads::{allocate, chain, churn, deep, hostile, measured, parked, shares, sleepers, threads};
+
+/// Name, what it does, and the function that runs it.
+type Workload = (&'static str, &'static str, fn(&Options, &mut Report));
+
+const WORKLOADS: &[Workload] = &[
+    ("empty", "does nothing", |_, _| ()),
+    ("chain", "one thread below --depth known callers (20)", chain::run),
+    ("shares", "functions whose shares of the CPU time are known", shares::run),
+    ("mix", "four threads: cpu, sleeper, holder and waiter of a mutex", threads::mix),
+    ("busy", "--threads threads that compute (6)", threads::busy),
+    ("parked", "--threads threads that wait (1000) and one that computes", parked::run),
+    ("sleepers", "--threads threads (100) that loop over every way to wait", sleepers::run),
+    ("deep", "--depth calls deep (100000) on a large stack", deep::run),
+    ("allocate", "--threads threads (4) that allocate and free as fast as they can", allocate::run),
+    ("threads", "--work threads (10000) that start and end", churn::threads),
+    ("forks", "--work forked children (200) that live on for a while", churn::forks),
+    ("hostile", "all of this and more at once", hostile::run),
+    ("execs", "--work programs (100) started one after the other", churn::execs),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "measured") {
+        return measured::run(&arguments[1..]);
+    }
+    let options = match Options::parse(&arguments) {
+        Ok(options) => options,
+        Err(message) => return usage(&message),
+    };
+    let Some((name, _, run)) = WORKLOADS.iter().find(|(name, ..)| *name == options.name) else {
+        return usage(&format!("there is no workload {:?}", options.name));
+    };
+    let mut report = Report::new(name);
+    #[cfg(feature = "pprof")]
+    let guard = options
+        .pprof
+        .as_ref()
+        .map(|_| pprof::ProfilerGuardBuilder::default().frequency(options.hz).build().expect("pprof starts"));
+    let before = Reading::now();
+    run(&options, &mut report);
+    before.until_now(&mut report);
+    report.number("rss_kib", resident_kib());
+    #[cfg(feature = "pprof")]
+    if let (Some(guard), Some(path)) = (guard, &options.pprof) {
+        write_folded(&guard, path);
+    }
+    println!("{report}");
+    ExitCode::SUCCESS
+}
+
+/// Writes what pprof-rs saw, one line for each stack: `root;…;leaf count`.
+#[cfg(feature = "pprof")]
+fn write_folded(guard: &pprof::ProfilerGuard<'_>, path: &str) {
+    use std::io::Write;
+    let profile = guard.report().build().expect("pprof reports");
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).expect("the file can be made"));
+    for (stack, count) in &profile.data {
+        let names: Vec<String> = stack
+            .frames
+            .iter()
+            .rev()
+            .flat_map(|frame| frame.iter().rev())
+            .map(|frame| frame.name())
+            .collect();
+        writeln!(out, "{} {count}", names.join(";")).expect("the file can be written");
+    }
+}
+
+fn usage(message: &str) -> ExitCode {
+    eprintln!("{message}\n\nworkloads NAME [--seconds S] [--work N] [--depth N] [--threads N] [--seed N]");
+    for (name, what, _) in WORKLOADS {
+        eprintln!("  {name:<10} {what}");
+    }
+    eprintln!("  measured FILE PROGRAM ARGS: runs a program; FILE gets what its tree cost and when it ended");
+    ExitCode::from(2)
+}

@@ -1,0 +1,34 @@
+//! Runs another program and writes down what it cost and when it ended.
+//!
+//! Around a profiler it measures the profiler's whole tree of processes; inside one it tells
+//! when the profiled program was over, so that what comes after is the profiler's own time.
+
+use crate::clock::{children_cpu, monotonic};
+use crate::report::Report;
+use std::process::{Command, ExitCode};
+
+/// `FILE PROGRAM ARGS…`: the file gets wall and CPU time of the tree and the moment of its end.
+pub fn run(arguments: &[String]) -> ExitCode {
+    let [file, program, rest @ ..] = arguments else {
+        eprintln!("measured FILE PROGRAM ARGS");
+        return ExitCode::from(2);
+    };
+    let (begin, cpu_before) = (monotonic(), children_cpu());
+    let status = match Command::new(program).args(rest).status() {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("cannot start {program}: {error}");
+            return ExitCode::from(127);
+        }
+    };
+    let end = monotonic();
+    let mut report = Report::new("measured");
+    report.number("wall_ns", (end - begin).as_nanos());
+    report.number("tree_cpu_ns", (children_cpu() - cpu_before).as_nanos());
+    report.number("end_ns", end.as_nanos());
+    if let Err(error) = std::fs::write(file, report.to_string()) {
+        eprintln!("cannot write {file}: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::from(status.code().unwrap_or(1) as u8)
+}

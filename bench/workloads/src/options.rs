@@ -1,0 +1,66 @@
+//! The few flags that all workloads share.
+
+/// How much of what.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which workload.
+    pub name: String,
+    /// How long, where no amount of work is given.
+    pub seconds: f64,
+    /// A fixed amount of work in the workload's own unit.
+    pub work: Option<u64>,
+    /// Depth of the stack.
+    pub depth: Option<u32>,
+    /// Number of threads.
+    pub threads: Option<usize>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Samples per second for a profiler that is built in.
+    #[cfg(feature = "pprof")]
+    pub hz: i32,
+    /// Profile with pprof-rs and write folded stacks here.
+    #[cfg(feature = "pprof")]
+    pub pprof: Option<String>,
+}
+
+impl Options {
+    /// Reads `NAME --flag value …`.
+    pub fn parse(arguments: &[String]) -> Result<Options, String> {
+        let (name, mut rest) = arguments.split_first().ok_or("which workload?")?;
+        let mut options = Options {
+            name: name.clone(),
+            seconds: 2.0,
+            work: None,
+            depth: None,
+            threads: None,
+            seed: 1,
+            #[cfg(feature = "pprof")]
+            hz: 1000,
+            #[cfg(feature = "pprof")]
+            pprof: None,
+        };
+        while let [flag, value, more @ ..] = rest {
+            match flag.as_str() {
+                "--seconds" => options.seconds = number(flag, value)?,
+                "--work" => options.work = Some(number(flag, value)?),
+                "--depth" => options.depth = Some(number(flag, value)?),
+                "--threads" => options.threads = Some(number(flag, value)?),
+                "--seed" => options.seed = number(flag, value)?,
+                #[cfg(feature = "pprof")]
+                "--hz" => options.hz = number(flag, value)?,
+                #[cfg(feature = "pprof")]
+                "--pprof" => options.pprof = Some(value.clone()),
+                _ => return Err(format!("unknown flag {flag}")),
+            }
+            rest = more;
+        }
+        match rest {
+            [] => Ok(options),
+            [flag, ..] => Err(format!("{flag} needs a value")),
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(flag: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{flag}: {value:?} is no number"))
+}

@@ -1,0 +1,67 @@
+//! Work of a known amount: rounds of a shift register, the same machine code for every caller.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+#[inline(always)]
+fn inlined_round(mut x: u64) -> u64 {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    x
+}
+
+/// Computes `rounds` rounds (about 2 ns each).
+#[inline(never)]
+pub fn spin_rounds(mut x: u64, rounds: u32) -> u64 {
+    for _ in 0..rounds {
+        x = inlined_round(x);
+    }
+    black_box(x)
+}
+
+/// A random sequence that is good enough to shuffle with and needs no library.
+pub struct Shuffle(u64);
+
+impl Shuffle {
+    /// A sequence that depends on nothing but the seed.
+    pub fn new(seed: u64) -> Shuffle {
+        Shuffle(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = inlined_round(self.0);
+        ((self.0 as u128 * bound as u128) >> 64) as u64
+    }
+}
+
+/// Says whether to go on: a fixed number of rounds, or until a time has passed.
+pub enum Limit {
+    /// So many rounds are left.
+    Rounds(u64),
+    /// Until then.
+    Until(Instant),
+}
+
+impl Limit {
+    /// By `--work` if given, else by `--seconds`.
+    pub fn of(options: &crate::options::Options) -> Limit {
+        match options.work {
+            Some(rounds) => Limit::Rounds(rounds),
+            None => Limit::Until(Instant::now() + Duration::from_secs_f64(options.seconds)),
+        }
+    }
+
+    /// True while there is more to do; counts one round down.
+    pub fn go_on(&mut self) -> bool {
+        match self {
+            Limit::Rounds(0) => false,
+            Limit::Rounds(left) => {
+                *left -= 1;
+                true
+            }
+            Limit::Until(end) => Instant::now() < *end,
+        }
+    }
+}

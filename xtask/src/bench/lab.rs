@@ -1,0 +1,126 @@
+//! The place where measurements are made: programs, scratch space, and runs that are measured.
+
+use super::peers::Peers;
+use crate::run::{output, shown};
+use crate::tools::Tools;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Everything a measurement needs.
+pub struct Lab {
+    /// Our own programs.
+    pub tools: Tools,
+    /// Other people's.
+    pub peers: Peers,
+    /// Fewer and shorter runs.
+    pub quick: bool,
+    folder: PathBuf,
+}
+
+/// What one run of a command cost and said.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Wall time of the command, s.
+    pub wall: f64,
+    /// CPU time of the command and all it started, s.
+    pub tree_cpu: f64,
+    /// CLOCK_MONOTONIC when it ended, s.
+    pub end: f64,
+    /// The line of JSON that the workload printed, or null.
+    pub said: Value,
+}
+
+impl Run {
+    /// A number of the workload's own report.
+    pub fn number(&self, key: &str) -> Result<f64> {
+        self.said[key].as_f64().with_context(|| format!("the workload did not report {key}: {}", self.said))
+    }
+}
+
+impl Lab {
+    /// Builds our programs and looks for the others.
+    pub fn open(quick: bool, peers: &Path) -> Result<Lab> {
+        let folder = crate::run::target_folder().join("bench");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let peers = Peers::find(peers);
+        peers.remarks.iter().for_each(|remark| eprintln!("{remark}"));
+        Ok(Lab { tools: Tools::build(true)?, peers, quick, folder })
+    }
+
+    /// A file for passing use.
+    pub fn scratch(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// `full`, or `quick` in a quick run.
+    pub fn either<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// A workload's command line.
+    pub fn workload(&self, arguments: &[&str]) -> Vec<String> {
+        let mut words = vec![self.tools.workloads.display().to_string()];
+        words.extend(arguments.iter().map(|argument| argument.to_string()));
+        words
+    }
+
+    /// `stackglass record` into `file`, ready for the program and its arguments.
+    pub fn record(&self, file: &Path, delay: &str) -> Vec<String> {
+        let words = [
+            &self.tools.stackglass.display().to_string(),
+            "record",
+            "--delay",
+            delay,
+            "-o",
+            &file.display().to_string(),
+            "--",
+        ];
+        words.map(str::to_owned).to_vec()
+    }
+
+    /// Runs a command under the measuring eye of `workloads measured`.
+    pub fn run(&self, words: &[String]) -> Result<Run> {
+        let file = self.scratch(&format!("measured-{:?}", std::thread::current().id()));
+        let _ = std::fs::remove_file(&file);
+        let mut command = Command::new(&self.tools.workloads);
+        command.arg("measured").arg(&file).args(words).stdin(Stdio::null());
+        let ended = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
+        if !ended.status.success() {
+            let said = String::from_utf8_lossy(&ended.stderr);
+            bail!("{} failed ({}): {}", words.join(" "), ended.status, said.trim_end());
+        }
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        let said = stdout
+            .lines()
+            .filter(|line| line.starts_with("{\"workload\""))
+            .find_map(|line| serde_json::from_str(line).ok());
+        let measured = Lab::measured(&file)?;
+        let seconds = |key: &str| measured[key].as_f64().unwrap_or(f64::NAN) * 1e-9;
+        Ok(Run {
+            wall: seconds("wall_ns"),
+            tree_cpu: seconds("tree_cpu_ns"),
+            end: seconds("end_ns"),
+            said: said.unwrap_or(Value::Null),
+        })
+    }
+
+    /// What `workloads measured` wrote.
+    pub fn measured(file: &Path) -> Result<Value> {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Records a workload and gives back its own report; the recording lies in `file`.
+    pub fn recorded(&self, file: &Path, delay: &str, workload: &[&str]) -> Result<Run> {
+        self.run(&[self.record(file, delay), self.workload(workload)].concat())
+    }
+
+    /// Asks the checker.
+    pub fn truth(&self, what: &str, file: &Path, arguments: &[&str]) -> Result<Value> {
+        let text = output(Command::new(&self.tools.truth).arg(what).arg(file).args(arguments))?;
+        serde_json::from_str(&text).context("the checker prints JSON")
+    }
+}

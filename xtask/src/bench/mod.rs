@@ -1,0 +1,86 @@
+//! `cargo xtask bench`: how true the profiler is and what it costs, next to its peers.
+//!
+//! Each group of rows measures in pairs that take turns, gives intervals, not numbers, and fails
+//! only when a whole interval lies beyond its bound. Results go to `bench/RESULTS.md`; groups
+//! that were not measured this time keep their former figures and dates.
+
+mod figure;
+mod lab;
+mod peers;
+mod results;
+mod rows;
+mod statistics;
+
+use anyhow::{Result, bail};
+use figure::{Figure, Verdict};
+use lab::Lab;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A group of rows: its name on the command line, its title, and the function that measures it.
+type Group = (&'static str, &'static str, fn(&Lab) -> Result<Vec<Figure>>);
+
+const GROUPS: &[Group] = &[
+    ("stacks", "Stacks right, no frame pointers, known chains", rows::stacks::measure),
+    ("unwinder", "Unwinder against a shadow stack and an oracle", rows::unwinder::measure),
+    ("shares", "Shares of functions with known CPU cost", rows::shares::measure),
+    ("ticks", "Ticks taken at 1 kHz", rows::ticks::measure),
+    ("cpu-time", "CPU time per thread against the kernel's clock", rows::cpu_time::measure),
+    ("sample-cost", "Cost of a sample to the profiled thread", rows::sample_cost::measure),
+    ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
+    ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
+    ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),
+    ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
+    ("parked", "1 000 parked threads at 1 kHz", rows::parked::measure),
+    ("sleepers", "100 threads in every kind of timed wait", rows::sleepers::measure),
+    ("memory", "Memory in the program after 60 s", rows::memory::measure),
+];
+
+/// Measures the named groups, or all; false when a bound is missed.
+pub fn run(arguments: &[&str]) -> Result<bool> {
+    let mut quick = false;
+    let mut folder = crate::run::target_folder().join("peers");
+    let mut named = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match *argument {
+            "--quick" => quick = true,
+            "--peers" => match rest.next() {
+                Some(path) => folder = PathBuf::from(path),
+                None => bail!("--peers needs a folder"),
+            },
+            name => named.push(name),
+        }
+    }
+    match named[..] {
+        ["list"] => {
+            GROUPS.iter().for_each(|(name, title, _)| println!("{name:<14} {title}"));
+            return Ok(true);
+        }
+        ["install"] => return peers::install(&folder),
+        _ => {}
+    }
+    let group = |name: &&str| GROUPS.iter().find(|(group, ..)| group == name);
+    if let Some(unknown) = named.iter().find(|name| group(name).is_none()) {
+        bail!("there is no row {unknown:?}; `cargo xtask bench list` names them");
+    }
+    let chosen: Vec<&Group> =
+        if named.is_empty() { GROUPS.iter().collect() } else { named.iter().filter_map(group).collect() };
+    let order: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
+    let lab = Lab::open(quick, &folder)?;
+    let mut held = true;
+    for (name, title, measure) in chosen {
+        eprintln!("\n--- {name}: {title}");
+        let begin = Instant::now();
+        let figures =
+            measure(&lab).unwrap_or_else(|error| vec![Figure::missing(*title, format!("{error:#}"))]);
+        for figure in &figures {
+            held &= figure.verdict() != Verdict::Missed;
+            eprintln!("{figure}");
+        }
+        results::keep(name, title, &figures, quick)?;
+        results::write(&order, &lab)?;
+        eprintln!("--- {name}: {:.0} s", begin.elapsed().as_secs_f64());
+    }
+    Ok(held)
+}

@@ -1,0 +1,127 @@
+//! Other profilers, and ripgrep with full debug information as a program to profile.
+//!
+//! Each is looked for in the peers' folder and on the path; one that is missing is said to be.
+
+use super::lab::Lab;
+use crate::run::{cargo, output, succeeds};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What was found.
+pub struct Peers {
+    /// samply, and how it must be called here.
+    pub samply: Option<PathBuf>,
+    /// perf.
+    pub perf: Option<PathBuf>,
+    /// gperftools' CPU profiler, a library to preload.
+    pub gperftools: Option<PathBuf>,
+    /// ripgrep built with full debug information.
+    pub ripgrep: Option<PathBuf>,
+    /// The workloads with pprof-rs in them.
+    pub pprof: Option<PathBuf>,
+    /// What each missing one would have needed.
+    pub remarks: Vec<String>,
+}
+
+impl Peers {
+    /// Looks for all of them.
+    pub fn find(folder: &Path) -> Peers {
+        let mut remarks = Vec::new();
+        let mut look = |name: &str, places: Vec<PathBuf>, remedy: &str| {
+            let found = places.into_iter().find(|place| place.is_file());
+            if found.is_none() {
+                remarks.push(format!("{name} is missing: {remedy}"));
+            }
+            found
+        };
+        let on_path = |program: &str| -> Vec<PathBuf> {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).map(|folder| folder.join(program)).collect()
+        };
+        let own = |path: &str| vec![folder.join(path)];
+        let library = Path::new("/usr/lib/x86_64-linux-gnu");
+        let install = "`cargo xtask bench install`";
+        let samply = look("samply", [own("samply-full/bin/samply"), on_path("samply")].concat(), install);
+        let perf = look("perf", on_path("perf"), "`apt-get install linux-perf`");
+        let gperftools = vec![library.join("libprofiler.so.0")];
+        let gperftools = look("gperftools", gperftools, "`apt-get install libgoogle-perftools4`");
+        let ripgrep = look("ripgrep with debug info", own("rg-full/bin/rg"), install);
+        let pprof = look("pprof-rs", own("pprof/release/workloads"), install);
+        Peers { samply, perf, gperftools, ripgrep, pprof, remarks }
+    }
+
+    /// `samply record` at 1 kHz into `file`, ready for the program and its arguments.
+    ///
+    /// samply refuses to run where perf_event_paranoid reads 2 and there is no hardware counter,
+    /// even as root. In a private mount namespace the file reads 1; the kernel's setting stays.
+    pub fn samply_record(&self, lab: &Lab, file: &Path) -> Option<Vec<String>> {
+        let samply = self.samply.as_ref()?.display().to_string();
+        let mut words = Vec::new();
+        let setting = "/proc/sys/kernel/perf_event_paranoid";
+        let level: i32 = std::fs::read_to_string(setting).ok()?.trim().parse().ok()?;
+        if level > 1 {
+            let low = lab.scratch("paranoid");
+            std::fs::write(&low, "1\n").ok()?;
+            let script = format!("mount --bind {} {setting} && exec \"$@\"", low.display());
+            words.extend(["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned));
+        }
+        words.extend(
+            [&samply, "record", "-r", "1000", "--save-only", "--unstable-presymbolicate"].map(str::to_owned),
+        );
+        words.extend(["-o".to_owned(), file.display().to_string(), "--".to_owned()]);
+        Some(words)
+    }
+
+    /// `perf record` with copies of the stack (`dwarf`) at 1 kHz; `event` is `cpu-clock` or `cpu-clock:u`
+    /// (user space only).
+    pub fn perf_record(&self, event: &str, file: &Path) -> Option<Vec<String>> {
+        let perf = self.perf.as_ref()?.display().to_string();
+        let flags = ["record", "-q", "-e", event, "-F", "999", "--call-graph", "dwarf", "-o"];
+        let mut words = vec![perf];
+        words.extend(flags.map(str::to_owned));
+        words.extend([file.display().to_string(), "--".to_owned()]);
+        Some(words)
+    }
+
+    /// gperftools' profiler around a program: its library preloaded, 1 kHz asked.
+    pub fn gperftools_record(&self, file: &Path) -> Option<Vec<String>> {
+        let library = self.gperftools.as_ref()?;
+        let preload = format!("LD_PRELOAD={}", library.display());
+        let out = format!("CPUPROFILE={}", file.display());
+        Some(["env", &preload, &out, "CPUPROFILE_FREQUENCY=1000"].map(str::to_owned).to_vec())
+    }
+}
+
+/// Installs what Cargo can build: samply and ripgrep with full debug info, the workloads with pprof-rs.
+pub fn install(folder: &Path) -> Result<bool> {
+    let mut good = true;
+    for (package, place) in [("samply", "samply-full"), ("ripgrep", "rg-full")] {
+        let mut install = cargo(&["install", "--locked", package, "--root"]);
+        install
+            .arg(folder.join(place))
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "2")
+            .env_remove("CARGO_TARGET_DIR");
+        good &= succeeds(&mut install)?;
+    }
+    let mut build = cargo(&["build", "--release", "-p", "workloads", "--features", "pprof", "--target-dir"]);
+    good &= succeeds(build.arg(folder.join("pprof")))?;
+    Ok(good)
+}
+
+/// A large tree of source text to search: Cargo's registry, which every machine that builds us has.
+pub fn large_tree() -> Result<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let sources = home.context("neither CARGO_HOME nor HOME is set")?.join("registry/src");
+    if !sources.is_dir() {
+        bail!("{} is missing: run `cargo fetch`", sources.display());
+    }
+    Ok(sources)
+}
+
+/// First line of a peer's `--version`.
+pub fn version(program: &Path) -> String {
+    let said = output(Command::new(program).arg("--version")).unwrap_or_default();
+    said.lines().next().unwrap_or("unknown version").to_owned()
+}

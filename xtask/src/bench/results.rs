@@ -1,0 +1,96 @@
+//! `bench/RESULTS.md`, written from what was kept in `bench/results.json`.
+
+use super::figure::Figure;
+use super::lab::Lab;
+use super::peers::version;
+use crate::run::{output, root};
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn kept_file() -> PathBuf {
+    root().join("bench/results.json")
+}
+
+fn kept() -> Map<String, Value> {
+    let text = std::fs::read_to_string(kept_file()).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Keeps the figures of a group with the date and the load of the machine.
+pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool) -> Result<()> {
+    let mut all = kept();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?").to_owned();
+    let load = format!("{load}{}", priority());
+    let date = output(Command::new("date").arg("+%Y-%m-%d %H:%M"))?;
+    let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
+    let group =
+        json!({"title": title, "date": date.trim(), "load": load, "quick": quick, "figures": figures});
+    all.insert(name.to_owned(), group);
+    let text = serde_json::to_string_pretty(&all)?;
+    std::fs::write(kept_file(), text + "\n").context("cannot write bench/results.json")
+}
+
+/// Says so when the measurement does not run at the usual priority: on a machine with other work.
+fn priority() -> String {
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Field 19, counted after the name in parentheses, which may hold spaces.
+    let nice = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16));
+    match nice {
+        None | Some("0") => String::new(),
+        Some(nice) => format!(", everything at nice {nice}"),
+    }
+}
+
+const HEAD: &str = "\
+# How true it is and what it costs
+
+Written by `cargo xtask bench`; do not edit. Each figure is followed by its interval: 95 % of a
+bootstrap over rounds that took turns, or smallest and largest of the runs. *held*: the whole
+interval keeps the bound; *open*: the bound lies within it; **MISSED**: the whole interval lies
+beyond. Rows without a bound are peers, measured in the same run, or figures to go with the others.
+";
+
+/// Writes all kept groups in the given order.
+pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
+    let mut text = String::from(HEAD);
+    writeln!(text, "\n{}\n", machine())?;
+    for remark in &lab.peers.remarks {
+        writeln!(text, "- {remark}")?;
+    }
+    for peer in [&lab.peers.samply, &lab.peers.perf, &lab.peers.ripgrep].into_iter().flatten() {
+        writeln!(text, "- {}", version(peer))?;
+    }
+    let all = kept();
+    for group in order.iter().filter_map(|name| all.get(*name)) {
+        let field = |value: &Value, key: &str| value[key].as_str().unwrap_or("").replace(['\n', '|'], " ");
+        writeln!(text, "\n## {}\n", field(group, "title"))?;
+        let quick = if group["quick"] == true { ", quick: few and short runs" } else { "" };
+        writeln!(text, "{}, load average {}{quick}\n", field(group, "date"), field(group, "load"))?;
+        writeln!(text, "| | must | measured | | |\n| --- | --- | --- | --- | --- |")?;
+        for figure in group["figures"].as_array().map_or(&[][..], |figures| figures) {
+            let cells = ["what", "must", "measured", "verdict", "note"].map(|key| field(figure, key));
+            writeln!(text, "| {} |", cells.join(" | "))?;
+        }
+    }
+    std::fs::write(root().join("bench/RESULTS.md"), text).context("cannot write bench/RESULTS.md")
+}
+
+/// The machine in one line.
+fn machine() -> String {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
+    let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
+    let compiler = output(Command::new("rustc").arg("--version")).unwrap_or_default();
+    format!(
+        "Machine: {}, {cores} cores, {}, {}",
+        model.unwrap_or("unknown processor"),
+        kernel.trim(),
+        compiler.trim()
+    )
+}

@@ -1,0 +1,14 @@
+//! One file for each group of rows.
+
+pub mod cpu_time;
+pub mod memory;
+pub mod parked;
+pub mod report_time;
+pub mod running;
+pub mod sample_cost;
+pub mod shares;
+pub mod sleepers;
+pub mod stacks;
+pub mod start_stop;
+pub mod ticks;
+pub mod unwinder;

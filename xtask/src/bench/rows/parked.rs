@@ -1,0 +1,46 @@
+//! What 1 000 threads that only wait cost when they are looked at 1 000 times a second.
+
+use crate::bench::figure::{Bound, Figure, Unit};
+use crate::bench::lab::{Lab, Run};
+use crate::bench::statistics::{Interval, median};
+use anyhow::Result;
+
+/// Pairs that take turns; figures begin a second after the last thread was started.
+pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let workload = ["parked", "--threads", "1000", "--work", lab.either("15000", "5000")];
+    let pairs = (0..lab.either(7, 2))
+        .map(|round| {
+            let recorded = || lab.recorded(&lab.scratch("parked.glass"), "1ms", &workload);
+            let plain = || lab.run(&lab.workload(&workload));
+            let first = round % 2 == 0;
+            let (a, b) = if first {
+                (plain()?, recorded()?)
+            } else {
+                let b = recorded()?;
+                (plain()?, b)
+            };
+            Ok((a, b))
+        })
+        .collect::<Result<Vec<(Run, Run)>>>()?;
+    let added = |key: &'static str| -> Result<Interval> {
+        let ratios = pairs
+            .iter()
+            .map(|(plain, recorded)| Ok(recorded.number(key)? / plain.number(key)? - 1.0))
+            .collect::<Result<Vec<f64>>>()?;
+        Ok(Interval::bootstrap(&ratios, median))
+    };
+    let switches = |pick: fn(&(Run, Run)) -> &Run| -> Result<Vec<f64>> {
+        pairs.iter().map(|pair| pick(pair).number("parked_switches")).collect()
+    };
+    let plain = Interval::range(&switches(|pair| &pair.0)?);
+    let recorded = Interval::range(&switches(|pair| &pair.1)?);
+    let percent =
+        |what: &str, interval, bound| Figure::must(what, interval, Unit::Percent, Bound::AtMost(bound));
+    Ok(vec![
+        percent("busy thread's CPU, added", added("busy_cpu_ns")?, 0.03)
+            .note(format!("{} pairs", pairs.len())),
+        percent("process's CPU, added (sampler thread included)", added("busy_process_cpu_ns")?, 0.10),
+        Figure::must("voluntary switches of the parked", recorded, Unit::Count, Bound::AtMost(plain.high))
+            .note("bound: without a profiler"),
+    ])
+}

@@ -1,0 +1,82 @@
+//! 100 threads that loop over every way to wait with a time-out: are their stacks right, and do
+//! they sleep on?
+
+use crate::bench::figure::{Bound, Figure, Unit};
+use crate::bench::lab::Lab;
+use crate::bench::statistics::Interval;
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// One long run; the workload itself counts broken waits and the time at each place.
+pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let workload = ["sleepers", "--threads", "100", "--seconds", lab.either("20", "3")];
+    let plain = lab.run(&lab.workload(&workload))?;
+    let file = lab.scratch("sleepers.glass");
+    let recorded = lab.recorded(&file, "1ms", &workload)?;
+    let seen = lab.truth("sleepers", &file, &[])?;
+    let places = |run: &Value| run["truth"].as_array().cloned().context("the workload tells its truth");
+    let (before, own) = (places(&plain.said)?, places(&recorded.said)?);
+
+    let asleep = seen["asleep_ns"].as_f64().unwrap_or(0.0);
+    let right = seen["right_ns"].as_f64().unwrap_or(0.0) / asleep;
+    let wrong =
+        seen["wrong"][0].as_str().map_or(String::new(), |stack| format!("; first wrong one: {stack}"));
+    let note = format!("{:.0} s asleep in all threads{wrong}", asleep * 1e-9);
+
+    let waits: f64 = own.iter().filter_map(|place| place["waits"].as_f64()).sum();
+    let broken = |places: &[Value]| places.iter().filter_map(|place| place["broken"].as_f64()).sum::<f64>();
+    let added = broken(&own) - broken(&before);
+    let where_broken: Vec<&str> = own
+        .iter()
+        .filter(|place| place["broken"].as_u64() > Some(0))
+        .filter_map(|place| place["function"].as_str())
+        .collect();
+    let note_broken = format!("of {waits} waits {}", where_broken.join(", "));
+    let time = Interval::exact(misplaced(&own, &seen["places"]));
+    Ok(vec![
+        Figure::must(
+            "time asleep with a right stack",
+            Interval::exact(right),
+            Unit::Percent,
+            Bound::AtLeast(0.99),
+        )
+        .note(note),
+        Figure::must(
+            "waits broken by a signal, added",
+            Interval::exact(added),
+            Unit::Count,
+            Bound::AtMost(0.0),
+        )
+        .note(note_broken),
+        Figure::told("time given to another place", time, Unit::Percent)
+            .note("against the workload's own watch"),
+        signals(lab, &file)?,
+    ])
+}
+
+/// Half the sum of differences between the workload's watch and the recording, as shares.
+fn misplaced(own: &[Value], seen: &Value) -> f64 {
+    let truth: Vec<(f64, f64)> = own
+        .iter()
+        .map(|place| {
+            let name = place["function"].as_str().unwrap_or("");
+            (place["time_ns"].as_f64().unwrap_or(0.0), seen[name].as_f64().unwrap_or(0.0))
+        })
+        .collect();
+    let (all_own, all_seen) = truth.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    truth.iter().map(|(own, seen)| (own / all_own - seen / all_seen).abs()).sum::<f64>() / 2.0
+}
+
+/// Signals that were sent to sleeping threads all the same, as the recording counts them.
+fn signals(lab: &Lab, file: &std::path::Path) -> Result<Figure> {
+    let about = lab.truth("about", file, &[])?;
+    let counters = &about["processes"][0]["counters"];
+    let counted = |label: &str| counters[label].as_f64().unwrap_or(0.0);
+    let note = format!(
+        "{} stacks read from outside, {} recognised by place",
+        counted("stacks of sleeping threads"),
+        counted("sleeping stacks recognised")
+    );
+    let sent = Interval::exact(counted("signals to sleeping threads"));
+    Ok(Figure::told("signals sent to sleeping threads", sent, Unit::Count).note(note))
+}

@@ -1,0 +1,50 @@
+//! The project's own commands: `cargo xtask help` lists them.
+//!
+//! Testing (`test`) decides whether a change may land; measuring (`bench`) says what the profiler
+//! costs and how true it is, next to its peers.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod run;
+mod test;
+mod tools;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test          formatting, lints, docs, licences, all tests, a stress of 20 s (10 minutes at most)
+cargo xtask test --full   the same with the long tests and many more random cases
+cargo xtask test STEP …   only these steps; `cargo xtask test list` names them
+cargo xtask bench         measure every row of bench/RESULTS.md, peers included (about half an hour)
+cargo xtask bench ROW …   only these rows; `cargo xtask bench list` names them
+    --quick               fewer rounds, shorter runs: for a first look, not for RESULTS.md
+    --peers FOLDER        where the peers are (else target/peers)
+cargo xtask bench install installs the peers into that folder
+cargo xtask help          this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs one command; false when it found something to be wrong.
+fn dispatch(arguments: &[&str]) -> Result<bool> {
+    match arguments {
+        ["test", rest @ ..] => test::run(rest),
+        ["bench", rest @ ..] => bench::run(rest),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(true)
+        }
+        [other, ..] => bail!("there is no command {other:?}\n\n{HELP}"),
+    }
+}

@@ -1,0 +1,95 @@
+//! `cargo xtask test`: everything that decides whether a change may land.
+//!
+//! Every step runs, whatever the ones before found; the last line sums up: `N passed, N failed`.
+
+mod boundary;
+mod fuzz;
+mod hygiene;
+mod licences;
+mod programs;
+mod stress;
+mod suites;
+
+use crate::run::{cargo, succeeds};
+use anyhow::{Result, bail};
+use std::time::Instant;
+
+/// What a step found.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    /// Checks or tests that passed.
+    pub passed: u64,
+    /// Those that did not.
+    pub failed: u64,
+}
+
+impl Tally {
+    /// One check.
+    pub fn one(passed: bool) -> Tally {
+        Tally { passed: passed.into(), failed: (!passed).into() }
+    }
+}
+
+/// How thorough.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Extent {
+    /// Minutes.
+    Quick,
+    /// With the long tests.
+    Full,
+}
+
+type Step = (&'static str, fn(Extent) -> Result<Tally>);
+
+const STEPS: &[Step] = &[
+    ("programs", |_| programs::check()),
+    ("format", |_| check(&["fmt", "--all", "--check"], None)),
+    ("hygiene", |_| hygiene::check()),
+    ("licences", |_| licences::check()),
+    ("boundary", |_| boundary::check()),
+    ("lints", |_| {
+        check(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], None)
+    }),
+    ("docs", |_| {
+        check(&["doc", "--quiet", "--workspace", "--no-deps"], Some(("RUSTDOCFLAGS", "-D warnings")))
+    }),
+    ("tests", suites::tests),
+    ("doctests", |_| suites::doc_tests()),
+    ("stress", stress::run),
+    ("fuzz", fuzz::run),
+];
+
+/// Runs the named steps, or all.
+pub fn run(arguments: &[&str]) -> Result<bool> {
+    let extent = if arguments.contains(&"--full") { Extent::Full } else { Extent::Quick };
+    let named: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--full").collect();
+    if named == ["list"] {
+        STEPS.iter().for_each(|(name, _)| println!("{name}"));
+        return Ok(true);
+    }
+    if let Some(unknown) = named.iter().find(|name| STEPS.iter().all(|(step, _)| step != *name)) {
+        bail!("there is no step {unknown:?}; `cargo xtask test list` names them");
+    }
+    let begin = Instant::now();
+    let mut sum = Tally::default();
+    for (name, step) in STEPS.iter().filter(|(name, _)| named.is_empty() || named.contains(name)) {
+        eprintln!("\n--- {name}");
+        let started = Instant::now();
+        let tally = step(extent).unwrap_or_else(|error| {
+            eprintln!("{name}: {error:#}");
+            Tally::one(false)
+        });
+        sum.passed += tally.passed;
+        sum.failed += tally.failed;
+        let seconds = started.elapsed().as_secs_f64();
+        eprintln!("--- {name}: {} passed, {} failed in {seconds:.1} s", tally.passed, tally.failed);
+    }
+    eprintln!("\n{:.0} s in all", begin.elapsed().as_secs_f64());
+    println!("{} passed, {} failed", sum.passed, sum.failed);
+    Ok(sum.failed == 0)
+}
+
+/// A step that is one call of Cargo.
+fn check(arguments: &[&str], variable: Option<(&str, &str)>) -> Result<Tally> {
+    Ok(Tally::one(succeeds(cargo(arguments).envs(variable))?))
+}

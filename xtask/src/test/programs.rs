@@ -1,0 +1,29 @@
+//! Are the programs there that the tests start? Names the Debian packages of those that are not.
+
+use super::Tally;
+use crate::run::on_path;
+use anyhow::Result;
+use std::path::Path;
+
+/// Program or header, and the Debian package that has it.
+const NEEDED: &[(&str, &str)] = &[
+    ("cc", "gcc"),
+    ("c++", "g++"),
+    ("strip", "binutils"),
+    ("objcopy", "binutils"),
+    ("python3", "python3"),
+    ("node", "nodejs"),
+    ("/usr/include/stdio.h", "libc6-dev"),
+];
+
+/// One check for all of them.
+pub fn check() -> Result<Tally> {
+    let there = |name: &str| if name.starts_with('/') { Path::new(name).exists() } else { on_path(name) };
+    let mut missing: Vec<&str> =
+        NEEDED.iter().filter(|(name, _)| !there(name)).map(|(_, package)| *package).collect();
+    missing.dedup();
+    if !missing.is_empty() {
+        eprintln!("missing: install with\n    apt-get install -y {}", missing.join(" "));
+    }
+    Ok(Tally::one(missing.is_empty()))
+}

@@ -1,0 +1,43 @@
+//! Twenty seconds of a program that does all at once what profilers stumble over, recorded.
+
+use super::{Extent, Tally};
+use crate::run::{output, target_folder};
+use crate::tools::Tools;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::process::Command;
+
+/// Three checks: the program's own truth about itself, its exit status, the recording.
+pub fn run(extent: Extent) -> Result<Tally> {
+    let tools = Tools::build(false)?;
+    let file = target_folder().join("stress.glass");
+    let seconds = if extent == Extent::Full { "120" } else { "20" };
+    let mut record = Command::new(&tools.stackglass);
+    record.args(["record", "-o"]).arg(&file).arg("--").arg(&tools.workloads);
+    let ended = record.args(["hostile", "--seconds", seconds]).output().context("cannot start stackglass")?;
+
+    let mut tally = Tally::default();
+    let mut check = |passed: bool, what: &str| {
+        let one = Tally::one(passed);
+        tally.passed += one.passed;
+        tally.failed += one.failed;
+        eprintln!("{what}: {}", if passed { "yes" } else { "NO" });
+    };
+    check(ended.status.success(), "the program kept its exit status");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let own: Value = said.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    check(own["wrong"] == 0, "the program found nothing wrong with itself");
+    let about = output(Command::new(&tools.truth).arg("about").arg(&file))
+        .and_then(|text| Ok(serde_json::from_str::<Value>(&text)?));
+    let about = about.unwrap_or_else(|error| {
+        eprintln!("{error:#}");
+        Value::Null
+    });
+    let hits = about["hits"].as_u64().unwrap_or(0);
+    check(hits > 1000 && about["end"] == "Exit(0)", "the recording is whole");
+    eprintln!("{} hits in {} threads", hits, about["threads"]);
+    if tally.failed > 0 {
+        eprintln!("{said}{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    Ok(tally)
+}

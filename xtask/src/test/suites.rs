@@ -1,0 +1,89 @@
+//! The tests themselves: nextest for all targets, Cargo for the examples in the documentation.
+
+use super::{Extent, Tally};
+use crate::run::{cargo, on_path, overheard, succeeds};
+use crate::tools::Tools;
+use anyhow::{Context, Result, bail};
+
+/// Random cases of each property in a full run.
+const FULL_CASES: &str = "20000";
+
+/// All tests of the workspace; those marked `long: …` only in a full run.
+pub fn tests(extent: Extent) -> Result<Tally> {
+    install_nextest()?;
+    let tools = Tools::build(false)?;
+    let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"]);
+    nextest.args(["--hide-progress-bar", "--final-status-level", "fail"]);
+    nextest.env("STACKGLASS_BIN", &tools.stackglass).env("WORKLOADS_BIN", &tools.workloads);
+    if extent == Extent::Full {
+        nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES);
+    }
+    let (succeeded, said) = overheard(&mut nextest, false)?;
+    let tally = summary(&said).context("nextest printed no summary: the tests do not build")?;
+    if !succeeded && tally.failed == 0 {
+        bail!("nextest failed without naming a test");
+    }
+    Ok(tally)
+}
+
+fn install_nextest() -> Result<()> {
+    if on_path("cargo-nextest") {
+        return Ok(());
+    }
+    eprintln!("installing cargo-nextest (once)");
+    if !succeeds(&mut cargo(&["install", "--locked", "cargo-nextest"]))? {
+        bail!(
+            "cargo-nextest is missing and could not be installed; try: cargo install --locked cargo-nextest"
+        );
+    }
+    Ok(())
+}
+
+/// Reads `Summary [ 1.0s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
+fn summary(said: &str) -> Option<Tally> {
+    let line = said.lines().rev().find(|line| line.contains("tests run:") || line.contains("test run:"))?;
+    let counts = line.split_once("run:")?.1;
+    let mut tally = Tally::default();
+    for part in counts.split(',') {
+        let mut words = part.split_whitespace();
+        let (Some(Ok(n)), Some(what)) = (words.next().map(str::parse::<u64>), words.next()) else { continue };
+        match what {
+            "passed" => tally.passed += n,
+            "skipped" => {}
+            _ => tally.failed += n,
+        }
+    }
+    Some(tally)
+}
+
+/// The examples in the documentation.
+pub fn doc_tests() -> Result<Tally> {
+    let (succeeded, said) = overheard(&mut cargo(&["test", "--quiet", "--workspace", "--doc"]), true)?;
+    let mut tally = Tally::default();
+    for line in said.lines().filter(|line| line.starts_with("test result:")) {
+        let number = |what: &str| -> Option<u64> {
+            let before = line.split(what).next()?.trim_end();
+            before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        tally.passed += number(" passed").unwrap_or(0);
+        tally.failed += number(" failed").unwrap_or(0);
+    }
+    if !succeeded && tally.failed == 0 {
+        bail!("the examples in the documentation do not build");
+    }
+    Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn failures_of_all_kinds_count() {
+        let said =
+            "x\n     Summary [   1.5s] 12 tests run: 9 passed (1 slow), 2 failed, 1 timed out, 3 skipped\n";
+        let tally = summary(said).expect("there is a summary");
+        assert_eq!((tally.passed, tally.failed), (9, 3));
+        assert!(summary("error: could not compile").is_none());
+    }
+}

@@ -1,0 +1,43 @@
+//! Programs of ours that tests and benchmarks run: built once, found by path.
+
+use crate::run::{cargo, succeeds, target_folder};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+
+/// The command, the workloads and the checker, built with one profile.
+pub struct Tools {
+    /// `stackglass`.
+    pub stackglass: PathBuf,
+    /// `workloads`.
+    pub workloads: PathBuf,
+    /// `truth`.
+    pub truth: PathBuf,
+}
+
+impl Tools {
+    /// Builds them, `release` or not.
+    pub fn build(release: bool) -> Result<Tools> {
+        let mut build =
+            cargo(&["build", "--quiet", "-p", "stackglass-cli", "-p", "workloads", "-p", "truth"]);
+        if release {
+            build.arg("--release");
+        }
+        if !succeeds(&mut build)? {
+            bail!("the command or the workloads do not build");
+        }
+        let folder = target_folder().join(if release { "release" } else { "debug" });
+        Ok(Tools {
+            stackglass: folder.join("stackglass"),
+            workloads: folder.join("workloads"),
+            truth: folder.join("truth"),
+        })
+    }
+}
+
+/// `in-process`: the program that has the crate in it.
+pub fn in_process_program() -> Result<PathBuf> {
+    if !succeeds(&mut cargo(&["build", "--quiet", "--release", "-p", "in-process"]))? {
+        bail!("bench/in-process does not build");
+    }
+    Ok(target_folder().join("release/in-process"))
+}
