@@ -87,8 +87,6 @@ impl Seen {
     /// Asserts that stacks were taken and that nearly all are whole.
     #[track_caller]
     pub fn is_true(&self, hits: u64) -> &Seen {
-        // A thread that shares its processor is caught running less often: its time is whole all the same.
-        let hits = hits / 3;
         assert!(
             self.hits >= hits,
             "only {} stacks of running threads, {hits} expected: {self:#?}",

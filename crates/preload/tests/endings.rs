@@ -18,7 +18,7 @@ fn assert_told_to_the_end(process: &Process, symbols: &Symbols) {
     let lived = process.last_tick.saturating_sub(process.start);
     let missed = process.counter(Counter::MissedTicks) * 1_000_000;
     let on_its_way = process.counter(Counter::SignalsRunning) > process.counter(Counter::StacksRunning);
-    let may_miss = missed + if on_its_way { 50_000_000 } else { 10_000_000 };
+    let may_miss = missed + if on_its_way { 50_000_000 } else { 5_000_000 };
     let threads = process.threads(symbols);
     let told = threads.get(&1).map_or(0, |main| main.awake + main.asleep);
     assert!(told + may_miss > lived, "{lived} lived, {told} told, {may_miss} may be missing: {threads:#?}");
