@@ -137,14 +137,15 @@ impl Sampler {
         }
         if cpu > 0 {
             // It lived before: what it waited then is not ours to tell.
-            roster.get(index).waited.0 = tasks.waited(tid).unwrap_or(0);
+            let before = self.waited(index).unwrap_or(0);
+            self.memory.roster.get(index).waited.0 = before;
         }
     }
 
     /// A thread is gone.
     pub(crate) fn let_go(&mut self, index: SlotIndex) {
         self.recall(index);
-        self.close_look(index);
+        self.close_files(index);
         let thread = self.memory.roster.get(index);
         self.outlet.end(thread);
         self.memory.roster.remove(index);

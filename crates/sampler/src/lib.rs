@@ -16,6 +16,7 @@
 mod attendance;
 mod calls;
 mod in_process;
+mod kept;
 mod ledger;
 mod look;
 mod memory;

@@ -1,7 +1,8 @@
 //! Looking at one thread: did it run, does it sleep, and which of the two ways to its stack is open.
 
 use crate::calls::Doubtful;
-use crate::memory::{LOOKERS, Memory};
+use crate::kept::About;
+use crate::memory::Memory;
 use crate::outlet::Stack;
 use crate::roster::{Errand, Known};
 use crate::sampler::{Found, Sampler};
@@ -101,8 +102,7 @@ impl Sampler {
     /// Of the time that a thread last seen running did not run, tells what it waited for a processor: all of it
     /// when it is `ready` and has not run, else what the kernel has counted.
     fn tell_waiting(&mut self, index: SlotIndex, now: u64, ready: bool) {
-        let Memory { roster, tasks, .. } = &mut *self.memory;
-        let thread = roster.get(index);
+        let thread = self.memory.roster.get(index);
         let rest = thread.ledger.rest(false);
         if rest == 0 || thread.known != Known::Awake {
             return;
@@ -111,9 +111,9 @@ impl Sampler {
             rest
         } else {
             let (before, told) = thread.waited;
-            tasks.waited(thread.tid).map_or(0, |all| all.saturating_sub(before + told)).min(rest)
+            self.waited(index).map_or(0, |all| all.saturating_sub(before + told)).min(rest)
         };
-        self.outlet.waited(thread, now, waited);
+        self.outlet.waited(self.memory.roster.get(index), now, waited);
     }
 
     /// Where the kernel says the thread is.
@@ -121,36 +121,9 @@ impl Sampler {
         if !self.can_look {
             return Place::Unknown;
         }
-        let Memory { roster, tasks, lookers, next_looker, .. } = &mut *self.memory;
         let mut text = [0u8; 256];
-        let thread = roster.get(index);
-        if thread.look != 0 {
-            // SAFETY: the descriptor in `look` is open and ours; the kernel writes at most the buffer's length.
-            let n = unsafe { libc::pread(thread.look - 1, text.as_mut_ptr().cast(), text.len(), 0) };
-            return place_of(&text[..n.clamp(0, 256) as usize]);
-        }
-        let Some(file) = tasks.open(thread.tid, b"syscall") else { return Place::Unknown };
-        let n = file.read_at(&mut text, 0);
-        if tasks.keeps_open() {
-            thread.look = file.raw() + 1;
-            core::mem::forget(file);
-            let seat = core::mem::replace(&mut lookers[*next_looker], index.0 as u32 + 1);
-            *next_looker = (*next_looker + 1) % LOOKERS;
-            if let Some(evicted) = seat.checked_sub(1).filter(|e| *e != index.0 as u32) {
-                self.close_look(SlotIndex(evicted as u16));
-            }
-        }
-        place_of(&text[..n])
-    }
-
-    /// Closes the thread's `syscall` file.
-    pub(crate) fn close_look(&mut self, index: SlotIndex) {
-        let thread = self.memory.roster.get(index);
-        if thread.look != 0 {
-            // SAFETY: the descriptor in `look` is open, ours, and forgotten with this.
-            unsafe { libc::close(thread.look - 1) };
-            thread.look = 0;
-        }
+        let n = self.read_about(index, About::Place, &mut text);
+        place_of(&text[..n.min(256)])
     }
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.

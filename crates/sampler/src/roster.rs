@@ -89,8 +89,8 @@ pub struct Record {
     pub blocked_until: u64,
     /// Ticks between two polls.
     pub interval: u8,
-    /// Descriptor of its `syscall` file + 1, 0 if not open.
-    pub look: i32,
+    /// Descriptors of its files that are [kept open](crate::kept::About) + 1, 0 if not open.
+    pub files: [i32; 2],
     /// Next in the list of free records, or place in the list of used ones.
     link: u32,
 }
@@ -190,7 +190,7 @@ impl Roster {
             ever_blocked: false,
             blocked_until: 0,
             interval: 1,
-            look: 0,
+            files: [0; 2],
             link: self.used_len as u32,
         };
         self.used[self.used_len] = index as u16;

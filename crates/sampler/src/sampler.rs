@@ -102,7 +102,6 @@ pub struct Sampler {
     house_at: u64,
     scan_at: u64,
     beat: (u64, u64),
-    asked_at: u64,
     /// Whose name is read again next.
     pub(crate) next_name: usize,
 }
@@ -158,7 +157,6 @@ impl Sampler {
             house_at: 0,
             scan_at: 0,
             beat: (0, 0),
-            asked_at: 0,
             next_name: 0,
         })
     }
@@ -176,7 +174,7 @@ impl Sampler {
             }
             system::sleep_until(&self.guest.call, call, next);
             let now = system::now();
-            if run::asked_to_stop() || !self.launcher_lives(now) {
+            if run::asked_to_stop() || !self.launcher_lives(now, next) {
                 break;
             }
             match self.orders.state() {
@@ -325,14 +323,13 @@ impl Sampler {
         self.control.last_tick_ns.store(now, Release);
     }
 
-    /// Whether whoever gives the orders is still there.
-    fn launcher_lives(&mut self, now: u64) -> bool {
+    /// Whether whoever gives the orders is still there; this thread meant to wake at `planned`.
+    fn launcher_lives(&mut self, now: u64, planned: u64) -> bool {
         let Orders::Session(page) = self.orders else { return true };
         let beat = page.beat.load(Relaxed);
-        let slept = now.saturating_sub(self.asked_at) > BEAT_LIMIT / 5;
-        self.asked_at = now;
-        // Who was stopped for long itself gives the launcher, which was stopped as well, the full time again.
-        if beat != self.beat.0 || self.beat.1 == 0 || slept {
+        // Who was stopped itself gives the launcher, which was stopped as well, the full time again.
+        let stopped = now.saturating_sub(planned) > BEAT_LIMIT / 5;
+        if beat != self.beat.0 || self.beat.1 == 0 || stopped {
             self.beat = (beat, now);
         }
         now.saturating_sub(self.beat.1) < BEAT_LIMIT

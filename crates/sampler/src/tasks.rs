@@ -117,18 +117,6 @@ impl Tasks {
         Some(name)
     }
 
-    /// How long a thread has been ready to run without a processor, ns: the second number of its `schedstat`. A
-    /// wait that still lasts is not in it.
-    pub fn waited(&self, tid: u32) -> Option<u64> {
-        let mut text = [0u8; 64];
-        let n = self.open(tid, b"schedstat")?.read_at(&mut text, 0);
-        let mut numbers = text[..n.min(64)].split(|b| *b == b' ');
-        let digits = numbers.nth(1)?;
-        digits.iter().try_fold(0u64, |sum, b| {
-            b.is_ascii_digit().then(|| sum.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
-        })
-    }
-
     /// Time a thread has spent in system mode, ns.
     pub fn system_time(&self, tid: u32) -> Option<u64> {
         let mut text = [0u8; 512];
@@ -146,6 +134,16 @@ impl Tasks {
 
 fn open_folder() -> Option<Fd> {
     Fd::open(libc::AT_FDCWD, FOLDER, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+}
+
+/// How long a thread has been ready to run without a processor, ns: the second number of its `schedstat`. A wait that
+/// still lasts is not in it.
+pub fn waited(schedstat: &[u8]) -> Option<u64> {
+    let mut numbers = schedstat.split(|b| *b == b' ');
+    let digits = numbers.nth(1)?;
+    digits.iter().try_fold(0u64, |sum, b| {
+        b.is_ascii_digit().then(|| sum.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
+    })
 }
 
 /// The numbers among the names of a piece of getdents64 output (u64 inode, i64 offset, u16 length, u8 type,

@@ -9,7 +9,7 @@ use super::classes::Class;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
 use super::numbers::Weight;
 use crate::frame::file_name;
-use crate::{Recording, StackId};
+use crate::{Cut, Recording, StackId};
 use std::collections::HashMap;
 
 /// A line of the tree.
@@ -34,8 +34,8 @@ pub(super) enum What {
     /// All processes of one program: index into [`Calls::programs`].
     Program(u32),
     Function(FunctionNumber),
-    /// Stacks that hold nothing that is shown.
-    Nothing,
+    /// Stacks that hold nothing that is shown, or of which nothing was seen, with the reason.
+    Nothing(Option<Cut>),
 }
 
 /// All processes of one executable.
@@ -58,6 +58,9 @@ pub(super) struct Calls<'a> {
     /// Where a frame leads to from a node, once that was found out.
     steps: HashMap<(u32, FunctionNumber, u32), u32>,
 }
+
+/// What was seen of a thread: its stack, or why there is none.
+type Seen = (StackId, Option<Cut>);
 
 /// Where the walk along a stack stands.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +113,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Finds the programs; returns for each the awake stacks with their weights, in order of their ids.
-    fn read_samples(&mut self) -> Vec<Vec<(StackId, Weight)>> {
+    fn read_samples(&mut self) -> Vec<Vec<(Seen, Weight)>> {
         let mut program_of = Vec::with_capacity(self.recording.processes.len());
         for process in &self.recording.processes {
             let name = file_name(&process.exe);
@@ -125,22 +128,24 @@ impl<'a> Calls<'a> {
         if self.programs.is_empty() {
             self.programs.push(Program { name: String::new(), processes: 0 });
         }
-        let mut weights: Vec<HashMap<StackId, Weight>> = vec![HashMap::new(); self.programs.len()];
+        let mut weights: Vec<HashMap<Seen, Weight>> = vec![HashMap::new(); self.programs.len()];
         for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
             let process = self.recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
             let program = program_of.get(process).copied().unwrap_or(0);
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
-            *weights[program].entry(sample.stack).or_default() += weight;
+            // Where there is no stack, the reason is what remains to be shown.
+            let unseen = if sample.stack == StackId(0) { sample.cut } else { None };
+            *weights[program].entry((sample.stack, unseen)).or_default() += weight;
         }
-        let sorted = |weights: HashMap<StackId, Weight>| {
+        let sorted = |weights: HashMap<Seen, Weight>| {
             let mut sorted: Vec<_> = weights.into_iter().collect();
-            sorted.sort_by_key(|(stack, _)| *stack);
+            sorted.sort_by_key(|(seen, _)| *seen);
             sorted
         };
         weights.into_iter().map(sorted).collect()
     }
 
-    fn add_program(&mut self, program: u32, stacks: Vec<(StackId, Weight)>) {
+    fn add_program(&mut self, program: u32, stacks: Vec<(Seen, Weight)>) {
         let root = match self.programs.len() {
             1 => 0,
             _ => self.add_node(0, What::Program(program)),
@@ -148,7 +153,7 @@ impl<'a> Calls<'a> {
         let nodes = self.recording.stacks.nodes();
         // Weight that ended in each node of the trie or below it; 0 for those not on these stacks.
         let mut below = vec![Weight::default(); nodes.len() + 1];
-        for (stack, weight) in &stacks {
+        for ((stack, _), weight) in &stacks {
             below[stack.0 as usize] += *weight;
         }
         for index in (1..below.len()).rev() {
@@ -172,9 +177,9 @@ impl<'a> Calls<'a> {
             }
             reached[index + 1] = at;
         }
-        for (stack, weight) in &stacks {
+        for ((stack, unseen), weight) in &stacks {
             let at = reached[stack.0 as usize];
-            let node = if at.node == root { self.child(root, What::Nothing) } else { at.node };
+            let node = if at.node == root { self.child(root, What::Nothing(*unseen)) } else { at.node };
             self.nodes[node as usize].own += *weight;
             self.nodes[node as usize].total += *weight;
             if let What::Function(function) = self.nodes[node as usize].what {

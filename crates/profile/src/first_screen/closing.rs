@@ -61,7 +61,7 @@ pub const CUT_REASONS: &[CutReason] = &[
         100,
         "signal held back",
         "not seen, because the thread held the sampling signal back",
-        "let SIGURG through its signal mask",
+        "let SIGURG (SIGWINCH, if the program uses that) through its signal mask",
     ),
     reason(
         101,

@@ -6,6 +6,7 @@
 
 use super::calls::{Calls, What};
 use super::classes::Class;
+use super::closing::cut_reason;
 use super::numbers::{counted, grouped, percent, percent_text};
 use super::{FirstScreen, NOTICEABLE};
 use crate::Recording;
@@ -188,7 +189,11 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
     let room = screen.cols.saturating_sub(line.width());
     match call.what {
         What::Root => {}
-        What::Nothing => drop(line.plain("[start and end of threads]")),
+        What::Nothing(None) => drop(line.plain("[start and end of threads]")),
+        What::Nothing(Some(cut)) => {
+            let why = cut_reason(cut).map_or("no stack", |reason| reason.word);
+            line.plain(format!("[not seen: {why}]"));
+        }
         What::Program(program) => {
             let program = &calls.programs[program as usize];
             let times =

@@ -77,7 +77,7 @@ fn compare(what: &str, ways: &[Way], rounds: &[Vec<f64>], bounds: &[(&str, f64)]
 /// The chain of 20 callers: the thread itself, and the whole command.
 pub fn chain(lab: &Lab) -> Result<Vec<Figure>> {
     let ways = ways(lab);
-    let program = lab.workload(&["chain", "--work", lab.either("55000", "8000")]);
+    let program = lab.workload(&["chain", "--work", lab.either("32000", "8000")]);
     let runs = rounds(lab, &ways, &program, lab.either(8, 3))?;
     let column = |pick: &dyn Fn(&Run) -> Result<f64>| -> Result<Vec<Vec<f64>>> {
         runs.iter().map(|round| round.iter().map(pick).collect()).collect()
