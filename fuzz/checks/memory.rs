@@ -35,12 +35,18 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work`, which must not take more than this many bytes at any time.
-pub fn bounded<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+/// Runs `work`, and tells how many bytes it took at most at any time, its result included.
+pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);
     let result = work();
-    let peak = (PEAK.get() - before) as usize;
+    (result, (PEAK.get() - before) as usize)
+}
+
+/// Runs `work`, which must not take more than this many bytes at any time.
+#[allow(dead_code)] // Some tests only compare.
+pub fn bounded<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let (result, peak) = peak(work);
     assert!(peak <= bytes, "took {peak} bytes of memory where {bytes} are allowed");
     result
 }

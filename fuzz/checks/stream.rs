@@ -1,6 +1,7 @@
 //! The stream of a profiled program: whatever it writes there, the reader comes to an end and the
 //! recorder keeps its bound. The bytes are the words of the ring.
 
+use super::memory::bounded;
 use stackglass_collect::{Image, Recorder};
 use stackglass_profile::About;
 use stackglass_wire::stream::{Reader, Trouble, view};
@@ -30,6 +31,11 @@ pub fn check(bytes: &[u8]) {
     }
     control.head.store(u16::from_le_bytes(*head).into(), Relaxed);
 
+    // Whatever is in the ring, and the words of the bound.
+    bounded(64 * RING * 8 + (1 << 20), || read(control, ring));
+}
+
+fn read(control: &ControlPage, ring: &[AtomicU64]) {
     let mut recorder = Recorder::new(About { capacity: BOUND, ..About::default() });
     let Some(mut image) = Image::new(control, &mut recorder) else { return };
     let mut reader = Reader::new(control, ring);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod conformance;
 mod run;
 mod test;
 mod tools;
@@ -21,6 +22,8 @@ cargo xtask bench ROW …   only these rows; `cargo xtask bench list` names them
     --quick               fewer rounds, shorter runs: for a first look, not for RESULTS.md
     --peers FOLDER        where the peers are (else target/peers)
 cargo xtask bench install installs the peers into that folder
+cargo xtask conformance   run recorded cases of other implementations against our reports
+cargo xtask conformance DIR [--kinds KIND,…]  those in a folder of yours; --help tells more
 cargo xtask help          this text";
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn dispatch(arguments: &[&str]) -> Result<bool> {
     match arguments {
         ["test", rest @ ..] => test::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
+        ["conformance", rest @ ..] => conformance::run(rest),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(true)

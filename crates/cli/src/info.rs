@@ -2,6 +2,7 @@
 
 use crate::{Outcome, recording_file};
 use clap::Args;
+use stackglass_files::Totals;
 use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, Thread};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -14,10 +15,10 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let (path, recording) = recording_file::read(flags.file.as_deref())?;
+    let (path, recording, totals) = recording_file::read_tables(flags.file.as_deref())?;
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "{}", path.display())?;
-    write_about(&recording, &mut out)?;
+    write_about(&recording, &totals, &mut out)?;
     for (index, process) in recording.processes.iter().enumerate() {
         write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
     }
@@ -26,9 +27,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-fn write_about(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+fn write_about(recording: &Recording, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
     let about: &About = &recording.about;
-    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
     let end = match about.end {
         Some(End::Exit(status)) => format!("exited with status {status}"),
         Some(End::Signal(number)) => format!("ended by signal {number}"),
@@ -48,7 +48,7 @@ fn write_about(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         ("CPU time", format!("{} by the kernel's account", cpu(about.kernel_cpu))),
         ("own CPU time", format!("{} (samplers and recorder)", seconds(about.own_cpu))),
         ("delay", humantime::format_duration(std::time::Duration::from_nanos(about.delay.0)).to_string()),
-        ("samples", format!("{hits} stacks taken, kept as {} rows", recording.samples.len())),
+        ("samples", format!("{} stacks taken, kept as {} rows", totals.hits, totals.rows)),
         (
             "stacks",
             format!(

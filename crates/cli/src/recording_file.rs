@@ -1,30 +1,97 @@
 //! Finding and reading a recording: the one that was named, or the newest of this folder.
+//!
+//! Reports do not need each moment, so memory is that of the distinct stacks, however long was
+//! recorded. What takes more than a moment shows a bar, where somebody watches.
 
 use crate::failure::{self, Failure};
+use crate::terminal::Look;
+use indicatif::{ProgressBar, ProgressStyle};
+use stackglass_files::{Completeness, Totals};
 use stackglass_profile::Recording;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// Reads `file`, or the newest recording here. A recording that was never finished (or still grows)
-/// is read as far as it goes, and its names are looked for now.
+/// Reads `file`, or the newest recording here; samples that differ in their clocks only become one. A recording
+/// that was never finished (or still grows) is read as far as it goes, and its names are looked for now.
 pub(crate) fn read(file: Option<&Path>) -> Result<(PathBuf, Recording), Failure> {
-    let path = match file {
-        Some(path) => path.to_path_buf(),
-        None => newest()?,
-    };
-    let (mut recording, completeness) = stackglass_files::read(&path).map_err(Failure::new)?;
-    if !completeness.is_complete() {
-        failure::say(&format!("{}: {completeness}", path.display()));
-    }
+    let path = named_or_newest(file)?;
+    let mut bar = Bar::new();
+    let read = stackglass_files::read_merged(&path, |at, of| bar.show(at, of));
+    drop(bar);
+    let (mut recording, completeness) = read.map_err(Failure::new)?;
+    warn(&path, &completeness);
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
     }
     Ok((path, recording))
 }
 
-fn newest() -> Result<PathBuf, Failure> {
+/// What a recording says besides its samples, and how many there are.
+pub(crate) fn read_tables(file: Option<&Path>) -> Result<(PathBuf, Recording, Totals), Failure> {
+    let path = named_or_newest(file)?;
+    let mut bar = Bar::new();
+    let read = stackglass_files::read_tables(&path, |at, of| bar.show(at, of));
+    drop(bar);
+    let (recording, completeness, totals) = read.map_err(Failure::new)?;
+    warn(&path, &completeness);
+    Ok((path, recording, totals))
+}
+
+fn warn(path: &Path, completeness: &Completeness) {
+    if !completeness.is_complete() {
+        failure::say(&format!("{}: {completeness}", path.display()));
+    }
+}
+
+fn named_or_newest(file: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = file {
+        return Ok(path.to_path_buf());
+    }
     stackglass_files::latest(".")
         .map_err(|error| Failure::new(format!("cannot look for recordings in this folder: {error}")))?
         .ok_or_else(|| {
             Failure::new("no recording (*.glass) in this folder: make one with `stackglass record -- PROGRAM`, or name one")
         })
+}
+
+/// What is over before this shows no bar.
+const A_MOMENT: Duration = Duration::from_millis(300);
+
+/// A bar on a terminal's standard error; nothing elsewhere. It goes when this goes.
+struct Bar {
+    begin: Instant,
+    look: Look,
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    fn new() -> Bar {
+        Bar { begin: Instant::now(), look: Look::of_stderr(), bar: None }
+    }
+
+    fn show(&mut self, at: u64, of: u64) {
+        // A pipe has no length.
+        if !self.look.terminal || of == 0 || (self.bar.is_none() && self.begin.elapsed() < A_MOMENT) {
+            return;
+        }
+        self.bar.get_or_insert_with(|| bar(of, self.begin, self.look.columns)).set_position(at);
+    }
+}
+
+fn bar(of: u64, begin: Instant, columns: usize) -> ProgressBar {
+    // The words take 60 columns at most; in a terminal that is narrower they do without the bar.
+    let template = match columns.saturating_sub(60).min(30) {
+        0..4 => "reading {percent} %".to_owned(),
+        width => format!("reading {{bar:{width}}} {{bytes}} of {{total_bytes}}, {{eta}} left"),
+    };
+    let style = ProgressStyle::with_template(&template).expect("the template is right");
+    ProgressBar::new(of).with_style(style).with_elapsed(begin.elapsed())
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
 }

@@ -1,40 +1,16 @@
-//! Finding cases and running all of them.
+//! Finding cases: any JSON file that looks like one, however deep.
 
 use crate::case::Case;
-use crate::{Failure, Mode, judge};
-use std::collections::HashMap;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What to run.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Only cases of these kinds; `None`: all.
-    pub kinds: Option<Vec<String>>,
-    /// Writes our own goldens anew instead of comparing with them.
-    pub bless: bool,
-}
-
-/// What came of it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Outcome {
-    /// Cases found, each run in both modes.
-    pub cases: usize,
-    /// Cases that passed in both.
-    pub passed: usize,
-    /// One entry for each case and mode that did not pass.
-    pub failures: Vec<Failure>,
-}
-
-impl Outcome {
-    /// Cases that failed in either mode.
-    pub fn failed(&self) -> usize {
-        self.cases - self.passed
-    }
-}
+/// Folders deeper than this are links that lead round in circles.
+const DEEPEST: usize = 40;
 
 /// Why cases could not be run at all.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A folder or file could not be read or written.
     #[error("{path}: {error}", path = path.display())]
@@ -45,75 +21,105 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
-    /// A file is not a case.
-    #[error("{path} is not a case: {error}", path = path.display())]
-    Json {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: serde_json::Error,
-    },
     /// There was nothing to run.
-    #[error("no cases under {}: they are JSON files in folders named `cases`", .0.display())]
+    #[error("no cases under {}: a case is a JSON file with `name` and `kind`, or an entry of `cases`", .0.display())]
     NoCases(PathBuf),
+    /// There was something, but nothing of these kinds.
+    #[error("no cases of kind {} under {}: there are {there}", wanted.join(", "), folder.display())]
+    NoneOfKind {
+        /// Where.
+        folder: PathBuf,
+        /// What was asked for.
+        wanted: Vec<String>,
+        /// Kinds and numbers of the cases that are there.
+        there: String,
+    },
 }
 
-/// Runs all cases under a folder, sorted by path.
-///
-/// # Errors
-/// When a file cannot be read, or there is no case.
-pub fn run(folder: &Path, options: &Options) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::default();
-    let mut datasets: HashMap<PathBuf, Case> = HashMap::new();
-    for path in cases_under(folder)? {
-        let mut case = read(&path)?;
-        if options.kinds.as_ref().is_some_and(|kinds| !kinds.contains(&case.kind)) {
-            continue;
-        }
-        let home = path.parent().and_then(Path::parent).unwrap_or(folder).to_owned();
-        if let Some(name) = &case.dataset {
-            let path = home.join("datasets").join(format!("{name}.json"));
-            if !datasets.contains_key(&path) {
-                datasets.insert(path.clone(), read(&path)?);
-            }
-            case.fill_from(datasets[&path].clone());
-        }
-        outcome.cases += 1;
-        let before = outcome.failures.len();
-        for mode in [Mode::Recorded, Mode::Ours] {
-            let verdict = judge::judge(&case, mode, &home, options.bless);
-            let verdict = verdict.map_err(|error| Error::Io { path: home.clone(), error })?;
-            if let Err(text) = verdict {
-                outcome.failures.push(Failure { case: case.name.clone(), mode, text });
-            }
-        }
-        outcome.passed += usize::from(outcome.failures.len() == before);
-    }
-    if outcome.cases == 0 { Err(Error::NoCases(folder.to_owned())) } else { Ok(outcome) }
+/// A case, ready to run.
+pub(crate) struct Found {
+    pub path: PathBuf,
+    pub name: String,
+    pub kind: String,
+    pub what: What,
 }
 
-fn cases_under(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) enum What {
+    /// A case of the CPU reports, and its file as a value.
+    Profile(Box<Case>, Value),
+    /// A `.jlprof` file and what is known of it.
+    Jlprof(Value),
+    /// Of a kind that nothing here runs.
+    Other,
+    /// A file that cannot be read, and why.
+    Broken(String),
+}
+
+/// All cases in a file, or under a folder sorted by path.
+pub(crate) fn find(folder: &Path) -> Result<Vec<Found>, Error> {
+    let mut files = Vec::new();
+    walk(folder, 0, &mut files)?;
+    files.sort();
     let mut found = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let entries = entries.map_err(|error| Error::Io { path: folder.clone(), error })?;
-        for path in entries.into_iter().map(|entry| entry.path()) {
-            if path.is_dir() {
-                open.push(path);
-            } else if folder.ends_with("cases")
-                && path.extension().is_some_and(|extension| extension == "json")
-            {
-                found.push(path);
-            }
-        }
+    for path in files {
+        cases_of(&path, &mut found)?;
     }
-    found.sort();
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<Case, Error> {
-    let text = fs::read(path).map_err(|error| Error::Io { path: path.to_owned(), error })?;
-    serde_json::from_slice(&text).map_err(|error| Error::Json { path: path.to_owned(), error })
+fn walk(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let failed = |error| Error::Io { path: path.to_owned(), error };
+    if !fs::metadata(path).map_err(failed)?.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
+    for path in entries.into_iter().map(|entry| entry.path()) {
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        if is_json || (path.is_dir() && depth < DEEPEST && !path.ends_with("datasets")) {
+            walk(&path, depth + 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn cases_of(path: &Path, found: &mut Vec<Found>) -> Result<(), Error> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let file = |name: &str, kind: &str, what| Found {
+        path: path.to_owned(),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        what,
+    };
+    let value: Value = match read_json(path) {
+        Ok(value) => value,
+        Err(error) => {
+            found.push(file(&stem, "", What::Broken(error)));
+            return Ok(());
+        }
+    };
+    let Some(kind) = value["kind"].as_str() else { return Ok(()) };
+    if let Some(cases) = value["cases"].as_array() {
+        for case in cases {
+            let name = ["id", "name", "file"].iter().find_map(|key| case[*key].as_str()).unwrap_or(&stem);
+            found.push(match kind {
+                "jlprof" => file(name, crate::jlprof::kind(path, case), What::Jlprof(case.clone())),
+                other => file(name, other, What::Other),
+            });
+        }
+        return Ok(());
+    }
+    let Some(name) = value["name"].as_str() else { return Ok(()) };
+    found.push(match serde_json::from_value::<Case>(value.clone()) {
+        _ if !crate::KINDS.contains(&kind) => file(name, kind, What::Other),
+        Ok(case) => file(name, kind, What::Profile(Box::new(case), value.clone())),
+        Err(error) => file(name, kind, What::Broken(format!("not a case: {error}\n"))),
+    });
+    Ok(())
+}
+
+/// A file as JSON, or a line about why not.
+pub(crate) fn read_json(path: &Path) -> Result<Value, String> {
+    let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}\n", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{} is not JSON: {error}\n", path.display()))
 }

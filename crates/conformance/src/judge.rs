@@ -1,97 +1,83 @@
 //! Whether what we say to a case is what was recorded.
 
 use crate::case::{Case, StoredFrame, number};
+use crate::goldens::Goldens;
+use crate::same::{same, same_text};
 use crate::{Mode, print};
 use serde_json::{Value, json};
-use similar::TextDiff;
 use stackglass_profile::{Callers, Data, DataError, Frame, callers::CallersError, flatten};
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::{fs, io};
 
-/// `Ok` inside when the case passed, else what differs.
-type Verdict = io::Result<Result<(), String>>;
+/// What differs, or why that cannot be said.
+type Verdict = Result<(), String>;
 
-pub(crate) fn judge(case: &Case, mode: Mode, home: &Path, bless: bool) -> Verdict {
+/// Holds a case as it was recorded, or as our users see it, against what we say.
+pub(crate) fn judge(case: &Case, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Verdict {
     match (case.kind.as_str(), mode) {
-        ("print", mode) => judge_print(case, mode, home, bless),
+        ("print", mode) => judge_print(case, mode, goldens, bless),
         // The other kinds have no quirks, so one run says everything.
-        (_, Mode::Ours) => Ok(Ok(())),
-        ("callers", _) => judge_callers(case, home),
-        (kind, _) => Ok(match kind {
-            "flatten" => judge_flatten(case),
-            "strip" => match input(case).strip_meta() {
-                Ok(data) => same(&case.expected, &words(&data)),
-                Err(error) => Err(error.to_string()),
-            },
-            "add_fake_meta" => judge_fake_meta(case),
-            "has_meta" => same(&case.expected, &json!(input(case).has_meta())),
-            "ids" => same(&case.expected, &ids(&input(case))),
-            other => Err(format!("nothing here runs cases of kind `{other}`")),
-        }),
+        (_, Mode::Ours) => Ok(()),
+        ("callers", _) => judge_callers(case, goldens),
+        ("flatten", _) => judge_flatten(case),
+        ("strip", _) => match input(case).strip_meta() {
+            Ok(data) => same(&case.expected, &words(&data)),
+            Err(error) => Err(error.to_string()),
+        },
+        ("add_fake_meta", _) => judge_fake_meta(case),
+        ("has_meta", _) => same(&case.expected, &json!(input(case).has_meta())),
+        ("ids", _) => same(&case.expected, &ids(&input(case))),
+        (other, _) => Err(format!("nothing here runs cases of kind `{other}`")),
     }
 }
 
-fn judge_print(case: &Case, mode: Mode, home: &Path, bless: bool) -> Verdict {
+/// What was not recorded because the record shows a defect.
+fn corrected(goldens: Option<&mut Goldens>, file: &str) -> Result<Vec<u8>, String> {
+    let Some(goldens) = goldens else {
+        return Err("marked as a quirk, but unlike the project's own case of this name (or there is none), \
+                    so nobody knows the corrected result\n"
+            .to_owned());
+    };
+    goldens.corrected(file).map_err(|error| error.to_string())
+}
+
+fn judge_print(case: &Case, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Verdict {
     let printed = print::print(case, mode);
     let printed = match (printed, &case.error) {
-        (Err(message), Some(error)) => return Ok(same(&json!(error.message), &json!(message))),
-        (Ok(_), Some(error)) => return Ok(Err(format!("should have failed: {}", error.message))),
-        (Err(message), None) => return Ok(Err(format!("failed: {message}"))),
+        (Err(message), Some(error)) => return same(&json!(error.message), &json!(message)),
+        (Ok(_), Some(error)) => return Err(format!("should have failed: {}\n", error.message)),
+        (Err(message), None) => return Err(format!("failed: {message}\n")),
         (Ok(printed), None) => printed,
     };
-    let recorded = case.expected.as_str().unwrap_or_default().to_owned();
-    let golden = home.join("ours").join(format!("{}.txt", case.name));
-    let expected = match (mode, case.quirk) {
-        (Mode::Recorded, false) => recorded,
-        (Mode::Recorded, true) => {
-            fs::read_to_string(home.join("corrected").join(format!("{}.txt", case.name)))?
+    let Some(recorded) = case.expected.as_str() else {
+        return Err("the case has no `expected` text\n".to_owned());
+    };
+    let mut warnings = case.warnings.clone();
+    let mut any_order = case.tie;
+    let expected = match (mode, goldens) {
+        (Mode::Recorded, goldens) if case.quirk => {
+            String::from_utf8_lossy(&corrected(goldens, &format!("{}.txt", case.name))?).into_owned()
         }
-        (Mode::Ours, _) => {
+        (Mode::Recorded, _) | (Mode::Ours, None) => recorded.to_owned(),
+        (Mode::Ours, Some(goldens)) => {
+            let failed = |error: std::io::Error| format!("the golden of {}: {error}\n", case.name);
             if bless {
-                bless_golden(&golden, &printed.text, same_text(&recorded, &printed.text, case.tie).is_ok())?;
+                let as_recorded = same_text(recorded, &printed.text, case.tie).is_ok();
+                let text = (!as_recorded).then_some(&*printed.text);
+                let is_unwarned = !warnings.is_empty() && printed.warnings.is_empty();
+                goldens.bless(&case.name, text, is_unwarned).map_err(failed)?;
             }
-            if golden.exists() { fs::read_to_string(&golden)? } else { recorded }
+            // The reference warns of empty groups also where there are none.
+            if goldens.is_unwarned(&case.name) {
+                warnings.clear();
+            }
+            let golden = goldens.text(&case.name).map_err(failed)?;
+            // Where siblings may come in any order, ours is still always the same.
+            any_order &= golden.is_none();
+            golden.unwrap_or_else(|| recorded.to_owned())
         }
     };
-    let mut warnings = same(&json!(case.warnings), &json!(printed.warnings));
-    if mode == Mode::Ours && printed.warnings.is_empty() {
-        // The reference warns of empty groups where there are none; we do not.
-        warnings = Ok(());
-    }
-    // Where siblings may come in any order, ours is still always the same.
-    let tie = case.tie && (mode == Mode::Recorded || !golden.exists());
-    Ok(same_text(&expected, &printed.text, tie).and(warnings))
-}
-
-fn bless_golden(path: &Path, text: &str, as_recorded: bool) -> io::Result<()> {
-    if as_recorded {
-        return if path.exists() { fs::remove_file(path) } else { Ok(()) };
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text)
-}
-
-fn same_text(expected: &str, actual: &str, any_order: bool) -> Result<(), String> {
-    let sorted = |text: &str| {
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
-    };
-    if expected == actual || (any_order && sorted(expected) == sorted(actual)) {
-        return Ok(());
-    }
-    Err(TextDiff::from_lines(expected, actual).unified_diff().header("expected", "ours").to_string())
-}
-
-fn same(expected: &Value, actual: &Value) -> Result<(), String> {
-    if expected == actual {
-        return Ok(());
-    }
-    let text = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-    same_text(&text(expected), &text(actual), false)
+    same_text(&expected, &printed.text, any_order)?;
+    same(&json!(warnings), &json!(printed.warnings))
 }
 
 /// The buffer a case is about.
@@ -109,7 +95,7 @@ fn identity(frame: &Frame) -> Value {
     json!([*frame.func, *frame.file, frame.line, frame.foreign, frame.inlined])
 }
 
-fn judge_callers(case: &Case, home: &Path) -> Verdict {
+fn judge_callers(case: &Case, goldens: Option<&mut Goldens>) -> Verdict {
     let text = |name: &str| case.option(name).and_then(Value::as_str);
     let mut callers = Callers::of(text("func").unwrap_or_default());
     if let Some(file) = text("filename") {
@@ -122,39 +108,44 @@ fn judge_callers(case: &Case, home: &Path) -> Verdict {
     let found = match (callers.count((&input(case), &case.dictionary())), &case.error) {
         (Err(CallersError::LinesWithoutFile), Some(error)) => {
             let recorded = "if supplying linerange, you must also supply the filename";
-            return Ok(same(&json!(error.message), &json!(recorded)));
+            return same(&json!(error.message), &json!(recorded));
         }
-        (Err(error), None) => return Ok(Err(error.to_string())),
+        (Err(error), None) => return Err(error.to_string()),
         (Ok(_), Some(error)) if !case.quirk => {
-            return Ok(Err(format!("should have failed: {}", error.message)));
+            return Err(format!("should have failed: {}\n", error.message));
         }
         (Ok(found), _) => found,
     };
     let mut actual: Vec<Value> =
         found.iter().map(|caller| json!([caller.count, identity(&caller.frame)])).collect();
-    let expected: Vec<(u64, StoredFrame)> = if case.quirk {
-        let path = home.join("corrected").join(format!("{}.json", case.name));
-        serde_json::from_slice(&fs::read(path)?).unwrap_or_default()
+    let expected = if case.quirk {
+        let file = corrected(goldens, &format!("{}.json", case.name))?;
+        serde_json::from_slice(&file)
     } else {
-        serde_json::from_value(case.expected.clone()).unwrap_or_default()
+        serde_json::from_value(case.expected.clone())
     };
+    let expected: Vec<(u64, StoredFrame)> =
+        expected.map_err(|error| format!("`expected` is not a list of [count, frame]: {error}\n"))?;
     let mut expected: Vec<Value> =
         expected.into_iter().map(|(count, frame)| json!([count, identity(&frame.frame())])).collect();
     if case.tie {
         actual.sort_by_key(Value::to_string);
         expected.sort_by_key(Value::to_string);
     }
-    Ok(same(&json!(expected), &json!(actual)))
+    same(&json!(expected), &json!(actual))
 }
 
-fn judge_flatten(case: &Case) -> Result<(), String> {
+fn judge_flatten(case: &Case) -> Verdict {
     let (data, dictionary) = flatten(&input(case), &case.dictionary()).map_err(|error| error.to_string())?;
     let named = |word: &u64| match dictionary.get(*word) {
         Some([frame]) => identity(frame),
         _ => json!(word.to_string()),
     };
     let actual: Value = data.words().iter().map(named).collect();
-    let expected = case.expected.as_array().into_iter().flatten().map(|entry| match entry {
+    let Some(expected) = case.expected.as_array() else {
+        return Err("the case has no `expected` list\n".to_owned());
+    };
+    let expected = expected.iter().map(|entry| match entry {
         Value::String(_) => entry.clone(),
         frame => serde_json::from_value::<StoredFrame>(frame.clone())
             .map_or(Value::Null, |frame| identity(&frame.frame())),
@@ -175,7 +166,7 @@ fn judge_flatten(case: &Case) -> Result<(), String> {
     same(&json!(expected), &json!(actual))
 }
 
-fn judge_fake_meta(case: &Case) -> Result<(), String> {
+fn judge_fake_meta(case: &Case) -> Verdict {
     // The record of a call with a zero id lacks the id; its message tells which one it was.
     let refused =
         |name: &str| case.error.as_ref().is_some_and(|error| error.message.contains(&format!("Fake {name}")));

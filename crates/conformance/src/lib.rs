@@ -1,19 +1,54 @@
 //! Runs recorded cases against our own code and says where they differ.
 //!
-//! A case is a JSON file in a folder named `cases`; larger inputs lie in the folder `datasets`
-//! beside it. What was recorded and how is told in the `README.md` beside both. Every case runs
-//! twice over: as recorded, with all of the reference's defects switched on, and as our users see
-//! it, against goldens of our own (folder `ours`; where there is none, ours equals the recorded one).
-//! Folder `corrected` holds what we say where the record itself shows a defect that is not repeated.
+//! A case is a JSON file, or an entry of one; larger inputs lie in a folder `datasets` near it. What
+//! was recorded and how is told in the `README.md` files under `conformance/`, the project's own copy;
+//! any other folder of such cases can be run as well. A report runs twice over: as recorded, with
+//! all of the reference's defects switched on, and as our users see it, against reviewed goldens of
+//! our own (folder `ours`; where there is none, ours equals the recorded one). Folder `corrected`
+//! holds what we say where the record itself shows a defect that is not repeated.
+//!
+//! ```
+//! use stackglass_conformance::{Options, own_folder, run};
+//!
+//! let options = Options { kinds: Some(vec!["ids".into()]), ..Options::default() };
+//! let outcome = run(&own_folder(), &options)?;
+//! assert_eq!((outcome.passed, outcome.failed()), (2, 0));
+//! # Ok::<(), stackglass_conformance::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod case;
 mod folder;
+mod goldens;
+mod jlprof;
 mod judge;
 mod print;
+mod run;
+mod same;
 
-pub use folder::{Error, Options, Outcome, run};
+pub use folder::Error;
+pub use run::{Options, Outcome, run};
+
+use std::path::{Path, PathBuf};
+
+/// Kinds of cases that can be run; all others count as failed.
+pub const KINDS: &[&str] = &[
+    "print",
+    "callers",
+    "flatten",
+    "strip",
+    "add_fake_meta",
+    "has_meta",
+    "ids",
+    // Form 1 of `.jlprof`. Files of form 2, flame graphs, are cases of kind `jlprof-graph`.
+    "jlprof-samples",
+];
+
+/// The project's own copy of recorded cases.
+pub fn own_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
+}
 
 /// Which behaviour is held against which expectation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +64,10 @@ pub enum Mode {
 pub struct Failure {
     /// Name of the case.
     pub case: String,
+    /// Its kind, empty for a file that cannot be read as JSON.
+    pub kind: String,
+    /// The file it is in.
+    pub path: PathBuf,
     /// As what it ran.
     pub mode: Mode,
     /// What differs, for people.

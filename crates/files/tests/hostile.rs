@@ -15,9 +15,10 @@ mod support;
 
 use memory::bounded;
 use proptest::prelude::*;
-use stackglass_files::{Completeness, GlassReader, GlassWriter, read_from, read_tables};
+use stackglass_files::{Completeness, GlassReader, GlassWriter, read_from, read_merged, read_tables};
 use std::io::Write;
 use std::path::Path;
+use std::sync::LazyLock;
 use support::*;
 
 /// Memory for each byte of the file at most, and what reading anything takes.
@@ -39,7 +40,7 @@ fn read_in_bounds(bytes: &[u8]) -> Option<Completeness> {
 fn read_tables_in_bounds(bytes: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    let _ = bounded(allowed(bytes), || read_tables(file.path()));
+    let _ = bounded(allowed(bytes), || read_tables(file.path(), |_, _| {}));
 }
 
 /// Feeds every file of a corpus to what the fuzz target of that name checks.
@@ -58,6 +59,58 @@ fn what_fuzzing_began_with_or_found() {
     corpus("glass", glass::check);
     corpus("jlprof", jlprof::check);
     corpus("folded", folded::check);
+}
+
+/// All files of some folders of the project.
+fn files_of(folders: &[&str]) -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in folders {
+        for entry in root.join(folder).read_dir().unwrap() {
+            files.push(std::fs::read(entry.unwrap().path()).unwrap());
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A change of some bytes, of four that may be a count, or a cut.
+fn change(bytes: &mut Vec<u8>, at: prop::sample::Index, value: u8, how: u8) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = at.index(bytes.len());
+    match how {
+        0 => bytes[at] = value,
+        1 => bytes[at] ^= 1 << (value % 8),
+        2 => bytes.truncate(at),
+        3 => bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = value | 0x7f),
+        _ => drop(bytes.splice(at..at, vec![value; usize::from(value)])),
+    }
+}
+
+fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..5u8), 1..5)
+}
+
+proptest! {
+    #[test]
+    fn changed_jlprof(which: prop::sample::Index, changes in changes()) {
+        static FILES: LazyLock<Vec<Vec<u8>>> =
+            LazyLock::new(|| files_of(&["conformance/flamegraphs/jlprof", "fuzz/corpus/jlprof"]));
+        let mut bytes = which.get(&FILES).clone();
+        changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
+        jlprof::check(&bytes);
+    }
+
+    #[test]
+    fn changed_folded(which: prop::sample::Index, changes in changes(), lines in "([a-c;]{0,9} [0-9]{1,11}\n){0,20}") {
+        static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| files_of(&["fuzz/corpus/folded"]));
+        let mut bytes = which.get(&FILES).clone();
+        bytes.extend(lines.bytes());
+        changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
+        folded::check(&bytes);
+    }
 }
 
 const HEADER: &[u8; 16] = b"\x8eGLASS\r\n\x01\0\0\0\0\0\0\0";
@@ -291,4 +344,41 @@ fn the_most_items_a_file_may_hold_fit_into_the_bound() {
         panic!("100 GB of arguments")
     };
     assert!(reason.contains("more items than its stored bytes allow"), "{reason}");
+}
+
+/// A process, a thread, and this many samples of it, each of another task, so that none is merged; one byte a sample.
+fn samples_of_tasks(samples: u64) -> Vec<u8> {
+    let mut bytes = HEADER.to_vec();
+    seal(&mut bytes, *b"STRS", &[0, 0], 2, 100);
+    seal(&mut bytes, *b"PROC", &[0; 9], 9, 100);
+    seal(&mut bytes, *b"THRD", &[0; 8], 8, 100);
+    let mut columns: [Vec<u8>; 8] = Default::default();
+    for task in 1..=samples {
+        for (column, byte) in [(0, 1), (1, 0), (2, 2), (3, 0), (4, 0x19)] {
+            columns[column].push(byte);
+        }
+        number(&mut columns[6], task);
+    }
+    let mut raw = Vec::new();
+    number(&mut raw, 0);
+    number(&mut raw, samples);
+    columns.iter().for_each(|column| number(&mut raw, column.len() as u64));
+    raw.extend(columns.concat());
+    let packed = zstd::bulk::compress(&raw, 3).unwrap().len();
+    seal(&mut bytes, *b"SAMP", &raw, raw.len(), (samples as usize).saturating_sub(packed));
+    bytes
+}
+
+#[test]
+fn the_most_samples_a_file_may_hold_fit_into_the_bound() {
+    // Where tables have just been made larger, they are emptiest.
+    for samples in [1 << 18, (1 << 18) + 1, (7 << 15) + 1, 3 << 17] {
+        let bytes = samples_of_tasks(samples);
+        assert!(matches!(read_in_bounds(&bytes), Some(Completeness::Incomplete { .. })));
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        let (merged, _) =
+            bounded(allowed(&bytes) + TIMES * bytes.len(), || read_merged(file.path(), |_, _| {})).unwrap();
+        assert_eq!(merged.samples.len() as u64, samples);
+    }
 }

@@ -1,10 +1,11 @@
 //! Who called a function, and how often that was seen.
 
-use crate::traces::Traces;
-use crate::{Data, Dictionary, Frame, Source};
-use std::collections::HashMap;
+use crate::traces::{Place, Traces};
+use crate::{Data, Dictionary, Frame, Source, State};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// A question for the callers of a function.
 ///
@@ -20,20 +21,46 @@ use std::ops::RangeInclusive;
 /// let data = Data::new(vec![1, 2, 0, 1, 2, 0]);
 /// let callers = Callers::of("leaf").count((&data, &dictionary)).unwrap();
 /// assert_eq!((callers[0].count, &*callers[0].frame.func), (2, "main"));
+///
+/// // Where several functions have one name, a file and lines tell them apart.
+/// let elsewhere = Callers::of("leaf").file("other.rs").lines(10..=20);
+/// assert!(elsewhere.count((&data, &dictionary)).unwrap().is_empty());
 /// ```
 pub struct Callers {
-    func: Box<dyn Fn(&str) -> bool>,
-    file: Option<String>,
+    func: Test,
+    file: Option<Test>,
     lines: Option<RangeInclusive<i64>>,
 }
+
+/// What a name must be like.
+type Test = Box<dyn Fn(&str) -> bool>;
 
 /// A caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Snapshots in which it called the function; recursion counts each call.
     pub count: u64,
+    /// Those of them in which the thread was asleep.
+    pub asleep: u64,
     /// The caller, at the line of the call. Inlined functions are callers too.
     pub frame: Frame,
+}
+
+/// The callers of a function, and how often it was seen at all.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Paths of the functions that were meant, sorted.
+    pub functions: Vec<Arc<str>>,
+    /// Snapshots with such a function on the stack, counted once each.
+    pub snapshots: u64,
+    /// Those of them in which the thread was asleep.
+    pub asleep: u64,
+    /// All snapshots.
+    pub all: u64,
+    /// Snapshots in which such a function was the outermost frame, so that nothing called it.
+    pub uncalled: u64,
+    /// The callers, most frequent first, equal ones by file, function and line.
+    pub callers: Vec<Caller>,
 }
 
 /// Why there is no answer.
@@ -61,13 +88,28 @@ impl Callers {
     }
 
     /// Callers of functions whose path the test accepts, a regular expression for example.
+    ///
+    /// ```
+    /// use stackglass_profile::{Callers, Recording};
+    ///
+    /// let parsers = regex::Regex::new(r"^serde_json::.*parse_\w+$")?;
+    /// let callers = Callers::matching(move |func| parsers.is_match(func)).count(&Recording::default());
+    /// assert!(callers.is_ok_and(|callers| callers.is_empty()));
+    /// # Ok::<(), regex::Error>(())
+    /// ```
     pub fn matching(test: impl Fn(&str) -> bool + 'static) -> Callers {
         Callers { func: Box::new(test), file: None, lines: None }
     }
 
     /// Only functions in this file, as the debug information names it.
     pub fn file(mut self, file: &str) -> Callers {
-        self.file = Some(file.to_owned());
+        let file = file.to_owned();
+        self.file_matching(move |name| name == file)
+    }
+
+    /// Only functions in files whose recorded path the test accepts.
+    pub fn file_matching(mut self, test: impl Fn(&str) -> bool + 'static) -> Callers {
+        self.file = Some(Box::new(test));
         self
     }
 
@@ -79,7 +121,7 @@ impl Callers {
 
     fn accepts(&self, frame: &Frame) -> bool {
         (self.func)(&frame.func)
-            && self.file.as_ref().is_none_or(|file| **file == *frame.file)
+            && self.file.as_ref().is_none_or(|file| file(&frame.file))
             && self.lines.as_ref().is_none_or(|lines| lines.contains(&frame.line))
     }
 
@@ -89,6 +131,14 @@ impl Callers {
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
     pub fn count<'a>(&self, source: impl Into<Source<'a>>) -> Result<Vec<Caller>, CallersError> {
+        Ok(self.answer(source)?.callers)
+    }
+
+    /// The callers as [`Callers::count`] gives them, and how often the function was seen.
+    ///
+    /// # Errors
+    /// [`CallersError::LinesWithoutFile`].
+    pub fn answer<'a>(&self, source: impl Into<Source<'a>>) -> Result<Answer, CallersError> {
         if self.lines.is_some() && self.file.is_none() {
             return Err(CallersError::LinesWithoutFile);
         }
@@ -96,55 +146,78 @@ impl Callers {
             Source::Data(data, dictionary) if !data.is_empty() && !data.has_meta() => {
                 // Samples only need to be told apart.
                 let with_meta = data.add_fake_meta(1, 1).unwrap_or_default();
-                Ok(self.count_in(&Traces::new(Source::Data(&with_meta, dictionary))))
+                Ok(self.answer_in(&Traces::new(Source::Data(&with_meta, dictionary))))
             }
-            source => Ok(self.count_in(&Traces::new(source))),
+            source => Ok(self.answer_in(&Traces::new(source))),
         }
     }
 
-    fn count_in(&self, traces: &Traces<'_>) -> Vec<Caller> {
-        let mut below = vec![0_u64; traces.nodes.len()];
+    fn answer_in(&self, traces: &Traces<'_>) -> Answer {
+        // Of each node: snapshots that ended in it or below it, and those of them asleep.
+        let mut below = vec![(0_u64, 0_u64); traces.nodes.len()];
         for run in &traces.runs {
-            below[run.stack as usize] += run.count;
+            let asleep = if run.state == State::Asleep.word() { run.count } else { 0 };
+            add(&mut below[run.stack as usize], (run.count, asleep));
         }
         for node in (1..below.len()).rev() {
-            below[traces.nodes[node].0 as usize] += below[node];
+            let counts = below[node];
+            add(&mut below[traces.nodes[node].0 as usize], counts);
         }
-        let mut counts: HashMap<&Frame, u64> = HashMap::new();
-        // Innermost frame of each node, or of its nearest caller that has one.
-        let mut innermost: Vec<Option<&Frame>> = vec![None; traces.nodes.len()];
+        let accepted: Vec<Vec<bool>> = traces.places.iter().map(|place| self.accepted(place)).collect();
+        let mut answer = Answer { all: below[0].0, ..Answer::default() };
+        let mut functions: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let mut counts: HashMap<&Frame, (u64, u64)> = HashMap::new();
+        // Innermost frame of each node, or of its nearest caller that has one; whether the function is on the
+        // stack there.
+        let mut reached: Vec<(Option<&Frame>, bool)> = vec![(None, false); traces.nodes.len()];
         for node in 1..traces.nodes.len() {
             let (caller, place) = traces.nodes[node];
             let frames = &traces.places[place as usize].frames;
-            let mut outer = innermost[caller as usize];
+            let (mut outer, mut on_stack) = reached[caller as usize];
             for index in (0..frames.len()).rev() {
                 let frame = frames.get(index);
-                if let Some(outer) = outer
-                    && below[node] > 0
-                    && self.accepts(frame)
-                {
-                    *counts.entry(outer).or_default() += below[node];
+                if below[node].0 > 0 && accepted[place as usize][index] {
+                    functions.insert(&frame.func);
+                    match outer {
+                        Some(outer) => add(counts.entry(outer).or_default(), below[node]),
+                        None => answer.uncalled += below[node].0,
+                    }
+                    if !std::mem::replace(&mut on_stack, true) {
+                        answer.snapshots += below[node].0;
+                        answer.asleep += below[node].1;
+                    }
                 }
                 outer = Some(frame);
             }
-            innermost[node] = outer;
+            reached[node] = (outer, on_stack);
         }
-        let mut callers: Vec<Caller> =
-            counts.into_iter().map(|(frame, count)| Caller { count, frame: frame.clone() }).collect();
+        answer.functions = functions.into_iter().cloned().collect();
+        let caller = |(frame, (count, asleep)): (&Frame, _)| Caller { count, asleep, frame: frame.clone() };
+        let mut callers: Vec<Caller> = counts.into_iter().map(caller).collect();
         callers.sort_by(|a, b| {
             let by_place = |frame: &Frame| {
                 (frame.file.clone(), frame.func.clone(), frame.line, frame.foreign, frame.inlined)
             };
             b.count.cmp(&a.count).then_with(|| by_place(&a.frame).cmp(&by_place(&b.frame)))
         });
-        callers
+        answer.callers = callers;
+        answer
     }
+
+    /// For each frame of a place whether it is one of the function's.
+    fn accepted(&self, place: &Place<'_>) -> Vec<bool> {
+        (0..place.frames.len()).map(|index| self.accepts(place.frames.get(index))).collect()
+    }
+}
+
+fn add(to: &mut (u64, u64), counts: (u64, u64)) {
+    to.0 = to.0.saturating_add(counts.0);
+    to.1 = to.1.saturating_add(counts.1);
 }
 
 impl fmt::Debug for Callers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Callers")
-            .field("file", &self.file)
             .field("lines", &self.lines)
             .finish_non_exhaustive()
     }
@@ -160,6 +233,19 @@ pub struct NoAddressLeft;
 /// Addresses with exactly one frame stay. Every other one is replaced by one invented address for
 /// each frame, innermost first, counting down from 2^64 - 2 past those in use; one without frames
 /// vanishes. Metadata stays as it is.
+///
+/// ```
+/// use stackglass_profile::{Data, Dictionary, Frame, flatten};
+///
+/// let frame = |name: &str| Frame { func: name.into(), ..Frame::unknown(0) };
+/// let mut dictionary = Dictionary::new();
+/// dictionary.set(16, [Frame { inlined: true, ..frame("inlined") }, frame("main")]);
+///
+/// let (data, flat) = flatten(&Data::new(vec![16, 0]), &dictionary)?;
+/// assert_eq!(data.words(), [u64::MAX - 1, u64::MAX - 2, 0]);
+/// assert_eq!(&*flat.get(u64::MAX - 2).unwrap()[0].func, "main");
+/// # Ok::<(), stackglass_profile::callers::NoAddressLeft>(())
+/// ```
 ///
 /// # Errors
 /// When there are no addresses left.

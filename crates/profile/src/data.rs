@@ -15,6 +15,24 @@ pub(crate) const TASK: u64 = 3;
 pub const OVERHEAD_WORDS: usize = 6;
 
 /// A profile buffer in Julia's layout.
+///
+/// ```
+/// use stackglass_profile::Data;
+///
+/// // Two samples without metadata; a zero ends each.
+/// let bare = Data::new(vec![11, 12, 0, 13, 0]);
+/// assert!(!bare.has_meta());
+///
+/// let data = bare.add_fake_meta(1, 7)?;
+/// assert_eq!(data.words(), [11, 12, 1, 7, 100, 1, 0, 0, 13, 1, 7, 101, 1, 0, 0]);
+/// assert!(data.has_meta());
+/// assert_eq!((data.thread_ids(None), data.task_ids(Some(1))), (vec![1], vec![7]));
+///
+/// let newest = data.blocks().next().unwrap();
+/// assert_eq!((newest.addresses, newest.clock), (&[13][..], 101));
+/// assert_eq!(data.strip_meta()?, bare);
+/// # Ok::<(), stackglass_profile::DataError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Data {
     words: Vec<u64>,

@@ -8,17 +8,23 @@
 #![deny(missing_docs)]
 
 mod absorb;
+pub mod annotate;
 pub mod callers;
+mod callers_text;
 mod columns;
 pub mod data;
 pub mod dictionary;
 pub mod expand;
+mod file_pattern;
 pub mod first_screen;
 pub mod frame;
 pub mod ids;
 pub mod links;
+mod numbers;
 pub mod recording;
 pub mod report;
+mod short;
+mod siblings;
 pub mod snapshots;
 pub mod source;
 pub mod stacks;
@@ -27,9 +33,12 @@ pub mod symbols;
 mod traces;
 pub mod uncertainty;
 
+pub use annotate::Annotate;
 pub use callers::{Callers, flatten};
+pub use callers_text::CallersText;
 pub use data::{Data, DataError};
 pub use dictionary::Dictionary;
+pub use file_pattern::FilePattern;
 pub use first_screen::FirstScreen;
 pub use frame::{Frame, ShortPath};
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};

@@ -2,6 +2,7 @@
 //! same callers share them. The cost of a profile is in distinct stacks, not in samples.
 
 use crate::{LocationId, ModuleIndex, StackId};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// A place in code, independent of where the module was mapped.
@@ -17,10 +18,10 @@ pub struct Location {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     locations: Vec<Location>,
-    location_ids: HashMap<Location, LocationId>,
+    location_ids: HashMap<Location, LocationId, RandomState>,
     /// Node `i + 1` is `nodes[i]`: its caller's node and its own location. Node 0 is the root.
     nodes: Vec<(StackId, LocationId)>,
-    children: HashMap<(StackId, LocationId), StackId>,
+    children: HashMap<(StackId, LocationId), StackId, RandomState>,
 }
 
 impl Stacks {

@@ -61,6 +61,8 @@ struct Piece {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     pieces: Vec<Piece>,
+    /// All of it, whatever the colours of its pieces.
+    bold: bool,
 }
 
 impl Line {
@@ -75,7 +77,23 @@ impl Line {
 
     /// A piece that leads somewhere.
     pub(crate) fn linked(&mut self, text: impl Into<String>, link: Option<String>) -> &mut Line {
-        self.pieces.push(Piece { paint: Paint::Normal, text: text.into(), link });
+        self.push_linked(Paint::Normal, text, link)
+    }
+
+    /// A painted piece that leads somewhere.
+    pub(crate) fn push_linked(
+        &mut self,
+        paint: Paint,
+        text: impl Into<String>,
+        link: Option<String>,
+    ) -> &mut Line {
+        self.pieces.push(Piece { paint, text: text.into(), link });
+        self
+    }
+
+    /// Whether the whole line is bold.
+    pub(crate) fn bold(&mut self, bold: bool) -> &mut Line {
+        self.bold = bold;
         self
     }
 
@@ -129,9 +147,12 @@ impl Line {
             if let Some(link) = link {
                 write!(out, "\x1b]8;;{link}\x1b\\")?;
             }
-            match paint.code() {
-                "" => out.write_all(text.as_bytes())?,
-                code => write!(out, "\x1b[{code}m{text}\x1b[0m")?,
+            match (self.bold, paint.code()) {
+                _ if text.is_empty() => {}
+                (false, "") => out.write_all(text.as_bytes())?,
+                (true, "") => write!(out, "\x1b[1m{text}\x1b[0m")?,
+                (false, code) => write!(out, "\x1b[{code}m{text}\x1b[0m")?,
+                (true, code) => write!(out, "\x1b[1;{code}m{text}\x1b[0m")?,
             }
             if link.is_some() {
                 out.write_all(b"\x1b]8;;\x1b\\")?;
@@ -175,5 +196,9 @@ mod tests {
         assert_eq!(text(&line, Style::Plain), "abc\n");
         let link = "\u{1b}]8;;file:///c\u{1b}\\c\u{1b}]8;;\u{1b}\\";
         assert_eq!(text(&line, Style::Ansi), format!("a\u{1b}[1mb\u{1b}[0m{link}\n"));
+        let mut bold = Line::new();
+        bold.bold(true).plain("a").push(Paint::Grey, "b").plain("");
+        assert_eq!(text(&bold, Style::Ansi), "\u{1b}[1ma\u{1b}[0m\u{1b}[1;90mb\u{1b}[0m\n");
+        assert_eq!(text(&bold, Style::Plain), "ab\n");
     }
 }

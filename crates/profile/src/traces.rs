@@ -4,6 +4,7 @@
 //! with distinct stacks, not with samples. All orders here are those of the samples, newest first,
 //! because that is the order in which Julia's reports meet them.
 
+use crate::siblings::Siblings;
 use crate::{Address, Data, Dictionary, Frame, Recording, Source, State, expand::Addresses, snapshots};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -122,21 +123,33 @@ impl<'a> Traces<'a> {
     }
 
     fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> Traces<'a> {
-        let mut trie = Trie { nodes: vec![(0, 0)], ..Trie::default() };
+        // Each distinct stack goes down the trie once; all others are known by their words.
+        let mut trie = Siblings::new();
         let mut stacks: Map<&[u64], NodeNumber> = Map::default();
         let mut runs = Runs::default();
         for block in data.blocks() {
-            let stack = *stacks.entry(block.addresses).or_insert_with(|| trie.intern(block.addresses));
+            let stack = *stacks.entry(block.addresses).or_insert_with(|| {
+                block.addresses.iter().rev().fold(0, |caller, address| trie.child(caller, *address))
+            });
             runs.add(stack, block.thread, block.task, block.state, 1);
         }
-        let place = |address: &u64| Place {
-            address: Address(*address),
-            frames: match dictionary.get(*address) {
-                Some(frames) => Frames::Listed(frames),
-                None => Frames::Unknown(Box::new(Frame::unknown(*address))),
-            },
-        };
-        Traces { places: trie.addresses.iter().map(place).collect(), nodes: trie.nodes, runs: runs.list }
+        let mut places: Vec<Place<'a>> = Vec::new();
+        let mut numbers: Map<u64, PlaceNumber> = Map::default();
+        let mut nodes = Vec::with_capacity(trie.len());
+        nodes.push((0, 0));
+        for node in 1..trie.len() as u32 {
+            let address = trie.key(node);
+            let place = *numbers.entry(address).or_insert_with(|| {
+                let frames = match dictionary.get(address) {
+                    Some(frames) => Frames::Listed(frames),
+                    None => Frames::Unknown(Box::new(Frame::unknown(address))),
+                };
+                places.push(Place { address: Address(address), frames });
+                places.len() as u32 - 1
+            });
+            nodes.push((trie.parent(node), place));
+        }
+        Traces { places, nodes, runs: runs.list }
     }
 
     /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from
@@ -171,7 +184,10 @@ impl<'a> Traces<'a> {
 #[derive(Default)]
 struct Runs {
     list: Vec<Run>,
-    index: Map<(NodeNumber, u64, u64, u64), u32>,
+    /// By stack and kind.
+    index: Map<(NodeNumber, u32), u32>,
+    /// Numbers of the combinations of thread, task and state: there are few.
+    kinds: Map<(u64, u64, u64), u32>,
     next: u64,
 }
 
@@ -179,44 +195,14 @@ impl Runs {
     fn add(&mut self, stack: NodeNumber, thread: u64, task: u64, state: u64, count: u64) {
         let oldest = self.next;
         self.next += 1;
-        let index = *self.index.entry((stack, thread, task, state)).or_insert_with(|| {
+        let new = self.kinds.len() as u32;
+        let kind = *self.kinds.entry((thread, task, state)).or_insert(new);
+        let index = *self.index.entry((stack, kind)).or_insert_with(|| {
             self.list.push(Run { stack, thread, task, state, count: 0, oldest });
             self.list.len() as u32 - 1
         });
         let run = &mut self.list[index as usize];
         run.count = run.count.saturating_add(count);
         run.oldest = oldest;
-    }
-}
-
-/// Interns stacks of addresses.
-#[derive(Default)]
-struct Trie {
-    addresses: Vec<u64>,
-    numbers: Map<u64, PlaceNumber>,
-    nodes: Vec<(NodeNumber, PlaceNumber)>,
-    children: Map<(NodeNumber, PlaceNumber), NodeNumber>,
-    /// Addresses (root first) and nodes of the last stack, since neighbours share their callers.
-    last: Vec<(u64, NodeNumber)>,
-}
-
-impl Trie {
-    fn intern(&mut self, leaf_first: &[u64]) -> NodeNumber {
-        let root_first = leaf_first.iter().rev();
-        let shared = root_first.clone().zip(&self.last).take_while(|(now, last)| **now == last.0).count();
-        self.last.truncate(shared);
-        let mut node = self.last.last().map_or(0, |last| last.1);
-        for address in root_first.skip(shared) {
-            let place = *self.numbers.entry(*address).or_insert_with(|| {
-                self.addresses.push(*address);
-                self.addresses.len() as u32 - 1
-            });
-            node = *self.children.entry((node, place)).or_insert_with(|| {
-                self.nodes.push((node, place));
-                self.nodes.len() as u32 - 1
-            });
-            self.last.push((*address, node));
-        }
-        node
     }
 }

@@ -19,6 +19,8 @@ const HOUSE_EVERY: u64 = 100_000_000;
 const SCAN_EVERY_PER_THREAD: u64 = 1_000_000;
 /// A launcher whose beat stands still for this long is gone, ns.
 const BEAT_LIMIT: u64 = 5_000_000_000;
+/// Who wakes so long after the moment it meant to was stopped itself, ns.
+const STOPPED: u64 = BEAT_LIMIT / 5;
 /// How often orders are looked at while nothing is sampled, ns.
 const WAITING: u64 = 5_000_000;
 /// How long the last letters are waited for, ns.
@@ -201,7 +203,8 @@ impl Sampler {
             let missed = late / self.delay;
             let counters = &self.control.counters;
             counters.add(Counter::Ticks, 1);
-            if late > self.delay / 2 {
+            // Whoever comes later than that was stopped, with all the program: there was nothing to see.
+            if late > self.delay / 2 && late < STOPPED {
                 counters.add(Counter::LateTicks, 1);
                 counters.add(Counter::MissedTicks, missed);
             }
@@ -328,7 +331,7 @@ impl Sampler {
         let Orders::Session(page) = self.orders else { return true };
         let beat = page.beat.load(Relaxed);
         // Who was stopped itself gives the launcher, which was stopped as well, the full time again.
-        let stopped = now.saturating_sub(planned) > BEAT_LIMIT / 5;
+        let stopped = now.saturating_sub(planned) > STOPPED;
         if beat != self.beat.0 || self.beat.1 == 0 || stopped {
             self.beat = (beat, now);
         }

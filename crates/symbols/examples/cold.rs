@@ -6,7 +6,8 @@
 //! ```
 //!
 //! COUNT addresses (10 000) are spread at random, but always the same, over the program's code.
-//! Prints wall time, CPU time and peak memory of what it did. `--show` prints the frames.
+//! Prints wall time, CPU time and peak memory of what it did as a line of JSON; `bench` takes turns
+//! with both. `--show` prints the frames.
 
 use anyhow::{Context, Result, bail};
 use stackglass_profile::recording::Module;
@@ -30,7 +31,7 @@ fn main() -> Result<()> {
         bail!("usage: cold PROGRAM [COUNT] [--plain] [--show] [--threads N]")
     };
     let addresses = spread(&program, count)?;
-    let start = Instant::now();
+    let (start, cpu_before) = (Instant::now(), cpu()?);
     let (frames, lines) = if plain {
         plain_loop(&program, &addresses, show)?
     } else {
@@ -38,11 +39,13 @@ fn main() -> Result<()> {
     };
     let wall = start.elapsed();
     println!(
-        "{}: {count} addresses, {frames} frames, {lines} with line; wall {:.3} s, cpu {:.3} s, peak {} MB",
-        if plain { "addr2line loop" } else { "stackglass" },
-        wall.as_secs_f64(),
-        cpu_seconds()?,
-        peak_memory()? / 1024,
+        "{{\"way\":\"{}\",\"addresses\":{},\"frames\":{frames},\"lines\":{lines},\
+         \"wall_ns\":{},\"cpu_ns\":{},\"peak_kib\":{}}}",
+        if plain { "addr2line" } else { "stackglass" },
+        addresses.len(),
+        wall.as_nanos(),
+        cpu()? - cpu_before,
+        peak_memory()?,
     );
     Ok(())
 }
@@ -128,12 +131,13 @@ fn plain_loop(program: &str, addresses: &[u64], show: bool) -> Result<(usize, us
     Ok((count, lines))
 }
 
-fn cpu_seconds() -> Result<f64> {
+/// Processor time of all threads so far in nanoseconds, to the hundredth of a second.
+fn cpu() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').context("/proc/self/stat without a name")?.1;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-    Ok(ticks as f64 / 100.0)
+    Ok(ticks * 10_000_000)
 }
 
 fn peak_memory() -> Result<u64> {

@@ -33,6 +33,9 @@ const GROUPS: &[Group] = &[
     ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
     ("parked", "1 000 parked threads at 1 kHz", rows::parked::measure),
     ("sleepers", "100 threads in every kind of timed wait", rows::sleepers::measure),
+    ("tree-words", "A tree from 10 million words", rows::reports::words),
+    ("tree-curve", "Trees of the same stacks, 10^4 to 10^8 words", rows::reports::curve),
+    ("symbols-cold", "10 000 cold addresses of a large program", rows::symbols::measure),
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
 ];
 

@@ -1,45 +1,112 @@
 //! The fuzz targets of `fuzz/`, a minute each: only in a full run, and told so otherwise.
+//!
+//! Stable Rust and a C++ compiler suffice. What libFuzzer says goes to a log beside its findings,
+//! from which is seen that it really ran, and that it could see where its inputs lead.
 
 use super::{Extent, Tally};
 use crate::run::{cargo, root, succeeds, target_folder};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 
 /// Seconds for each target.
-const SECONDS: &str = "60";
+const SECONDS: u64 = 60;
 
 /// One check for each target.
 pub fn run(extent: Extent) -> Result<Tally> {
     if extent == Extent::Quick {
         eprintln!(
-            "left to `cargo xtask test --full`; what was found before is read by the tests of crates/files"
+            "left to `cargo xtask test --full`; what was found before is read by the tests of crates/files and collect"
         );
         return Ok(Tally::default());
     }
-    let fuzz = root().join("fuzz");
     let built = target_folder().join("fuzz");
     let mut build = cargo(&["build", "--quiet", "--release", "--target-dir"]);
-    if !succeeds(build.arg(&built).current_dir(&fuzz))? {
+    build.arg(&built).current_dir(root().join("fuzz"));
+    // The flags that let libFuzzer see stand in `fuzz/.cargo/config.toml`; these would replace them.
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        build.env_remove(variable);
+    }
+    if !succeeds(&mut build)? {
         return Ok(Tally::one(false));
     }
-    let mut tally = Tally::default();
-    for entry in std::fs::read_dir(fuzz.join("targets")).context("fuzz/targets cannot be read")? {
+    let mut targets = Vec::new();
+    for entry in fs::read_dir(root().join("fuzz/targets")).context("fuzz/targets cannot be read")? {
         let path = entry?.path();
-        let Some(name) = path.file_stem() else { continue };
-        let findings = built.join("findings").join(name);
-        std::fs::create_dir_all(&findings).with_context(|| format!("cannot make {}", findings.display()))?;
-        let mut target = Command::new(built.join("x86_64-unknown-linux-gnu/release").join(name));
-        target.arg(format!("-max_total_time={SECONDS}")).args([
-            "-timeout=10",
-            "-rss_limit_mb=1024",
-            "-verbosity=0",
-        ]);
-        target.arg(&findings).arg(fuzz.join("corpus").join(name)).current_dir(&findings);
-        let well = succeeds(&mut target)?;
-        eprintln!("{}: {}", name.display(), if well { "nothing found in 60 s" } else { "FOUND SOMETHING" });
+        targets.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+    }
+    targets.sort();
+    ensure!(!targets.is_empty(), "there are no fuzz targets");
+    let mut tally = Tally::default();
+    for name in targets {
+        let well = match one(&name, &built) {
+            Ok(ran) => {
+                eprintln!("{name}: nothing found by {} inputs in {SECONDS} s, seen at {} places", ran.inputs, ran.places);
+                true
+            }
+            Err(error) => {
+                eprintln!("{name}: {error:#}");
+                false
+            }
+        };
         let one = Tally::one(well);
         tally.passed += one.passed;
         tally.failed += one.failed;
     }
     Ok(tally)
+}
+
+/// What libFuzzer says of a run.
+struct Ran {
+    inputs: u64,
+    places: u64,
+}
+
+fn one(name: &str, built: &Path) -> Result<Ran> {
+    let findings = built.join("findings").join(name);
+    fs::create_dir_all(&findings).with_context(|| format!("cannot make {}", findings.display()))?;
+    let log = built.join("findings").join(format!("{name}.log"));
+    let mut target = Command::new(built.join("x86_64-unknown-linux-gnu/release").join(name));
+    target.arg(format!("-max_total_time={SECONDS}"));
+    target.args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"]);
+    target.arg(&findings).arg(root().join("fuzz/corpus").join(name)).current_dir(&findings);
+    target.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
+    let well = succeeds(&mut target)?;
+    let said = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+    let said = String::from_utf8_lossy(&said);
+    if !well {
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(60)..].iter().for_each(|line| eprintln!("{line}"));
+    }
+    ensure!(well, "FOUND SOMETHING: see above, {} and crash-… in {}", log.display(), findings.display());
+    let ran = Ran {
+        inputs: number_after(&said, "stat::number_of_executed_units:").unwrap_or(0),
+        places: number_before(&said, " inline 8-bit counters").unwrap_or(0),
+    };
+    ensure!(ran.inputs > 1000, "only {} inputs were tried: see {}", ran.inputs, log.display());
+    ensure!(ran.places > 1000, "it was built without the flags of fuzz/.cargo/config.toml: see {}", log.display());
+    Ok(ran)
+}
+
+fn number_after(said: &str, label: &str) -> Option<u64> {
+    said.split_once(label)?.1.split_whitespace().next()?.parse().ok()
+}
+
+fn number_before(said: &str, label: &str) -> Option<u64> {
+    said.split_once(label)?.0.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number_after, number_before};
+
+    #[test]
+    fn libfuzzer_is_understood() {
+        let said = "INFO: Loaded 1 modules   (41231 inline 8-bit counters): 41231 [0x5, 0x6),\n#2 INITED\n\
+                    stat::number_of_executed_units: 1234567\nstat::average_exec_per_sec:     9\n";
+        assert_eq!(number_after(said, "stat::number_of_executed_units:"), Some(1_234_567));
+        assert_eq!(number_before(said, " inline 8-bit counters"), Some(41_231));
+        assert_eq!(number_before("INFO: Running", " inline 8-bit counters"), None);
+    }
 }

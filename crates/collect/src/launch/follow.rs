@@ -191,9 +191,7 @@ impl Following<'_> {
                 let stopped = Instant::now();
                 self.signals.stop_here();
                 let stopped = stopped.elapsed().as_secs_f64();
-                self.recorder.remark(format!(
-                    "stopped for {stopped:.1} s (Ctrl-Z): the ticks of that time count as missed, whatever the load"
-                ));
+                self.recorder.remark(format!("stopped for {stopped:.1} s (Ctrl-Z): no ticks in that time"));
             }
             (libc::SIGUSR2, _) => self.save_now(observer),
             (libc::SIGUSR1, _) => self.child.send(signal.number),

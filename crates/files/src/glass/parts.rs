@@ -5,19 +5,24 @@ use super::bytes::Source;
 use super::chunk::{self, CHUNK_HEADER, FILE_HEADER, Found, LAST, Tag};
 use super::index::{Index, Totals};
 use super::reader::{Completeness, GlassReader};
-use super::{ReadError, read};
+use super::ReadError;
 use stackglass_profile::Recording;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// As [`read()`], but without samples and, where the file is complete, without reading them.
+/// As [`read()`], but without samples: only how many rows, hits and nanoseconds there are.
 ///
-/// The totals of [`Completeness::Complete`] are then what the end says of the samples.
+/// Where the file is complete, its samples are not even read, and the totals are what the end
+/// says. Else all of it is gone through, in memory for its tables, and `progress` is told the bytes
+/// read and the bytes there are.
 ///
 /// # Errors
-/// As [`read()`].
-pub fn read_tables(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
+/// As [`read()`](super::read()).
+pub fn read_tables(
+    path: impl AsRef<Path>,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Recording, Completeness, Totals), ReadError> {
     let mut reader = GlassReader::open(&path)?;
     let (name, at) = (reader.name().to_owned(), reader.length());
     if let Some(plan) = plan(&mut reader).map_err(|source| ReadError::Read { name, at, source })? {
@@ -28,13 +33,21 @@ pub fn read_tables(path: impl AsRef<Path>) -> Result<(Recording, Completeness), 
         }
         if whole && reader.jump(plan.end)? {
             reader.step(&mut |_| {})?;
-            return Ok(reader.finish());
+            return Ok(apart(reader));
         }
     }
     // Cut, damaged, or with an index that is wrong: read what is there.
-    let (mut recording, completeness) = read(path)?;
-    recording.samples = Vec::new();
-    Ok((recording, completeness))
+    let mut reader = GlassReader::open(path)?;
+    while reader.step(&mut |_| {})? {
+        progress(reader.position(), reader.length());
+    }
+    Ok(apart(reader))
+}
+
+fn apart(reader: GlassReader<BufReader<File>>) -> (Recording, Completeness, Totals) {
+    let totals = reader.counted();
+    let (recording, completeness) = reader.finish();
+    (recording, completeness, totals)
 }
 
 /// Which chunks to read.

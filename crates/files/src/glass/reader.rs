@@ -220,6 +220,12 @@ impl<R: Read> GlassReader<R> {
         &self.contents.recording
     }
 
+    /// Rows, hits and time of the samples read so far.
+    pub fn counted(&self) -> Totals {
+        let Totals { rows, hits, time, .. } = self.contents.seen;
+        Totals { rows, hits, time, ..Totals::default() }
+    }
+
     /// Bytes read so far, in whole chunks.
     pub fn position(&self) -> u64 {
         self.at
@@ -286,17 +292,16 @@ pub fn read_merged(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Recording, Completeness), ReadError> {
     let mut reader = GlassReader::open(path)?;
-    let mut places = HashMap::new();
+    let mut places: HashMap<_, usize, foldhash::fast::RandomState> = HashMap::default();
     let mut samples: Vec<Sample> = Vec::new();
     while reader.step(&mut |sample| {
-        let key = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
-        let place = *places.entry(key).or_insert(samples.len());
+        let kind = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
+        let place = *places.entry(kind).or_insert(samples.len());
         match samples.get_mut(place) {
             None => samples.push(sample),
             Some(merged) => {
-                merged.clock = sample.clock;
-                merged.hits = merged.hits.saturating_add(sample.hits);
-                merged.time.0 = merged.time.0.saturating_add(sample.time.0);
+                let same = merged.take_in(&sample);
+                debug_assert!(same, "the kind is all that must be equal");
             }
         }
     })? {

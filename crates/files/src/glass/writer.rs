@@ -117,6 +117,13 @@ impl GlassWriter {
         self.attempt(|writer| writer.write_new(recording, false))
     }
 
+    /// The samples written so far need not be kept: take them out of the recording (which may then
+    /// be as long as the disk is large), and the next call writes those that are in it.
+    pub fn forget_samples(&mut self) {
+        self.done.samples = 0;
+        self.done.last = None;
+    }
+
     /// Writes what is new, the names, and the end. From then on the file reads as complete.
     ///
     /// # Errors

@@ -7,3 +7,4 @@ mod cuts;
 mod names_of_files;
 mod parts;
 mod round_trip;
+mod stranger;

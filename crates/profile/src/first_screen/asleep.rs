@@ -3,9 +3,10 @@
 use super::FirstScreen;
 use super::calls::Calls;
 use super::classes::Class;
-use super::numbers::percent;
-use super::tree_text::{last_name, short_function, short_location, tail};
+use crate::numbers::percent;
+use super::tree_text::short_location;
 use crate::columns::{cut_right, harmless, pad_right, width};
+use crate::short::{last_name, short_function, tail};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, State, ThreadNumber};
 use std::collections::HashMap;
@@ -64,13 +65,15 @@ pub(super) fn write(
         };
         let arrow = if caller.is_empty() { 0 } else { 4 };
         let left = room.saturating_sub(width(place) + arrow + width(caller) + 2);
-        let location = match &kind.place.line {
-            Some((file, number)) => {
-                format!("  {}", short_location(recording, file, *number, left.max(room / 4)))
-            }
-            None => String::new(),
+        let (location, link) = match &kind.place.line {
+            Some((file, number)) => (
+                short_location(recording, file, *number, left.max(room / 4)),
+                screen.link(file, *number),
+            ),
+            None => (String::new(), None),
         };
-        let room = room.saturating_sub(width(&location));
+        let gap = if location.is_empty() { 0 } else { 2 };
+        let room = room.saturating_sub(width(&location) + gap);
         let for_place = room.saturating_sub(arrow + width(caller)).max(room / 2);
         line.push(Paint::Grey, short_function(place, for_place));
         if !caller.is_empty() {
@@ -78,7 +81,7 @@ pub(super) fn write(
             let caller = if width(caller) <= room { caller } else { last_name(caller) };
             line.push(Paint::Grey, format!(" <- {}", cut_right(caller, room)));
         }
-        line.push(Paint::Grey, location);
+        line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
         line.cut(screen.cols).write(screen.style, out)?;
     }
     if kinds.len() > listed {

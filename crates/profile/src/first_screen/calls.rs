@@ -7,7 +7,7 @@
 
 use super::classes::Class;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
-use super::numbers::Weight;
+use crate::numbers::Weight;
 use crate::frame::file_name;
 use crate::{Cut, Recording, StackId};
 use std::collections::HashMap;

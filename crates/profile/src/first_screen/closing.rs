@@ -1,7 +1,7 @@
 //! The last lines: what the reader must know to trust the rest, and what to do about it.
 
 use super::FirstScreen;
-use super::numbers::{counted, duration_text, grouped, percent_text};
+use crate::numbers::{counted, duration_text, grouped, percent_text};
 use crate::columns::{harmless, wrap};
 use crate::frame::file_name;
 use crate::style::{Line, Paint};

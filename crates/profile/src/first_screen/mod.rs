@@ -10,12 +10,11 @@ mod calls;
 mod classes;
 mod closing;
 mod names;
-mod numbers;
 mod processes;
 mod summary;
 mod tree_text;
 
-use crate::{Recording, Style};
+use crate::{Links, Recording, Style};
 use std::io::{self, Write};
 
 pub use closing::{CUT_REASONS, CutReason, cut_reason};
@@ -29,11 +28,12 @@ pub struct FirstScreen {
     cols: usize,
     style: Style,
     everything: bool,
+    links: Option<Links>,
 }
 
 impl Default for FirstScreen {
     fn default() -> FirstScreen {
-        FirstScreen { cols: 80, style: Style::Plain, everything: false }
+        FirstScreen { cols: 80, style: Style::Plain, everything: false, links: None }
     }
 }
 
@@ -60,6 +60,17 @@ impl FirstScreen {
     pub fn everything(mut self, shown: bool) -> FirstScreen {
         self.everything = shown;
         self
+    }
+
+    /// Makes locations links; only where colours are allowed.
+    pub fn links(mut self, links: Option<Links>) -> FirstScreen {
+        self.links = links;
+        self
+    }
+
+    /// Where a location leads.
+    fn link(&self, file: &str, line: i64) -> Option<String> {
+        self.links.as_ref()?.target(file, line)
     }
 
     /// Writes the screen.

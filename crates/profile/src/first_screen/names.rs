@@ -1,7 +1,7 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
 use super::classes::{self, Class};
-use super::numbers::Weight;
+use crate::numbers::Weight;
 use crate::columns::harmless;
 use crate::frame::file_name;
 use crate::{Frame, LocationId, Recording};

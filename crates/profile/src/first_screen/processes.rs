@@ -1,7 +1,7 @@
 //! A line for each process that mattered, where there were several.
 
 use super::FirstScreen;
-use super::numbers::{counted, duration_text, percent, percent_text};
+use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::Recording;
 use crate::columns::harmless;
 use crate::frame::file_name;

@@ -3,10 +3,11 @@
 use super::calls::{Call, Calls, What};
 use super::classes::Class;
 use super::names::{Function, SourceLine};
-use super::numbers::{counted, duration_text, grouped, percent_text, setting_text};
+use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
 use super::{FirstScreen, tree_text};
 use crate::columns::{cut_right, harmless, width};
 use crate::frame::file_name;
+use crate::short::{last_name, shortest_location, tail};
 use crate::style::{Line, Paint};
 use crate::{End, Recording, State};
 use std::io::{self, Write};
@@ -28,13 +29,13 @@ pub(super) fn write(
     if cpu > 0 {
         let passing = passing(calls);
         let functions = calls.names.functions.iter().zip(passing);
-        let name = |name: &str| [tree_text::tail(name), tree_text::last_name(name)].map(str::to_owned);
+        let name = |name: &str| ([tail(name), last_name(name)].map(str::to_owned), None);
         let own = functions.clone().map(|(function, _)| (function.own.time, name(&function.name)));
         let total = functions.filter(|(function, passing)| function.class == Class::Own && !passing);
         let total = total.map(|(function, _)| (function.total.time, name(&function.name)));
         let location = |line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
-            [long, tree_text::shortest_location(&line.file, line.line)]
+            ([long, shortest_location(&line.file, line.line)], screen.link(&line.file, line.line))
         };
         let lines = calls.names.lines.iter().skip(1);
         let lines = lines.map(|line| (line.own.time, location(line)));
@@ -133,11 +134,14 @@ fn passing(calls: &Calls<'_>) -> Vec<bool> {
     calls.names.functions.iter().zip(passed_on).map(passing).collect()
 }
 
+/// Time, a longer and a shorter name, and where the name leads.
+type Entry = (u64, ([String; 2], Option<String>));
+
 /// As many of the hottest as fit in a line, each by the longer of its names that fits.
-fn hottest(title: &str, entries: &[(u64, [String; 2])], cpu: u64, cols: usize) -> Line {
+fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
     let mut line = Line::new();
     line.push(Paint::Grey, format!("{title:<10}"));
-    for (index, (time, [long, short])) in entries.iter().enumerate().take(5) {
+    for (index, (time, ([long, short], link))) in entries.iter().enumerate().take(5) {
         let share = percent_text(*time, cpu);
         let separator = if index == 0 { "" } else { ", " };
         let room = cols.saturating_sub(line.width() + separator.len() + width(&share) + 1);
@@ -148,7 +152,7 @@ fn hottest(title: &str, entries: &[(u64, [String; 2])], cpu: u64, cols: usize) -
             false => break,
         };
         line.plain(separator).push(if index == 0 { Paint::Bold } else { Paint::Normal }, share);
-        line.plain(format!(" {name}"));
+        line.plain(" ").linked(name, link.clone());
     }
     line
 }
@@ -171,7 +175,7 @@ fn finding(calls: &Calls<'_>, cols: usize) -> Option<Line> {
         }
     }
     let (node, function) = named?;
-    if tree_text::last_name(&calls.names.functions[function as usize].name) == "main" {
+    if last_name(&calls.names.functions[function as usize].name) == "main" {
         return None;
     }
     let call = &calls.nodes[node as usize];
@@ -179,7 +183,7 @@ fn finding(calls: &Calls<'_>, cols: usize) -> Option<Line> {
     let name = calls.names.functions[function as usize].name.as_str();
     let caller = match calls.nodes[call.parent as usize].what {
         What::Function(caller) => {
-            format!(", called from {}", tree_text::tail(&calls.names.functions[caller as usize].name))
+            format!(", called from {}", tail(&calls.names.functions[caller as usize].name))
         }
         _ => String::new(),
     };
@@ -196,8 +200,8 @@ fn finding(calls: &Calls<'_>, cols: usize) -> Option<Line> {
         }
         line
     };
-    let tail = tree_text::tail(name);
-    let longest_first = [text(name, &caller), text(tail, &caller), text(name, "")];
+    let last = tail(name);
+    let longest_first = [text(name, &caller), text(last, &caller), text(name, "")];
     let fits = longest_first.into_iter().find(|line| line.width() <= cols);
-    Some(fits.unwrap_or_else(|| text(tail, "")))
+    Some(fits.unwrap_or_else(|| text(last, "")))
 }

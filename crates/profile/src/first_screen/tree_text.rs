@@ -7,11 +7,11 @@
 use super::calls::{Calls, What};
 use super::classes::Class;
 use super::closing::cut_reason;
-use super::numbers::{counted, grouped, percent, percent_text};
+use crate::numbers::{counted, grouped, percent, percent_text};
 use super::{FirstScreen, NOTICEABLE};
 use crate::Recording;
-use crate::columns::{cut_left, cut_right, harmless, width, wrap};
-use crate::frame::file_name;
+use crate::columns::{cut_right, harmless, width, wrap};
+use crate::short::{location_text, short_function};
 use crate::style::{Line, Paint};
 use std::io::{self, Write};
 
@@ -208,16 +208,17 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
             let hottest = call.lines.iter().max_by_key(|(line, time)| (**time, std::cmp::Reverse(**line)));
             let location = hottest.map(|(line, _)| &calls.names.lines[*line as usize]);
             let left = room.saturating_sub(width(name) + width(mark) + 2);
-            let location = match location {
+            let (location, link) = match location {
                 // Lines of the C library say little, and what it is says more.
-                Some(at) if !at.file.is_empty() && function.class != Class::C => {
-                    short_location(calls.recording, &at.file, at.line, left.max(room / 3))
-                }
+                Some(at) if !at.file.is_empty() && function.class != Class::C => (
+                    short_location(calls.recording, &at.file, at.line, left.max(room / 3)),
+                    screen.link(&at.file, at.line),
+                ),
                 // Nor does a module's name that stands one line above.
                 _ if name.starts_with('[') || module_of(calls, call.parent) == Some(&function.module) => {
-                    String::new()
+                    (String::new(), None)
                 }
-                _ => cut_right(&harmless(&function.module), left.max(room / 4)).into_owned(),
+                _ => (cut_right(&harmless(&function.module), left.max(room / 4)).into_owned(), None),
             };
             let for_name = match location.is_empty() {
                 true => room,
@@ -228,7 +229,7 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
             line.push(weight, name).plain(mark);
             if !location.is_empty() {
                 let gap = room.saturating_sub(used + width(&location));
-                line.plain(" ".repeat(gap)).push(Paint::Grey, location);
+                line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
             }
         }
     }
@@ -279,89 +280,14 @@ impl Guides {
     }
 }
 
-/// A function's path with as many of its last parts as fit.
-pub(super) fn short_function(name: &str, room: usize) -> String {
-    if width(name) <= room {
-        return name.to_owned();
-    }
-    let mut rest = name;
-    while let Some((_, inner)) = rest.split_once("::") {
-        rest = inner;
-        if width(rest) < room {
-            return format!("…{rest}");
-        }
-    }
-    cut_right(rest, room).into_owned()
-}
-
-/// The last two named parts of a function's path: `Condvar::wait`, `score::run::{closure}`.
-pub(super) fn tail(name: &str) -> &str {
-    last_names(name, 2)
-}
-
-/// The last named part: `wait`, `run::{closure}`.
-pub(super) fn last_name(name: &str) -> &str {
-    last_names(name, 1)
-}
-
-fn last_names(name: &str, count: usize) -> &str {
-    let mut named = 0;
-    for (at, _) in name.rmatch_indices("::") {
-        named += usize::from(!name[at + 2..].starts_with('{'));
-        if named == count {
-            return &name[at + 2..];
-        }
-    }
-    name
-}
-
 /// `@crate/src/file.rs:41` where it fits, else `file.rs:41`.
 pub(super) fn short_location(recording: &Recording, file: &str, line: i64, room: usize) -> String {
-    let number = if line > 0 { line.to_string() } else { "?".to_owned() };
-    let long = match recording.symbols.short_path(file) {
-        Some(short) if !short.prefix.is_empty() => {
-            let slash = if short.rest.starts_with('/') { "" } else { "/" };
-            format!("{}{slash}{}:{number}", harmless(&short.prefix), harmless(&short.rest))
-        }
-        Some(short) => format!("{}:{number}", harmless(&short.rest)),
-        // Where a stranger's file was compiled is of no use; the folder it was in may be.
-        None => {
-            let parts = file.rmatch_indices('/').nth(1);
-            format!("{}:{number}", harmless(parts.map_or(file, |(at, _)| &file[at + 1..])))
-        }
-    };
-    if width(&long) <= room {
-        return long;
-    }
-    let name = shortest_location(file, line);
-    if width(&name) <= room { name } else { cut_left(&name, room).into_owned() }
-}
-
-/// `file.rs:41`.
-pub(super) fn shortest_location(file: &str, line: i64) -> String {
-    let number = if line > 0 { line.to_string() } else { "?".to_owned() };
-    format!("{}:{number}", harmless(file_name(file)))
+    location_text(recording.symbols.short_path(file), file, line, room)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tails_have_two_names() {
-        assert_eq!(tail("std::sync::Condvar::wait"), "Condvar::wait");
-        assert_eq!(tail("demo::score::{closure}::{closure}"), "demo::score::{closure}::{closure}");
-        assert_eq!(tail("a::demo::score::{closure}"), "demo::score::{closure}");
-        assert_eq!(tail("main"), "main");
-        assert_eq!(last_name("a::demo::score::{closure}::{closure}"), "score::{closure}::{closure}");
-        assert_eq!(last_name("std::sync::Condvar::wait"), "wait");
-    }
-
-    #[test]
-    fn functions_keep_their_last_parts() {
-        assert_eq!(short_function("serde_json::de::from_str", 14), "…de::from_str");
-        assert_eq!(short_function("serde_json::de::from_str", 6), "from_…");
-    }
 
     #[test]
     fn guides_give_way() {

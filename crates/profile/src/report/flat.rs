@@ -61,7 +61,8 @@ impl<'a> Table<'a> {
                     (false, Some(row)) => *row,
                     (false, None) => add(),
                 };
-                let mixed = rows[row as usize].frame.spec != frame.spec;
+                // An address has one row for all that was inlined there: nothing is merged in it.
+                let mixed = report.combine && rows[row as usize].frame.spec != frame.spec;
                 rows[row as usize].mixed |= mixed;
                 own.push(row);
             }
@@ -73,10 +74,12 @@ impl<'a> Table<'a> {
         };
         let mut ending = vec![0_u64; traces.nodes.len()];
         let mut leaf_row: Vec<Option<u32>> = vec![None; traces.nodes.len()];
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); traces.nodes.len()];
+        // Any child of a node that was met, and any other child of the same caller; 0: none.
+        let mut child = vec![0_u32; traces.nodes.len()];
+        let mut sibling = vec![0_u32; traces.nodes.len()];
         for node in &met {
             let caller = traces.nodes[*node as usize].0;
-            children[caller as usize].push(*node);
+            sibling[*node as usize] = std::mem::replace(&mut child[caller as usize], *node);
             leaf_row[*node as usize] = rows_at(*node).last().copied().or(leaf_row[caller as usize]);
         }
         for run in runs {
@@ -97,7 +100,11 @@ impl<'a> Table<'a> {
             below[traces.nodes[*node as usize].0 as usize] += below[*node as usize];
         }
         let mut open = vec![0_u32; rows.len()];
-        let mut path: Vec<Step> = children[0].iter().rev().map(|node| Step::Enter(*node)).collect();
+        let children = |node: u32| {
+            let list = |node: u32| Some(node).filter(|node| *node != 0);
+            std::iter::successors(list(child[node as usize]), move |node| list(sibling[*node as usize]))
+        };
+        let mut path: Vec<Step> = children(0).map(Step::Enter).collect();
         while let Some(step) = path.pop() {
             match step {
                 Step::Enter(node) => {
@@ -108,7 +115,7 @@ impl<'a> Table<'a> {
                         open[*row as usize] += 1;
                     }
                     path.push(Step::Leave(node));
-                    path.extend(children[node as usize].iter().map(|child| Step::Enter(*child)));
+                    path.extend(children(node).map(Step::Enter));
                 }
                 Step::Leave(node) => rows_at(node).iter().for_each(|row| open[*row as usize] -= 1),
             }
@@ -205,15 +212,16 @@ fn row(row: &Row<'_>, file: &ShortPath, widths: &Widths, context: &Context<'_>) 
         return line;
     }
     let prefix = width(&file.prefix);
-    let rest_room = match (report.quirks.flat_without_gap, prefix) {
-        // The reference forgets the prefix here, so that long names push what follows.
+    let rest_room = match (report.quirks.flat_prefix_pushes, prefix) {
         (true, _) | (false, 0) => widths.file,
         (false, _) => widths.file.saturating_sub(prefix + 1),
     };
     let rest = columns::cut_left(&file.rest, rest_room.max(1));
     let slash = if file.prefix.is_empty() || rest.starts_with('/') { "" } else { "/" };
+    // No prefix takes its turn among the colours as well, as in the reference.
+    let paint = context.names.paint(&file.prefix);
     if !file.prefix.is_empty() {
-        line.push(context.names.paint(&file.prefix), &*file.prefix).plain(slash);
+        line.push(paint, &*file.prefix).plain(slash);
     }
     let padding = widths.file.saturating_sub(prefix + slash.len() + width(&rest));
     line.linked(rest, context.names.link(row.frame)).plain(" ".repeat(padding));

@@ -15,6 +15,34 @@
 //! assert!(String::from_utf8(text)?.contains("Total snapshots: 1."));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The same on one of our recordings, with every option there is, into a file:
+//!
+//! ```
+//! use stackglass_profile::report::{Format, GroupBy, Recur, SortedBy};
+//! use stackglass_profile::{Links, Recording, Report, Style};
+//!
+//! let report = Report::new()
+//!     .format(Format::Tree)
+//!     .c(true) // foreign frames too
+//!     .combine(false) // each address for itself
+//!     .maxdepth(20)
+//!     .mincount(2)
+//!     .noisefloor(2.0)
+//!     .sorted_by("overhead".parse::<SortedBy>()?) // an unknown word is an error that lists the known ones
+//!     .group_by(GroupBy::ThreadTask)
+//!     .recur(Recur::FlatC)
+//!     .threads(1..=4)
+//!     .tasks(vec![0x7f00, 0x7f10])
+//!     .style(Style::Plain)
+//!     .links(Some(Links::new(|name| std::env::var(name).ok(), "localhost")));
+//! let folder = std::env::temp_dir();
+//! let path = folder.join(format!("report-{}.txt", std::process::id()));
+//! let written = report.write_to_path(&Recording::default(), &path)?; // 1 000 columns wide
+//! assert!(!written.warnings.is_empty(), "an empty recording has nothing to show");
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod flat;
 mod groups;
@@ -50,6 +78,8 @@ pub struct Report {
     threads: Pick,
     tasks: Pick,
     cols: usize,
+    /// Whether somebody chose `cols`.
+    has_cols: bool,
     style: Style,
     links: Option<Links>,
     quirks: Quirks,
@@ -100,6 +130,7 @@ impl Default for Report {
             threads: Pick::Range(1..=i64::MAX as u64),
             tasks: Pick::All,
             cols: 80,
+            has_cols: false,
             style: Style::Plain,
             links: None,
             quirks: Quirks::default(),
@@ -180,9 +211,9 @@ impl Report {
         self
     }
 
-    /// Width in terminal columns.
+    /// Width in terminal columns: 80 unless set, [`FILE_COLUMNS`] in files.
     pub fn cols(mut self, columns: usize) -> Report {
-        self.cols = columns;
+        (self.cols, self.has_cols) = (columns, true);
         self
     }
 
@@ -205,7 +236,22 @@ impl Report {
         self
     }
 
-    /// Writes the report.
+    /// Writes the report, of a [`Recording`](crate::Recording) or of a pair of
+    /// [`Data`](crate::Data) and [`Dictionary`](crate::Dictionary) from elsewhere.
+    ///
+    /// ```
+    /// use stackglass_profile::{Data, Dictionary, Report, ReportError, report::NO_SAMPLES};
+    ///
+    /// let mut text = Vec::new();
+    /// let written = Report::new().write((&Data::default(), &Dictionary::new()), &mut text)?;
+    /// assert_eq!(written.warnings, [NO_SAMPLES]);
+    ///
+    /// // A buffer without threads and tasks is refused before anything is written.
+    /// let (bare, mut text) = (Data::new(vec![16, 0]), Vec::new());
+    /// let refused = Report::new().write((&bare, &Dictionary::new()), &mut text);
+    /// assert!(refused.is_err() && text.is_empty());
+    /// # Ok::<(), ReportError>(())
+    /// ```
     ///
     /// # Errors
     /// When options contradict each other or data has no metadata (nothing is written then), or
@@ -237,9 +283,8 @@ impl Report {
         Ok(Written { warnings })
     }
 
-    /// Writes the report to a file, which appears under its name only when it is complete.
-    ///
-    /// [`FILE_COLUMNS`] is the customary width of reports in files.
+    /// Writes the report to a file, which appears under its name only when it is complete. It is
+    /// [`FILE_COLUMNS`] wide unless [`Report::cols`] was called.
     ///
     /// # Errors
     /// As [`Report::write`].
@@ -253,7 +298,8 @@ impl Report {
         let unfinished = Path::new(&unfinished);
         let result = (|| {
             let mut out = BufWriter::new(std::fs::File::create(unfinished)?);
-            let written = self.write(source, &mut out)?;
+            let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
+            let written = report.write(source, &mut out)?;
             out.flush()?;
             std::fs::rename(unfinished, path)?;
             Ok(written)

@@ -113,6 +113,8 @@ pub enum Pick {
     List(Vec<u64>),
     /// Those from the first to the last, both included.
     Range(RangeInclusive<u64>),
+    /// Those in any of these ranges.
+    Ranges(Vec<RangeInclusive<u64>>),
 }
 
 impl Pick {
@@ -123,6 +125,7 @@ impl Pick {
             Pick::One(one) => *one == id,
             Pick::List(list) => list.contains(&id),
             Pick::Range(range) => range.contains(&id),
+            Pick::Ranges(ranges) => ranges.iter().any(|range| range.contains(&id)),
         }
     }
 }
@@ -148,27 +151,40 @@ impl From<RangeInclusive<u64>> for Pick {
 impl FromStr for Pick {
     type Err = UnknownValue;
 
-    /// `all`, `3`, `0x7f00`, `1,2,5` or `2..9` (both included).
+    /// `all`, `3`, `0x7f00`, `1,2,5`, `2-9` or `2..9` (both included), or a list of all these.
     fn from_str(text: &str) -> Result<Pick, UnknownValue> {
-        let number = |word: &str| {
-            let word = word.trim();
-            match word.strip_prefix("0x") {
-                Some(hex) => u64::from_str_radix(hex, 16).ok(),
-                None => word.parse().ok(),
-            }
-        };
-        let pick = match text.split_once("..") {
-            _ if text == "all" => Some(Pick::All),
-            Some((from, to)) => number(from).zip(number(to)).map(|(from, to)| Pick::Range(from..=to)),
-            None if text.contains(',') => text.split(',').map(number).collect::<Option<_>>().map(Pick::List),
-            None => number(text).map(Pick::One),
-        };
-        pick.ok_or_else(|| UnknownValue {
+        let unknown = || UnknownValue {
             given: text.to_owned(),
             what: "choice of ids",
-            valid: "all, a number, a list (1,2,5) or a range (2..9)",
+            valid: "all, or numbers and ranges with commas between them (1,3,5-7)",
+        };
+        if text == "all" {
+            return Ok(Pick::All);
+        }
+        let parts: Option<Vec<_>> = text.split(',').map(range).collect();
+        let mut parts = parts.ok_or_else(unknown)?;
+        let single = |range: &RangeInclusive<u64>| range.start() == range.end();
+        Ok(match &mut parts[..] {
+            [one] if single(one) => Pick::One(*one.start()),
+            [range] => Pick::Range(range.clone()),
+            all if all.iter().all(single) => Pick::List(all.iter().map(|one| *one.start()).collect()),
+            _ => Pick::Ranges(parts),
         })
     }
+}
+
+/// `7`, `0x7f00`, `2-9`, `2..9`; nothing for a range that ends before it begins.
+fn range(text: &str) -> Option<RangeInclusive<u64>> {
+    let number = |word: &str| {
+        let word = word.trim();
+        match word.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => word.parse().ok(),
+        }
+    };
+    let (first, last) = text.split_once("..").or_else(|| text.split_once('-')).unwrap_or((text, text));
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last).then_some(first..=last)
 }
 
 #[cfg(test)]
@@ -189,8 +205,12 @@ mod tests {
         assert_eq!("3".parse(), Ok(Pick::One(3)));
         assert_eq!("0x1f,2".parse(), Ok(Pick::List(vec![31, 2])));
         assert_eq!("2..9".parse(), Ok(Pick::Range(2..=9)));
+        assert_eq!("1,3,5-7".parse(), Ok(Pick::Ranges(vec![1..=1, 3..=3, 5..=7])));
         assert_eq!("all".parse(), Ok(Pick::All));
-        assert!("2..".parse::<Pick>().is_err() && "".parse::<Pick>().is_err());
+        for wrong in ["2..", "", "1,", "7-5", "-3", "one"] {
+            assert!(wrong.parse::<Pick>().is_err(), "{wrong}");
+        }
+        assert!("1,3,5-7".parse::<Pick>().is_ok_and(|pick| pick.has(6) && !pick.has(4)));
         assert!(Pick::Range(2..=9).has(9) && !Pick::One(3).has(4));
     }
 }

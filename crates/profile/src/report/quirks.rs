@@ -16,6 +16,8 @@ pub struct Quirks {
     pub empty_file_is_dot: bool,
     /// Flat reports take the width of the wrong column from the room for function names.
     pub flat_cuts_functions: bool,
+    /// The room for file names in flat reports is not made smaller by a prefix: long ones push what follows.
+    pub flat_prefix_pushes: bool,
     /// Equal frames of different instances show the name of one of them.
     pub any_spec: bool,
 }
@@ -28,6 +30,7 @@ impl Quirks {
         always_warn_in_groups: true,
         empty_file_is_dot: true,
         flat_cuts_functions: true,
+        flat_prefix_pushes: true,
         any_spec: true,
     };
 }

@@ -3,21 +3,18 @@
 //! Without recursion folding the work is one step for each node of the trie of distinct stacks,
 //! whatever their number of samples. Nothing recurses: stacks may be deep.
 
-use super::{Recur, Report};
+use super::{Recur, Report, SortedBy};
+use crate::siblings::Siblings;
 use crate::traces::{NodeNumber, Run, Traces};
 use crate::{Frame, data};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
-/// Key among siblings and index in its place, for each shown frame of a place, outermost first.
-type Steps = Box<[(u64, u32)]>;
-
 /// A line of the tree.
 pub(super) struct Node<'a> {
-    pub parent: u32,
     /// `None` for the root only.
     pub frame: Option<&'a Frame>,
     /// Address of the frame first met.
@@ -26,19 +23,18 @@ pub(super) struct Node<'a> {
     pub count: u64,
     /// Snapshots that ended in it.
     pub overhead: u64,
-    /// Snapshots that ended in it or below it.
-    pub flat_count: u64,
     /// Never seen awake.
     pub sleeping: bool,
     /// Merged from frames with different full names.
     pub mixed: bool,
-    /// In order of first meeting.
-    pub children: Vec<u32>,
 }
 
-/// The tree; node 0 is its root.
+/// The tree; node 0 is its root, and numbers ascend in order of first meeting.
 pub(super) struct Tree<'a> {
     pub nodes: Vec<Node<'a>>,
+    siblings: Siblings,
+    /// Snapshots that ended in a node or below it; only where they are asked for.
+    flat_counts: Vec<u64>,
 }
 
 impl<'a> Tree<'a> {
@@ -52,43 +48,68 @@ impl<'a> Tree<'a> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes[0].children.is_empty()
+        self.nodes.len() == 1
+    }
+
+    /// The children of a node, the one met last first.
+    pub(super) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        self.siblings.children(node)
+    }
+
+    /// Snapshots that ended in a node or below it, when the report is sorted by them; else 0.
+    pub(super) fn flat_count(&self, node: u32) -> u64 {
+        self.flat_counts.get(node as usize).copied().unwrap_or(0)
     }
 }
 
 struct Builder<'a> {
     traces: &'a Traces<'a>,
     nodes: Vec<Node<'a>>,
-    children: Map<(u32, u64), u32>,
+    siblings: Siblings,
     /// Number of each distinct frame, when frames are the keys.
     frame_numbers: Map<&'a Frame, u64>,
-    /// By place: what [`Builder::steps_of`] found.
-    steps: Vec<Option<Steps>>,
+    /// Ways down through the places met so far, one after the other.
+    steps: Vec<Step<'a>>,
+    /// By place: its part of the steps.
+    ways: Vec<Option<Range<u32>>>,
     show_foreign: bool,
     combine: bool,
     /// Shows the name of the instance met last, as the reference does.
     last_spec: bool,
 }
 
+/// A shown frame of a place.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    /// Key among siblings.
+    key: u64,
+    frame: &'a Frame,
+    address: u64,
+}
+
 impl<'a> Builder<'a> {
     fn new(traces: &'a Traces<'a>, report: &Report) -> Builder<'a> {
-        let root = Builder::blank();
+        let root = Node { frame: None, address: 0, count: 0, overhead: 0, sleeping: true, mixed: false };
         Builder {
             traces,
             nodes: vec![root],
-            children: Map::default(),
+            siblings: Siblings::new(),
             frame_numbers: Map::default(),
-            steps: vec![None; traces.places.len()],
+            steps: Vec::new(),
+            ways: vec![None; traces.places.len()],
             show_foreign: report.c,
             combine: report.combine,
             last_spec: report.quirks.any_spec,
         }
     }
 
-    /// The way down through a place.
-    fn steps_of(&mut self, place_number: u32) -> Steps {
+    /// The way down through a place: its shown frames, outermost first.
+    fn way(&mut self, place_number: u32) -> Range<u32> {
+        if let Some(known) = &self.ways[place_number as usize] {
+            return known.clone();
+        }
         let place = &self.traces.places[place_number as usize];
-        let mut steps = Vec::with_capacity(place.frames.len());
+        let start = self.steps.len() as u32;
         for index in (0..place.frames.len()).rev() {
             let frame = place.frames.get(index);
             if frame.foreign && !self.show_foreign {
@@ -97,57 +118,38 @@ impl<'a> Builder<'a> {
             let next = self.frame_numbers.len() as u64;
             let key =
                 if self.combine { *self.frame_numbers.entry(frame).or_insert(next) } else { place.address.0 };
-            steps.push((key, index as u32));
+            self.steps.push(Step { key, frame, address: place.address_of(index) });
         }
-        steps.into()
+        let way = start..self.steps.len() as u32;
+        self.ways[place_number as usize] = Some(way.clone());
+        way
     }
 
     /// Goes down from a node by the frames of a place. The path taken can be read from the result
     /// by going up.
     fn descend(&mut self, from: u32, place_number: u32) -> u32 {
-        let steps = match self.steps[place_number as usize].take() {
-            Some(steps) => steps,
-            None => self.steps_of(place_number),
-        };
-        let place = &self.traces.places[place_number as usize];
         let mut at = from;
-        for (key, index) in &steps {
-            let frame = place.frames.get(*index as usize);
-            at = match self.children.entry((at, *key)) {
-                Entry::Occupied(child) => {
-                    let child = *child.get();
-                    let node = &mut self.nodes[child as usize];
-                    node.mixed |= node.frame.is_some_and(|known| known.spec != frame.spec);
+        for index in self.way(place_number) {
+            let Step { key, frame, address } = self.steps[index as usize];
+            at = self.siblings.child(at, key);
+            match self.nodes.get_mut(at as usize) {
+                Some(Node { frame: Some(known), mixed, .. }) => {
+                    *mixed |= !std::ptr::eq(*known, frame) && known.spec != frame.spec;
                     if self.last_spec {
-                        node.frame = Some(frame);
+                        *known = frame;
                     }
-                    child
                 }
-                Entry::Vacant(vacant) => {
-                    let number = self.nodes.len() as u32;
-                    let address = place.address_of(*index as usize);
-                    self.nodes.push(Node { parent: at, frame: Some(frame), address, ..Builder::blank() });
-                    self.nodes[at as usize].children.push(number);
-                    *vacant.insert(number)
-                }
-            };
+                _ => self.nodes.push(Node {
+                    frame: Some(frame),
+                    address,
+                    count: 0,
+                    overhead: 0,
+                    sleeping: true,
+                    mixed: false,
+                }),
+            }
         }
-        self.steps[place_number as usize] = Some(steps);
         at
-    }
-
-    fn blank() -> Node<'a> {
-        Node {
-            parent: 0,
-            frame: None,
-            address: 0,
-            count: 0,
-            overhead: 0,
-            flat_count: 0,
-            sleeping: true,
-            mixed: false,
-            children: Vec::new(),
-        }
     }
 
     /// Where each run ends; counts follow from that alone.
@@ -165,10 +167,10 @@ impl<'a> Builder<'a> {
             node.sleeping &= run.state == data::ASLEEP;
         }
         for number in (1..self.nodes.len()).rev() {
-            let (count, sleeping) = (self.nodes[number].count, self.nodes[number].sleeping);
-            let parent = self.nodes[number].parent as usize;
-            self.nodes[parent].count += count;
-            self.nodes[parent].sleeping &= sleeping;
+            let Node { count, sleeping, .. } = self.nodes[number];
+            let parent = &mut self.nodes[self.siblings.parent(number as u32) as usize];
+            parent.count += count;
+            parent.sleeping &= sleeping;
         }
         ends
     }
@@ -209,7 +211,7 @@ impl<'a> Builder<'a> {
                             node.count += run.count;
                             node.sleeping &= run.state == data::ASLEEP;
                         }
-                        up = self.nodes[up as usize].parent;
+                        up = self.siblings.parent(up);
                     }
                 }
                 seen.insert(place_number, at);
@@ -231,14 +233,13 @@ impl<'a> Builder<'a> {
                 self.nodes[0].overhead += 1;
             }
         }
-        for node in &mut self.nodes {
-            node.flat_count = node.overhead;
+        let mut flat_counts = Vec::new();
+        if report.sorted_by == SortedBy::FlatCount {
+            flat_counts = self.nodes.iter().map(|node| node.overhead).collect();
+            for number in (1..self.nodes.len()).rev() {
+                flat_counts[self.siblings.parent(number as u32) as usize] += flat_counts[number];
+            }
         }
-        for number in (1..self.nodes.len()).rev() {
-            let node = &self.nodes[number];
-            let (flat_count, parent) = (node.flat_count, node.parent as usize);
-            self.nodes[parent].flat_count += flat_count;
-        }
-        Tree { nodes: self.nodes }
+        Tree { nodes: self.nodes, siblings: self.siblings, flat_counts }
     }
 }

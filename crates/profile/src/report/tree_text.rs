@@ -34,10 +34,10 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
                 0 => 0.0,
                 _ => (report.noisefloor.max(0.0) * (node.count as f64).sqrt()).floor(),
             };
-            let frames = node.children.iter().filter_map(|child| tree.nodes[*child as usize].frame);
+            let frames = tree.children(number).filter_map(|child| tree.nodes[child as usize].frame);
             let line_digits = frames.map(|frame| digits(frame.line.unsigned_abs())).max().unwrap_or(1);
             let first = open.len();
-            for child in sorted(tree, &node.children, report.sorted_by) {
+            for child in sorted(tree, number, report.sorted_by) {
                 let count = tree.nodes[child as usize].count;
                 if count >= report.mincount && count as f64 >= noise {
                     open.push(Open { node: child, depth: depth + 1, line_digits });
@@ -51,16 +51,18 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
 }
 
 /// Siblings in ascending order; equal ones by file, function and line, then as they were met.
-fn sorted(tree: &Tree<'_>, children: &[u32], key: SortedBy) -> Vec<u32> {
-    let mut sorted = children.to_vec();
+fn sorted(tree: &Tree<'_>, parent: u32, key: SortedBy) -> Vec<u32> {
+    let mut sorted: Vec<u32> = tree.children(parent).collect();
+    sorted.reverse();
     let node = |number: &u32| &tree.nodes[*number as usize];
     sorted.sort_by(|a, b| {
+        let flat_counts = tree.flat_count(*a).cmp(&tree.flat_count(*b));
         let (a, b) = (node(a), node(b));
         let by_key = match key {
             SortedBy::FileFuncLine => std::cmp::Ordering::Equal,
             SortedBy::Count => a.count.cmp(&b.count),
             SortedBy::Overhead => a.overhead.cmp(&b.overhead),
-            SortedBy::FlatCount => a.flat_count.cmp(&b.flat_count),
+            SortedBy::FlatCount => flat_counts,
         };
         by_key.then_with(|| match (a.frame, b.frame) {
             (Some(a), Some(b)) => order::by_file_func_line(a, b),
@@ -90,12 +92,11 @@ fn line(tree: &Tree<'_>, entry: &Open, sizes: &Digits, context: &Context<'_>) ->
     let file_room = 2 * room / 5;
 
     let grey = if node.sleeping { Paint::Grey } else { Paint::Normal };
-    let weight = if node.overhead > 0 && !node.sleeping { Paint::Bold } else { grey };
     let overhead = if node.overhead > 0 { node.overhead.to_string() } else { String::new() };
     let mut line = Line::new();
-    line.push(weight, columns::pad_left(&overhead, sizes.overhead));
+    line.bold(node.overhead > 0).push(grey, columns::pad_left(&overhead, sizes.overhead));
     line.plain(format!("╎{}", indent.text));
-    line.push(weight, columns::pad_right(&node.count.to_string(), sizes.count)).plain(" ");
+    line.push(grey, columns::pad_right(&node.count.to_string(), sizes.count)).plain(" ");
     let Some(frame) = node.frame.filter(|frame| !frame.is_unknown()) else {
         line.plain("[unknown stackframe]");
         return line;
@@ -109,10 +110,12 @@ fn line(tree: &Tree<'_>, entry: &Open, sizes: &Digits, context: &Context<'_>) ->
     let rest = columns::cut_left(&file.rest, rest_room);
     let slash = if file.prefix.is_empty() || rest.starts_with('/') { "" } else { "/" };
     let number = if frame.line == -1 { "?".to_owned() } else { frame.line.to_string() };
+    // No prefix takes its turn among the colours as well, as in the reference.
+    let (paint, link) = (context.names.paint(&file.prefix), context.names.link(frame));
     if !file.prefix.is_empty() {
-        line.push(context.names.paint(&file.prefix), &*file.prefix);
+        line.push_linked(paint, &*file.prefix, link.clone());
     }
-    line.linked(format!("{slash}{rest}:{number}"), context.names.link(frame));
+    line.linked(format!("{slash}{rest}:{number}"), link);
     line.plain("  ");
     if !report.combine {
         line.plain(format!("0x{:016x} ", node.address));
@@ -121,7 +124,7 @@ fn line(tree: &Tree<'_>, entry: &Open, sizes: &Digits, context: &Context<'_>) ->
         true => columns::harmless(&frame.func),
         false => context.names.function(frame),
     };
-    line.push(weight, name);
+    line.push(grey, name);
     line
 }
 

@@ -2,7 +2,7 @@
 
 /// Time and hits that belong together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Weight {
+pub(crate) struct Weight {
     /// Nanoseconds.
     pub time: u64,
     /// Times a stack was really taken.
@@ -17,12 +17,12 @@ impl std::ops::AddAssign for Weight {
 }
 
 /// `part` of `whole` in percent; 0 of nothing.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
+pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 /// `83 %`, `4.2 %`, `0.03 %`: two digits that count, and never 100 % for less than all.
-pub(super) fn percent_text(part: u64, whole: u64) -> String {
+pub(crate) fn percent_text(part: u64, whole: u64) -> String {
     let percent = percent(part, whole);
     match percent {
         p if p >= 99.5 && part < whole => format!("{:.1} %", (p * 10.0).floor() / 10.0),
@@ -33,7 +33,7 @@ pub(super) fn percent_text(part: u64, whole: u64) -> String {
 }
 
 /// `3.02 s`, `41.5 ms`, `17 µs`: three digits that count.
-pub(super) fn duration_text(ns: u64) -> String {
+pub(crate) fn duration_text(ns: u64) -> String {
     let seconds = ns as f64 * 1e-9;
     let (value, unit) = match seconds {
         s if s >= 0.9995 => (s, "s"),
@@ -49,7 +49,7 @@ pub(super) fn duration_text(ns: u64) -> String {
 }
 
 /// A set duration rather than a measured one: `1 ms`, `0.5 ms`.
-pub(super) fn setting_text(ns: u64) -> String {
+pub(crate) fn setting_text(ns: u64) -> String {
     match ns {
         ns if ns >= 1_000_000_000 => format!("{} s", ns as f64 / 1e9),
         ns => format!("{} ms", ns as f64 / 1e6),
@@ -57,12 +57,12 @@ pub(super) fn setting_text(ns: u64) -> String {
 }
 
 /// `1 thread`, `4 threads`, `12 345 hits`.
-pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// Digits in groups of three.
-pub(super) fn grouped(n: u64) -> String {
+pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -1,0 +1,39 @@
+//! Comparison, and how a difference is shown.
+
+use serde_json::Value;
+use similar::TextDiff;
+
+/// Compares texts; `any_order` compares their lines as multisets.
+pub(crate) fn same_text(expected: &str, actual: &str, any_order: bool) -> Result<(), String> {
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join("\n") + "\n"
+    };
+    let (expected, actual) = match any_order {
+        // Only what really differs is shown, not the order.
+        true => (&sorted(expected)[..], &sorted(actual)[..]),
+        false => (expected, actual),
+    };
+    if expected == actual {
+        return Ok(());
+    }
+    Err(TextDiff::from_lines(expected, actual).unified_diff().header("expected", "ours").to_string())
+}
+
+/// Compares values; the entries of a list are shown one a line.
+pub(crate) fn same(expected: &Value, actual: &Value) -> Result<(), String> {
+    if expected == actual {
+        return Ok(());
+    }
+    let text = |value: &Value| match value {
+        Value::Array(entries) => entries.iter().map(|entry| format!("{entry}\n")).collect(),
+        Value::String(text) => text.clone() + "\n",
+        Value::Object(entries) => entries.iter().map(|(key, entry)| format!("{key}: {entry}\n")).collect(),
+        other => format!("{other}\n"),
+    };
+    let (expected, actual): (String, String) = (text(expected), text(actual));
+    same_text(&expected, &actual, false)?;
+    // They differ in a way that this form does not show, as 1 and "1" do.
+    Err(format!("--- expected\n{expected}+++ ours\n{actual}"))
+}

@@ -1,0 +1,285 @@
+"""Reads .glass files by what FORMAT.md says and nothing else, and prints what is in them as JSON.
+
+The tests compare it with what the crate reads. It knows zstd from the C library, and nothing of the crate.
+"""
+
+import ctypes
+import json
+import sys
+import zlib
+
+ZSTD = ctypes.CDLL("libzstd.so.1")
+ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
+ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+
+MASK = (1 << 64) - 1
+KINDS = "ABOU STRS PROC THRD MODU LOCS NODE SAMP FRAM SYMB PATH NOTE INDX ENDS".split()
+FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
+
+
+class Damaged(Exception):
+    """A chunk that breaks a rule."""
+
+
+class Cut(Exception):
+    """The file ends inside a chunk, or without an end."""
+
+
+class Bytes:
+    """The inside of an unpacked chunk, or a column of it."""
+
+    def __init__(self, raw):
+        self.raw, self.at = raw, 0
+
+    def more(self):
+        return self.at < len(self.raw)
+
+    def take(self, count):
+        if count > len(self.raw) - self.at:
+            raise Damaged("ends inside an item")
+        self.at += count
+        return self.raw[self.at - count : self.at]
+
+    def byte(self):
+        return self.take(1)[0]
+
+    def number(self):
+        n = shift = 0
+        while True:
+            byte = self.byte()
+            n |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                if n > MASK:
+                    raise Damaged("more than 64 bits")
+                return n
+
+    def signed(self):
+        n = self.number()
+        return n >> 1 if n & 1 == 0 else -(n >> 1) - 1
+
+    def optional(self):
+        n = self.number()
+        return None if n == 0 else n - 1
+
+    def text(self):
+        return self.take(self.number()).decode("utf-8")
+
+    def list(self, entry):
+        return [entry() for _ in range(self.number())]
+
+    def columns(self, count, first):
+        if self.number() != first:
+            raise Damaged("a chunk is missing")
+        rows = self.number()
+        lengths = [self.number() for _ in range(count)]
+        columns = [Bytes(self.take(length)) for length in lengths]
+        if self.more():
+            raise Damaged("bytes behind the columns")
+        return rows, columns
+
+
+def wrapped(n):
+    """Differences wrap at 64 bits."""
+    return n & MASK
+
+
+class Reader:
+    """Tables that grow chunk by chunk."""
+
+    def __init__(self):
+        self.about, self.texts, self.processes, self.threads, self.modules = None, [], [], [], []
+        self.locations, self.nodes, self.samples, self.frames = [], [], [], []
+        self.names, self.paths, self.notes = {}, {}, []
+        self.rows = self.hits = self.time = 0
+        self.latest = 0
+        self.index, self.totals, self.index_places = [], None, None
+
+    def first(self, chunk, table):
+        if chunk.number() != len(table):
+            raise Damaged("a chunk is missing")
+
+    def put(self, table, index, row):
+        if index == len(table):
+            table.append(row)
+        else:
+            table[index] = row
+
+    def abou(self, c):
+        self.about = {
+            "command": c.list(c.text), "started": c.number(), "start": c.number(), "wall": c.number(),
+            "delay": c.number(), "capacity": c.number(), "full": c.number() != 0,
+            "end": [c.number(), c.signed()], "kernel_cpu": c.optional(), "own_cpu": c.number(),
+            "writer": c.text(), "machine": c.text(), "remarks": c.list(c.text),
+        }  # fmt: skip
+
+    def strs(self, c):
+        self.first(c, self.texts)
+        while c.more():
+            self.texts.append(c.text())
+
+    def proc(self, c):
+        while c.more():
+            index = c.number()
+            row = [c.number(), c.number(), self.texts[c.number()], c.number(), c.optional(), c.number() != 0]
+            row.append(c.list(lambda: self.texts[c.number()]))
+            row.append(sorted(c.list(lambda: [self.texts[c.number()], c.number()])))
+            self.put(self.processes, index, row)
+
+    def thrd(self, c):
+        while c.more():
+            index = c.number()
+            row = [c.number(), c.number(), self.texts[c.number()], c.number(), c.optional(), c.number()]
+            self.put(self.threads, index, row + [c.number() != 0])
+
+    def modu(self, c):
+        self.first(c, self.modules)
+        while c.more():
+            self.modules.append([self.texts[c.number()], list(c.take(c.number()))])
+
+    def locs(self, c):
+        rows, (modules, offsets) = c.columns(2, len(self.locations))
+        offset = 0
+        for _ in range(rows):
+            module = modules.optional()
+            offset = wrapped(offset + offsets.signed())
+            self.locations.append([module, offset])
+
+    def node(self, c):
+        rows, (callers, locations) = c.columns(2, len(self.nodes))
+        location = 0
+        for _ in range(rows):
+            caller = len(self.nodes) - callers.number()
+            location += locations.signed()
+            self.nodes.append([caller, location])
+
+    def samp(self, c):
+        rows, (thread, stack, clock, time, kind, reason, task, hits) = c.columns(8, self.rows)
+        threads = {}  # previous row of each thread in this chunk: stack, clock, task
+        now = 0
+        for _ in range(rows):
+            number = thread.number()
+            before = threads.get(number)
+            at = stack.number()
+            this = (before[0] if before else 0) if at == 0 else at - 1
+            now = wrapped(now + clock.signed())
+            likely = wrapped(now - before[1]) if before else 0
+            elapsed = wrapped(likely + time.signed())
+            bits = kind.byte()
+            why = reason.byte() if bits & 4 else None
+            of = task.number() if bits & 8 else (before[2] if before else 0)
+            times = bits >> 4
+            if times == 15:
+                times = hits.number()
+            threads[number] = (this, now, of)
+            self.rows, self.latest = self.rows + 1, max(self.latest, now)
+            self.hits += times
+            self.time = wrapped(self.time + elapsed)
+            key = [number, this, bits & 3, why, of]
+            if self.samples and self.samples[-1][:5] == key:
+                last = self.samples[-1]
+                last[5:] = [now, min(last[6] + elapsed, MASK), min(last[7] + times, 0xFFFFFFFF)]
+            else:
+                self.samples.append(key + [now, elapsed, times])
+
+    def fram(self, c):
+        self.first(c, self.frames)
+        while c.more():
+            func, spec, file = self.texts[c.number()], c.optional(), self.texts[c.number()]
+            line, bits = c.signed(), c.number()
+            spec = None if spec is None else self.texts[spec]
+            row = [func, spec, file, line, bits & 1 != 0, bits & 2 != 0]
+            self.frames.append(row + [self.texts[c.number()], self.texts[c.number()]])
+
+    def symb(self, c):
+        while c.more():
+            location = c.number()
+            self.names[location] = c.list(lambda: self.frames[c.number()])
+
+    def path(self, c):
+        while c.more():
+            self.paths[self.texts[c.number()]] = [self.texts[c.number()], self.texts[c.number()]]
+
+    def note(self, c):
+        while c.more():
+            self.notes.append([self.texts[c.number()], c.number()])
+
+    def indx(self, c):
+        count = c.number()
+        tags = [c.take(4) for _ in range(count)]
+        self.index += [[tag.decode("ascii"), c.number()] for tag in tags]
+
+    def ends(self, c):
+        self.totals = {name: c.number() for name in FIELDS}
+        self.index_places = c.list(c.number)
+        seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
+        seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
+        if list(self.totals.values()) != seen:
+            raise Damaged("totals differ")
+
+
+def word(data, at):
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def read(data):
+    """What is in a file: tables, and whether it has its end."""
+    reader = Reader()
+    if data[:8] != b"\x8eGLASS\r\n" or word(data, 8) != 1:
+        raise SystemExit("not a recording of version 1")
+    at, chunks, state = 16, [], "incomplete"
+    try:
+        while reader.totals is None:
+            head = data[at : at + 20]
+            if len(head) < 20:
+                raise Cut
+            tag, size, stored = head[:4].decode("ascii"), word(head, 8), word(head, 12)
+            if size > 8 << 20 or stored > 16 << 20 or size > 256 * stored:
+                raise Damaged("sizes that are not allowed")
+            payload = data[at + 20 : at + 20 + stored]
+            if len(payload) < stored:
+                raise Cut
+            if zlib.crc32(payload, zlib.crc32(head[:16])) != word(head, 16):
+                raise Damaged("checksum")
+            if tag in KINDS:
+                raw = ctypes.create_string_buffer(max(size, 1))
+                if ZSTD.ZSTD_decompress(raw, size, payload, stored) != size:
+                    raise Damaged("does not unpack to its size")
+                getattr(reader, tag.lower())(Bytes(raw.raw[:size]))
+            chunks.append([tag, 20 + stored, at])
+            at += 20 + stored
+        state = "complete"
+        check_end(data, reader, chunks)
+    except Cut:
+        pass
+    except Damaged:
+        state = "damaged"
+    if state != "complete" and reader.about and reader.about["wall"] == 0:
+        reader.about["wall"] = max(reader.latest - reader.about["start"], 0)
+    names = [[location, frames] for location, frames in sorted(reader.names.items()) if frames]
+    return {
+        "state": state, "about": reader.about, "processes": reader.processes, "threads": reader.threads,
+        "modules": reader.modules, "locations": reader.locations, "nodes": reader.nodes,
+        "samples": reader.samples, "names": names, "paths": reader.paths, "notes": reader.notes,
+    }  # fmt: skip
+
+
+def check_end(data, reader, chunks):
+    """The way from the end: trailer, index, and that it lists what is there."""
+    end = int.from_bytes(data[-16:-8], "little")
+    whole = data[-8:] == b"\n\rSSALG\x8e"
+    if whole and chunks[-1][::2] != ["ENDS", end]:
+        raise Damaged("the last bytes name another place")
+    places = [at for tag, _, at in chunks if tag == "INDX"]
+    listed = [[tag, size] for tag, size, _ in chunks if tag not in ("INDX", "ENDS")]
+    if reader.index_places != places or reader.index != listed:
+        raise Damaged("the index is wrong")
+
+
+def main():
+    for path in sys.argv[1:]:
+        with open(path, "rb") as file:
+            print(json.dumps(read(file.read())))
+
+
+main()

@@ -1,0 +1,135 @@
+//! A reader that was written by FORMAT.md alone, in another language, reads the same: the layout is
+//! what the page says, and the page says enough.
+
+use super::support::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+use stackglass_files::{Completeness, GlassWriter, read};
+use stackglass_profile::{End, LocationId, Recording};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How a recording looks in the other reader's words.
+fn told(recording: &Recording, completeness: &Completeness) -> Value {
+    let about = &recording.about;
+    let end = match about.end {
+        None => [0, 0],
+        Some(End::Exit(status)) => [1, status],
+        Some(End::Signal(signal)) => [2, signal],
+        Some(End::Running) => [3, 0],
+    };
+    let locations = 0..recording.stacks.locations().len() as u32;
+    let names = locations.filter_map(|id| {
+        let frames = recording.symbols.frames_of(LocationId(id)).map(|f| {
+            json!([*f.func, f.spec.as_deref(), *f.file, f.line, f.foreign, f.inlined, *f.module, *f.krate])
+        });
+        let frames: Vec<Value> = frames.collect();
+        (!frames.is_empty()).then(|| json!([id, frames]))
+    });
+    let paths = recording.symbols.short_paths().iter();
+    let paths: serde_json::Map<String, Value> =
+        paths.map(|(file, short)| (file.to_string(), json!([*short.prefix, *short.rest]))).collect();
+    json!({
+        "state": match completeness {
+            Completeness::Complete(_) => "complete",
+            Completeness::Incomplete { .. } => "incomplete",
+            Completeness::Damaged { .. } => "damaged",
+        },
+        "about": {
+            "command": about.command, "started": about.started, "start": about.start.0, "wall": about.wall.0,
+            "delay": about.delay.0, "capacity": about.capacity, "full": about.full, "end": end,
+            "kernel_cpu": about.kernel_cpu.map(|n| n.0), "own_cpu": about.own_cpu.0,
+            "writer": about.writer, "machine": about.machine, "remarks": about.remarks,
+        },
+        "processes": recording.processes.iter().map(|p| {
+            let counters: Vec<_> = p.counters.iter().collect();
+            json!([p.pid, p.parent, *p.exe, p.start.0, p.end.map(|n| n.0), p.forked, p.arguments, counters])
+        }).collect::<Vec<_>>(),
+        "threads": recording.threads.iter().map(|t| {
+            json!([t.process.0, t.tid, *t.name, t.start.0, t.end.map(|n| n.0), t.cpu.0, t.blocked_signal])
+        }).collect::<Vec<_>>(),
+        "modules": recording.modules.iter().map(|m| json!([*m.path, *m.build_id])).collect::<Vec<_>>(),
+        "locations": recording.stacks.locations().iter().map(|l| {
+            json!([l.module.map(|m| m.0), l.offset])
+        }).collect::<Vec<_>>(),
+        "nodes": recording.stacks.nodes().iter().map(|n| json!([n.0.0, n.1.0])).collect::<Vec<_>>(),
+        "samples": recording.samples.iter().map(|s| {
+            // Waiting is 0 in the file.
+            let state = s.state as u8 & 3;
+            json!([s.thread.0, s.stack.0, state, s.cut.map(|cut| cut.0), s.task, s.clock.0, s.time.0, s.hits])
+        }).collect::<Vec<_>>(),
+        "names": names.collect::<Vec<_>>(),
+        "paths": paths,
+        "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8])).collect::<Vec<_>>(),
+    })
+}
+
+/// Random recordings, whole, unfinished, cut and damaged.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut runner = TestRunner::deterministic();
+    let mut paths = Vec::new();
+    for number in 0..60u64 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        let path = folder.join(format!("{number}.glass"));
+        let mut recording = beginning("prog");
+        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        for step in &steps {
+            apply(&mut recording, step);
+            if matches!(step, Step::Flush) {
+                writer.append(&recording).unwrap();
+            }
+        }
+        if number % 4 != 0 {
+            end(&mut recording, number);
+            writer.finish(&recording).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        // Not in the last 16 bytes, which nobody needs.
+        let place = 16 + (number as usize * 7919) % (bytes.len() - 36);
+        match number % 4 {
+            2 => std::fs::write(&path, &bytes[..place]).unwrap(),
+            3 => {
+                let mut damaged = bytes;
+                damaged[place] ^= 1;
+                std::fs::write(&path, &damaged).unwrap();
+            }
+            _ => {}
+        }
+        paths.push(path);
+    }
+    paths
+}
+
+#[test]
+fn a_reader_made_from_the_description_reads_the_same() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/glass/stranger.py");
+    let can = Command::new("python3").args(["-c", "import ctypes; ctypes.CDLL('libzstd.so.1')"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        eprintln!("not run: python3 or libzstd is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let paths = files(folder.path());
+    let output = Command::new("python3").arg(script).args(&paths).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').filter(|l| !l.is_empty()).collect();
+    assert_eq!(lines.len(), paths.len());
+    let (mut states, mut samples) = (Vec::new(), 0);
+    for (path, line) in paths.iter().zip(lines) {
+        let theirs: Value = serde_json::from_slice(line).unwrap();
+        let (recording, completeness) = read(path).unwrap();
+        let ours = told(&recording, &completeness);
+        for (part, ours) in ours.as_object().unwrap() {
+            assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}", path.display());
+        }
+        samples += recording.samples.len();
+        states.push(ours["state"].as_str().unwrap().to_owned());
+    }
+    assert!(samples > 100);
+    for state in ["complete", "incomplete", "damaged"] {
+        assert!(states.iter().filter(|s| *s == state).count() > 9, "{states:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The callers of a function as a table, readable at 80 columns.
+
+use crate::callers::{Answer, Caller};
+use crate::columns::{harmless, pad_right, width};
+use crate::numbers::{counted, grouped, percent, percent_text};
+use crate::short::{location_text, short_function};
+use crate::style::{Line, Paint};
+use crate::{Links, Source, Style};
+use std::io::{self, Write};
+
+/// Functions named above the table, where a name or an expression means several.
+const NAMED: usize = 5;
+
+/// How an [`Answer`] is written.
+#[derive(Clone, Debug)]
+pub struct CallersText {
+    cols: usize,
+    style: Style,
+    links: Option<Links>,
+}
+
+impl CallersText {
+    /// So many columns wide (40 at least), with or without colours and links.
+    pub fn new(cols: usize, style: Style, links: Option<Links>) -> CallersText {
+        CallersText { cols: cols.max(40), style, links }
+    }
+
+    /// Writes what was meant, how often it was seen, and a line for each caller.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, answer: &Answer, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        self.heading(answer, out)?;
+        let calls = answer.callers.iter().map(|caller| caller.count).sum::<u64>() + answer.uncalled;
+        let asleep = answer.asleep > 0;
+        let wide = width(&grouped(calls)).max(6);
+        let mut line = Line::new();
+        let sleep = if asleep { "  asleep" } else { "" };
+        line.push(Paint::Grey, format!("    %  {:>wide$}{sleep}  caller, at the line of the call", "count"));
+        line.cut(self.cols).write(self.style, out)?;
+        for caller in &answer.callers {
+            let mut line = self.numbers(caller.count, calls, wide, asleep.then_some(caller.asleep));
+            self.place(caller, source, &mut line);
+            line.cut(self.cols).write(self.style, out)?;
+        }
+        if answer.uncalled > 0 {
+            let mut line = self.numbers(answer.uncalled, calls, wide, asleep.then_some(0));
+            line.push(Paint::Grey, "[nothing: the outermost frame]").cut(self.cols).write(self.style, out)?;
+        }
+        Ok(())
+    }
+
+    fn heading(&self, answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+        let mut seen = Line::new();
+        seen.plain(format!(
+            "on the stack in {} of {} ({})",
+            grouped(answer.snapshots),
+            counted(answer.all, "snapshot", "snapshots"),
+            percent_text(answer.snapshots, answer.all)
+        ));
+        if answer.asleep > 0 {
+            seen.plain(format!(", asleep in {}", grouped(answer.asleep)));
+        }
+        let functions = &answer.functions;
+        for func in functions.iter().take(if functions.len() > NAMED { NAMED - 1 } else { NAMED }) {
+            let mut line = Line::new();
+            let name = harmless(func);
+            line.push(Paint::Bold, short_function(&name, self.cols)).write(self.style, out)?;
+        }
+        if functions.len() > NAMED {
+            let more = functions.len() + 1 - NAMED;
+            let mut line = Line::new();
+            line.push(Paint::Grey, format!("and {more} more functions")).write(self.style, out)?;
+        }
+        seen.cut(self.cols).write(self.style, out)?;
+        out.write_all(b"\n")
+    }
+
+    fn numbers(&self, count: u64, calls: u64, wide: usize, asleep: Option<u64>) -> Line {
+        let mut line = Line::new();
+        line.push(Paint::Bold, format!("{:>5.1}", percent(count, calls)));
+        line.plain(format!("  {:>wide$}", grouped(count)));
+        if let Some(asleep) = asleep {
+            let asleep = if asleep > 0 { grouped(asleep) } else { String::new() };
+            line.push(Paint::Grey, format!("  {asleep:>6}"));
+        }
+        line.plain("  ");
+        line
+    }
+
+    fn place(&self, caller: &Caller, source: Source<'_>, line: &mut Line) {
+        let frame = &caller.frame;
+        let room = self.cols.saturating_sub(line.width());
+        let func = match &*harmless(&frame.func) {
+            "" if frame.module.is_empty() => "[unknown function]".to_owned(),
+            "" => format!("[{}]", harmless(crate::frame::file_name(&frame.module))),
+            func => func.to_owned(),
+        };
+        let (location, link) = match frame.file.is_empty() {
+            true => (String::new(), None),
+            false => {
+                let left = room.saturating_sub(width(&func) + 2).max(room / 2);
+                let link = self.links.as_ref().and_then(|links| links.target(&frame.file, frame.line));
+                (location_text(source.short_path(&frame.file), &frame.file, frame.line, left), link)
+            }
+        };
+        let for_name = room.saturating_sub(if location.is_empty() { 0 } else { width(&location) + 2 });
+        let name = short_function(&func, for_name);
+        if location.is_empty() {
+            line.plain(name);
+        } else if self.cols > 120 {
+            // In a file or a pipe nothing stands at the right edge.
+            line.plain(name).plain("  ").push_linked(Paint::Grey, location, link);
+        } else {
+            line.plain(pad_right(&name, for_name)).plain("  ").push_linked(Paint::Grey, location, link);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What reports of many words cost: Julia's buffer, and recordings of our own with the same stacks
+//! for longer and longer.
+
+use crate::bench::figure::{Bound, Figure, Unit};
+use crate::bench::lab::Lab;
+use crate::bench::statistics::{Interval, median};
+use crate::run::{cargo, output, succeeds, target_folder};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// `report_speed`, an example of the crate that makes the reports.
+fn program() -> Result<PathBuf> {
+    let build = ["build", "--quiet", "--release", "-p", "stackglass-profile", "--example", "report_speed"];
+    if !succeeds(&mut cargo(&build))? {
+        bail!("report_speed does not build");
+    }
+    Ok(target_folder().join("release/examples/report_speed"))
+}
+
+/// One run in a fresh process.
+fn run(program: &PathBuf, arguments: &[&str]) -> Result<Value> {
+    serde_json::from_str(&output(Command::new(program).args(arguments))?).context("report_speed prints JSON")
+}
+
+fn number(said: &Value, key: &str) -> Result<f64> {
+    said[key].as_f64().with_context(|| format!("report_speed does not tell {key}"))
+}
+
+/// The complete tree of ten million words, by the number of distinct stacks in them.
+pub fn words(lab: &Lab) -> Result<Vec<Figure>> {
+    let program = program()?;
+    let mut figures = Vec::new();
+    for (stacks, name) in [("1000", "1 000"), ("10000", "10 000"), ("100000", "100 000")] {
+        for (more, lines) in [(None, "every line"), (Some("--shown"), "lines of 0.5 % and more")] {
+            let mut arguments = vec!["data", "10000000", stacks];
+            arguments.extend(more);
+            let said = (0..lab.either(9, 3))
+                .map(|_| run(&program, &arguments))
+                .collect::<Result<Vec<Value>>>()?;
+            let column = |key: &str, scale: f64| -> Result<Vec<f64>> {
+                said.iter().map(|said| Ok(number(said, key)? * scale)).collect()
+            };
+            let wall = Interval::bootstrap(&column("tree_wall_ns", 1e-6)?, median);
+            let (cpu, text) = (median(&column("tree_cpu_ns", 1e-6)?), median(&column("bytes", 1e-6)?));
+            let peak = Interval::range(&column("peak_kib", 1024e-6)?);
+            let what = |what: &str| format!("{name} distinct stacks, {lines}: {what}");
+            figures.push(
+                Figure::must(what("wall time"), wall, Unit::Millis, Bound::AtMost(300.0))
+                    .note(format!("CPU {cpu:.0} ms; {text:.1} MB of text")),
+            );
+            figures.push(Figure::must(what("memory"), peak, Unit::Megabytes, Bound::AtMost(1000.0)));
+        }
+    }
+    Ok(figures)
+}
+
+/// Words that a recording of a curve expands to.
+const WORDS: [&str; 5] = ["10000", "100000", "1000000", "10000000", "100000000"];
+
+/// Trees of recordings of the same 200 stacks, from 10^4 to 10^8 expanded words.
+pub fn curve(lab: &Lab) -> Result<Vec<Figure>> {
+    let program = program()?;
+    let mut figures = Vec::new();
+    for (kind, what) in [("longer", "the same samples, longer"), ("entries", "an entry for each sample")] {
+        let rounds = (0..lab.either(15, 5))
+            .map(|_| {
+                let cpu = |words: &&str| number(&run(&program, &[kind, *words, "200"])?, "tree_cpu_ns");
+                WORDS.iter().map(cpu).collect::<Result<Vec<f64>>>()
+            })
+            .collect::<Result<Vec<Vec<f64>>>>()?;
+        let at = |rounds: &[Vec<f64>], which: usize| {
+            median(&rounds.iter().map(|round| round[which] * 1e-6).collect::<Vec<_>>())
+        };
+        let curve: Vec<String> = (0..WORDS.len()).map(|which| format!("{:.2}", at(&rounds, which))).collect();
+        let last = WORDS.len() - 1;
+        let growth = Interval::bootstrap(&rounds, |rounds| at(rounds, last) / at(rounds, 0));
+        let row = format!("{what}: CPU at 10^8 words ÷ at 10^4");
+        let note = format!("10^4 to 10^8 words: {} ms", curve.join(", "));
+        figures.push(match kind {
+            // Ten thousand times the words may cost no more than a tenth.
+            "longer" => Figure::must(row, growth, Unit::Times, Bound::AtMost(1.1)).note(note),
+            _ => Figure::told(row, growth, Unit::Times).note(note),
+        });
+    }
+    Ok(figures)
+}
