@@ -11,19 +11,20 @@ use stackglass_profile::Recording;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Reads `file`, or the newest recording here; samples that differ in their clocks only become one. A recording
-/// that was never finished (or still grows) is read as far as it goes, and its names are looked for now.
+/// Reads `file`, or the newest recording here, for a report.
 pub(crate) fn read(file: Option<&Path>) -> Result<(PathBuf, Recording), Failure> {
     let path = named_or_newest(file)?;
-    let mut bar = Bar::new();
-    let read = stackglass_files::read_merged(&path, |at, of| bar.show(at, of));
-    drop(bar);
-    let (mut recording, completeness) = read.map_err(Failure::new)?;
-    warn(&path, &completeness);
-    if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-    }
+    let recording = read_merged(&path)?;
     Ok((path, recording))
+}
+
+/// Reads a recording for a report: samples that differ in clock, time and hits only become one.
+pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
+    let mut bar = Bar::new();
+    let read = stackglass_files::read_merged(path, |at, of| bar.show(at, of));
+    drop(bar);
+    let (recording, completeness) = read.map_err(Failure::new)?;
+    Ok(with_names(&path.display().to_string(), recording, &completeness))
 }
 
 /// What a recording says besides its samples, and how many there are.
@@ -33,20 +34,31 @@ pub(crate) fn read_tables(file: Option<&Path>) -> Result<(PathBuf, Recording, To
     let read = stackglass_files::read_tables(&path, |at, of| bar.show(at, of));
     drop(bar);
     let (recording, completeness, totals) = read.map_err(Failure::new)?;
-    warn(&path, &completeness);
+    warn(&path.display().to_string(), &completeness);
     Ok((path, recording, totals))
 }
 
-fn warn(path: &Path, completeness: &Completeness) {
+/// A recording that was never finished (or still grows) is told of, and its names are looked for now.
+pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Completeness) -> Recording {
+    warn(name, completeness);
+    if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
+        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+    }
+    recording
+}
+
+fn warn(name: &str, completeness: &Completeness) {
     if !completeness.is_complete() {
-        failure::say(&format!("{}: {completeness}", path.display()));
+        failure::say(&format!("{name}: {completeness}"));
     }
 }
 
 fn named_or_newest(file: Option<&Path>) -> Result<PathBuf, Failure> {
-    if let Some(path) = file {
-        return Ok(path.to_path_buf());
-    }
+    file.map_or_else(newest, |path| Ok(path.to_path_buf()))
+}
+
+/// The newest recording of this folder.
+pub(crate) fn newest() -> Result<PathBuf, Failure> {
     stackglass_files::latest(".")
         .map_err(|error| Failure::new(format!("cannot look for recordings in this folder: {error}")))?
         .ok_or_else(|| {
