@@ -31,6 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     made.name(&mut recording);
     recording.about.wall.0 = n / 8 * 1_000_000;
     let totals = writer.finish(&recording)?;
-    println!("{n} samples in {} rows, {} stack nodes, {} locations", totals.rows, totals.nodes, totals.locations);
+    println!(
+        "{n} samples in {} rows, {} stack nodes, {} locations",
+        totals.rows, totals.nodes, totals.locations
+    );
     Ok(())
 }

@@ -28,10 +28,7 @@ fn write(path: &Path, samples: u64, finish: bool) -> usize {
             let stack = vec![(9, leaf), (9, leaf / 50), (9, 0)];
             let (task, tick, state, cut, hits) = (0, 1000 * n, 1, None, 1);
             let time = 900_000 + n * n % 200_000;
-            apply(
-                &mut recording,
-                &Step::Sample { stack, thread: 0, task, tick, state, cut, hits, time },
-            );
+            apply(&mut recording, &Step::Sample { stack, thread: 0, task, tick, state, cut, hits, time });
             if n % 10_000 == 9_999 {
                 writer.append(&recording).unwrap();
                 writer.forget_samples();
@@ -63,7 +60,9 @@ fn memory_does_not_grow_with_samples() {
         let ((whole, _), all) = peak(|| read(&path).unwrap());
         assert_eq!(whole.samples.len() as u64, samples);
         let size = path.metadata().unwrap().len();
-        println!("{samples} samples, {size} bytes: {writing} writing, {merging} merged, {tables} without, {all} all");
+        println!(
+            "{samples} samples, {size} bytes: {writing} writing, {merging} merged, {tables} without, {all} all"
+        );
         // One chunk, packed and unpacked, and the tables.
         assert!(merging < 5 << 20 && tables < 5 << 20, "{merging} {tables}");
         if let Some((writing_before, merging_before)) = before {

@@ -1,11 +1,11 @@
 //! Reads what a complete recording says besides its samples, by its index: for those who only
 //! want to know what is in it, however large it is.
 
+use super::ReadError;
 use super::bytes::Source;
 use super::chunk::{self, CHUNK_HEADER, FILE_HEADER, Found, LAST, Tag};
 use super::index::{Index, Totals};
 use super::reader::{Completeness, GlassReader};
-use super::ReadError;
 use stackglass_profile::Recording;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};

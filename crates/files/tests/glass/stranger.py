@@ -198,7 +198,8 @@ class Reader:
 
     def path(self, c):
         while c.more():
-            self.paths[self.texts[c.number()]] = [self.texts[c.number()], self.texts[c.number()]]
+            file = self.texts[c.number()]
+            self.paths[file] = [self.texts[c.number()], self.texts[c.number()]]
 
     def note(self, c):
         while c.more():

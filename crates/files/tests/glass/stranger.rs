@@ -28,7 +28,7 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
         let frames: Vec<Value> = frames.collect();
         (!frames.is_empty()).then(|| json!([id, frames]))
     });
-    let paths = recording.symbols.short_paths().iter();
+    let paths = recording.symbols.short_paths().into_iter();
     let paths: serde_json::Map<String, Value> =
         paths.map(|(file, short)| (file.to_string(), json!([*short.prefix, *short.rest]))).collect();
     json!({
@@ -71,7 +71,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut runner = TestRunner::deterministic();
     let mut paths = Vec::new();
     for number in 0..60u64 {
-        let steps = steps().new_tree(&mut runner).unwrap().current();
+        let mut steps = steps().new_tree(&mut runner).unwrap().current();
+        if number % 5 != 0 {
+            // Without a thread there are no samples.
+            let (exe, arguments, name) = ("x".into(), vec!["x".into()], "t".into());
+            steps.insert(0, Step::Process { pid: 1, exe, arguments, start: 0, forked: false });
+            steps.insert(1, Step::Thread { process: 0, tid: 1, name, start: 0 });
+            steps.insert(2, Step::Module { path: "/lib/x.so".into(), build_id: vec![7; 20] });
+        }
         let path = folder.join(format!("{number}.glass"));
         let mut recording = beginning("prog");
         let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
@@ -123,12 +130,16 @@ fn a_reader_made_from_the_description_reads_the_same() {
         let (recording, completeness) = read(path).unwrap();
         let ours = told(&recording, &completeness);
         for (part, ours) in ours.as_object().unwrap() {
+            if part == "about" && theirs[part].is_null() {
+                assert_eq!(recording.about, Default::default(), "cut or damaged before it is told");
+                continue;
+            }
             assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}", path.display());
         }
         samples += recording.samples.len();
         states.push(ours["state"].as_str().unwrap().to_owned());
     }
-    assert!(samples > 100);
+    assert!(samples > 300, "{samples}");
     for state in ["complete", "incomplete", "damaged"] {
         assert!(states.iter().filter(|s| *s == state).count() > 9, "{states:?}");
     }
