@@ -1,6 +1,8 @@
 //! Finding cases: any JSON file that looks like one, however deep.
 
 use crate::case::Case;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -62,7 +64,7 @@ pub(crate) fn find(folder: &Path) -> Result<Vec<Found>, Error> {
     files.sort();
     let mut found = Vec::new();
     for path in files {
-        cases_of(&path, &mut found)?;
+        cases_of(&path, &mut found);
     }
     Ok(found)
 }
@@ -83,7 +85,7 @@ fn walk(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Error
     Ok(())
 }
 
-fn cases_of(path: &Path, found: &mut Vec<Found>) -> Result<(), Error> {
+fn cases_of(path: &Path, found: &mut Vec<Found>) {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let file = |name: &str, kind: &str, what| Found {
         path: path.to_owned(),
@@ -91,35 +93,56 @@ fn cases_of(path: &Path, found: &mut Vec<Found>) -> Result<(), Error> {
         kind: kind.to_owned(),
         what,
     };
-    let value: Value = match read_json(path) {
-        Ok(value) => value,
-        Err(error) => {
-            found.push(file(&stem, "", What::Broken(error)));
-            return Ok(());
-        }
+    let head = read(path).map(|text| serde_json::from_slice::<Head>(&text));
+    let head = match head.map(|head| head.map_err(|error| (error.is_data(), not_json(path, &error)))) {
+        Ok(Ok(head)) => head,
+        // JSON, but not a case.
+        Ok(Err((true, _))) => return,
+        Ok(Err((false, error))) | Err(error) => return found.push(file(&stem, "", What::Broken(error))),
     };
-    let Some(kind) = value["kind"].as_str() else { return Ok(()) };
-    if let Some(cases) = value["cases"].as_array() {
-        for case in cases {
-            let name = ["id", "name", "file"].iter().find_map(|key| case[*key].as_str()).unwrap_or(&stem);
-            found.push(match kind {
-                "jlprof" => file(name, crate::jlprof::kind(path, case), What::Jlprof(case.clone())),
-                other => file(name, other, What::Other),
+    let Some(kind) = head.kind.as_deref() else { return };
+    match (kind, head.cases, head.name) {
+        ("jlprof", Some(_), _) => match read_json::<Value>(path) {
+            Ok(index) => found.extend(index["cases"].as_array().into_iter().flatten().map(|case| {
+                let name = case["file"].as_str().unwrap_or(&stem);
+                file(name, crate::jlprof::kind(path, case), What::Jlprof(case.clone()))
+            })),
+            Err(error) => found.push(file(&stem, kind, What::Broken(error))),
+        },
+        (_, Some(cases), _) => found.extend(cases.iter().map(|_| file(&stem, kind, What::Other))),
+        (kind, None, name) if crate::KINDS.contains(&kind) => {
+            let name = name.unwrap_or(stem);
+            let case = read_json::<Value>(path).and_then(|value| {
+                let mut case = Case::deserialize(&value).map_err(|error| format!("not a case: {error}\n"))?;
+                case.name.clone_from(&name);
+                Ok(What::Profile(Box::new(case), value))
             });
+            found.push(file(&name, kind, case.unwrap_or_else(What::Broken)));
         }
-        return Ok(());
+        (_, None, Some(name)) => found.push(file(&name, kind, What::Other)),
+        (_, None, None) => {}
     }
-    let Some(name) = value["name"].as_str() else { return Ok(()) };
-    found.push(match serde_json::from_value::<Case>(value.clone()) {
-        _ if !crate::KINDS.contains(&kind) => file(name, kind, What::Other),
-        Ok(case) => file(name, kind, What::Profile(Box::new(case), value.clone())),
-        Err(error) => file(name, kind, What::Broken(format!("not a case: {error}\n"))),
-    });
-    Ok(())
+}
+
+/// What tells whether a file has cases and of which kind. The rest is skipped: what nothing here
+/// runs may be nested deeper than a reader of JSON likes.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    kind: Option<String>,
+    name: Option<String>,
+    cases: Option<Vec<IgnoredAny>>,
 }
 
 /// A file as JSON, or a line about why not.
-pub(crate) fn read_json(path: &Path) -> Result<Value, String> {
-    let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}\n", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{} is not JSON: {error}\n", path.display()))
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    serde_json::from_slice(&read(path)?).map_err(|error| not_json(path, &error))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}\n", path.display()))
+}
+
+fn not_json(path: &Path, error: &serde_json::Error) -> String {
+    format!("{} is not JSON: {error}\n", path.display())
 }

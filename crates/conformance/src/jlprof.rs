@@ -45,7 +45,10 @@ pub(crate) fn judge(index: &Path, case: &Value) -> Result<(), String> {
     let (Some(words), Some(table)) = (expected["data"].as_array(), expected["lidict"].as_array()) else {
         return Err("the case has no decoded samples\n".to_owned());
     };
-    same(&words.iter().map(text).collect(), &samples.data.words().iter().map(|word| json!(word.to_string())).collect())?;
+    same(
+        &words.iter().map(text).collect(),
+        &samples.data.words().iter().map(|word| json!(word.to_string())).collect(),
+    )?;
     let mut table: Vec<Value> = table.iter().map(|entry| json!([text(&entry[0]), entry[1]])).collect();
     table.sort_by_key(|entry| entry[0].as_str().and_then(|word| word.parse::<i128>().ok()));
     same(&json!(table), &decoded(&samples.dictionary))

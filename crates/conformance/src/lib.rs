@@ -47,7 +47,8 @@ pub const KINDS: &[&str] = &[
 
 /// The project's own copy of recorded cases.
 pub fn own_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    project.unwrap_or(Path::new("")).join("conformance")
 }
 
 /// Which behaviour is held against which expectation.

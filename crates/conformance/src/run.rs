@@ -19,7 +19,9 @@ pub struct Options {
 
 impl Options {
     fn wants(&self, kind: &str) -> bool {
-        let is = |wanted: &String| wanted == kind || kind.strip_prefix(&**wanted).is_some_and(|rest| rest.starts_with('-'));
+        let is = |wanted: &String| {
+            wanted == kind || kind.strip_prefix(&**wanted).is_some_and(|rest| rest.starts_with('-'))
+        };
         // What cannot even be read is of any kind.
         kind.is_empty() || self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(is))
     }

@@ -21,16 +21,20 @@ pub(crate) fn same_text(expected: &str, actual: &str, any_order: bool) -> Result
     Err(TextDiff::from_lines(expected, actual).unified_diff().header("expected", "ours").to_string())
 }
 
+/// A value in a line, or a text as it is.
+fn line(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned) + "\n"
+}
+
 /// Compares values; the entries of a list are shown one a line.
 pub(crate) fn same(expected: &Value, actual: &Value) -> Result<(), String> {
     if expected == actual {
         return Ok(());
     }
     let text = |value: &Value| match value {
-        Value::Array(entries) => entries.iter().map(|entry| format!("{entry}\n")).collect(),
-        Value::String(text) => text.clone() + "\n",
+        Value::Array(entries) => entries.iter().map(line).collect(),
         Value::Object(entries) => entries.iter().map(|(key, entry)| format!("{key}: {entry}\n")).collect(),
-        other => format!("{other}\n"),
+        other => line(other),
     };
     let (expected, actual): (String, String) = (text(expected), text(actual));
     same_text(&expected, &actual, false)?;
