@@ -53,7 +53,7 @@ mod quirks;
 mod tree;
 mod tree_text;
 
-pub use options::{Format, GroupBy, Pick, Recur, SortedBy};
+pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
 pub use quirks::Quirks;
 
 use crate::{DataError, Links, Source, Style, traces::Traces};
