@@ -1,6 +1,8 @@
 //! The verbs and how their values are read. Each verb's flags are in its own file.
 
-use crate::{cargo_verb, completions, demo, demo_workload, info, man, print, record, save};
+use crate::{
+    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, print, record, save,
+};
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -19,6 +21,9 @@ Examples:
   stackglass record -- ./server --port 1  profile a program; Ctrl-C reports
   stackglass record -- sh -c 'make -j4'   children are followed
   stackglass print                        this folder's newest recording again
+  stackglass callers malloc               who called it, from which lines
+  stackglass annotate --file search.rs    source lines with their times
+  stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, record, report
 
 Status: that of the program (128+N when signal N ended it); 125 when
@@ -38,6 +43,9 @@ pub(crate) struct Stackglass {
 pub(crate) enum Verb {
     Record(record::Flags),
     Print(print::Flags),
+    Callers(callers::Flags),
+    Annotate(annotate::Flags),
+    Convert(convert::Flags),
     Info(info::Flags),
     Save(save::Flags),
     Demo(demo::Flags),

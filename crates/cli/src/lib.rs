@@ -6,22 +6,28 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod annotate;
 mod arguments;
+mod callers;
 mod cargo_profile;
 mod cargo_verb;
 mod completions;
+mod convert;
 mod demo;
 mod demo_workload;
 mod failure;
 mod first_screen;
 mod info;
+mod input;
 mod library;
 mod live;
 mod man;
 mod print;
 mod record;
 mod recording_file;
+mod report_flags;
 mod save;
+mod source_files;
 mod terminal;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
@@ -43,6 +49,9 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
     failure::status(match verb {
         Verb::Record(flags) => record::run(flags),
         Verb::Print(flags) => print::run(&flags),
+        Verb::Callers(flags) => callers::run(&flags),
+        Verb::Annotate(flags) => annotate::run(&flags),
+        Verb::Convert(flags) => convert::run(&flags),
         Verb::Info(flags) => info::run(&flags),
         Verb::Save(flags) => save::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),

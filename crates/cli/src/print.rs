@@ -1,70 +1,103 @@
-//! `stackglass print [FILE]`: the report of a recording again.
+//! `stackglass print [FILE]`: the first screen of a recording again, or its complete report.
 
-use crate::terminal::Look;
-use crate::{Outcome, failure, first_screen, recording_file};
-use clap::{Args, ValueEnum};
-use stackglass_profile::Report;
-use stackglass_profile::report;
-use std::io::{BufWriter, Write};
+use crate::failure::{self, Failure};
+use crate::input::{self, Input};
+use crate::report_flags::ReportFlags;
+use crate::terminal::{Look, LookFlags};
+use crate::{Outcome, first_screen};
+use clap::Args;
+use stackglass_profile::report::FILE_COLUMNS;
+use stackglass_profile::{ReportError, Source, Style};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass print                      the newest recording of this folder
-  stackglass print server.glass --all   nothing folded, nothing trimmed
-  stackglass print --format flat        one row for each function and line
-  stackglass print | less               piped: complete";
+  stackglass print                        the newest recording of this folder
+  stackglass print server.glass --all     nothing folded, nothing trimmed
+  stackglass print | less                 piped: the complete report
+  stackglass print --format flat --sortedby overhead   hottest lines last
+  stackglass print --groupby thread --threads 1,3,5-7  a tree for each thread
+  stackglass print --mincount 20 --maxdepth 12         the trunk of a big tree
+  stackglass print run.jlprof -o tree.txt samples of Julia, into a file
+  perf script | stackcollapse-perf.pl | stackglass print -   folded stacks";
 
 /// Show the report of a recording.
+///
+/// On a terminal this is the screen that `record` showed. The complete report, a tree of all
+/// snapshots of all threads, running or asleep, comes in a pipe, in a file, with any option of it,
+/// and for files without times (.jlprof, folded stacks).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// The recording [default: the newest *.glass file of this folder]
+    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
     file: Option<PathBuf>,
 
-    /// Everything: no folded branches, no trimmed frames (as when piped)
+    /// The screen of `record` with every branch, frame and thread
     #[arg(long)]
     all: bool,
 
-    /// The complete report in this shape, instead of the first screen
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
+    /// Write to this file instead, 1000 columns wide unless --cols is given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 
-    /// Columns to use [default: those of the terminal; $COLUMNS]
-    #[arg(long, value_name = "COLUMNS")]
-    width: Option<usize>,
-}
+    #[command(flatten)]
+    look: LookFlags,
 
-#[derive(Clone, Copy, ValueEnum, Debug)]
-enum Format {
-    /// Callers above what they call
-    Tree,
-    /// One row for each function and line
-    Flat,
+    #[command(flatten)]
+    report: ReportFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let (_, recording) = recording_file::read(flags.file.as_deref())?;
-    let look = Look::of(&std::io::stdout(), flags.width);
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    match flags.format {
-        None => first_screen::write(&recording, look, flags.all || !look.terminal, &mut out)?,
-        Some(format) => {
-            let format = match format {
-                Format::Tree => report::Format::Tree,
-                Format::Flat => report::Format::Flat,
-            };
-            let report = Report::new().format(format).cols(look.columns).style(look.style).c(true);
-            let written = match report.write(&recording, &mut out) {
-                Ok(written) => written,
-                Err(stackglass_profile::ReportError::Io(error)) => return Err(error.into()),
-                Err(error) => return Err(failure::Failure::new(error)),
-            };
-            for warning in written.warnings {
-                failure::say(warning);
-            }
-        }
+    if let Some(contradiction) = flags.report.contradiction() {
+        return Err(Failure { status: 2, line: contradiction });
     }
-    out.flush()?;
-    Ok(0)
+    let path = input::choose(flags.file.as_deref())?;
+    let output = flags.output.as_deref().filter(|output| !input::is_stream(output));
+    if let Some(output) = output {
+        input::refuse_same(&path, output)?;
+    }
+    let input = input::read_for_report(&path)?;
+    let Some(output) = output else {
+        let look = flags.look.of_stdout();
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(flags, &input, &look, &mut out)?;
+        out.flush()?;
+        return Ok(0);
+    };
+    let columns = flags.look.cols.unwrap_or(FILE_COLUMNS);
+    let look = Look { columns, style: Style::Plain, terminal: false, links: None };
+    let mut failed = None;
+    let written = stackglass_files::write_whole(output, |out| {
+        write(flags, &input, &look, out).map_err(|failure| {
+            failed = Some(failure);
+            io::Error::other("the report failed")
+        })
+    });
+    match (failed, written) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(error)) => Err(Failure::new(format!("cannot write {}: {error}", output.display()))),
+        (None, Ok(())) => Ok(0),
+    }
+}
+
+fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Result<(), Failure> {
+    let screen = flags.all || look.terminal;
+    if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
+        return Ok(first_screen::write(recording, look, flags.all, out)?);
+    }
+    let foreign = match input.source() {
+        Source::Recording(recording) => !recording.has_rust(),
+        // As in the reference, where C code is rarely what was meant.
+        Source::Data(..) => false,
+    };
+    let report = flags.report.report(foreign).cols(look.columns).style(look.style).links(look.links.clone());
+    match report.write(input.source(), out) {
+        Ok(written) => {
+            written.warnings.iter().for_each(|warning| failure::say(warning));
+            Ok(())
+        }
+        Err(ReportError::Io(error)) => Err(error.into()),
+        Err(error) => Err(Failure::new(error)),
+    }
 }

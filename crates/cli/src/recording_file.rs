@@ -11,13 +11,6 @@ use stackglass_profile::Recording;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Reads `file`, or the newest recording here, for a report.
-pub(crate) fn read(file: Option<&Path>) -> Result<(PathBuf, Recording), Failure> {
-    let path = named_or_newest(file)?;
-    let recording = read_merged(&path)?;
-    Ok((path, recording))
-}
-
 /// Reads a recording for a report: samples that differ in clock, time and hits only become one.
 pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
     let mut bar = Bar::new();

@@ -1,12 +1,34 @@
-//! What the terminal is like: its width, whether colours are wanted.
+//! What the terminal is like: its width, whether colours and links are wanted.
 
-use stackglass_profile::Style;
+use clap::Args;
 use stackglass_profile::report::FILE_COLUMNS;
+use stackglass_profile::{Links, Style};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
+/// How something is to look, as flags.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LookFlags {
+    /// Columns to use [default: those of the terminal; $COLUMNS]
+    #[arg(long, alias = "width", value_name = "COLUMNS", value_parser = columns)]
+    pub(crate) cols: Option<usize>,
+
+    /// Do not make file names links that the terminal can open
+    #[arg(long)]
+    no_links: bool,
+}
+
+impl LookFlags {
+    /// How standard output shall look.
+    pub(crate) fn of_stdout(&self) -> Look {
+        let mut look = Look::of(&std::io::stdout(), self.cols);
+        look.links = look.links.filter(|_| !self.no_links);
+        look
+    }
+}
+
 /// Where something is written to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Look {
     /// Width in columns.
     pub(crate) columns: usize,
@@ -14,6 +36,8 @@ pub(crate) struct Look {
     pub(crate) style: Style,
     /// A person sees it at once.
     pub(crate) terminal: bool,
+    /// Where file names lead.
+    pub(crate) links: Option<Links>,
 }
 
 impl Look {
@@ -27,13 +51,24 @@ impl Look {
             .filter(|columns| *columns > 0)
             .unwrap_or(80);
         let style = if terminal && wants_colours() { Style::Ansi } else { Style::Plain };
-        Look { columns, style, terminal }
+        let links = (style == Style::Ansi).then(links);
+        Look { columns, style, terminal, links }
     }
 
     /// How standard error looks.
     pub(crate) fn of_stderr() -> Look {
         Look::of(&std::io::stderr(), None)
     }
+}
+
+/// Links to this machine's files, in the user's editor where it has addresses for them.
+fn links() -> Links {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Links::new(|name| std::env::var(name).ok().filter(|value| !value.is_empty()), &host)
+}
+
+fn columns(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|columns| *columns > 0).ok_or_else(|| "write a number of columns: 80".into())
 }
 
 /// `$COLUMNS`, where it is a number.

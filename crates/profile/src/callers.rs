@@ -1,8 +1,9 @@
 //! Who called a function, and how often that was seen.
 
+use crate::first_screen::names::public_name;
 use crate::traces::{Place, Traces};
 use crate::{Data, Dictionary, Frame, Source, State};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -46,18 +47,25 @@ pub struct Caller {
     pub frame: Frame,
 }
 
-/// The callers of a function, and how often it was seen at all.
+/// What was found of each function that was meant.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Paths of the functions that were meant, sorted.
-    pub functions: Vec<Arc<str>>,
-    /// Snapshots with such a function on the stack, counted once each.
+    /// All snapshots.
+    pub all: u64,
+    /// The functions, those seen most often first, equal ones by path.
+    pub functions: Vec<Called>,
+}
+
+/// A function, how often it was seen, and its callers.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// Its path.
+    pub func: Arc<str>,
+    /// Snapshots with it on the stack, counted once each.
     pub snapshots: u64,
     /// Those of them in which the thread was asleep.
     pub asleep: u64,
-    /// All snapshots.
-    pub all: u64,
-    /// Snapshots in which such a function was the outermost frame, so that nothing called it.
+    /// Snapshots in which it was the outermost frame, so that nothing called it.
     pub uncalled: u64,
     /// The callers, most frequent first, equal ones by file, function and line.
     pub callers: Vec<Caller>,
@@ -79,11 +87,13 @@ impl Callers {
     }
 
     /// Callers of functions whose path ends with these whole parts: `from_str` and `de::from_str`
-    /// find `serde_json::de::from_str`, `str` does not.
+    /// find `serde_json::de::from_str`, `str` does not. Functions of the C library have the names
+    /// that programs know: `malloc` finds `__GI___libc_malloc`.
     pub fn of_suffix(func: &str) -> Callers {
-        let func = func.to_owned();
+        let func = func.trim_start_matches("::").to_owned();
         Callers::matching(move |name| {
-            name.strip_suffix(&*func).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+            let whole = name.strip_suffix(&*func).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"));
+            whole || public_name(name) == func
         })
     }
 
@@ -102,7 +112,7 @@ impl Callers {
     }
 
     /// Only functions in this file, as the debug information names it.
-    pub fn file(mut self, file: &str) -> Callers {
+    pub fn file(self, file: &str) -> Callers {
         let file = file.to_owned();
         self.file_matching(move |name| name == file)
     }
@@ -131,10 +141,14 @@ impl Callers {
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
     pub fn count<'a>(&self, source: impl Into<Source<'a>>) -> Result<Vec<Caller>, CallersError> {
-        Ok(self.answer(source)?.callers)
+        let mut counts: HashMap<Frame, (u64, u64)> = HashMap::new();
+        for caller in self.answer(source)?.functions.into_iter().flat_map(|called| called.callers) {
+            add(counts.entry(caller.frame).or_default(), (caller.count, caller.asleep));
+        }
+        Ok(callers(counts.into_iter()))
     }
 
-    /// The callers as [`Callers::count`] gives them, and how often the function was seen.
+    /// The callers of each function that is meant by itself, and how often the function was seen.
     ///
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
@@ -164,44 +178,44 @@ impl Callers {
             add(&mut below[traces.nodes[node].0 as usize], counts);
         }
         let accepted: Vec<Vec<bool>> = traces.places.iter().map(|place| self.accepted(place)).collect();
-        let mut answer = Answer { all: below[0].0, ..Answer::default() };
-        let mut functions: BTreeSet<&Arc<str>> = BTreeSet::new();
-        let mut counts: HashMap<&Frame, (u64, u64)> = HashMap::new();
-        // Innermost frame of each node, or of its nearest caller that has one; whether the function is on the
-        // stack there.
-        let mut reached: Vec<(Option<&Frame>, bool)> = vec![(None, false); traces.nodes.len()];
+        let mut found: Vec<Found<'_>> = Vec::new();
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        // Functions on a stack, each with the entry of the next one further out; 0 is the end.
+        let mut on_stack: Vec<(usize, usize)> = vec![(usize::MAX, 0)];
+        // Innermost frame of each node, or of its nearest caller that has one; the functions on the stack there.
+        let mut reached: Vec<(Option<&Frame>, usize)> = vec![(None, 0); traces.nodes.len()];
         for node in 1..traces.nodes.len() {
             let (caller, place) = traces.nodes[node];
             let frames = &traces.places[place as usize].frames;
-            let (mut outer, mut on_stack) = reached[caller as usize];
+            let (mut outer, mut top) = reached[caller as usize];
             for index in (0..frames.len()).rev() {
                 let frame = frames.get(index);
                 if below[node].0 > 0 && accepted[place as usize][index] {
-                    functions.insert(&frame.func);
+                    let number = *numbers.entry(&frame.func).or_insert_with(|| {
+                        found.push(Found { func: &frame.func, ..Found::default() });
+                        found.len() - 1
+                    });
                     match outer {
-                        Some(outer) => add(counts.entry(outer).or_default(), below[node]),
-                        None => answer.uncalled += below[node].0,
+                        Some(outer) => add(found[number].callers.entry(outer).or_default(), below[node]),
+                        None => found[number].uncalled += below[node].0,
                     }
-                    if !std::mem::replace(&mut on_stack, true) {
-                        answer.snapshots += below[node].0;
-                        answer.asleep += below[node].1;
+                    let mut entry = top;
+                    while entry != 0 && on_stack[entry].0 != number {
+                        entry = on_stack[entry].1;
+                    }
+                    if entry == 0 {
+                        add(&mut found[number].seen, below[node]);
+                        on_stack.push((number, top));
+                        top = on_stack.len() - 1;
                     }
                 }
                 outer = Some(frame);
             }
-            reached[node] = (outer, on_stack);
+            reached[node] = (outer, top);
         }
-        answer.functions = functions.into_iter().cloned().collect();
-        let caller = |(frame, (count, asleep)): (&Frame, _)| Caller { count, asleep, frame: frame.clone() };
-        let mut callers: Vec<Caller> = counts.into_iter().map(caller).collect();
-        callers.sort_by(|a, b| {
-            let by_place = |frame: &Frame| {
-                (frame.file.clone(), frame.func.clone(), frame.line, frame.foreign, frame.inlined)
-            };
-            b.count.cmp(&a.count).then_with(|| by_place(&a.frame).cmp(&by_place(&b.frame)))
-        });
-        answer.callers = callers;
-        answer
+        let mut functions: Vec<Called> = found.into_iter().map(Found::called).collect();
+        functions.sort_by(|a, b| b.snapshots.cmp(&a.snapshots).then_with(|| a.func.cmp(&b.func)));
+        Answer { all: below[0].0, functions }
     }
 
     /// For each frame of a place whether it is one of the function's.
@@ -215,11 +229,40 @@ fn add(to: &mut (u64, u64), counts: (u64, u64)) {
     to.1 = to.1.saturating_add(counts.1);
 }
 
+/// A function while it is counted.
+#[derive(Default)]
+struct Found<'a> {
+    func: &'a str,
+    /// Snapshots, and those of them asleep.
+    seen: (u64, u64),
+    uncalled: u64,
+    callers: HashMap<&'a Frame, (u64, u64)>,
+}
+
+impl Found<'_> {
+    fn called(self) -> Called {
+        let callers = callers(self.callers.into_iter().map(|(frame, counts)| (frame.clone(), counts)));
+        let (snapshots, asleep) = self.seen;
+        Called { func: self.func.into(), snapshots, asleep, uncalled: self.uncalled, callers }
+    }
+}
+
+/// Callers in their order.
+fn callers(counts: impl Iterator<Item = (Frame, (u64, u64))>) -> Vec<Caller> {
+    let mut callers: Vec<Caller> =
+        counts.map(|(frame, (count, asleep))| Caller { count, asleep, frame }).collect();
+    callers.sort_by(|a, b| {
+        let by_place = |frame: &Frame| {
+            (frame.file.clone(), frame.func.clone(), frame.line, frame.foreign, frame.inlined)
+        };
+        b.count.cmp(&a.count).then_with(|| by_place(&a.frame).cmp(&by_place(&b.frame)))
+    });
+    callers
+}
+
 impl fmt::Debug for Callers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Callers")
-            .field("lines", &self.lines)
-            .finish_non_exhaustive()
+        f.debug_struct("Callers").field("lines", &self.lines).finish_non_exhaustive()
     }
 }
 
@@ -298,7 +341,47 @@ mod tests {
             callers.accepts(&frame)
         };
         assert!(accepts("serde_json::de::from_str") && accepts("de::from_str"));
-        assert!(!accepts("code::from_str") && !accepts("from_str"));
+        assert!(!accepts("code::from_str") && !accepts("from_str") && !accepts(""));
+    }
+
+    /// Samples of these stacks, leaf first, in one dictionary of functions.
+    fn answer_of(stacks: &[&[&str]], callers: &Callers) -> Answer {
+        let (mut dictionary, mut words, mut names) = (Dictionary::new(), Vec::new(), Vec::new());
+        for (clock, stack) in stacks.iter().enumerate() {
+            for name in *stack {
+                let known = names.iter().position(|known| known == name);
+                let address = known.unwrap_or_else(|| {
+                    names.push(*name);
+                    names.len() - 1
+                }) as u64
+                    + 1;
+                dictionary.set(address, [Frame { func: (*name).into(), ..Frame::unknown(address) }]);
+                words.push(address);
+            }
+            words.extend([1, 7, clock as u64 + 1, 1 + clock as u64 % 2, 0, 0]);
+        }
+        callers.answer((&Data::new(words), &dictionary)).unwrap()
+    }
+
+    #[test]
+    fn functions_are_counted_once_a_snapshot_and_apart() {
+        let stacks: [&[&str]; 3] = [&["a::f", "a::f", "b::f", "main"], &["b::f", "main"], &["a::f"]];
+        let answer = answer_of(&stacks, &Callers::of_suffix("f"));
+        let seen =
+            |called: &Called| (called.func.to_string(), called.snapshots, called.asleep, called.uncalled);
+        let seen: Vec<_> = answer.functions.iter().map(seen).collect();
+        assert_eq!(seen, [("a::f".into(), 2, 0, 1), ("b::f".into(), 2, 1, 0)]);
+        let callers: Vec<(u64, &str)> =
+            answer.functions[0].callers.iter().map(|caller| (caller.count, &*caller.frame.func)).collect();
+        assert_eq!((answer.all, callers), (3, vec![(1, "a::f"), (1, "b::f")]), "recursion calls itself");
+        assert!(answer_of(&stacks, &Callers::of_suffix("g")).functions.is_empty());
+    }
+
+    #[test]
+    fn the_c_library_has_the_names_that_programs_know() {
+        let answer = answer_of(&[&["__GI___libc_malloc", "main"]], &Callers::of_suffix("malloc"));
+        assert_eq!(&*answer.functions[0].func, "__GI___libc_malloc");
+        assert_eq!(answer_of(&[&["my_malloc", "main"]], &Callers::of_suffix("malloc")).functions.len(), 0);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The callers of a function as a table, readable at 80 columns.
 
-use crate::callers::{Answer, Caller};
+use crate::callers::{Answer, Called, Caller};
 use crate::columns::{harmless, pad_right, width};
+use crate::first_screen::names::public_name;
 use crate::numbers::{counted, grouped, percent, percent_text};
 use crate::short::{location_text, short_function};
 use crate::style::{Line, Paint};
 use crate::{Links, Source, Style};
 use std::io::{self, Write};
 
-/// Functions named above the table, where a name or an expression means several.
-const NAMED: usize = 5;
+/// Functions shown where a name or an expression means several.
+const SHOWN: usize = 10;
 
 /// How an [`Answer`] is written.
 #[derive(Clone, Debug)]
@@ -25,55 +26,65 @@ impl CallersText {
         CallersText { cols: cols.max(40), style, links }
     }
 
-    /// Writes what was meant, how often it was seen, and a line for each caller.
+    /// Writes for each function how often it was seen, and a line for each caller.
     ///
     /// # Errors
     /// When writing fails.
     pub fn write(&self, answer: &Answer, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
-        self.heading(answer, out)?;
-        let calls = answer.callers.iter().map(|caller| caller.count).sum::<u64>() + answer.uncalled;
-        let asleep = answer.asleep > 0;
-        let wide = width(&grouped(calls)).max(6);
-        let mut line = Line::new();
-        let sleep = if asleep { "  asleep" } else { "" };
-        line.push(Paint::Grey, format!("    %  {:>wide$}{sleep}  caller, at the line of the call", "count"));
-        line.cut(self.cols).write(self.style, out)?;
-        for caller in &answer.callers {
-            let mut line = self.numbers(caller.count, calls, wide, asleep.then_some(caller.asleep));
-            self.place(caller, source, &mut line);
-            line.cut(self.cols).write(self.style, out)?;
+        let functions = &answer.functions;
+        let shown = if functions.len() > SHOWN { SHOWN - 1 } else { SHOWN };
+        for (index, called) in functions.iter().take(shown).enumerate() {
+            if index > 0 {
+                out.write_all(b"\n")?;
+            }
+            self.function(called, answer.all, source, out)?;
         }
-        if answer.uncalled > 0 {
-            let mut line = self.numbers(answer.uncalled, calls, wide, asleep.then_some(0));
-            line.push(Paint::Grey, "[nothing: the outermost frame]").cut(self.cols).write(self.style, out)?;
+        if functions.len() > shown {
+            let more = counted((functions.len() - shown) as u64, "more function", "more functions");
+            let text = format!("{more} of that name, seen less often: give more of the path");
+            let mut line = Line::new();
+            out.write_all(b"\n")?;
+            line.push(Paint::Grey, text).cut(self.cols).write(self.style, out)?;
         }
         Ok(())
     }
 
-    fn heading(&self, answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
-        let mut seen = Line::new();
-        seen.plain(format!(
+    fn function(&self, called: &Called, all: u64, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let name = match &*called.func {
+            "" => "[unknown functions]".into(),
+            func => short_function(&harmless(public_name(func)), self.cols),
+        };
+        let mut line = Line::new();
+        line.push(Paint::Bold, name).write(self.style, out)?;
+        let mut line = Line::new();
+        line.plain(format!(
             "on the stack in {} of {} ({})",
-            grouped(answer.snapshots),
-            counted(answer.all, "snapshot", "snapshots"),
-            percent_text(answer.snapshots, answer.all)
+            grouped(called.snapshots),
+            counted(all, "snapshot", "snapshots"),
+            percent_text(called.snapshots, all)
         ));
-        if answer.asleep > 0 {
-            seen.plain(format!(", asleep in {}", grouped(answer.asleep)));
+        if called.asleep > 0 {
+            line.plain(format!(", asleep in {}", grouped(called.asleep)));
         }
-        let functions = &answer.functions;
-        for func in functions.iter().take(if functions.len() > NAMED { NAMED - 1 } else { NAMED }) {
-            let mut line = Line::new();
-            let name = harmless(func);
-            line.push(Paint::Bold, short_function(&name, self.cols)).write(self.style, out)?;
+        line.cut(self.cols).write(self.style, out)?;
+
+        let calls = called.callers.iter().map(|caller| caller.count).sum::<u64>() + called.uncalled;
+        let asleep = called.callers.iter().any(|caller| caller.asleep > 0);
+        let wide = width(&grouped(calls)).max(6);
+        let sleep = if asleep { "  asleep" } else { "" };
+        let mut line = Line::new();
+        line.push(Paint::Grey, format!("    %  {:>wide$}{sleep}  caller, at the line of the call", "count"));
+        line.cut(self.cols).write(self.style, out)?;
+        for caller in &called.callers {
+            let mut line = self.numbers(caller.count, calls, wide, asleep.then_some(caller.asleep));
+            self.place(caller, source, &mut line);
+            line.cut(self.cols).write(self.style, out)?;
         }
-        if functions.len() > NAMED {
-            let more = functions.len() + 1 - NAMED;
-            let mut line = Line::new();
-            line.push(Paint::Grey, format!("and {more} more functions")).write(self.style, out)?;
+        if called.uncalled > 0 {
+            let mut line = self.numbers(called.uncalled, calls, wide, asleep.then_some(0));
+            line.push(Paint::Grey, "[nothing: the outermost frame]").cut(self.cols).write(self.style, out)?;
         }
-        seen.cut(self.cols).write(self.style, out)?;
-        out.write_all(b"\n")
+        Ok(())
     }
 
     fn numbers(&self, count: u64, calls: u64, wide: usize, asleep: Option<u64>) -> Line {
@@ -94,7 +105,7 @@ impl CallersText {
         let func = match &*harmless(&frame.func) {
             "" if frame.module.is_empty() => "[unknown function]".to_owned(),
             "" => format!("[{}]", harmless(crate::frame::file_name(&frame.module))),
-            func => func.to_owned(),
+            func => public_name(func).to_owned(),
         };
         let (location, link) = match frame.file.is_empty() {
             true => (String::new(), None),

@@ -77,7 +77,18 @@ mod tests {
     fn parts_are_whole() {
         let short = ShortPath { prefix: "@serde".into(), rest: "src/de.rs".into() };
         let is = |pattern: &str| FilePattern::new(pattern).matches("/h/serde-1.0/src/de.rs", Some(&short));
-        for yes in ["de.rs", "src/de.rs", "@serde", "@serde/src/de.rs", "*.rs", "serde-*/src", "/h", "d?.rs", "./src", "src"] {
+        for yes in [
+            "de.rs",
+            "src/de.rs",
+            "@serde",
+            "@serde/src/de.rs",
+            "*.rs",
+            "serde-*/src",
+            "/h",
+            "d?.rs",
+            "./src",
+            "src",
+        ] {
             assert!(is(yes), "{yes}");
         }
         for no in ["e.rs", "serde", "/src", "de.r", "", "/", "@serde/de.rs", "/h/serde-1.0/src/de.rs/x"] {

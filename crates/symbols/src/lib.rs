@@ -37,4 +37,5 @@ mod vdso;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};
 pub use options::{Options, Outcome, Progress};
+pub use source::library_sources;
 pub use symbolize::symbolize;

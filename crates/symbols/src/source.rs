@@ -141,7 +141,7 @@ impl Sources {
         let (commit, within) = file.strip_prefix("/rustc/")?.split_once('/')?;
         let within = within.strip_prefix("library/")?;
         if !self.libraries.contains_key(commit) {
-            let library = self.given_library.clone().or_else(|| installed_library(commit));
+            let library = self.given_library.clone().or_else(|| library_sources(commit));
             self.libraries.insert(commit.to_owned(), library);
         }
         let path = self.libraries.get(commit)?.as_ref()?.join(within);
@@ -173,8 +173,9 @@ fn package_name(manifest: &Path) -> Option<String> {
     None
 }
 
-/// The sources of the standard library of the compiler that was built from `commit`.
-fn installed_library(commit: &str) -> Option<PathBuf> {
+/// The folder of the standard library's sources (`…/lib/rustlib/src/rust/library`) that an installed
+/// toolchain has for the compiler built from `commit`, where `/rustc/COMMIT/library` leads.
+pub fn library_sources(commit: &str) -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(PathBuf::from);
     let rustup =
         std::env::var_os("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".rustup")))?;

@@ -1,7 +1,8 @@
 //! How much time each source line has.
 
+use crate::first_screen::classes::{self, Class};
 use crate::numbers::Weight;
-use crate::{Frame, LocationId, Recording, StackId, State};
+use crate::{Frame, Recording, StackId, State};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 pub(super) struct Counted {
     /// Stacks that pass through it, once each.
     pub total: Weight,
-    /// Stacks that end in it, or in code without lines that it called.
+    /// Stacks that end in it, or in code of the standard or C library that it called.
     pub own: Weight,
 }
 
@@ -52,13 +53,10 @@ struct Count {
 
 impl Count {
     /// Adds a stack, once.
-    fn meet(&mut self, stack: u32, weight: Weight, own: bool) {
+    fn meet(&mut self, stack: u32, weight: Weight) {
         if self.last != stack {
             self.last = stack;
             self.counted.total += weight;
-            if own {
-                self.counted.own += weight;
-            }
         }
     }
 }
@@ -78,18 +76,21 @@ impl Counts {
         for (index, (stack, weight)) in weights.into_iter().enumerate() {
             counts.all += weight;
             let number = index as u32 + 1;
-            let mut innermost = true;
+            let owner = numbering.owner(recording, stack);
             for location in recording.stacks.walk(stack) {
                 for frame in recording.symbols.frame_indices(location) {
-                    let Some(line) = numbering.line_of_frame[*frame as usize] else { continue };
-                    let file = numbering.lines[line as usize].0;
-                    lines[line as usize].meet(number, weight, innermost);
-                    files[file as usize].meet(number, weight, innermost);
-                    innermost = false;
+                    if let Some(line) = numbering.frames[*frame as usize].line {
+                        lines[line as usize].meet(number, weight);
+                        files[numbering.lines[line as usize].0 as usize].meet(number, weight);
+                    }
                 }
             }
-            if innermost {
-                counts.without_lines += weight;
+            match owner {
+                Some(line) => {
+                    lines[line as usize].counted.own += weight;
+                    files[numbering.lines[line as usize].0 as usize].counted.own += weight;
+                }
+                None => counts.without_lines += weight,
             }
         }
         counts.timed = counts.all.time > 0;
@@ -129,7 +130,13 @@ struct Numbering {
     /// File, line and function.
     lines: Vec<(u32, i64, Arc<str>)>,
     /// By index of the frame.
-    line_of_frame: Vec<Option<u32>>,
+    frames: Vec<Numbered>,
+}
+
+struct Numbered {
+    line: Option<u32>,
+    /// Neither the standard library's nor the C library's.
+    own: bool,
 }
 
 impl Numbering {
@@ -148,9 +155,29 @@ impl Numbering {
                     numbering.lines.len() as u32 - 1
                 })
             });
-            numbering.line_of_frame.push(number);
+            let own = classes::class(frame) == Class::Own;
+            numbering.frames.push(Numbered { line: number, own });
         }
         numbering
+    }
+
+    /// The line whose own a stack is: that of the innermost frame outside of libraries. Where that one's line is
+    /// not known, or nothing of the stack is, it is nobody's.
+    fn owner(&self, recording: &Recording, stack: StackId) -> Option<u32> {
+        let mut innermost = None;
+        for location in recording.stacks.walk(stack) {
+            let frames = recording.symbols.frame_indices(location);
+            if frames.is_empty() {
+                return None;
+            }
+            for frame in frames.iter().map(|frame| &self.frames[*frame as usize]) {
+                if frame.own {
+                    return frame.line;
+                }
+                innermost = innermost.or(frame.line);
+            }
+        }
+        innermost
     }
 }
 
@@ -161,15 +188,17 @@ fn has_line(frame: &Frame) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Location, Nanos, Sample, ThreadNumber};
+    use crate::{Location, LocationId, Nanos, Sample, ThreadNumber};
 
-    /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then nameless code.
+    /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then the C library.
     fn recording() -> Recording {
         let mut recording = Recording::default();
         let mut add = |offset, func: &str, line| -> LocationId {
             let location = recording.stacks.intern_location(Location { module: None, offset });
-            let frame = Frame { func: func.into(), file: "a.rs".into(), line, ..Frame::unknown(0) };
-            let frame = if line < 0 { Frame::unknown(0) } else { frame };
+            let frame =
+                Frame { func: func.into(), file: "a.rs".into(), line, foreign: false, ..Frame::unknown(0) };
+            let library = Frame { module: "libc.so.6".into(), ..Frame::unknown(0) };
+            let frame = if line < 0 { library } else { frame };
             recording.symbols.set(location, [frame]);
             location
         };
@@ -203,7 +232,7 @@ mod tests {
             (counted.total.time, counted.own.time)
         };
         assert_eq!((times(1), times(2)), ((11, 1), (10, 10)));
-        assert_eq!((counts.all.time, counts.without_lines.time), (1011, 1000));
+        assert_eq!((counts.all.time, counts.without_lines.time), (1011, 1000), "c alone has no line");
         assert_eq!(counts.files[0].counted.total.time, 11);
         let asleep = Counts::of(&recording(), true);
         assert_eq!((asleep.all.time, asleep.files[0].lines[&2].counted.own.time), (100, 100));

@@ -1,7 +1,7 @@
 //! Source lines with the time that was spent in them beside them.
 //!
 //! A line has the time of every stack that passes through it, once each, and as its own what ended
-//! in it or in code without lines that it called. The sources come from the caller: nothing here
+//! in it or in the standard or C library that it called. The sources come from the caller: nothing here
 //! reads files.
 
 mod counts;

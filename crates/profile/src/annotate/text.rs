@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// Share of the whole below which neither a line nor a file is shown by itself.
 const NOTICEABLE: f64 = 0.005;
 /// Files shown unless asked for.
-const SHOWN: usize = 10;
+const SHOWN: usize = 5;
 /// Fewer lines than this are shown rather than folded.
 const FOLDED: i64 = 2;
 
@@ -40,7 +40,8 @@ pub(super) fn write(
         Some(pattern) => pattern.matches(&file.file, recording.symbols.short_path(&file.file)),
         None => true,
     };
-    let mut listed = Listed { any: !counts.files.is_empty(), files: 0 };
+    let mut listed =
+        Listed { any: counts.files.iter().any(|file| counts.measure(file.counted.own) > 0), files: 0 };
     let mut absent: Vec<&SeenFile> = Vec::new();
     let mut left: Vec<&SeenFile> = Vec::new();
     for file in counts.files.iter().filter(is_meant) {
@@ -58,7 +59,8 @@ pub(super) fn write(
             out.write_all(b"\n")?;
         }
         listed.files += 1;
-        Listing { annotate, recording, counts, file, now: &now }.write(out)?;
+        let lines = now.text.as_ref().map_or(0, |text| text.lines().count() as i64);
+        Listing { annotate, recording, counts, file, now: &now, lines }.write(out)?;
     }
     for line in closing(annotate, recording, counts, &absent, &left) {
         for (index, line) in wrap(&line, annotate.cols).into_iter().enumerate() {
@@ -124,6 +126,8 @@ struct Listing<'l> {
     counts: &'l Counts,
     file: &'l SeenFile,
     now: &'l SourceFile,
+    /// Lines that it has now.
+    lines: i64,
 }
 
 impl Listing<'_> {
@@ -141,9 +145,8 @@ impl Listing<'_> {
         };
         let columns = self.columns(&marked);
         self.header(&columns).cut(self.annotate.cols).write(self.annotate.style, out)?;
-        let last = text.len() as i64;
         let mut next = 1;
-        for (first, end) in regions(&marked, self.annotate.context as i64, last) {
+        for (first, end) in regions(&marked, self.annotate.context as i64, self.lines) {
             self.fold(next, first, &columns, out)?;
             let indent = (first..=end).filter_map(|line| indent_of(text.get(line as usize - 1)?)).min();
             for line in first..=end {
@@ -151,7 +154,7 @@ impl Listing<'_> {
             }
             next = end + 1;
         }
-        self.fold(next, last + 1, &columns, out)
+        self.fold(next, self.lines + 1, &columns, out)
     }
 
     fn heading(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -189,12 +192,16 @@ impl Listing<'_> {
     fn columns(&self, marked: &[i64]) -> Columns {
         let lines = marked.iter().filter_map(|line| self.file.lines.get(line)).map(|line| &line.counted);
         let number = |weight| if self.counts.timed { millis(weight) } else { String::new() };
-        let widest = |text: &dyn Fn(&Counted) -> String| lines.clone().map(|c| width(&text(c))).max().unwrap_or(0);
+        let widest =
+            |text: &dyn Fn(&Counted) -> String| lines.clone().map(|c| width(&text(c))).max().unwrap_or(0);
         Columns {
             total: widest(&|counted| number(counted.total.time)).max(4),
             own: widest(&|counted| self.own_text(counted)).max(6),
-            hits: widest(&|counted| grouped(counted.total.hits)).max(7),
-            line: marked.last().map_or(1, |line| width(&(line + self.annotate.context as i64).to_string())).max(4),
+            hits: widest(&|counted| grouped(counted.total.hits)).max(if self.counts.timed { 6 } else { 7 }),
+            line: marked
+                .last()
+                .map_or(1, |line| width(&(line + self.annotate.context as i64).to_string()))
+                .max(4),
         }
     }
 
@@ -202,7 +209,7 @@ impl Listing<'_> {
         let mut text = "    %".to_owned();
         if self.counts.timed {
             text += &format!("  {:>1$}  {2:>3$}", "ms", columns.total, "own ms", columns.own);
-            text += &format!("  {:>1$}", "samples", columns.hits);
+            text += &format!("  {:>1$}", "stacks", columns.hits);
         } else {
             text += &format!("  {:>1$}  {2:>3$}", "samples", columns.hits, "own", columns.own);
         }
@@ -272,7 +279,7 @@ impl Listing<'_> {
 
     /// A line for lines that are left out.
     fn fold(&self, from: i64, to: i64, columns: &Columns, out: &mut dyn Write) -> io::Result<()> {
-        let lines = to - from;
+        let lines = to.min(self.lines + 1) - from;
         if lines <= 0 || self.now.text.is_none() {
             return Ok(());
         }

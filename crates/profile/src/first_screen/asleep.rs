@@ -3,9 +3,9 @@
 use super::FirstScreen;
 use super::calls::Calls;
 use super::classes::Class;
-use crate::numbers::percent;
 use super::tree_text::short_location;
 use crate::columns::{cut_right, harmless, pad_right, width};
+use crate::numbers::percent;
 use crate::short::{last_name, short_function, tail};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, State, ThreadNumber};
@@ -66,10 +66,9 @@ pub(super) fn write(
         let arrow = if caller.is_empty() { 0 } else { 4 };
         let left = room.saturating_sub(width(place) + arrow + width(caller) + 2);
         let (location, link) = match &kind.place.line {
-            Some((file, number)) => (
-                short_location(recording, file, *number, left.max(room / 4)),
-                screen.link(file, *number),
-            ),
+            Some((file, number)) => {
+                (short_location(recording, file, *number, left.max(room / 4)), screen.link(file, *number))
+            }
             None => (String::new(), None),
         };
         let gap = if location.is_empty() { 0 } else { 2 };

@@ -7,8 +7,8 @@
 
 use super::classes::Class;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
-use crate::numbers::Weight;
 use crate::frame::file_name;
+use crate::numbers::Weight;
 use crate::{Cut, Recording, StackId};
 use std::collections::HashMap;
 

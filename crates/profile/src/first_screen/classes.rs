@@ -5,7 +5,7 @@ use crate::frame::file_name;
 
 /// Kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// The standard library of Rust.
     Std,
     /// The C library, the dynamic linker, the vdso.
@@ -103,7 +103,7 @@ pub(super) fn is_start(frame: &Frame, rust: bool) -> bool {
 }
 
 /// The kind of a frame.
-pub(super) fn class(frame: &Frame) -> Class {
+pub(crate) fn class(frame: &Frame) -> Class {
     let module = file_name(&frame.module);
     if frame.foreign {
         return if C_MODULES.iter().any(|name| module.starts_with(name)) { Class::C } else { Class::Own };

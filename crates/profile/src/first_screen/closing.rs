@@ -1,9 +1,9 @@
 //! The last lines: what the reader must know to trust the rest, and what to do about it.
 
 use super::FirstScreen;
-use crate::numbers::{counted, duration_text, grouped, percent_text};
 use crate::columns::{harmless, wrap};
 use crate::frame::file_name;
+use crate::numbers::{counted, duration_text, grouped, percent_text};
 use crate::style::{Line, Paint};
 use crate::symbols::Missing;
 use crate::{Cut, Recording, Sample};

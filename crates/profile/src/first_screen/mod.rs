@@ -7,9 +7,9 @@
 
 mod asleep;
 mod calls;
-mod classes;
+pub(crate) mod classes;
 mod closing;
-mod names;
+pub(crate) mod names;
 mod processes;
 mod summary;
 mod tree_text;

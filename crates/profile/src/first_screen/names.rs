@@ -1,9 +1,9 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
 use super::classes::{self, Class};
-use crate::numbers::Weight;
 use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::numbers::Weight;
 use crate::{Frame, LocationId, Recording};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Numbering {
 }
 
 /// What programs call a function of the C library: `malloc` for `__GI___libc_malloc`.
-fn public_name(func: &str) -> &str {
+pub(crate) fn public_name(func: &str) -> &str {
     let func = func.strip_prefix("__GI_").unwrap_or(func);
     let plain = func.strip_prefix("__libc_").unwrap_or(func);
     if ["malloc", "free", "calloc", "realloc", "memalign"].contains(&plain) { plain } else { func }

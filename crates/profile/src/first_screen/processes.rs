@@ -1,10 +1,10 @@
 //! A line for each process that mattered, where there were several.
 
 use super::FirstScreen;
-use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::Recording;
 use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::style::{Line, Paint};
 use std::io::{self, Write};
 

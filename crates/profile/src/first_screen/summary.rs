@@ -3,10 +3,10 @@
 use super::calls::{Call, Calls, What};
 use super::classes::Class;
 use super::names::{Function, SourceLine};
-use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
 use super::{FirstScreen, tree_text};
 use crate::columns::{cut_right, harmless, width};
 use crate::frame::file_name;
+use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
 use crate::short::{last_name, shortest_location, tail};
 use crate::style::{Line, Paint};
 use crate::{End, Recording, State};

@@ -7,10 +7,10 @@
 use super::calls::{Calls, What};
 use super::classes::Class;
 use super::closing::cut_reason;
-use crate::numbers::{counted, grouped, percent, percent_text};
 use super::{FirstScreen, NOTICEABLE};
 use crate::Recording;
 use crate::columns::{cut_right, harmless, width, wrap};
+use crate::numbers::{counted, grouped, percent, percent_text};
 use crate::short::{location_text, short_function};
 use crate::style::{Line, Paint};
 use std::io::{self, Write};

@@ -1,0 +1,143 @@
+//! `stackglass callers FUNC [FILE]`: who called a function, from which lines, and how often.
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::input;
+use crate::terminal::LookFlags;
+use clap::Args;
+use regex::Regex;
+use stackglass_profile::{Callers, CallersText, FilePattern, Source};
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass callers search_path             rg::search::search_path, too
+  stackglass callers Searcher::search_path   whole parts of the path count
+  stackglass callers malloc server.glass     functions of C as well
+  stackglass callers --regex '^serde_.*de$'  any expression, on whole paths
+  stackglass callers read --file src/io.rs --line 10-40   only these calls";
+
+/// Show who called a function.
+///
+/// Counts are snapshots of all threads, running or asleep. Inlined functions are callers like
+/// others; a recursive function is its own caller, and counts for each call.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// The function, by its path or the last parts of it
+    #[arg(value_name = "FUNC")]
+    func: String,
+
+    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
+    #[arg(value_name = "FILE")]
+    recording: Option<PathBuf>,
+
+    /// FUNC is a regular expression, searched for in whole paths
+    #[arg(long)]
+    regex: bool,
+
+    /// Only functions in source files of this name: io.rs, src/io.rs, @serde, 'net*.rs'
+    #[arg(long, value_name = "SOURCE")]
+    file: Option<String>,
+
+    /// Only calls from these lines of FUNC itself: 12 or 10-40
+    #[arg(long, value_name = "A-B", requires = "file", value_parser = lines)]
+    line: Option<RangeInclusive<i64>>,
+
+    #[command(flatten)]
+    look: LookFlags,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let mut question = match flags.regex {
+        false => Callers::of_suffix(&flags.func),
+        true => {
+            let regex = Regex::new(&flags.func).map_err(|error| Failure {
+                status: 2,
+                line: format!("`{}` is no regular expression: {}", flags.func, last_line(&error)),
+            })?;
+            Callers::matching(move |name| regex.is_match(name))
+        }
+    };
+    let input = input::read(&input::choose(flags.recording.as_deref())?)?;
+    let source = input.source();
+    if let Some(file) = &flags.file {
+        let files = source.files(&FilePattern::new(file));
+        if files.is_empty() {
+            return Err(Failure::new(no_such_file(&input.name, file)));
+        }
+        question = question.file_matching(move |name| files.contains(name));
+    }
+    if let Some(lines) = &flags.line {
+        question = question.lines(lines.clone());
+    }
+    let answer = question.answer(source).map_err(Failure::new)?;
+    if answer.functions.is_empty() {
+        return Err(Failure::new(not_seen(flags, source, &input.name)));
+    }
+    let look = flags.look.of_stdout();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    CallersText::new(look.columns, look.style, look.links).write(&answer, source, &mut out)?;
+    out.flush()?;
+    Ok(0)
+}
+
+/// Says that no source file matches.
+pub(crate) fn no_such_file(recording: &str, pattern: &str) -> String {
+    format!(
+        "{recording}: no source file matches `{pattern}`; name whole parts of a path (io.rs, src/io.rs) or use `*`"
+    )
+}
+
+/// What to ask instead.
+fn not_seen(flags: &Flags, source: Source<'_>, name: &str) -> String {
+    let func = &flags.func;
+    let place = if flags.file.is_some() { " there" } else { "" };
+    let last = func.rsplit("::").next().unwrap_or(func).to_lowercase();
+    let similar: BTreeSet<&str> = source
+        .frames()
+        .into_iter()
+        .map(|frame| &*frame.func)
+        .filter(|name| {
+            let name = name.rsplit("::").next().unwrap_or(name);
+            !last.is_empty() && name.to_lowercase().contains(&last)
+        })
+        .collect();
+    let mut line = format!("{name}: no function `{func}` was seen{place}");
+    if !similar.is_empty() && !flags.regex {
+        let shown: Vec<&str> = similar.iter().copied().take(4).collect();
+        let more = if similar.len() > shown.len() { ", …" } else { "" };
+        line += &format!("; there is {}{more} (--regex finds parts of names)", shown.join(", "));
+    }
+    line
+}
+
+/// Of a message that draws the expression, the line that says what is wrong.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// `12`, `10-40`, `10:40`.
+fn lines(text: &str) -> Result<RangeInclusive<i64>, String> {
+    let wrong = || "write a line or a range of lines: 12 or 10-40".to_owned();
+    let (first, last) = text.split_once(['-', ':']).unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<u32>().map(i64::from).map_err(|_| wrong());
+    let (first, last) = (number(first)?, number(last)?);
+    if first > last { Err(wrong()) } else { Ok(first..=last) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_lines() {
+        assert_eq!(lines("12"), Ok(12..=12));
+        assert_eq!(lines("10-40"), Ok(10..=40));
+        assert!(lines("40-10").is_err() && lines("-3").is_err() && lines("").is_err());
+    }
+}

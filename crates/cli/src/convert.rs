@@ -1,0 +1,155 @@
+//! `stackglass convert A B`: a recording in another format.
+
+use crate::Outcome;
+use crate::failure::{self, Failure};
+use crate::input::{self, Input, Kind};
+use crate::report_flags::one_of;
+use clap::Args;
+use stackglass_files::{folded, jlprof};
+use stackglass_profile::{Recording, Source};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// A file of this size is spoken of before it is written.
+const LARGE: u64 = 1 << 30;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass convert rg.glass rg.folded            for flame graph tools
+  stackglass convert rg.glass rg.jlprof            for Julia's FlameGraphs
+  stackglass convert julia.jlprof julia.glass      for print, callers, annotate
+  stackglass convert rg.glass - --to folded | flamegraph.pl > rg.svg
+  perf script | stackcollapse-perf.pl | stackglass convert - perf.glass
+
+What A is, its content says; what B shall be, its extension or --to. B appears
+when it is complete.";
+
+/// Write a recording in another format.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// A .glass, .jlprof or folded file, - for stdin
+    #[arg(value_name = "A")]
+    from: PathBuf,
+
+    /// File to write, - for stdout
+    #[arg(value_name = "B")]
+    to: PathBuf,
+
+    /// Format of B [default: by its extension]
+    #[arg(long = "to", id = "format", value_name = "FORMAT", value_parser = one_of(Kind::ALL, Kind::word, kind_help))]
+    format: Option<Kind>,
+}
+
+fn kind_help(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Glass => "our recording",
+        Kind::Jlprof => "samples for Julia (form 1)",
+        Kind::Folded => "a line for each stack: root;…;leaf 12",
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let Some(kind) = flags.format.or_else(|| Kind::of_name(&flags.to)) else {
+        let to = match input::is_stream(&flags.to) {
+            true => "standard output has no extension".to_owned(),
+            false => format!("the extension of {} is none of these", flags.to.display()),
+        };
+        let line = format!("{to}: say --to glass, --to jlprof or --to folded");
+        return Err(Failure { status: 2, line });
+    };
+    if input::is_stream(&flags.to) && kind != Kind::Folded && io::stdout().is_terminal() {
+        return Err(Failure::new("a .glass or .jlprof file is nothing for a terminal: name a file for it"));
+    }
+    input::refuse_same(&flags.from, &flags.to)?;
+    let input = input::read_exactly(&flags.from)?;
+    let said = lost(input.kind, kind);
+    match input::is_stream(&flags.to) {
+        true => to_stdout(input, kind)?,
+        false => to_file(input, kind, &flags.to)?,
+    }
+    if let Some(lost) = said {
+        failure::say(lost);
+    }
+    Ok(0)
+}
+
+/// What the second kind has no place for, in a line.
+fn lost(from: Kind, to: Kind) -> Option<&'static str> {
+    Some(match (from, to) {
+        (Kind::Glass, Kind::Jlprof) => {
+            "lost: processes, modules, full names, exact times (a sample stands for each delay)"
+        }
+        (Kind::Glass, Kind::Folded) => {
+            "lost: files, lines, threads, times, states (counts are snapshots, asleep ones too)"
+        }
+        (Kind::Jlprof, Kind::Glass) => "lost: the clocks of all but the last of equal neighbours",
+        (Kind::Jlprof, Kind::Folded) => "lost: files, lines, addresses, threads, tasks, clocks, states",
+        (Kind::Glass, Kind::Glass) | (Kind::Jlprof, Kind::Jlprof) => return None,
+        (Kind::Folded, Kind::Folded | Kind::Glass | Kind::Jlprof) => return None,
+    })
+}
+
+fn to_file(input: Input, kind: Kind, path: &Path) -> Result<(), Failure> {
+    let cannot = |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    match kind {
+        Kind::Glass => {
+            stackglass_files::write(path, &recording(input)?).map_err(Failure::new)?;
+        }
+        Kind::Jlprof => {
+            announce(&input);
+            match input.source() {
+                Source::Recording(recording) => jlprof::write_recording(path, recording).map_err(cannot)?,
+                Source::Data(data, dictionary) => jlprof::write(path, data, dictionary).map_err(cannot)?,
+            }
+        }
+        Kind::Folded => folded::write(path, &recording(input)?).map_err(cannot)?,
+    }
+    Ok(())
+}
+
+fn to_stdout(input: Input, kind: Kind) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match kind {
+        Kind::Glass => {
+            // Its writer goes back to what it has written, so it needs a file.
+            let passing = tempfile::Builder::new().suffix(".glass").tempfile()?;
+            stackglass_files::write(passing.path(), &recording(input)?).map_err(Failure::new)?;
+            io::copy(&mut File::open(passing.path())?, &mut out)?;
+        }
+        Kind::Jlprof => {
+            announce(&input);
+            match input.source() {
+                Source::Recording(recording) => {
+                    let (count, dictionary) = (recording.words_len(), recording.dictionary());
+                    jlprof::write_to(&mut out, count, recording.words(), &dictionary)?;
+                }
+                Source::Data(data, dictionary) => {
+                    let words = data.words();
+                    jlprof::write_to(&mut out, words.len() as u64, words.iter().copied(), dictionary)?;
+                }
+            }
+        }
+        Kind::Folded => folded::write_to(&mut out, &recording(input)?)?,
+    }
+    Ok(out.flush()?)
+}
+
+fn recording(input: Input) -> Result<Recording, Failure> {
+    let mut recording = input.into_recording()?;
+    if recording.about.writer.is_empty() {
+        recording.about.writer = concat!("stackglass ", env!("CARGO_PKG_VERSION")).into();
+    }
+    Ok(recording)
+}
+
+/// Says the size first, where samples that were counted together fill a disk one by one.
+fn announce(input: &Input) {
+    if let Source::Recording(recording) = input.source() {
+        let bytes = recording.words_len().saturating_mul(8);
+        if bytes >= LARGE {
+            failure::say(&format!("writing {:.1} GB: each snapshot is a sample there", bytes as f64 * 1e-9));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a verb reads: a `.glass` recording, Julia's samples or folded stacks, told apart by content.
+
+use crate::failure::{self, Failure};
+use crate::recording_file;
+use stackglass_files::{folded, jlprof};
+use stackglass_profile::{Data, Dictionary, Recording, Source};
+use std::ffi::OsStr;
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Kinds of files with samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Our recordings.
+    Glass,
+    /// Samples as Julia saves them.
+    Jlprof,
+    /// `root;…;leaf N`
+    Folded,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: &[Kind] = &[Kind::Glass, Kind::Jlprof, Kind::Folded];
+
+    /// Its name on the command line, and its file extension.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Glass => "glass",
+            Kind::Jlprof => "jlprof",
+            Kind::Folded => "folded",
+        }
+    }
+
+    /// By the extension of a file.
+    pub(crate) fn of_name(path: &Path) -> Option<Kind> {
+        let extension = path.extension().and_then(OsStr::to_str)?;
+        Kind::ALL.iter().copied().find(|kind| kind.word().eq_ignore_ascii_case(extension))
+    }
+
+    /// By a file's first bytes and, where they could be anything, its name.
+    fn of_content(head: &[u8], name: Option<Kind>) -> Option<Kind> {
+        let order = head.get(8..12);
+        // Julia does not look at the first eight bytes of its own files; the next four tell the byte order.
+        let is_jlprof = head.starts_with(b"JLPROF")
+            || order == Some([4, 3, 2, 1].as_slice())
+            || order == Some([1, 2, 3, 4].as_slice());
+        let is_text = head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace());
+        match head {
+            _ if head.starts_with(b"\x8eGLASS") => Some(Kind::Glass),
+            _ if is_jlprof => Some(Kind::Jlprof),
+            [_, ..] if is_text => Some(Kind::Folded),
+            // Its reader says what is wrong with it.
+            _ => name,
+        }
+    }
+}
+
+impl Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What was read.
+pub(crate) struct Input {
+    /// As messages call it.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    samples: Samples,
+}
+
+enum Samples {
+    Recording(Box<Recording>),
+    Words(Data, Dictionary),
+}
+
+impl Input {
+    /// For reports.
+    pub(crate) fn source(&self) -> Source<'_> {
+        match &self.samples {
+            Samples::Recording(recording) => Source::Recording(recording),
+            Samples::Words(data, dictionary) => Source::Data(data, dictionary),
+        }
+    }
+
+    /// The recording, where it knows how long things took.
+    pub(crate) fn timed(&self) -> Option<&Recording> {
+        match &self.samples {
+            // One that was made of samples from elsewhere has no times; an empty one may have had no samples.
+            Samples::Recording(recording) if recording.about.delay.0 > 0 || recording.samples.is_empty() => {
+                Some(recording)
+            }
+            _ => None,
+        }
+    }
+
+    /// As a recording, whatever it was.
+    pub(crate) fn into_recording(self) -> Result<Recording, Failure> {
+        match self.samples {
+            Samples::Recording(recording) => Ok(*recording),
+            Samples::Words(data, dictionary) => stackglass_files::recording_of(&data, &dictionary)
+                .map_err(|error| Failure::new(format!("{}: {error}", self.name))),
+        }
+    }
+}
+
+/// Whether a name stands for standard input or output.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Refuses an output that is the input, by whatever name.
+pub(crate) fn refuse_same(input: &Path, output: &Path) -> Result<(), Failure> {
+    if is_stream(input) || is_stream(output) {
+        return Ok(());
+    }
+    let (Ok(a), Ok(b)) = (input.metadata(), output.metadata()) else { return Ok(()) };
+    if (a.dev(), a.ino()) == (b.dev(), b.ino()) && a.is_file() {
+        let line = format!("{} is what is read: write to another file", output.display());
+        return Err(Failure::new(line));
+    }
+    Ok(())
+}
+
+/// The file that is named, or the newest recording of this folder.
+pub(crate) fn choose(file: Option<&Path>) -> Result<PathBuf, Failure> {
+    match file {
+        Some(file) => Ok(file.to_path_buf()),
+        None => recording_file::newest(),
+    }
+}
+
+/// Reads a file, or standard input for `-`, with every sample in its place.
+pub(crate) fn read_exactly(path: &Path) -> Result<Input, Failure> {
+    read_with(path, |path| {
+        let (recording, completeness) = stackglass_files::read(path).map_err(Failure::new)?;
+        Ok(recording_file::with_names(&path.display().to_string(), recording, &completeness))
+    })
+}
+
+/// Reads a file, or standard input for `-`, for a report: of a `.glass` file in memory that does not grow
+/// with its length.
+pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
+    read_with(path, recording_file::read_merged)
+}
+
+fn read_with(path: &Path, glass: fn(&Path) -> Result<Recording, Failure>) -> Result<Input, Failure> {
+    let stream = is_stream(path);
+    let name = if stream { "standard input".to_owned() } else { path.display().to_string() };
+    let cannot = |error: io::Error| Failure::new(format!("cannot read {name}: {error}"));
+    let mut head = Vec::new();
+    let mut input: Box<dyn Read> = match stream {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(cannot)?),
+    };
+    input.by_ref().take(512).read_to_end(&mut head).map_err(cannot)?;
+    let Some(kind) = Kind::of_content(&head, Kind::of_name(path)) else {
+        let what = if head.is_empty() { "is empty" } else { "is none of these" };
+        return Err(Failure::new(format!(
+            "{name} {what}: .glass, .jlprof and folded stacks (`root;…;leaf 12`) can be read"
+        )));
+    };
+    let input = Cursor::new(head).chain(input);
+    let wrong = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
+    let samples = match kind {
+        Kind::Glass if stream => {
+            let (recording, completeness) = stackglass_files::read_from(input).map_err(Failure::new)?;
+            Samples::Recording(Box::new(recording_file::with_names(&name, recording, &completeness)))
+        }
+        Kind::Glass => Samples::Recording(Box::new(glass(path)?)),
+        Kind::Jlprof => {
+            let read = match stream {
+                true => jlprof::read_from(input),
+                false => jlprof::read(path),
+            };
+            let samples = read.map_err(|error| wrong(&error))?;
+            Samples::Words(samples.data, samples.dictionary)
+        }
+        Kind::Folded => {
+            let recording = folded::read_from(input).map_err(|error| wrong(&error))?;
+            Samples::Recording(Box::new(recording))
+        }
+    };
+    Ok(Input { name, kind, samples })
+}
+
+/// As [`read`], for the complete report, which needs to know threads and tasks.
+pub(crate) fn read_for_report(path: &Path) -> Result<Input, Failure> {
+    let mut input = read(path)?;
+    if let Samples::Words(data, _) = &mut input.samples
+        && !data.is_empty()
+        && !data.has_meta()
+    {
+        let faked = data.strip_meta().and_then(|bare| bare.add_fake_meta(1, 1));
+        *data = faked.map_err(|error| Failure::new(format!("{}: {error}", input.name)))?;
+        failure::say(&format!("{}: its samples name no threads: shown as one", input.name));
+    }
+    Ok(input)
+}

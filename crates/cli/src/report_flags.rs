@@ -1,0 +1,169 @@
+//! The options of the complete report as flags, by the names that Julia's `Profile.print` gives them.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use stackglass_profile::Report;
+use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
+
+/// Everything a [`Report`] can be asked.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "The complete report")]
+pub(crate) struct ReportFlags {
+    /// Its shape [default: tree]
+    #[arg(long, value_parser = one_of(Format::ALL, Format::word, format_help))]
+    format: Option<Format>,
+
+    /// Show foreign frames, those not compiled from Rust [default: only if the program has no Rust in it]
+    #[arg(long, overrides_with = "no_c")]
+    c: bool,
+
+    /// Show frames compiled from Rust only
+    #[arg(long, overrides_with = "c")]
+    no_c: bool,
+
+    /// One entry for equal functions at equal lines [default]
+    #[arg(long, overrides_with = "no_combine")]
+    combine: bool,
+
+    /// One entry for each address
+    #[arg(long, overrides_with = "combine")]
+    no_combine: bool,
+
+    /// Show this many levels of the tree and one more
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    maxdepth: Option<i64>,
+
+    /// Hide what was counted less often, and in a tree all below it
+    #[arg(long, value_name = "COUNT")]
+    mincount: Option<u64>,
+
+    /// Hide what is counted less than FACTOR times the root of its caller's count (tree)
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = finite)]
+    noisefloor: Option<f64>,
+
+    /// Ascending order of siblings or rows [default: filefuncline]
+    #[arg(long, value_name = "KEY", value_parser = one_of(SortedBy::ALL, SortedBy::word, sort_help))]
+    sortedby: Option<SortedBy>,
+
+    /// A report for each [default: none]
+    #[arg(long, value_name = "KEY", value_parser = one_of(GroupBy::ALL, GroupBy::word, group_help))]
+    groupby: Option<GroupBy>,
+
+    /// Fold recursion by call site (tree) [default: off]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
+    recur: Option<Recur>,
+
+    /// Count these threads only: 2, or 1,3,5-7 (numbers as in `stackglass info`)
+    #[arg(long, value_name = "NUMBERS")]
+    threads: Option<Pick>,
+
+    /// Count these tasks only, by id: 0x7f00 (ids as --groupby task shows them)
+    #[arg(long, value_name = "IDS")]
+    tasks: Option<Pick>,
+}
+
+impl ReportFlags {
+    /// Whether any of them was given.
+    pub(crate) fn given(&self) -> bool {
+        let flags = [self.c, self.no_c, self.combine, self.no_combine];
+        let values = [
+            self.format.is_some(),
+            self.maxdepth.is_some(),
+            self.mincount.is_some(),
+            self.noisefloor.is_some(),
+            self.sortedby.is_some(),
+            self.groupby.is_some(),
+            self.recur.is_some(),
+            self.threads.is_some(),
+            self.tasks.is_some(),
+        ];
+        flags.into_iter().chain(values).any(|given| given)
+    }
+
+    /// Options that contradict each other.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let folds = self.recur.is_some_and(|recur| recur != Recur::Off);
+        (self.format == Some(Format::Flat) && folds)
+            .then(|| stackglass_profile::ReportError::FlatRecur.to_string())
+    }
+
+    /// The report they ask for; foreign frames are shown if `foreign` unless told otherwise.
+    pub(crate) fn report(&self, foreign: bool) -> Report {
+        let mut report = Report::new()
+            .format(self.format.unwrap_or_default())
+            .c((foreign || self.c) && !self.no_c)
+            .combine(!self.no_combine)
+            .sorted_by(self.sortedby.unwrap_or_default())
+            .group_by(self.groupby.unwrap_or_default())
+            .recur(self.recur.unwrap_or_default());
+        if let Some(depth) = self.maxdepth {
+            report = report.maxdepth(depth);
+        }
+        if let Some(count) = self.mincount {
+            report = report.mincount(count);
+        }
+        if let Some(factor) = self.noisefloor {
+            report = report.noisefloor(factor);
+        }
+        if let Some(threads) = &self.threads {
+            report = report.threads(threads.clone());
+        }
+        if let Some(tasks) = &self.tasks {
+            report = report.tasks(tasks.clone());
+        }
+        report
+    }
+}
+
+fn format_help(format: Format) -> &'static str {
+    match format {
+        Format::Tree => "callers above what they call",
+        Format::Flat => "a row for each function and line",
+    }
+}
+
+fn sort_help(key: SortedBy) -> &'static str {
+    match key {
+        SortedBy::FileFuncLine => "file, function, line",
+        SortedBy::Count => "snapshots in it or below it",
+        SortedBy::Overhead => "snapshots in it alone",
+        SortedBy::FlatCount => "as count, with recursion folded (tree)",
+    }
+}
+
+fn group_help(key: GroupBy) -> &'static str {
+    match key {
+        GroupBy::None => "everything together",
+        GroupBy::Thread => "thread",
+        GroupBy::Task => "task",
+        GroupBy::ThreadTask => "task of each thread",
+        GroupBy::TaskThread => "thread of each task",
+    }
+}
+
+fn recur_help(recur: Recur) -> &'static str {
+    match recur {
+        Recur::Off => "not",
+        Recur::Flat => "unless the call site is foreign",
+        Recur::FlatC => "always",
+    }
+}
+
+/// One of a few words; a wrong one is answered with all of them.
+pub(crate) fn one_of<T: Copy + Send + Sync>(
+    all: &'static [T],
+    word: fn(T) -> &'static str,
+    help: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(move |value| PossibleValue::new(word(*value)).help(help(*value)));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        all.iter().copied().find(|value| word(*value) == given).ok_or("it is none of them")
+    })
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|factor: &f64| factor.is_finite())
+        .ok_or_else(|| "write a number: 0.5 or 2".into())
+}
