@@ -7,27 +7,47 @@
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
 
+#[inline]
 fn char_width(c: char) -> usize {
-    c.width().unwrap_or(0)
+    // What nearly all text is made of, and the lines of trees.
+    if matches!(c, ' '..='~' | '\u{2500}'..='\u{257f}') { 1 } else { c.width().unwrap_or(0) }
+}
+
+/// Whether every character is one of ASCII that takes a column, as nearly always.
+fn is_simple(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
-    text.chars().map(char_width).sum()
+    if is_simple(text) { text.len() } else { text.chars().map(char_width).sum() }
+}
+
+/// Where a text must end to leave room for the mark of the cut; `None` when it fits as it is.
+pub(crate) fn cut_at(text: &str, columns: usize) -> Option<usize> {
+    // No character takes more columns than bytes.
+    if text.len() <= columns {
+        return None;
+    }
+    let (mut end, mut used) = (None, 0);
+    for (at, c) in text.char_indices() {
+        used += char_width(c);
+        if used >= columns && end.is_none() {
+            end = Some(at);
+        }
+        if used > columns {
+            return end;
+        }
+    }
+    None
 }
 
 /// The text cut at its right end to `columns`, the cut marked with `…`.
 pub(crate) fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
-        return Cow::Borrowed(text);
+    match cut_at(text, columns) {
+        Some(end) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
-    let mut used = 1;
-    let fits = |&(_, c): &(usize, char)| {
-        used += char_width(c);
-        used <= columns
-    };
-    let end = text.char_indices().take_while(fits).last().map_or(0, |(at, c)| at + c.len_utf8());
-    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 /// The text cut at its left end to `columns`, the cut marked with `…`.
@@ -79,7 +99,7 @@ pub(crate) fn harmless(name: &str) -> Cow<'_, str> {
         c if c.is_control() => '\u{fffd}',
         c => c,
     };
-    if name.chars().any(char::is_control) {
+    if !is_simple(name) && name.chars().any(char::is_control) {
         Cow::Owned(name.chars().map(shown).collect())
     } else {
         Cow::Borrowed(name)

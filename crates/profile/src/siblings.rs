@@ -7,8 +7,8 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// From this many children on they are looked up in the table.
-const MANY: u32 = 8;
+/// With this many children a node has them in the table.
+const MANY: usize = 8;
 
 /// How the nodes of a tree hang together. Node 0 is the root; numbers ascend in order of making, so
 /// a parent's is smaller than its children's.
@@ -16,18 +16,18 @@ const MANY: u32 = 8;
 pub(crate) struct Siblings {
     links: Vec<Link>,
     /// By parent and key: children of nodes that have [`MANY`].
-    table: HashMap<(u32, u64), u32, RandomState>,
+    table: HashMap<(u32, u32), u32, RandomState>,
 }
 
+/// Four of them fill a line of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
-    key: u64,
+    key: u32,
     parent: u32,
     /// The newest child; 0: none.
     child: u32,
     /// The next older child of the same parent; 0: none.
     older: u32,
-    children: u32,
 }
 
 impl Siblings {
@@ -42,29 +42,34 @@ impl Siblings {
     }
 
     /// The child with this key; a new one has the number that [`Siblings::len`] was.
-    pub(crate) fn child(&mut self, parent: u32, key: u64) -> u32 {
-        let new = self.links.len() as u32;
-        let Link { child: newest, children, .. } = self.links[parent as usize];
-        if children < MANY {
-            let mut at = newest;
-            while at != 0 {
-                let link = &self.links[at as usize];
-                if link.key == key {
-                    return at;
-                }
-                at = link.older;
+    #[inline]
+    pub(crate) fn child(&mut self, parent: u32, key: u32) -> u32 {
+        let newest = self.links[parent as usize].child;
+        let mut at = newest;
+        for children in 0..MANY {
+            if at == 0 {
+                return self.add(parent, key, newest, children + 1 == MANY);
             }
-        } else {
-            match self.table.entry((parent, key)) {
-                Entry::Occupied(known) => return *known.get(),
-                Entry::Vacant(vacant) => vacant.insert(new),
-            };
+            let link = &self.links[at as usize];
+            if link.key == key {
+                return at;
+            }
+            at = link.older;
         }
-        self.links.push(Link { key, parent, older: newest, ..Link::default() });
-        let link = &mut self.links[parent as usize];
-        link.child = new;
-        link.children += 1;
-        if link.children == MANY {
+        let new = self.links.len() as u32;
+        match self.table.entry((parent, key)) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(vacant) => vacant.insert(new),
+        };
+        self.add(parent, key, newest, false)
+    }
+
+    #[inline]
+    fn add(&mut self, parent: u32, key: u32, older: u32, now_many: bool) -> u32 {
+        let new = self.links.len() as u32;
+        self.links.push(Link { key, parent, child: 0, older });
+        self.links[parent as usize].child = new;
+        if now_many {
             let mut at = new;
             while at != 0 {
                 let Link { key, older, .. } = self.links[at as usize];
@@ -76,7 +81,7 @@ impl Siblings {
     }
 
     /// The key a node was made with.
-    pub(crate) fn key(&self, node: u32) -> u64 {
+    pub(crate) fn key(&self, node: u32) -> u32 {
         self.links[node as usize].key
     }
 
@@ -102,18 +107,19 @@ mod tests {
 
     #[test]
     fn few_and_many_children_are_found_again() {
+        let many = 3 * MANY as u32;
         let mut tree = Siblings::new();
         for round in 0..2 {
-            for key in 0..3 * u64::from(MANY) {
+            for key in 0..many {
                 let child = tree.child(0, key * 7);
-                assert_eq!((child, tree.key(child), tree.parent(child)), (2 * key as u32 + 1, key * 7, 0));
+                assert_eq!((child, tree.key(child), tree.parent(child)), (2 * key + 1, key * 7, 0));
                 let below = tree.child(child, 5);
                 assert_eq!((below, tree.parent(below)), (child + 1, child), "round {round}");
             }
         }
-        assert_eq!(tree.len(), 6 * MANY as usize + 1);
+        assert_eq!(tree.len() as u32, 2 * many + 1);
         let children: Vec<u32> = tree.children(0).collect();
-        assert_eq!(children.len(), 3 * MANY as usize);
+        assert_eq!(children.len() as u32, many);
         assert!(children.is_sorted_by(|a, b| a > b), "newest first: {children:?}");
         assert_eq!(tree.children(2).count(), 0);
     }

@@ -2,6 +2,7 @@
 //! plain or with ANSI codes.
 
 use crate::columns;
+use std::fmt;
 use std::io::{self, Write};
 
 /// Whether a report may use colours.
@@ -52,7 +53,8 @@ impl Paint {
 #[derive(Clone, Debug, Default)]
 struct Piece {
     paint: Paint,
-    text: String,
+    /// Where it ends in the text of the line.
+    end: usize,
     /// Address it leads to on a terminal.
     link: Option<String>,
 }
@@ -60,6 +62,8 @@ struct Piece {
 /// A line of painted pieces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
+    /// The text of all pieces, so that a line that is used again allocates nothing.
+    text: String,
     pieces: Vec<Piece>,
     /// All of it, whatever the colours of its pieces.
     bold: bool,
@@ -70,13 +74,19 @@ impl Line {
         Line::default()
     }
 
-    pub(crate) fn push(&mut self, paint: Paint, text: impl Into<String>) -> &mut Line {
-        self.pieces.push(Piece { paint, text: text.into(), link: None });
-        self
+    /// Makes it an empty line, for the next one.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.pieces.clear();
+        self.bold = false;
+    }
+
+    pub(crate) fn push(&mut self, paint: Paint, text: impl fmt::Display) -> &mut Line {
+        self.push_linked(paint, text, None)
     }
 
     /// A piece that leads somewhere.
-    pub(crate) fn linked(&mut self, text: impl Into<String>, link: Option<String>) -> &mut Line {
+    pub(crate) fn linked(&mut self, text: impl fmt::Display, link: Option<String>) -> &mut Line {
         self.push_linked(Paint::Normal, text, link)
     }
 
@@ -84,10 +94,12 @@ impl Line {
     pub(crate) fn push_linked(
         &mut self,
         paint: Paint,
-        text: impl Into<String>,
+        text: impl fmt::Display,
         link: Option<String>,
     ) -> &mut Line {
-        self.pieces.push(Piece { paint, text: text.into(), link });
+        // Text grows or the program is out of memory: there is no error to pass on.
+        let _ = fmt::write(&mut self.text, format_args!("{text}"));
+        self.pieces.push(Piece { paint, end: self.text.len(), link });
         self
     }
 
@@ -97,36 +109,25 @@ impl Line {
         self
     }
 
-    pub(crate) fn plain(&mut self, text: impl Into<String>) -> &mut Line {
+    pub(crate) fn plain(&mut self, text: impl fmt::Display) -> &mut Line {
         self.push(Paint::Normal, text)
     }
 
     pub(crate) fn width(&self) -> usize {
-        self.pieces.iter().map(|piece| columns::width(&piece.text)).sum()
+        columns::width(&self.text)
     }
 
-    /// Cuts the line as a whole at its right end.
+    /// Cuts the line as a whole at its right end. The mark of the cut belongs to the piece that has
+    /// the last column.
     pub(crate) fn cut(&mut self, columns: usize) -> &mut Line {
-        if self.width() <= columns {
-            return self;
-        }
-        let mut left = columns;
-        for index in 0..self.pieces.len() {
-            let width = columns::width(&self.pieces[index].text);
-            let rest_is_empty = self.pieces[index + 1..].iter().all(|piece| columns::width(&piece.text) == 0);
-            // A piece that fills the line to its end leaves no room for the mark of the cut.
-            if width < left || (width == left && rest_is_empty) {
-                left -= width;
-                continue;
+        if let Some(end) = columns::cut_at(&self.text, columns) {
+            let last = self.pieces.iter().position(|piece| piece.end > end);
+            self.pieces.truncate(last.map_or(0, |last| last + 1));
+            self.text.truncate(end);
+            self.text.push('…');
+            if let Some(last) = self.pieces.last_mut() {
+                last.end = self.text.len();
             }
-            let piece = &mut self.pieces[index].text;
-            *piece = if width <= left {
-                columns::cut_right(&format!("{piece}.."), left).into_owned()
-            } else {
-                columns::cut_right(piece, left).into_owned()
-            };
-            self.pieces.truncate(index + 1);
-            break;
         }
         self
     }
@@ -139,11 +140,13 @@ impl Line {
 
     /// Writes the line, to be continued.
     pub(crate) fn write_open(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
-        for Piece { paint, text, link } in &self.pieces {
-            if style == Style::Plain {
-                out.write_all(text.as_bytes())?;
-                continue;
-            }
+        if style == Style::Plain {
+            return out.write_all(self.text.as_bytes());
+        }
+        let mut start = 0;
+        for Piece { paint, end, link } in &self.pieces {
+            let text = &self.text[start..*end];
+            start = *end;
             if let Some(link) = link {
                 write!(out, "\x1b]8;;{link}\x1b\\")?;
             }

@@ -126,30 +126,34 @@ impl<'a> Traces<'a> {
         // Each distinct stack goes down the trie once; all others are known by their words.
         let mut trie = Siblings::new();
         let mut stacks: Map<&[u64], NodeNumber> = Map::default();
+        let mut numbers: Map<u64, PlaceNumber> = Map::default();
+        let mut leaf_first: Vec<PlaceNumber> = Vec::new();
         let mut runs = Runs::default();
         for block in data.blocks() {
             let stack = *stacks.entry(block.addresses).or_insert_with(|| {
-                block.addresses.iter().rev().fold(0, |caller, address| trie.child(caller, *address))
+                leaf_first.clear();
+                leaf_first.extend(block.addresses.iter().map(|address| {
+                    let next = numbers.len() as u32;
+                    *numbers.entry(*address).or_insert(next)
+                }));
+                leaf_first.iter().rev().fold(0, |caller, place| trie.child(caller, *place))
             });
             runs.add(stack, block.thread, block.task, block.state, 1);
         }
-        let mut places: Vec<Place<'a>> = Vec::new();
-        let mut numbers: Map<u64, PlaceNumber> = Map::default();
-        let mut nodes = Vec::with_capacity(trie.len());
-        nodes.push((0, 0));
-        for node in 1..trie.len() as u32 {
-            let address = trie.key(node);
-            let place = *numbers.entry(address).or_insert_with(|| {
-                let frames = match dictionary.get(address) {
-                    Some(frames) => Frames::Listed(frames),
-                    None => Frames::Unknown(Box::new(Frame::unknown(address))),
-                };
-                places.push(Place { address: Address(address), frames });
-                places.len() as u32 - 1
-            });
-            nodes.push((trie.parent(node), place));
+        let mut addresses = vec![0; numbers.len()];
+        numbers.iter().for_each(|(address, number)| addresses[*number as usize] = *address);
+        let place = |address: u64| Place {
+            address: Address(address),
+            frames: match dictionary.get(address) {
+                Some(frames) => Frames::Listed(frames),
+                None => Frames::Unknown(Box::new(Frame::unknown(address))),
+            },
+        };
+        Traces {
+            places: addresses.into_iter().map(place).collect(),
+            nodes: (0..trie.len() as u32).map(|node| (trie.parent(node), trie.key(node))).collect(),
+            runs: runs.list,
         }
-        Traces { places, nodes, runs: runs.list }
     }
 
     /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from

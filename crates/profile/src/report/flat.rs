@@ -100,11 +100,15 @@ impl<'a> Table<'a> {
             below[traces.nodes[*node as usize].0 as usize] += below[*node as usize];
         }
         let mut open = vec![0_u32; rows.len()];
-        let children = |node: u32| {
-            let list = |node: u32| Some(node).filter(|node| *node != 0);
-            std::iter::successors(list(child[node as usize]), move |node| list(sibling[*node as usize]))
+        let enter_children = |node: u32, path: &mut Vec<Step>| {
+            let mut at = child[node as usize];
+            while at != 0 {
+                path.push(Step::Enter(at));
+                at = sibling[at as usize];
+            }
         };
-        let mut path: Vec<Step> = children(0).map(Step::Enter).collect();
+        let mut path: Vec<Step> = Vec::new();
+        enter_children(0, &mut path);
         while let Some(step) = path.pop() {
             match step {
                 Step::Enter(node) => {
@@ -115,7 +119,7 @@ impl<'a> Table<'a> {
                         open[*row as usize] += 1;
                     }
                     path.push(Step::Leave(node));
-                    path.extend(children(node).map(Step::Enter));
+                    enter_children(node, &mut path);
                 }
                 Step::Leave(node) => rows_at(node).iter().for_each(|row| open[*row as usize] -= 1),
             }

@@ -2,6 +2,7 @@
 
 use super::Quirks;
 use crate::{Frame, Links, ShortPath, Source, columns::harmless, style::Paint};
+use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,12 +14,16 @@ pub(super) struct Names<'a> {
     quirks: Quirks,
     links: Option<Links>,
     /// Colours of prefixes, given out in the order in which they are met.
-    paints: RefCell<HashMap<Arc<str>, Paint>>,
+    paints: RefCell<Map<Arc<str>, Paint>>,
+    /// Files met so far.
+    files: RefCell<Map<Box<str>, ShortPath>>,
 }
+
+type Map<K, V> = HashMap<K, V, RandomState>;
 
 impl<'a> Names<'a> {
     pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
-        Names { source, quirks, links, paints: RefCell::default() }
+        Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default() }
     }
 
     /// Where a frame's location leads.
@@ -32,8 +37,12 @@ impl<'a> Names<'a> {
             return Paint::Grey;
         }
         let mut paints = self.paints.borrow_mut();
+        if let Some(known) = paints.get(prefix) {
+            return *known;
+        }
         let next = [Paint::Magenta, Paint::Cyan, Paint::Green, Paint::Yellow][paints.len() % 4];
-        *paints.entry(prefix.clone()).or_insert(next)
+        paints.insert(prefix.clone(), next);
+        next
     }
 
     /// The function as text: its full form where it is known and Rust, else its path.
@@ -46,6 +55,15 @@ impl<'a> Names<'a> {
 
     /// Prefix and rest of a file's name.
     pub(super) fn file(&self, file: &str) -> ShortPath {
+        if let Some(known) = self.files.borrow().get(file) {
+            return known.clone();
+        }
+        let short = self.short(file);
+        self.files.borrow_mut().insert(file.into(), short.clone());
+        short
+    }
+
+    fn short(&self, file: &str) -> ShortPath {
         let known = match self.source {
             Source::Recording(recording) => recording.symbols.short_path(file),
             Source::Data(_, dictionary) => dictionary.short_path(file),

@@ -14,11 +14,7 @@ use std::ops::Range;
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A line of the tree.
-pub(super) struct Node<'a> {
-    /// `None` for the root only.
-    pub frame: Option<&'a Frame>,
-    /// Address of the frame first met.
-    pub address: u64,
+pub(super) struct Node {
     /// Snapshots in it or below it.
     pub count: u64,
     /// Snapshots that ended in it.
@@ -27,12 +23,25 @@ pub(super) struct Node<'a> {
     pub sleeping: bool,
     /// Merged from frames with different full names.
     pub mixed: bool,
+    /// What it shows, as an index into the steps.
+    step: u32,
+}
+
+/// What a node shows.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub frame: &'a Frame,
+    /// Address of the frame first met.
+    pub address: u64,
+    /// Key among siblings.
+    key: u32,
 }
 
 /// The tree; node 0 is its root, and numbers ascend in order of first meeting.
 pub(super) struct Tree<'a> {
-    pub nodes: Vec<Node<'a>>,
+    pub nodes: Vec<Node>,
     siblings: Siblings,
+    steps: Vec<Step<'a>>,
     /// Snapshots that ended in a node or below it; only where they are asked for.
     flat_counts: Vec<u64>,
 }
@@ -51,6 +60,11 @@ impl<'a> Tree<'a> {
         self.nodes.len() == 1
     }
 
+    /// What a node shows; `None` for the root only.
+    pub(super) fn shown(&self, node: u32) -> Option<&Step<'a>> {
+        (node != 0).then(|| &self.steps[self.nodes[node as usize].step as usize])
+    }
+
     /// The children of a node, the one met last first.
     pub(super) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.siblings.children(node)
@@ -64,10 +78,10 @@ impl<'a> Tree<'a> {
 
 struct Builder<'a> {
     traces: &'a Traces<'a>,
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<Node>,
     siblings: Siblings,
-    /// Number of each distinct frame, when frames are the keys.
-    frame_numbers: Map<&'a Frame, u64>,
+    /// Number of each distinct frame, when frames are the keys; else places are.
+    frame_numbers: Map<&'a Frame, u32>,
     /// Ways down through the places met so far, one after the other.
     steps: Vec<Step<'a>>,
     /// By place: its part of the steps.
@@ -78,18 +92,9 @@ struct Builder<'a> {
     last_spec: bool,
 }
 
-/// A shown frame of a place.
-#[derive(Clone, Copy)]
-struct Step<'a> {
-    /// Key among siblings.
-    key: u64,
-    frame: &'a Frame,
-    address: u64,
-}
-
 impl<'a> Builder<'a> {
     fn new(traces: &'a Traces<'a>, report: &Report) -> Builder<'a> {
-        let root = Node { frame: None, address: 0, count: 0, overhead: 0, sleeping: true, mixed: false };
+        let root = Node { count: 0, overhead: 0, sleeping: true, mixed: false, step: 0 };
         Builder {
             traces,
             nodes: vec![root],
@@ -115,10 +120,10 @@ impl<'a> Builder<'a> {
             if frame.foreign && !self.show_foreign {
                 continue;
             }
-            let next = self.frame_numbers.len() as u64;
+            let next = self.frame_numbers.len() as u32;
             let key =
-                if self.combine { *self.frame_numbers.entry(frame).or_insert(next) } else { place.address.0 };
-            self.steps.push(Step { key, frame, address: place.address_of(index) });
+                if self.combine { *self.frame_numbers.entry(frame).or_insert(next) } else { place_number };
+            self.steps.push(Step { frame, address: place.address_of(index), key });
         }
         let way = start..self.steps.len() as u32;
         self.ways[place_number as usize] = Some(way.clone());
@@ -129,27 +134,26 @@ impl<'a> Builder<'a> {
     /// by going up.
     fn descend(&mut self, from: u32, place_number: u32) -> u32 {
         let mut at = from;
-        for index in self.way(place_number) {
-            let Step { key, frame, address } = self.steps[index as usize];
-            at = self.siblings.child(at, key);
-            match self.nodes.get_mut(at as usize) {
-                Some(Node { frame: Some(known), mixed, .. }) => {
-                    *mixed |= !std::ptr::eq(*known, frame) && known.spec != frame.spec;
-                    if self.last_spec {
-                        *known = frame;
-                    }
-                }
-                _ => self.nodes.push(Node {
-                    frame: Some(frame),
-                    address,
-                    count: 0,
-                    overhead: 0,
-                    sleeping: true,
-                    mixed: false,
-                }),
+        for step in self.way(place_number) {
+            at = self.siblings.child(at, self.steps[step as usize].key);
+            match self.nodes.get(at as usize) {
+                None => self.nodes.push(Node { count: 0, overhead: 0, sleeping: true, mixed: false, step }),
+                Some(node) if node.step != step => self.meet(at, step),
+                Some(_) => {}
             }
         }
         at
+    }
+
+    /// A node is met again, by another frame that is equal to its own.
+    fn meet(&mut self, node: u32, step: u32) {
+        let node = &mut self.nodes[node as usize];
+        let (known, met) = (self.steps[node.step as usize], self.steps[step as usize]);
+        node.mixed |= known.frame.spec != met.frame.spec;
+        if self.last_spec && !std::ptr::eq(known.frame, met.frame) {
+            node.step = self.steps.len() as u32;
+            self.steps.push(Step { frame: met.frame, ..known });
+        }
     }
 
     /// Where each run ends; counts follow from that alone.
@@ -240,6 +244,6 @@ impl<'a> Builder<'a> {
                 flat_counts[self.siblings.parent(number as u32) as usize] += flat_counts[number];
             }
         }
-        Tree { nodes: self.nodes, siblings: self.siblings, flat_counts }
+        Tree { nodes: self.nodes, siblings: self.siblings, steps: self.steps, flat_counts }
     }
 }

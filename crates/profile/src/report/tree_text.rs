@@ -1,8 +1,11 @@
 //! The tree as text.
 
-use super::{SortedBy, groups::Context, order, tree::Tree};
+use super::groups::Context;
+use super::tree::{Step, Tree};
+use super::{SortedBy, order};
 use crate::columns::{self, digits};
 use crate::style::{Line, Paint};
+use std::cmp::Ordering;
 use std::io::{self, Write};
 
 pub(super) fn write_header(out: &mut dyn Write) -> io::Result<()> {
@@ -18,8 +21,10 @@ struct Digits {
 /// Writes all lines below the root, depth first.
 pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
     let report = context.report;
-    let max = |value: fn(&super::tree::Node<'_>) -> u64| tree.nodes.iter().map(value).max().unwrap_or(0);
+    let max = |value: fn(&super::tree::Node) -> u64| tree.nodes.iter().map(value).max().unwrap_or(0);
     let sizes = Digits { overhead: digits(max(|node| node.overhead)), count: digits(max(|node| node.count)) };
+    let mut indents = Indents { cols: report.cols, known: Vec::new() };
+    let mut text = Line::new();
     // What is still to print, the next one last.
     let mut open: Vec<Open> = Vec::new();
     let mut next = Some(Open { node: 0, depth: 0, line_digits: 0 });
@@ -27,49 +32,44 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
         let Open { node: number, depth, .. } = entry;
         let node = &tree.nodes[number as usize];
         if depth > 0 {
-            line(tree, &entry, &sizes, context).cut(report.cols).write(report.style, out)?;
+            line(tree, &entry, &sizes, context, &mut indents, &mut text);
+            text.cut(report.cols).write(report.style, out)?;
         }
         if i64::try_from(depth).unwrap_or(i64::MAX) <= report.maxdepth {
             let noise = match number {
                 0 => 0.0,
                 _ => (report.noisefloor.max(0.0) * (node.count as f64).sqrt()).floor(),
             };
-            let frames = tree.children(number).filter_map(|child| tree.nodes[child as usize].frame);
-            let line_digits = frames.map(|frame| digits(frame.line.unsigned_abs())).max().unwrap_or(1);
+            let lines = tree.children(number).filter_map(|child| Some(tree.shown(child)?.frame.line));
+            let line_digits = lines.map(|line| digits(line.unsigned_abs())).max().unwrap_or(1);
             let first = open.len();
-            for child in sorted(tree, number, report.sorted_by) {
+            open.extend(tree.children(number).filter_map(|child| {
                 let count = tree.nodes[child as usize].count;
-                if count >= report.mincount && count as f64 >= noise {
-                    open.push(Open { node: child, depth: depth + 1, line_digits });
-                }
-            }
-            open[first..].reverse();
+                let shown = count >= report.mincount && count as f64 >= noise;
+                shown.then_some(Open { node: child, depth: depth + 1, line_digits })
+            }));
+            // The last is printed next. Those met last come first here, so that equal ones stay in the
+            // order in which they were met.
+            open[first..].sort_by(|a, b| siblings(tree, b.node, a.node, report.sorted_by));
         }
         next = open.pop();
     }
     Ok(())
 }
 
-/// Siblings in ascending order; equal ones by file, function and line, then as they were met.
-fn sorted(tree: &Tree<'_>, parent: u32, key: SortedBy) -> Vec<u32> {
-    let mut sorted: Vec<u32> = tree.children(parent).collect();
-    sorted.reverse();
-    let node = |number: &u32| &tree.nodes[*number as usize];
-    sorted.sort_by(|a, b| {
-        let flat_counts = tree.flat_count(*a).cmp(&tree.flat_count(*b));
-        let (a, b) = (node(a), node(b));
-        let by_key = match key {
-            SortedBy::FileFuncLine => std::cmp::Ordering::Equal,
-            SortedBy::Count => a.count.cmp(&b.count),
-            SortedBy::Overhead => a.overhead.cmp(&b.overhead),
-            SortedBy::FlatCount => flat_counts,
-        };
-        by_key.then_with(|| match (a.frame, b.frame) {
-            (Some(a), Some(b)) => order::by_file_func_line(a, b),
-            _ => std::cmp::Ordering::Equal,
-        })
-    });
-    sorted
+/// Siblings in ascending order: by the key, then by file, function and line.
+fn siblings(tree: &Tree<'_>, a: u32, b: u32, key: SortedBy) -> Ordering {
+    let (left, right) = (&tree.nodes[a as usize], &tree.nodes[b as usize]);
+    let by_key = match key {
+        SortedBy::FileFuncLine => Ordering::Equal,
+        SortedBy::Count => left.count.cmp(&right.count),
+        SortedBy::Overhead => left.overhead.cmp(&right.overhead),
+        SortedBy::FlatCount => tree.flat_count(a).cmp(&tree.flat_count(b)),
+    };
+    by_key.then_with(|| match (tree.shown(a), tree.shown(b)) {
+        (Some(a), Some(b)) => order::by_file_func_line(a.frame, b.frame),
+        _ => Ordering::Equal,
+    })
 }
 
 /// A node to print.
@@ -81,10 +81,24 @@ struct Open {
     line_digits: usize,
 }
 
-fn line(tree: &Tree<'_>, entry: &Open, sizes: &Digits, context: &Context<'_>) -> Line {
+fn line(
+    tree: &Tree<'_>,
+    entry: &Open,
+    sizes: &Digits,
+    context: &Context<'_>,
+    indents: &mut Indents,
+    line: &mut Line,
+) {
     let report = context.report;
     let node = &tree.nodes[entry.node as usize];
-    let indent = Indent::new(entry.depth - 1, report.cols);
+    let deep;
+    let indent = match indents.get(entry.depth - 1) {
+        Some(known) => known,
+        None => {
+            deep = Indent::new(entry.depth - 1, report.cols);
+            &deep
+        }
+    };
     let room = report
         .cols
         .saturating_sub(sizes.overhead + indent.wanted + sizes.count + entry.line_digits + 12)
@@ -92,40 +106,61 @@ fn line(tree: &Tree<'_>, entry: &Open, sizes: &Digits, context: &Context<'_>) ->
     let file_room = 2 * room / 5;
 
     let grey = if node.sleeping { Paint::Grey } else { Paint::Normal };
-    let overhead = if node.overhead > 0 { node.overhead.to_string() } else { String::new() };
-    let mut line = Line::new();
-    line.bold(node.overhead > 0).push(grey, columns::pad_left(&overhead, sizes.overhead));
-    line.plain(format!("╎{}", indent.text));
-    line.push(grey, columns::pad_right(&node.count.to_string(), sizes.count)).plain(" ");
-    let Some(frame) = node.frame.filter(|frame| !frame.is_unknown()) else {
-        line.plain("[unknown stackframe]");
-        return line;
+    line.clear();
+    line.bold(node.overhead > 0);
+    match node.overhead {
+        0 => line.push(grey, format_args!("{:1$}", "", sizes.overhead)),
+        overhead => line.push(grey, format_args!("{overhead:>0$}", sizes.overhead)),
     };
-    if frame.line as u64 == node.address && frame.line >= 0 {
-        line.plain(format!("[unknown function] (pointer: 0x{:016x})", node.address));
-        return line;
+    line.plain(format_args!("╎{}", indent.text));
+    line.push(grey, format_args!("{:<1$}", node.count, sizes.count)).plain(" ");
+    let shown = tree.shown(entry.node).filter(|shown| !shown.frame.is_unknown());
+    let Some(Step { frame, address, .. }) = shown else {
+        line.plain("[unknown stackframe]");
+        return;
+    };
+    if frame.line as u64 == *address && frame.line >= 0 {
+        line.plain(format_args!("[unknown function] (pointer: 0x{address:016x})"));
+        return;
     }
     let file = context.names.file(&frame.file);
     let rest_room = file_room.saturating_sub(columns::width(&file.prefix) + 1).max(1);
     let rest = columns::cut_left(&file.rest, rest_room);
     let slash = if file.prefix.is_empty() || rest.starts_with('/') { "" } else { "/" };
-    let number = if frame.line == -1 { "?".to_owned() } else { frame.line.to_string() };
     // No prefix takes its turn among the colours as well, as in the reference.
     let (paint, link) = (context.names.paint(&file.prefix), context.names.link(frame));
     if !file.prefix.is_empty() {
         line.push_linked(paint, &*file.prefix, link.clone());
     }
-    line.linked(format!("{slash}{rest}:{number}"), link);
+    match frame.line {
+        -1 => line.linked(format_args!("{slash}{rest}:?"), link),
+        number => line.linked(format_args!("{slash}{rest}:{number}"), link),
+    };
     line.plain("  ");
     if !report.combine {
-        line.plain(format!("0x{:016x} ", node.address));
+        line.plain(format_args!("0x{address:016x} "));
     }
     let name = match node.mixed && !report.quirks.any_spec {
         true => columns::harmless(&frame.func),
         false => context.names.function(frame),
     };
     line.push(grey, name);
-    line
+}
+
+/// What stands between the bar and the count, by level; kept for the levels that most lines have.
+struct Indents {
+    cols: usize,
+    known: Vec<Indent>,
+}
+
+impl Indents {
+    /// `None` for levels beyond half of the columns.
+    fn get(&mut self, level: usize) -> Option<&Indent> {
+        while self.known.len() <= level.min(self.cols / 2) {
+            self.known.push(Indent::new(self.known.len(), self.cols));
+        }
+        self.known.get(level)
+    }
 }
 
 /// What stands between the bar and the count.
