@@ -19,7 +19,9 @@ is `N passed, N failed`; the exit status is 1 when a case failed or there was no
   DIR             where to look; else the project's own copy in conformance/
   --kinds KIND,…  only cases of these kinds, and all others are left out. Without it, cases of kinds that
                   are not implemented count as failed; without DIR as well, they are left out
-  --bless         writes our own goldens (conformance/profile/ours) anew, to be reviewed by eye";
+  --bless         writes our own goldens (conformance/profile/ours) anew, to be reviewed by eye
+
+Implemented kinds: ";
 
 /// Lines of a difference that are shown.
 const LINES_SHOWN: usize = 80;
@@ -32,9 +34,9 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = match arguments(std::env::args().skip(1)) {
         Ok(Some(arguments)) => arguments,
-        Ok(None) => return say(HELP, ExitCode::SUCCESS),
+        Ok(None) => return say(&format!("{HELP}{}", KINDS.join(", ")), ExitCode::SUCCESS),
         Err(error) => {
-            eprintln!("conformance: {error}\n\n{HELP}");
+            eprintln!("conformance: {error}; --help tells what there is");
             return ExitCode::from(2);
         }
     };
@@ -103,13 +105,14 @@ fn report(outcome: &Outcome) -> String {
         text.push('\n');
     }
     for (kind, cases) in &outcome.not_implemented {
-        text += &format!("FAILED {cases} cases of kind {kind}: not implemented (--kinds leaves them out)\n");
+        text += &format!("FAILED {cases} of kind {kind}: not implemented (--kinds leaves them out)\n");
     }
     for (kind, cases) in &outcome.left_out {
-        text += &format!("left out: {cases} cases of kind {kind}\n");
+        let why = if KINDS.contains(&&**kind) { "not asked for" } else { "not implemented, not asked for" };
+        text += &format!("left out: {cases} of kind {kind} ({why})\n");
     }
     text += &format!(
-        "{} cases held against what was recorded, {} reports of them again as our users see them\n",
+        "ran as recorded: {}, and again as our users see them: {}\n",
         outcome.cases - outcome.not_implemented.values().sum::<usize>(),
         outcome.as_users_see
     );

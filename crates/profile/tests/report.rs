@@ -74,6 +74,8 @@ fn reports_are_80_columns_wide_and_1000_in_files() {
     assert!(refused.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written(&Report::new(), &source));
     assert_eq!(folder.read_dir().unwrap().count(), 1);
+    let nowhere = Report::new().write_to_path((&source.0, &source.1), &folder.join("no/report.txt"));
+    assert!(nowhere.unwrap_err().to_string().contains("/no/report.txt: No such file"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -137,12 +139,25 @@ fn refusals_say_what_is_valid_and_write_nothing() {
     assert_eq!(nothing.warnings, [NO_SAMPLES]);
 }
 
-/// Escapes as one can read them: `<1;90>`, `<>` for their end, `[ADDRESS|` and `]` for links.
+/// Escapes as one can read them: `<1;90>` where a paint begins, `<>` where plain text goes on,
+/// `[ADDRESS|` and `]` for links.
 fn readable(text: &str) -> String {
     let text = text.replace("\x1b]8;;\x1b\\", "]").replace("\x1b\\", "|").replace("\x1b]8;;", "[");
-    let text = text.replace("\x1b[0m", "<>").replace("\x1b[", "<");
-    let codes = ["1", "33", "1;32", "1;36", "1;34", "1;90"];
-    codes.iter().fold(text, |text, code| text.replace(&format!("<{code}m"), &format!("<{code}>")))
+    let (mut shown, mut paint) = (String::new(), "0");
+    let mut parts = text.split("\x1b[");
+    shown += parts.next().unwrap();
+    for part in parts {
+        let (code, text) = part.split_once('m').unwrap();
+        // How a line is cut into pieces of one paint says nothing.
+        if !text.is_empty() && code != paint {
+            shown += &if code == "0" { "<>".to_owned() } else { format!("<{code}>") };
+        }
+        if !text.is_empty() {
+            paint = code;
+        }
+        shown += text;
+    }
+    shown
 }
 
 #[test]
@@ -163,17 +178,20 @@ fn own_time_is_bold_sleep_grey_and_prefixes_have_colours() {
     let expected = [
         // The file without a prefix comes first and takes the first colour, of which nothing is seen.
         " ╎5 [vscode://file//p/main.rs:7|/p/main.rs:7]  main",
-        "<1>1<><1>╎ <><1>2<><1> <>[vscode://file//p/a.rs:7|<1;36>@one<>][vscode://file//p/a.rs:7|<1>/a.rs:7<>]<1>  <><1>a<>",
-        "<1;90>1<><1>╎  <><1;90>1<><1> <>[vscode://file//p/b.rs:7|<1;32>@two<>][vscode://file//p/b.rs:7|<1>/b.rs:7<>]<1>  <><1;90>b<>",
-        "<1>1<><1>╎ <><1>1<><1> <><1>rel.rs:7<><1>  <><1>rel<>",
+        "<1>1╎ 2 <>[vscode://file//p/a.rs:7|<1;36>@one<>][vscode://file//p/a.rs:7|<1>/a.rs:7<>]<1>  a<>",
+        "<1;90>1<1>╎  <1;90>1<1> <>[vscode://file//p/b.rs:7|<1;32>@two<>]",
+        "<1;90>1<1>╎ <1;90>2<1> <>[vscode://file//std/c.rs:7|<1;90>@std<>]",
+        "|<1>/c.rs:7<>]<1>  <1;90>c<>",
+        "<1;90>1<1>╎  <1;90>1<1> rel.rs:7  <1;90>rel<>",
+        "<1>1╎ 1 rel.rs:7  rel<>",
     ];
     for line in expected {
-        assert!(text.lines().any(|l| l == line), "{line}\nis not in\n{text}");
+        assert!(text.contains(line), "{line}\nis not in\n{text}");
     }
     let grouped =
         readable(&written(&Report::new().style(Style::Ansi).group_by(GroupBy::ThreadTask), &source));
-    assert!(grouped.contains("<1;36>Thread 1 (default)<>"), "{grouped}");
-    assert!(grouped.contains("<1;34> Task 0x0000000000000007 <>"), "{grouped}");
+    let headings = "<1;36>Thread 1 (default)<1;34> Task 0x0000000000000007 <>Total snapshots: 2.";
+    assert!(grouped.contains(headings), "{grouped}");
     let hidden = Report::new().style(Style::Ansi).group_by(GroupBy::Thread);
     let (data, mut dictionary) = source;
     dictionary.set(1, [Frame::unknown(1)]);

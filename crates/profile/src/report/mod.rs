@@ -58,7 +58,7 @@ pub use quirks::Quirks;
 
 use crate::{DataError, Links, Source, Style, traces::Traces};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Width of reports that go to a file unless asked for.
 pub const FILE_COLUMNS: usize = 1000;
@@ -97,6 +97,14 @@ pub enum ReportError {
     /// The report could not be written.
     #[error("cannot write the report: {0}")]
     Io(#[from] io::Error),
+    /// Its file could not be written.
+    #[error("cannot write the report to {path}: {source}", path = path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// What a report has to say beside its text.
@@ -287,7 +295,7 @@ impl Report {
     /// [`FILE_COLUMNS`] wide unless [`Report::cols`] was called.
     ///
     /// # Errors
-    /// As [`Report::write`].
+    /// As [`Report::write`], with the name of the file.
     pub fn write_to_path<'a>(
         &self,
         source: impl Into<Source<'a>>,
@@ -308,6 +316,9 @@ impl Report {
             // Nothing better can be done about a file that cannot even be removed.
             let _ = std::fs::remove_file(unfinished);
         }
-        result
+        result.map_err(|error| match error {
+            ReportError::Io(source) => ReportError::File { path: path.to_owned(), source },
+            other => other,
+        })
     }
 }
