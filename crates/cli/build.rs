@@ -24,7 +24,10 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 
     let library = build(&crates.join("preload/Cargo.toml"), &out.join("preload"));
-    let bytes = std::fs::read(&library).expect("Cargo has just built it");
+    let mut bytes = std::fs::read(&library).expect("Cargo has just built it");
+    let library = out.join("libstackglass.so");
+    need_no_loader(&mut bytes);
+    std::fs::write(&library, &bytes).expect("OUT_DIR can be written to");
     let mut hash = DefaultHasher::new();
     bytes.hash(&mut hash);
     println!("cargo::rustc-env=STACKGLASS_LIBRARY={}", library.display());
@@ -61,6 +64,35 @@ fn build(manifest: &Path, target_folder: &Path) -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     target_folder.join(TARGET).join("release/libstackglass_preload.so")
+}
+
+/// Takes the need for glibc's dynamic linker out of the library's list of needs: in a program of glibc it is there
+/// anyway, and the loader of another C library (musl's), to which the environment is handed down, would not find it and
+/// refuse the whole program. The entry becomes a `DT_DEBUG` (21), which loaders ignore in libraries.
+fn need_no_loader(elf: &mut [u8]) {
+    for at in needs_of_loader(elf) {
+        elf[at..at + 16].fill(0);
+        elf[at] = 21;
+    }
+}
+
+/// Where the list of needs (`PT_DYNAMIC`, type 2: pairs of words up to a tag of 0) names the dynamic linker: a
+/// `DT_NEEDED` (1) holds an offset into the strings at `DT_STRTAB` (5). See elf(5).
+fn needs_of_loader(elf: &[u8]) -> Vec<usize> {
+    let word = |at: usize| u64::from_le_bytes(elf[at..at + 8].try_into().expect("eight bytes"));
+    let half = |at: usize| u16::from_le_bytes([elf[at], elf[at + 1]]) as usize;
+    let segments: Vec<usize> = (0..half(56)).map(|i| word(32) as usize + i * half(54)).collect();
+    let of_type = |kind: u8, at: usize| elf[at..at + 4] == [kind, 0, 0, 0];
+    let list = *segments.iter().find(|at| of_type(2, **at)).expect("a library has a list of needs");
+    let entries: Vec<usize> =
+        (word(list + 8) as usize..).step_by(16).take_while(|at| word(*at) != 0).collect();
+    let strings = entries.iter().find(|at| word(**at) == 5).map(|at| word(at + 8)).expect("names");
+    let holds =
+        |at: usize| of_type(1, at) && (word(at + 16)..word(at + 16) + word(at + 32)).contains(&strings);
+    let load = *segments.iter().find(|at| holds(**at)).expect("names are loaded");
+    let strings = (strings - word(load + 16) + word(load + 8)) as usize;
+    let named = |at: usize| elf[strings + word(at + 8) as usize..].starts_with(b"ld-linux");
+    entries.into_iter().filter(|at| word(*at) == 1 && named(*at)).collect()
 }
 
 /// Environment variables that would change how the library is built.

@@ -27,6 +27,9 @@ static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
     let start = system::now();
+    if !is_glibc() {
+        return;
+    }
     let Some(session) = environment::session_folder().and_then(session::open) else { return };
     let follow = session.page.follow_children.load(Relaxed) != 0;
     if !follow {
@@ -57,6 +60,13 @@ extern "C" fn constructor() {
         Err(why) => complain_unless_stopped(why.into()),
     }
     children::watch();
+}
+
+/// Whether the program's C library is the one this library is made for. The environment is handed down to programs of
+/// others as well (musl's), which load us and are to run as if they had not.
+fn is_glibc() -> bool {
+    // SAFETY: the name ends with a zero byte.
+    unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()).is_null() }
 }
 
 extern "C" fn destructor() {

@@ -4,6 +4,7 @@
 //! `posix_spawn` run unsampled until they exec: the wiped marker keeps handler and hooks quiet in them.
 
 use crate::begin;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_host::image::{Image, Refused};
 use stackglass_host::{UNWINDER, system};
@@ -11,11 +12,24 @@ use stackglass_wire::{Image as ImageBits, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
+type ForkHook = unsafe extern "C" fn();
+/// glibc's own form of `pthread_atfork`: before, in the parent, in the child, and whose hooks they are.
+type RegisterAtFork =
+    unsafe extern "C" fn(Option<ForkHook>, Option<ForkHook>, Option<ForkHook>, *const c_void) -> c_int;
+
 /// Asks the C library to call us in every forked child.
 pub fn watch() {
-    if !WATCHING.swap(true, AcqRel) {
-        // SAFETY: the function lies in this library, which is never unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    if WATCHING.swap(true, AcqRel) {
+        return;
+    }
+    // Looked up, not linked: a loader of another C library would refuse to load us for it, and the program with us.
+    // SAFETY: the name ends with a zero byte; null is `None`, and otherwise it is glibc's function of that name. The
+    // hook lies in this library, which is never unloaded.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"__register_atfork".as_ptr());
+        if let Some(register) = core::mem::transmute::<*mut c_void, Option<RegisterAtFork>>(found) {
+            register(None, None, Some(after_fork), core::ptr::null());
+        }
     }
 }
 
