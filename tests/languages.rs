@@ -64,3 +64,16 @@ fn node() {
     assert!(hits > 100, "{hits} hits");
     outcome.print();
 }
+
+/// The loader of another C library gets our library by the environment, and must not refuse the program for it.
+#[test]
+#[ignore = "long: needs musl-gcc (Debian: musl-tools)"]
+fn a_child_linked_to_musl_runs_as_it_does_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("ends");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/hosts/ends.c");
+    let built = std::process::Command::new("musl-gcc").args(["-O1", "-o"]).arg(&program).arg(source).status();
+    assert!(built.is_ok_and(|status| status.success()), "musl-gcc: apt-get install musl-tools");
+    let script = format!("{} return && echo well", program.display());
+    Record::of("sh").args(["-c", &script]).run().program_did("working\nwell\n", 0);
+}
