@@ -12,6 +12,25 @@
 //! sleeping ones are not touched, their stack is read from outside. Samples add up over all profiled
 //! regions until [`clear`]. Julia's `Profile` is the model: the names and their meaning are its.
 //!
+//! Everything else there is to say about the samples is a [`Report`] or an answer of [`Callers`]:
+//!
+//! ```
+//! use stackglass::{Callers, Format, GroupBy, Report, SortedBy};
+//!
+//! # let folder = std::env::temp_dir();
+//! # let path = folder.join(format!("stackglass-doc-{}.txt", std::process::id()));
+//! stackglass::profile!(std::hint::black_box((0..1000).sum::<u32>()));
+//! let recording = stackglass::recording();
+//! let table = Report::new().format(Format::Flat).sorted_by(SortedBy::Overhead).group_by(GroupBy::Thread);
+//! table.write(&recording, &mut std::io::stdout())?;
+//! table.write_to_path(&recording, &path)?; // 1 000 columns wide
+//! for caller in Callers::of_suffix("Parser::next").count(&recording)? {
+//!     println!("{} times from {}", caller.count, caller.frame.func);
+//! }
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! **What you should do.** Build with line tables, or reports name functions only:
 //!
 //! ```toml
@@ -44,7 +63,10 @@ pub use running::{clear, is_buffer_full, is_running};
 pub use samples::{fetch, print, recording, report, retrieve};
 pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings, init};
 
-pub use stackglass_profile::{Data, Dictionary, Frame, Recording, Report};
+pub use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
+pub use stackglass_profile::{
+    Callers, Data, DataError, Dictionary, Frame, Links, Recording, Report, ReportError, Style, flatten,
+};
 
 /// Profiles an expression and gives back its value.
 ///
