@@ -42,7 +42,10 @@ pub fn run(extent: Extent) -> Result<Tally> {
     for name in targets {
         let well = match one(&name, &built) {
             Ok(ran) => {
-                eprintln!("{name}: nothing found by {} inputs in {SECONDS} s, seen at {} places", ran.inputs, ran.places);
+                eprintln!(
+                    "{name}: nothing found by {} inputs in {SECONDS} s, seen at {} places",
+                    ran.inputs, ran.places
+                );
                 true
             }
             Err(error) => {
@@ -85,7 +88,11 @@ fn one(name: &str, built: &Path) -> Result<Ran> {
         places: number_before(&said, " inline 8-bit counters").unwrap_or(0),
     };
     ensure!(ran.inputs > 1000, "only {} inputs were tried: see {}", ran.inputs, log.display());
-    ensure!(ran.places > 1000, "it was built without the flags of fuzz/.cargo/config.toml: see {}", log.display());
+    ensure!(
+        ran.places > 1000,
+        "it was built without the flags of fuzz/.cargo/config.toml: see {}",
+        log.display()
+    );
     Ok(ran)
 }
 

@@ -14,6 +14,7 @@ mod columns;
 mod contents;
 mod error;
 mod index;
+mod merged;
 mod names;
 mod parts;
 mod reader;
@@ -23,8 +24,9 @@ mod writer;
 
 pub use error::{ReadError, WriteError};
 pub use index::Totals;
+pub use merged::read_merged;
 pub use parts::read_tables;
-pub use reader::{Completeness, GlassReader, read, read_from, read_merged};
+pub use reader::{Completeness, GlassReader, read, read_from};
 pub use writer::{GlassWriter, write};
 
 use std::io;

@@ -6,7 +6,6 @@ use super::contents::Contents;
 use super::error::ReadError;
 use super::index::Totals;
 use stackglass_profile::{Recording, Sample};
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -276,38 +275,5 @@ fn read_all<R: Read>(mut reader: GlassReader<R>) -> Result<(Recording, Completen
     })? {}
     let (mut recording, completeness) = reader.finish();
     recording.samples = gathered.samples;
-    Ok((recording, completeness))
-}
-
-/// Reads a recording of any size in memory that grows with its distinct stacks only: samples
-/// that differ in clock, time and hits become one, wherever they stand. They come in order of
-/// first appearance; the clock is that of the last.
-///
-/// `progress` is told, after each chunk, the bytes read and the bytes there are.
-///
-/// # Errors
-/// As [`read()`].
-pub fn read_merged(
-    path: impl AsRef<Path>,
-    mut progress: impl FnMut(u64, u64),
-) -> Result<(Recording, Completeness), ReadError> {
-    let mut reader = GlassReader::open(path)?;
-    let mut places: HashMap<_, usize, foldhash::fast::RandomState> = HashMap::default();
-    let mut samples: Vec<Sample> = Vec::new();
-    while reader.step(&mut |sample| {
-        let kind = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
-        let place = *places.entry(kind).or_insert(samples.len());
-        match samples.get_mut(place) {
-            None => samples.push(sample),
-            Some(merged) => {
-                let same = merged.take_in(&sample);
-                debug_assert!(same, "the kind is all that must be equal");
-            }
-        }
-    })? {
-        progress(reader.position(), reader.length());
-    }
-    let (mut recording, completeness) = reader.finish();
-    recording.samples = samples;
     Ok((recording, completeness))
 }

@@ -1,0 +1,63 @@
+//! Reads a recording for reports, which do not need each moment: memory is that of the distinct
+//! stacks, however long was recorded.
+
+use super::ReadError;
+use super::reader::{Completeness, GlassReader};
+use stackglass_profile::{Cut, Recording, Sample, StackId, State, ThreadNumber};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Reads a recording of any size in memory that grows with its distinct stacks only: samples
+/// that differ in clock, time and hits become one, wherever they stand. They come in order of
+/// first appearance; the clock is that of the last.
+///
+/// `progress` is told, after each chunk, the bytes read and the bytes there are.
+///
+/// # Errors
+/// As [`read()`](super::read()).
+pub fn read_merged(
+    path: impl AsRef<Path>,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Recording, Completeness), ReadError> {
+    let mut reader = GlassReader::open(path)?;
+    let mut merger = Merger::default();
+    while reader.step(&mut |sample| merger.add(sample))? {
+        progress(reader.position(), reader.length());
+    }
+    let (mut recording, completeness) = reader.finish();
+    recording.samples = merger.samples;
+    Ok((recording, completeness))
+}
+
+/// Samples that differ in more than clock, time and hits.
+#[derive(Default)]
+struct Merger {
+    samples: Vec<Sample>,
+    places: HashMap<(StackId, ThreadNumber, u64, State, Option<Cut>), usize, foldhash::fast::RandomState>,
+    /// By thread number: where its last sample went. Sleepers stay where they are.
+    last: Vec<usize>,
+}
+
+impl Merger {
+    fn add(&mut self, sample: Sample) {
+        let thread = sample.thread.0 as usize;
+        if self.last.len() <= thread {
+            self.last.resize(thread + 1, usize::MAX);
+        }
+        if let Some(merged) = self.samples.get_mut(self.last[thread])
+            && merged.take_in(&sample)
+        {
+            return;
+        }
+        let kind = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
+        let place = *self.places.entry(kind).or_insert(self.samples.len());
+        self.last[thread] = place;
+        match self.samples.get_mut(place) {
+            None => self.samples.push(sample),
+            Some(merged) => {
+                let same = merged.take_in(&sample);
+                debug_assert!(same, "the kind is all that must be equal");
+            }
+        }
+    }
+}
