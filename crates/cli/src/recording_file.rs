@@ -65,21 +65,24 @@ const A_MOMENT: Duration = Duration::from_millis(300);
 /// A bar on a terminal's standard error; nothing elsewhere. It goes when this goes.
 struct Bar {
     begin: Instant,
-    look: Look,
+    wanted: bool,
+    columns: usize,
     bar: Option<ProgressBar>,
 }
 
 impl Bar {
     fn new() -> Bar {
-        Bar { begin: Instant::now(), look: Look::of_stderr(), bar: None }
+        let look = Look::of_stderr();
+        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        Bar { begin: Instant::now(), wanted: look.terminal && capable, columns: look.columns, bar: None }
     }
 
     fn show(&mut self, at: u64, of: u64) {
         // A pipe has no length.
-        if !self.look.terminal || of == 0 || (self.bar.is_none() && self.begin.elapsed() < A_MOMENT) {
+        if !self.wanted || of == 0 || (self.bar.is_none() && self.begin.elapsed() < A_MOMENT) {
             return;
         }
-        self.bar.get_or_insert_with(|| bar(of, self.begin, self.look.columns)).set_position(at);
+        self.bar.get_or_insert_with(|| bar(of, self.begin, self.columns)).set_position(at);
     }
 }
 
@@ -97,6 +100,18 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_fits_into_any_terminal() {
+        for columns in 0..200 {
+            bar(100, Instant::now(), columns).set_position(50);
         }
     }
 }

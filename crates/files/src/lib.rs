@@ -43,7 +43,7 @@ mod whole;
 
 pub use glass::{
     Completeness, GlassReader, GlassWriter, ReadError, Totals, WriteError, latest, read, read_from,
-    read_merged, read_tables, write,
+    read_merged, read_merged_from, read_tables, write,
 };
 pub use import::recording_of;
 pub use whole::write_whole;

@@ -5,6 +5,7 @@ use super::ReadError;
 use super::reader::{Completeness, GlassReader};
 use stackglass_profile::{Cut, Recording, Sample, StackId, State, ThreadNumber};
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::Path;
 
 /// Reads a recording of any size in memory that grows with its distinct stacks only: samples
@@ -17,9 +18,23 @@ use std::path::Path;
 /// As [`read()`](super::read()).
 pub fn read_merged(
     path: impl AsRef<Path>,
+    progress: impl FnMut(u64, u64),
+) -> Result<(Recording, Completeness), ReadError> {
+    merge(GlassReader::open(path)?, progress)
+}
+
+/// As [`read_merged`], from anything that can be read.
+///
+/// # Errors
+/// As [`read()`](super::read()).
+pub fn read_merged_from(input: impl Read) -> Result<(Recording, Completeness), ReadError> {
+    merge(GlassReader::new(input)?, |_, _| {})
+}
+
+fn merge<R: Read>(
+    mut reader: GlassReader<R>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Recording, Completeness), ReadError> {
-    let mut reader = GlassReader::open(path)?;
     let mut merger = Merger::default();
     while reader.step(&mut |sample| merger.add(sample))? {
         progress(reader.position(), reader.length());

@@ -24,7 +24,7 @@ mod writer;
 
 pub use error::{ReadError, WriteError};
 pub use index::Totals;
-pub use merged::read_merged;
+pub use merged::{read_merged, read_merged_from};
 pub use parts::read_tables;
 pub use reader::{Completeness, GlassReader, read, read_from};
 pub use writer::{GlassWriter, write};

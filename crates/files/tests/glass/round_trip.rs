@@ -2,7 +2,7 @@
 
 use super::support::*;
 use proptest::prelude::*;
-use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_merged, write};
+use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_merged, read_merged_from, write};
 use stackglass_profile::{Recording, Sample};
 use std::collections::BTreeMap;
 
@@ -64,6 +64,8 @@ proptest! {
             sums
         };
         let (merged, _) = read_merged(&path, |_, _| {}).unwrap();
+        let (piped, _) = read_merged_from(std::fs::File::open(&path).unwrap()).unwrap();
+        prop_assert_eq!(&piped.samples, &merged.samples);
         let merged_sums = sums(&merged.samples);
         prop_assert_eq!(merged_sums.len(), merged.samples.len(), "each kind of sample once");
         for (key, (hits, time)) in sums(&recording.samples) {
