@@ -40,7 +40,12 @@ impl SnapshotCounter {
         }
         let total = i128::from(time.0) + i128::from(self.owed[thread]);
         let delay = i128::from(self.delay);
-        let snapshots = ((total + delay / 2).div_euclid(delay)).max(0);
+        // Dividing 128 bits takes longer than all else about a sample, and is hardly ever needed.
+        let snapshots = match (i64::try_from(total + delay / 2), i64::try_from(delay)) {
+            (Ok(total), Ok(delay)) => i128::from(total.div_euclid(delay)),
+            _ => (total + delay / 2).div_euclid(delay),
+        };
+        let snapshots = snapshots.max(0);
         self.owed[thread] = (total - snapshots * delay) as i64;
         snapshots as u64
     }

@@ -1,6 +1,7 @@
 //! What the locations of a recording are called: the dictionary from location to frames.
 
 use crate::{Frame, LocationId, ShortPath};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     frames: Vec<Frame>,
-    frame_ids: HashMap<FrameKey, u32>,
+    frame_ids: HashMap<FrameKey, u32, RandomState>,
     /// By location id: the indices of its frames. Empty: not symbolized yet.
     by_location: Vec<Box<[u32]>>,
     short_paths: HashMap<Arc<str>, ShortPath>,

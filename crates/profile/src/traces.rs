@@ -8,6 +8,7 @@ use crate::siblings::Siblings;
 use crate::{Address, Data, Dictionary, Frame, Recording, Source, State, expand::Addresses, snapshots};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
+use std::sync::mpsc;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
@@ -123,25 +124,16 @@ impl<'a> Traces<'a> {
     }
 
     fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> Traces<'a> {
-        // Each distinct stack goes down the trie once; all others are known by their words.
-        let mut trie = Siblings::new();
-        let mut stacks: Map<&[u64], NodeNumber> = Map::default();
-        let mut numbers: Map<u64, PlaceNumber> = Map::default();
-        let mut leaf_first: Vec<PlaceNumber> = Vec::new();
-        let mut runs = Runs::default();
-        for block in data.blocks() {
-            let stack = *stacks.entry(block.addresses).or_insert_with(|| {
-                leaf_first.clear();
-                leaf_first.extend(block.addresses.iter().map(|address| {
-                    let next = numbers.len() as u32;
-                    *numbers.entry(*address).or_insert(next)
-                }));
-                leaf_first.iter().rev().fold(0, |caller, place| trie.child(caller, *place))
-            });
-            runs.add(stack, block.thread, block.task, block.state, 1);
+        let in_turn = || {
+            let mut stacks = Vec::new();
+            let runs = runs_of(data, |part| stacks.extend(part));
+            (runs, Trie::of(stacks.into_iter()))
+        };
+        let large = data.words().len() >= LARGE;
+        let (mut runs, trie) = large.then(|| together(data)).flatten().unwrap_or_else(in_turn);
+        for run in &mut runs {
+            run.stack = trie.ends[run.stack as usize];
         }
-        let mut addresses = vec![0; numbers.len()];
-        numbers.iter().for_each(|(address, number)| addresses[*number as usize] = *address);
         let place = |address: u64| Place {
             address: Address(address),
             frames: match dictionary.get(address) {
@@ -149,11 +141,7 @@ impl<'a> Traces<'a> {
                 None => Frames::Unknown(Box::new(Frame::unknown(address))),
             },
         };
-        Traces {
-            places: addresses.into_iter().map(place).collect(),
-            nodes: (0..trie.len() as u32).map(|node| (trie.parent(node), trie.key(node))).collect(),
-            runs: runs.list,
-        }
+        Traces { places: trie.addresses.into_iter().map(place).collect(), nodes: trie.nodes, runs }
     }
 
     /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from
@@ -181,6 +169,82 @@ impl<'a> Traces<'a> {
     /// True when some sample is of a task profile.
     pub(crate) fn has_task_samples(&self) -> bool {
         self.runs.iter().any(|run| run.state == State::Task.word())
+    }
+}
+
+/// Words from which on a second thread is worth its start.
+const LARGE: usize = 1 << 20;
+
+/// Distinct stacks are handed over in parts of this many.
+const PART: usize = 512;
+
+/// Finds equal samples and counts them while another thread makes the trie. `None` when there is no
+/// other thread to be had.
+fn together(data: &Data) -> Option<(Vec<Run>, Trie)> {
+    std::thread::scope(|scope| {
+        let (send, receive) = mpsc::channel::<Vec<&[u64]>>();
+        let trie = std::thread::Builder::new().name("stacks".to_owned());
+        let trie = trie.spawn_scoped(scope, move || Trie::of(receive.into_iter().flatten())).ok()?;
+        // Nobody takes a part only after a panic there, which is passed on below.
+        let runs = runs_of(data, |part| drop(send.send(part)));
+        drop(send);
+        match trie.join() {
+            Ok(trie) => Some((runs, trie)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Equal samples, with the numbers of their distinct stacks in place of nodes. The stacks go to
+/// `part` in order of their numbers.
+fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run> {
+    let mut numbers: Map<&[u64], u32> = Map::default();
+    let mut new: Vec<&[u64]> = Vec::new();
+    let mut runs = Runs::default();
+    for block in data.blocks() {
+        let next = numbers.len() as u32;
+        let stack = *numbers.entry(block.addresses).or_insert_with(|| {
+            new.push(block.addresses);
+            next
+        });
+        if new.len() == PART {
+            part(std::mem::take(&mut new));
+        }
+        runs.add(stack, block.thread, block.task, block.state, 1);
+    }
+    part(new);
+    runs.list
+}
+
+/// Distinct stacks of addresses.
+struct Trie {
+    /// By place.
+    addresses: Vec<u64>,
+    nodes: Vec<(NodeNumber, PlaceNumber)>,
+    /// By the number of a stack: its innermost node.
+    ends: Vec<NodeNumber>,
+}
+
+impl Trie {
+    /// Of stacks given leaf first.
+    fn of<'a>(stacks: impl Iterator<Item = &'a [u64]>) -> Trie {
+        let mut nodes = Siblings::new();
+        let mut numbers: Map<u64, PlaceNumber> = Map::default();
+        let mut addresses = Vec::new();
+        let mut ends = Vec::new();
+        let mut leaf_first: Vec<PlaceNumber> = Vec::new();
+        for stack in stacks {
+            leaf_first.clear();
+            leaf_first.extend(stack.iter().map(|address| {
+                *numbers.entry(*address).or_insert_with(|| {
+                    addresses.push(*address);
+                    addresses.len() as u32 - 1
+                })
+            }));
+            ends.push(leaf_first.iter().rev().fold(0, |caller, place| nodes.child(caller, *place)));
+        }
+        let nodes = (0..nodes.len() as u32).map(|node| (nodes.parent(node), nodes.key(node))).collect();
+        Trie { addresses, nodes, ends }
     }
 }
 

@@ -69,6 +69,22 @@ fn a_hundred_thousand_frames() {
 }
 
 #[test]
+#[ignore = "long: a million frames"]
+fn a_million_frames() {
+    with_little_stack(|| {
+        let deep = recording(std::iter::once((1..=1_000_000).collect()));
+        let mut out = Vec::new();
+        Report::new().write(&deep, &mut out).unwrap();
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1_000_003);
+        let data = deep.data();
+        let mut of_data = Vec::new();
+        Report::new().write((&data, &deep.dictionary()), &mut of_data).unwrap();
+        assert!(out == of_data, "a buffer large enough for two threads tells the same");
+        Report::new().format(Format::Flat).write(&deep, &mut std::io::sink()).unwrap();
+    });
+}
+
+#[test]
 fn cost_follows_distinct_stacks() {
     // Two hundred million words of one stack would not fit into memory if they were expanded.
     let mut one = recording(std::iter::once(vec![1, 2, 3, 4]));

@@ -11,6 +11,7 @@ use crate::mapped::Mapped;
 use crate::naming::{Named, Namer, Written};
 use crate::sections::{Reader, Sections};
 use crate::{Error, source};
+use foldhash::fast::RandomState;
 use gimli::{DwLang, UnitOffset};
 use stackglass_profile::Frame;
 use std::collections::HashMap;
@@ -58,14 +59,14 @@ pub(crate) enum FromSymbol {
 /// What a thread keeps from unit to unit.
 pub(crate) struct Memory {
     pub namer: Namer,
-    files: HashMap<String, Arc<str>>,
+    files: HashMap<String, Arc<str>, RandomState>,
     /// A frame of which nothing is known; copies share its empty strings.
     blank: Frame,
 }
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory { namer: Namer::default(), files: HashMap::new(), blank: Frame::unknown(0) }
+        Memory { namer: Namer::default(), files: HashMap::default(), blank: Frame::unknown(0) }
     }
 }
 
@@ -160,8 +161,8 @@ impl<'main> Work<'_, 'main> {
             info,
             unit,
             memory,
-            files: HashMap::new(),
-            names: HashMap::new(),
+            files: HashMap::default(),
+            names: HashMap::default(),
         };
         builder.drafts(self.indices, &calls, &self.places)
     }
@@ -175,8 +176,8 @@ struct Builder<'a, 'main, 'data> {
     /// The unit with the functions: the same, unless debug information is split.
     unit: &'a Unit<'data>,
     memory: &'a mut Memory,
-    files: HashMap<u64, Option<Arc<str>>>,
-    names: HashMap<UnitOffset, (RawName<'data>, Option<Named>)>,
+    files: HashMap<u64, Option<Arc<str>>, RandomState>,
+    names: HashMap<UnitOffset, (RawName<'data>, Option<Named>), RandomState>,
 }
 
 impl Builder<'_, '_, '_> {

@@ -11,6 +11,7 @@ use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
 use crate::{Error, Options, Outcome, Progress, parallel, symtab, vdso};
+use foldhash::fast::RandomState;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
@@ -53,7 +54,7 @@ pub fn symbolize(
     let (found, problems) = resolve(&recording.modules, &jobs, &files, threads, progress);
     outcome.problems.extend(problems);
     let mut sources =
-        Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::new() };
+        Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::default() };
     for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
         let module = recording.modules[job.module.0 as usize].clone();
         let mut missing = files.missing;
@@ -296,7 +297,7 @@ fn file_name(path: &str) -> &str {
 struct Naming {
     sources: Sources,
     /// By the address of the recorded path, which is kept so that the address stays its own.
-    known: HashMap<usize, (Arc<str>, Arc<str>)>,
+    known: HashMap<usize, (Arc<str>, Arc<str>), RandomState>,
 }
 
 impl Naming {

@@ -54,8 +54,11 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
             rounds.len(),
             millis(wall)
         )),
-        Figure::must("memory ÷ addr2line", ratio(2), Unit::Times, Bound::AtMost(0.6))
-            .note(format!("{:.0} and {:.0} MB", memory.0 * 1024e-6, memory.1 * 1024e-6)),
+        Figure::must("memory ÷ addr2line", ratio(2), Unit::Times, Bound::AtMost(0.6)).note(format!(
+            "{:.0} and {:.0} MB",
+            memory.0 * 1024e-6,
+            memory.1 * 1024e-6
+        )),
         Figure::told("CPU time ÷ addr2line", ratio(1), Unit::Times).note(millis(cpu)),
     ])
 }
