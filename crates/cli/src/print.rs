@@ -61,17 +61,23 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let Some(output) = output else {
         let look = flags.look.of_stdout();
         let mut out = BufWriter::new(io::stdout().lock());
-        write(flags, &input, &look, &mut out)?;
-        out.flush()?;
+        match write(flags, &input, &look, &mut out) {
+            Ok(()) => out.flush()?,
+            Err(ReportError::Io(error)) => return Err(error.into()),
+            Err(error) => return Err(Failure::new(error)),
+        }
         return Ok(0);
     };
     let columns = flags.look.cols.unwrap_or(FILE_COLUMNS);
     let look = Look { columns, style: Style::Plain, terminal: false, links: None };
     let mut failed = None;
     let written = stackglass_files::write_whole(output, |out| {
-        write(flags, &input, &look, out).map_err(|failure| {
-            failed = Some(failure);
-            io::Error::other("the report failed")
+        write(flags, &input, &look, out).map_err(|error| match error {
+            ReportError::Io(error) => error,
+            error => {
+                failed = Some(Failure::new(error));
+                io::Error::other("the report failed")
+            }
         })
     });
     match (failed, written) {
@@ -81,7 +87,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
 }
 
-fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Result<(), Failure> {
+fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Result<(), ReportError> {
     let screen = flags.all || look.terminal;
     if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
         return Ok(first_screen::write(recording, look, flags.all, out)?);
@@ -92,12 +98,7 @@ fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Resu
         Source::Data(..) => false,
     };
     let report = flags.report.report(foreign).cols(look.columns).style(look.style).links(look.links.clone());
-    match report.write(input.source(), out) {
-        Ok(written) => {
-            written.warnings.iter().for_each(|warning| failure::say(warning));
-            Ok(())
-        }
-        Err(ReportError::Io(error)) => Err(error.into()),
-        Err(error) => Err(Failure::new(error)),
-    }
+    let written = report.write(input.source(), out)?;
+    written.warnings.iter().for_each(|warning| failure::say(warning));
+    Ok(())
 }

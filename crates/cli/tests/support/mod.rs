@@ -3,6 +3,8 @@
 // Not every test uses all of it.
 #![allow(dead_code)]
 
+pub mod samples;
+
 use stackglass_profile::Recording;
 use std::ffi::OsStr;
 use std::fs::File;

@@ -46,7 +46,7 @@ pub struct SourceFile {
 /// What a listing came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listed {
-    /// Time was seen, and in code with source lines.
+    /// Time was seen, and in code with source lines; nothing was written otherwise.
     pub any: bool,
     /// Files that were shown.
     pub files: usize,

@@ -42,6 +42,9 @@ pub(super) fn write(
     };
     let mut listed =
         Listed { any: counts.files.iter().any(|file| counts.measure(file.counted.own) > 0), files: 0 };
+    if !listed.any {
+        return Ok(listed);
+    }
     let mut absent: Vec<&SeenFile> = Vec::new();
     let mut left: Vec<&SeenFile> = Vec::new();
     for file in counts.files.iter().filter(is_meant) {

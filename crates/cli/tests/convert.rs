@@ -1,0 +1,138 @@
+//! `convert`: what goes from one format to another, what is said to be lost, and what is never touched.
+
+mod support;
+
+use stackglass_files::{folded, jlprof};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use support::samples::{all_of_julia, julia, recorded};
+use support::{Place, Terminal, text};
+
+#[test]
+fn a_recording_becomes_what_other_tools_read() {
+    let place = recorded();
+    let recording = place.recording("r.glass");
+    let output = place.run(["convert", "r.glass", "r.jlprof"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("lost: processes, modules") && said.lines().count() == 1, "{said}");
+    let samples = jlprof::read(place.file("r.jlprof")).unwrap();
+    assert_eq!(samples.data, recording.data());
+
+    let output = place.run(["convert", "r.glass", "r.folded"]);
+    assert!(text(&output.stderr).contains("lost: files, lines"), "{}", text(&output.stderr));
+    let mut expected = Vec::new();
+    folded::write_to(&mut expected, &recording).unwrap();
+    assert_eq!(fs::read(place.file("r.folded")).unwrap(), expected);
+    // Formats and names by flag, and through pipes.
+    assert!(place.run(["convert", "r.glass", "stacks.txt", "--to", "folded"]).status.success());
+    assert_eq!(fs::read(place.file("stacks.txt")).unwrap(), expected);
+    let bytes = fs::read(place.file("r.glass")).unwrap();
+    let piped = place.run_with_input(&["convert", "-", "-", "--to", "folded"], &bytes);
+    assert_eq!(piped.stdout, expected);
+    let piped = place.run_with_input(&["convert", "-", "-", "--to", "glass"], &bytes);
+    fs::write(place.file("again.glass"), piped.stdout).unwrap();
+    assert_eq!(place.recording("again.glass").samples, recording.samples);
+}
+
+#[test]
+fn folded_stacks_and_back_are_the_same() {
+    let place = Place::new();
+    let stacks = "main 4\nmain;f 3\nmain;f;g h 2\n";
+    fs::write(place.file("a.folded"), stacks).unwrap();
+    for through in ["b.glass", "b.jlprof"] {
+        let output = place.run(["convert", "a.folded", through]);
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "nothing is lost: {}",
+            text(&output.stderr)
+        );
+        assert!(place.run(["convert", through, "c.folded"]).status.success());
+        assert_eq!(fs::read_to_string(place.file("c.folded")).unwrap(), stacks, "{through}");
+    }
+}
+
+#[test]
+fn samples_of_julia_stay_what_they_are() {
+    let place = Place::new();
+    let mut read = 0;
+    for file in all_of_julia() {
+        let (from, name) = (file.to_str().unwrap(), file.file_name().unwrap().to_str().unwrap());
+        let output = place.run(["convert", from, "b.jlprof"]);
+        let Ok(before) = jlprof::read(&file) else {
+            let said = text(&output.stderr);
+            assert_eq!((output.status.code(), said.lines().count()), (Some(125), 1), "{name}: {said}");
+            assert!(!place.file("b.jlprof").exists(), "{name}");
+            continue;
+        };
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let after = jlprof::read(place.file("b.jlprof")).unwrap();
+        assert_eq!((&after.data, after.magic), (&before.data, None), "{name}");
+        assert_eq!(after.dictionary.addresses(), before.dictionary.addresses(), "{name}");
+        fs::remove_file(place.file("b.jlprof")).unwrap();
+        read += 1;
+    }
+    assert!(read >= 8, "{read}");
+    for name in ["samples-basic.jlprof", "samples-inline.jlprof", "samples-recorded.jlprof"] {
+        let file = julia(name);
+        let output = place.run(["convert", file.to_str().unwrap(), "c.glass"]);
+        assert!(text(&output.stderr).contains("lost: the clocks"), "{}", text(&output.stderr));
+        let flat = ["--format", "flat", "--cols", "120", "--c"];
+        let shown = |file: &str| place.shown(&[&["print", file][..], &flat].concat());
+        assert_eq!(shown("c.glass"), shown(file.to_str().unwrap()), "{name}");
+    }
+    let graph = place.refused(&["convert", julia("graph-basic.jlprof").to_str().unwrap(), "d.folded"]);
+    assert!(graph.contains("byte 12") && graph.contains("flame graph"), "{graph}");
+}
+
+#[test]
+fn the_input_is_never_overwritten() {
+    let place = recorded();
+    symlink("r.glass", place.file("link.glass")).unwrap();
+    fs::hard_link(place.file("r.glass"), place.file("hard.folded")).unwrap();
+    let before = (fs::read(place.file("r.glass")).unwrap(), place.file("r.glass").metadata().unwrap().ino());
+    for (from, to) in [
+        ("r.glass", "r.glass"),
+        ("r.glass", "./r.glass"),
+        ("r.glass", "link.glass"),
+        ("link.glass", "r.glass"),
+        ("r.glass", "hard.folded"),
+    ] {
+        let said = place.refused(&["convert", from, to]);
+        assert!(said.contains("another file"), "{said}");
+    }
+    let after = (fs::read(place.file("r.glass")).unwrap(), place.file("r.glass").metadata().unwrap().ino());
+    assert_eq!(after, before);
+}
+
+#[test]
+fn what_cannot_be_converted_leaves_everything_as_it_was() {
+    let place = Place::new();
+    fs::write(place.file("b.folded"), "precious").unwrap();
+    fs::write(place.file("notes.glass"), "precious").unwrap();
+    fs::write(place.file("a.folded"), "main 1\nmain one\n").unwrap();
+    fs::write(place.file("good.folded"), "main 1\n").unwrap();
+    assert!(place.refused(&["convert", "a.folded", "b.folded"]).contains("line 2 (byte 7)"));
+    assert!(place.refused(&["convert", "good.folded", "notes.glass"]).contains("left alone"));
+    assert!(place.refused(&["convert", "none.glass", "b.folded"]).contains("none.glass"));
+    assert!(place.refused(&["convert", "good.folded", "no/such/b.folded"]).contains("no/such/b.folded"));
+    assert!(place.refused(&["convert", "good.folded", "/dev/full", "--to", "folded"]).contains("/dev/full"));
+    for name in ["b.folded", "notes.glass"] {
+        assert_eq!(fs::read_to_string(place.file(name)).unwrap(), "precious");
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4, "nothing else was left");
+    for to in ["b", "b.svg", "-"] {
+        let output = place.run(["convert", "good.folded", to]);
+        assert_eq!(output.status.code(), Some(2), "{to}");
+        assert!(text(&output.stderr).contains("--to glass, --to jlprof or --to folded"), "{to}");
+    }
+    let output = place.run(["convert", "good.folded", "b", "--to", "svg"]);
+    let said = text(&output.stderr);
+    assert!(["glass", "jlprof", "folded"].iter().all(|kind| said.contains(kind)), "{said}");
+    let (status, said) =
+        Terminal::start(place.stackglass(["convert", "good.folded", "-", "--to", "glass"])).end();
+    assert!(status == Some(125) && said.contains("terminal"), "{said}");
+    // What was there is replaced only by what is whole.
+    assert!(place.run(["convert", "good.folded", "b.folded"]).status.success());
+    assert_eq!(fs::read_to_string(place.file("b.folded")).unwrap(), "main 1\n");
+}

@@ -1,0 +1,203 @@
+//! `print`: every option of the report is a flag of the same meaning, whatever the file is.
+
+mod support;
+
+use stackglass_files::jlprof;
+use stackglass_profile::report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, SortedBy};
+use stackglass_profile::{Report, Source};
+use std::fs;
+use support::samples::{all_of_julia, julia, recorded};
+use support::{Place, Terminal, text};
+
+fn written(report: &Report, source: Source<'_>) -> String {
+    let mut out = Vec::new();
+    report.write(source, &mut out).unwrap();
+    text(&out)
+}
+
+/// Flags, and the report they ask for.
+fn flags() -> Vec<(&'static [&'static str], Report)> {
+    let report = || Report::new().cols(100);
+    vec![
+        (&["--format", "tree"], report()),
+        (&["--format", "flat"], report().format(Format::Flat)),
+        (&["--c"], report().c(true)),
+        (&["--c", "--no-c"], report().c(false)),
+        (&["--combine"], report()),
+        (&["--no-combine"], report().combine(false)),
+        (&["--no-combine", "--format=flat"], report().combine(false).format(Format::Flat)),
+        (&["--maxdepth", "3"], report().maxdepth(3)),
+        (&["--maxdepth", "-1"], report().maxdepth(-1)),
+        (&["--mincount", "3"], report().mincount(3)),
+        (&["--noisefloor", "1.5"], report().noisefloor(1.5)),
+        (&["--sortedby", "filefuncline"], report().sorted_by(SortedBy::FileFuncLine)),
+        (&["--sortedby", "count"], report().sorted_by(SortedBy::Count)),
+        (&["--sortedby", "overhead"], report().sorted_by(SortedBy::Overhead)),
+        (&["--sortedby", "flat_count"], report().sorted_by(SortedBy::FlatCount)),
+        (&["--groupby", "none"], report()),
+        (&["--groupby", "thread"], report().group_by(GroupBy::Thread)),
+        (&["--groupby", "task"], report().group_by(GroupBy::Task)),
+        (&["--groupby", "thread,task"], report().group_by(GroupBy::ThreadTask)),
+        (&["--groupby", "task,thread"], report().group_by(GroupBy::TaskThread)),
+        (&["--recur", "off"], report()),
+        (&["--recur", "flat"], report().recur(Recur::Flat)),
+        (&["--recur", "flatc", "--c"], report().recur(Recur::FlatC).c(true)),
+        (&["--threads", "1"], report().threads(1)),
+        (&["--threads", "2,3"], report().threads(vec![2, 3])),
+        (&["--threads", "1,3-4"], report().threads(Pick::Ranges(vec![1..=1, 3..=4]))),
+        (&["--threads", "all"], report().threads(Pick::All)),
+        (&["--tasks", "0x1-0xffff"], report().tasks(1..=0xffff)),
+    ]
+}
+
+#[test]
+fn flags_are_the_options_of_the_report() {
+    let place = Place::new();
+    for name in ["samples-threads.jlprof", "samples-recorded.jlprof"] {
+        let samples = jlprof::read(julia(name)).unwrap();
+        let source = Source::Data(&samples.data, &samples.dictionary);
+        let plain = written(&Report::new().cols(100), source);
+        let mut others = 0;
+        for (flags, report) in flags() {
+            let path = julia(name);
+            let mut arguments = vec!["print", path.to_str().unwrap(), "--cols", "100"];
+            arguments.extend(flags);
+            let expected = written(&report, source);
+            assert_eq!(place.shown(&arguments), expected, "{flags:?} of {name}");
+            others += usize::from(expected != plain);
+        }
+        assert!(others >= 12, "the samples tell {others} flags from none");
+    }
+}
+
+#[test]
+fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
+    let place = Place::new();
+    for (flag, valid) in [
+        ("--format", vec!["tree", "flat"]),
+        ("--sortedby", vec!["filefuncline", "count", "overhead", "flat_count"]),
+        ("--groupby", vec!["none", "thread", "task", "thread,task", "task,thread"]),
+        ("--recur", vec!["off", "flat", "flatc"]),
+        ("--threads", vec!["1,3,5-7"]),
+        ("--tasks", vec!["1,3,5-7"]),
+        ("--maxdepth", vec!["invalid digit"]),
+        ("--noisefloor", vec!["0.5 or 2"]),
+        ("--cols", vec!["80"]),
+    ] {
+        let output = place.run(["print", "no-such-file.glass", flag, "nonsense"]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{flag}");
+        let said = text(&output.stderr);
+        for word in valid {
+            assert!(said.contains(word), "{flag}: {word} is missing in {said}");
+        }
+    }
+    let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", "--recur", "flat"]);
+    assert!(said.contains("does not fold recursion"), "{said}");
+}
+
+#[test]
+fn a_recording_is_screen_or_report() {
+    let place = recorded();
+    let recording = place.recording("r.glass");
+    let report = || Report::new().cols(FILE_COLUMNS);
+    let piped = place.shown(&["print"]);
+    assert_eq!(piped.lines().next(), Some("Overhead ╎ [+additional indent] Count File:Line  Function"));
+    let totals = |text: &str| text.lines().last().map(str::to_owned);
+    assert_eq!(totals(&piped), totals(&written(&report(), Source::Recording(&recording))));
+    assert!(piped.contains("count_leaves") && !piped.contains("__libc_start_main"), "a Rust program");
+    assert!(place.shown(&["print", "--c"]).contains("libc_start"), "with the foreign frames");
+
+    let all = place.shown(&["print", "--all"]);
+    assert!(all.contains("own ms") && all.contains("lang_start") && !all.contains("--all shows"), "{all}");
+    let (_, flat) = Terminal::start(place.stackglass(["print", "--format", "flat"])).end();
+    assert!(flat.contains("Overhead File") && !flat.contains("own ms"), "an option asks for the report");
+}
+
+#[test]
+fn a_report_in_a_file_is_wide_and_whole() {
+    let place = recorded();
+    fs::write(place.file("tree.txt"), "old").unwrap();
+    assert_eq!(place.shown(&["print", "-o", "tree.txt", "--format", "flat"]), "");
+    let wide = fs::read_to_string(place.file("tree.txt")).unwrap();
+    assert_eq!(wide, place.shown(&["print", "--format", "flat", "--cols", "1000"]));
+    assert!(wide.lines().any(|line| line.chars().count() > 120));
+    place.shown(&["print", "-o", "tree.txt", "--cols", "70"]);
+    let narrow = fs::read_to_string(place.file("tree.txt")).unwrap();
+    assert!(narrow.lines().filter(|line| !line.starts_with("Total")).all(|line| line.chars().count() <= 70));
+
+    let before = fs::read(place.file("r.glass")).unwrap();
+    std::os::unix::fs::symlink("r.glass", place.file("other")).unwrap();
+    for output in ["r.glass", "./r.glass", "other"] {
+        let said = place.refused(&["print", "r.glass", "-o", output]);
+        assert!(said.contains("another file"), "{said}");
+    }
+    assert_eq!(fs::read(place.file("r.glass")).unwrap(), before);
+    assert!(place.refused(&["print", "-o", "no/such/folder/x"]).contains("no/such/folder/x"));
+    assert!(place.refused(&["print", "-o", "/dev/full"]).contains("/dev/full"));
+}
+
+#[test]
+fn every_kind_of_file_is_told_by_its_content() {
+    let place = recorded();
+    fs::copy(julia("samples-basic.jlprof"), place.file("samples")).unwrap();
+    fs::write(place.file("stacks"), "main;f 3\nmain;f;g h 2\n").unwrap();
+    fs::copy(place.file("r.glass"), place.file("mine")).unwrap();
+    for (name, total) in [("samples", None), ("stacks", Some("Total snapshots: 5.")), ("mine", None)] {
+        let shown = place.shown(&["print", name, "--cols", "90"]);
+        assert!(shown.contains(total.unwrap_or("Total snapshots")), "{shown}");
+        let bytes = fs::read(place.file(name)).unwrap();
+        let piped = place.run_with_input(&["print", "-", "--cols", "90"], &bytes);
+        let totals = |shown: &str| shown.lines().last().map(str::to_owned);
+        assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
+    }
+    for (content, reason) in
+        [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "none of these"), (b"main f\n", "line 1")]
+    {
+        fs::write(place.file("odd"), content).unwrap();
+        let said = place.refused(&["print", "odd"]);
+        assert!(said.contains(reason) && said.contains("odd"), "{said}");
+    }
+    assert!(place.refused(&["print", "nothing.glass"]).contains("nothing.glass"));
+    assert!(place.refused(&["print", "."]).contains("cannot read"));
+}
+
+#[test]
+fn malformed_files_of_julia_are_shown_or_refused() {
+    let place = Place::new();
+    let mut refused = 0;
+    for file in all_of_julia() {
+        let output = place.run(["print".as_ref(), file.as_os_str()]);
+        let said = text(&output.stderr);
+        match output.status.code() {
+            Some(0) => assert!(text(&output.stdout).starts_with("Overhead"), "{}", file.display()),
+            Some(125) => {
+                assert_eq!(said.lines().count(), 1, "{said}");
+                assert!(output.stdout.is_empty(), "{}", file.display());
+                refused += 1;
+            }
+            status => panic!("{}: {status:?} {said}", file.display()),
+        }
+    }
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn locations_are_links_on_a_terminal() {
+    let place = recorded();
+    let shown = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = place.stackglass(arguments);
+        command.env("EDITOR", "ed").env_remove("VISUAL").env_remove("JULIA_EDITOR");
+        command.envs(variables.iter().copied());
+        Terminal::start(command).end().1
+    };
+    let main = "crates/demo/src/lib.rs";
+    for verb in [&["print"][..], &["print", "--format", "tree"], &["callers", "count_leaves"], &["annotate"]] {
+        let plain = shown(verb, &[]);
+        assert!(plain.contains("\x1b]8;;file://") && plain.contains(main), "{verb:?}: {plain}");
+        let code = shown(verb, &[("EDITOR", "vim"), ("VISUAL", "code")]);
+        assert!(code.contains("\x1b]8;;vscode://file//"), "{verb:?}: {code}");
+        assert!(!shown(&[verb, &["--no-links"]].concat(), &[]).contains("\x1b]8"), "{verb:?}");
+        assert!(!shown(verb, &[("NO_COLOR", "1")]).contains('\x1b'), "{verb:?}");
+        assert!(!place.shown(verb).contains('\x1b'), "{verb:?} in a pipe");
+    }
+}
