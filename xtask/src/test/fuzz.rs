@@ -43,8 +43,8 @@ pub fn run(extent: Extent) -> Result<Tally> {
         let well = match one(&name, &built) {
             Ok(ran) => {
                 eprintln!(
-                    "{name}: nothing found by {} inputs in {SECONDS} s, seen at {} places",
-                    ran.inputs, ran.places
+                    "{name}: nothing found by {} inputs in {SECONDS} s, which reached {} of {} places",
+                    ran.inputs, ran.reached, ran.places
                 );
                 true
             }
@@ -63,6 +63,9 @@ pub fn run(extent: Extent) -> Result<Tally> {
 /// What libFuzzer says of a run.
 struct Ran {
     inputs: u64,
+    /// Branches of the code that inputs came to.
+    reached: u64,
+    /// Branches that are watched.
     places: u64,
 }
 
@@ -85,11 +88,12 @@ fn one(name: &str, built: &Path) -> Result<Ran> {
     ensure!(well, "FOUND SOMETHING: see above, {} and crash-… in {}", log.display(), findings.display());
     let ran = Ran {
         inputs: number_after(&said, "stat::number_of_executed_units:").unwrap_or(0),
+        reached: number_after(&said, "DONE   cov:").unwrap_or(0),
         places: number_before(&said, " inline 8-bit counters").unwrap_or(0),
     };
     ensure!(ran.inputs > 1000, "only {} inputs were tried: see {}", ran.inputs, log.display());
     ensure!(
-        ran.places > 1000,
+        ran.reached > 100 && ran.places > 1000,
         "it was built without the flags of fuzz/.cargo/config.toml: see {}",
         log.display()
     );
@@ -111,8 +115,10 @@ mod tests {
     #[test]
     fn libfuzzer_is_understood() {
         let said = "INFO: Loaded 1 modules   (41231 inline 8-bit counters): 41231 [0x5, 0x6),\n#2 INITED\n\
+                    #1234567\tDONE   cov: 2003 ft: 5315 corp: 736/313Kb\n\
                     stat::number_of_executed_units: 1234567\nstat::average_exec_per_sec:     9\n";
         assert_eq!(number_after(said, "stat::number_of_executed_units:"), Some(1_234_567));
+        assert_eq!(number_after(said, "DONE   cov:"), Some(2003));
         assert_eq!(number_before(said, " inline 8-bit counters"), Some(41_231));
         assert_eq!(number_before("INFO: Running", " inline 8-bit counters"), None);
     }

@@ -3,8 +3,11 @@
 
 use super::ReadError;
 use super::reader::{Completeness, GlassReader};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use stackglass_profile::{Cut, Recording, Sample, StackId, State, ThreadNumber};
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
 
@@ -48,9 +51,18 @@ fn merge<R: Read>(
 #[derive(Default)]
 struct Merger {
     samples: Vec<Sample>,
-    places: HashMap<(StackId, ThreadNumber, u64, State, Option<Cut>), usize, foldhash::fast::RandomState>,
+    /// Indices into the samples, by kind. Small entries: most of them stay in the processor's caches.
+    places: HashTable<usize>,
+    hasher: RandomState,
     /// By thread number: where its last sample went. Sleepers stay where they are.
     last: Vec<usize>,
+}
+
+/// What samples that become one have in common.
+type Kind = (StackId, ThreadNumber, u64, State, Option<Cut>);
+
+fn kind(sample: &Sample) -> Kind {
+    (sample.stack, sample.thread, sample.task, sample.state, sample.cut)
 }
 
 impl Merger {
@@ -64,14 +76,18 @@ impl Merger {
         {
             return;
         }
-        let kind = (sample.stack, sample.thread, sample.task, sample.state, sample.cut);
-        let place = *self.places.entry(kind).or_insert(self.samples.len());
-        self.last[thread] = place;
-        match self.samples.get_mut(place) {
-            None => self.samples.push(sample),
-            Some(merged) => {
-                let same = merged.take_in(&sample);
-                debug_assert!(same, "the kind is all that must be equal");
+        let Merger { samples, places, hasher, last } = self;
+        let same = |place: &usize| kind(&samples[*place]) == kind(&sample);
+        let hash = |place: &usize| hasher.hash_one(kind(&samples[*place]));
+        match places.entry(hasher.hash_one(kind(&sample)), same, hash) {
+            Entry::Occupied(entry) => {
+                last[thread] = *entry.get();
+                samples[*entry.get()].take_in(&sample);
+            }
+            Entry::Vacant(entry) => {
+                last[thread] = samples.len();
+                entry.insert(samples.len());
+                samples.push(sample);
             }
         }
     }
