@@ -7,13 +7,14 @@ use crate::input;
 use crate::source_files::Sources;
 use crate::terminal::LookFlags;
 use clap::Args;
-use stackglass_profile::{Annotate, FilePattern, Source};
+use stackglass_profile::{Annotate, FilePattern, Recording, Source};
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass annotate                      the hottest files of the newest recording
+  stackglass annotate                      hottest files, newest recording
   stackglass annotate --file search.rs     one file, wherever it lies
   stackglass annotate --file @serde        all files of a crate
   stackglass annotate --file 'src/*.rs' --context 5 server.glass
@@ -86,8 +87,23 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
         (true, _) => Ok(0),
         (false, _) => Err(Failure::new(format!(
-            "{name}: no {time} was seen in code with source lines; Rust keeps them with \
-             `debug = \"line-tables-only\"` in the profile, C with -g1"
+            "{name}: no {time} was seen in code with source lines{}; Rust keeps them with \
+             `debug = \"line-tables-only\"` in the profile, C with -g1",
+            without_lines(&recording)
         ))),
+    }
+}
+
+/// Names the modules that have none.
+fn without_lines(recording: &Recording) -> String {
+    let notes = recording.symbols.notes().iter();
+    let modules: BTreeSet<&str> =
+        notes.map(|note| note.module.rsplit('/').next().unwrap_or(&note.module)).collect();
+    match modules.len() {
+        0 => String::new(),
+        n => {
+            let shown: Vec<&str> = modules.into_iter().take(4).collect();
+            format!(" (none in {}{})", shown.join(", "), if n > shown.len() { ", …" } else { "" })
+        }
     }
 }

@@ -136,27 +136,37 @@ pub(crate) fn choose(file: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// Reads a file, or standard input for `-`, with every sample in its place.
 pub(crate) fn read_exactly(path: &Path) -> Result<Input, Failure> {
-    read_with(path, |path| {
-        let (recording, completeness) = stackglass_files::read(path).map_err(Failure::new)?;
-        Ok(recording_file::with_names(&path.display().to_string(), recording, &completeness))
-    })
+    read_with(path, Detail::Samples)
 }
 
 /// Reads a file, or standard input for `-`, for a report: of a `.glass` file in memory that does not grow
 /// with its length.
 pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
-    read_with(path, recording_file::read_merged)
+    read_with(path, Detail::Stacks)
 }
 
-fn read_with(path: &Path, glass: fn(&Path) -> Result<Recording, Failure>) -> Result<Input, Failure> {
-    let stream = is_stream(path);
-    let name = if stream { "standard input".to_owned() } else { path.display().to_string() };
+/// What is wanted of a `.glass` file.
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    /// Each sample.
+    Samples,
+    /// Each stack of each thread, its samples counted together.
+    Stacks,
+}
+
+fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
+    let name = if is_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let cannot = |error: io::Error| Failure::new(format!("cannot read {name}: {error}"));
-    let mut head = Vec::new();
-    let mut input: Box<dyn Read> = match stream {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(path).map_err(cannot)?),
+    // A pipe that has a name can be opened once as well.
+    let (mut input, stream): (Box<dyn Read>, bool) = match is_stream(path) {
+        true => (Box::new(io::stdin().lock()), true),
+        false => {
+            let file = File::open(path).map_err(cannot)?;
+            let stream = !file.metadata().map_err(cannot)?.is_file();
+            (Box::new(file), stream)
+        }
     };
+    let mut head = Vec::new();
     input.by_ref().take(512).read_to_end(&mut head).map_err(cannot)?;
     let Some(kind) = Kind::of_content(&head, Kind::of_name(path)) else {
         let what = if head.is_empty() { "is empty" } else { "is none of these" };
@@ -167,11 +177,18 @@ fn read_with(path: &Path, glass: fn(&Path) -> Result<Recording, Failure>) -> Res
     let input = Cursor::new(head).chain(input);
     let wrong = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
     let samples = match kind {
-        Kind::Glass if stream => {
-            let (recording, completeness) = stackglass_files::read_from(input).map_err(Failure::new)?;
+        Kind::Glass if detail == Detail::Stacks && !stream => {
+            Samples::Recording(Box::new(recording_file::read_merged(path)?))
+        }
+        Kind::Glass => {
+            let read = match (detail, stream) {
+                (Detail::Samples, false) => stackglass_files::read(path),
+                (Detail::Samples, true) => stackglass_files::read_from(input),
+                (Detail::Stacks, _) => stackglass_files::read_merged_from(input),
+            };
+            let (recording, completeness) = read.map_err(Failure::new)?;
             Samples::Recording(Box::new(recording_file::with_names(&name, recording, &completeness)))
         }
-        Kind::Glass => Samples::Recording(Box::new(glass(path)?)),
         Kind::Jlprof => {
             let read = match stream {
                 true => jlprof::read_from(input),

@@ -45,7 +45,7 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "KEY", value_parser = one_of(SortedBy::ALL, SortedBy::word, sort_help))]
     sortedby: Option<SortedBy>,
 
-    /// A report for each [default: none]
+    /// Divide the report [default: none]
     #[arg(long, value_name = "KEY", value_parser = one_of(GroupBy::ALL, GroupBy::word, group_help))]
     groupby: Option<GroupBy>,
 
@@ -134,16 +134,16 @@ fn sort_help(key: SortedBy) -> &'static str {
 fn group_help(key: GroupBy) -> &'static str {
     match key {
         GroupBy::None => "everything together",
-        GroupBy::Thread => "thread",
-        GroupBy::Task => "task",
-        GroupBy::ThreadTask => "task of each thread",
-        GroupBy::TaskThread => "thread of each task",
+        GroupBy::Thread => "a part for each thread",
+        GroupBy::Task => "a part for each task",
+        GroupBy::ThreadTask => "for each task of each thread",
+        GroupBy::TaskThread => "for each thread of each task",
     }
 }
 
 fn recur_help(recur: Recur) -> &'static str {
     match recur {
-        Recur::Off => "not",
+        Recur::Off => "not at all",
         Recur::Flat => "unless the call site is foreign",
         Recur::FlatC => "always",
     }

@@ -146,9 +146,11 @@ fn every_kind_of_file_is_told_by_its_content() {
         let shown = place.shown(&["print", name, "--cols", "90"]);
         assert!(shown.contains(total.unwrap_or("Total snapshots")), "{shown}");
         let bytes = fs::read(place.file(name)).unwrap();
-        let piped = place.run_with_input(&["print", "-", "--cols", "90"], &bytes);
         let totals = |shown: &str| shown.lines().last().map(str::to_owned);
-        assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
+        for stdin in ["-", "/dev/stdin"] {
+            let piped = place.run_with_input(&["print", stdin, "--cols", "90"], &bytes);
+            assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
+        }
     }
     for (content, reason) in
         [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "none of these"), (b"main f\n", "line 1")]
@@ -191,7 +193,8 @@ fn locations_are_links_on_a_terminal() {
         Terminal::start(command).end().1
     };
     let main = "crates/demo/src/lib.rs";
-    for verb in [&["print"][..], &["print", "--format", "tree"], &["callers", "count_leaves"], &["annotate"]] {
+    for verb in [&["print"][..], &["print", "--format", "tree"], &["callers", "count_leaves"], &["annotate"]]
+    {
         let plain = shown(verb, &[]);
         assert!(plain.contains("\x1b]8;;file://") && plain.contains(main), "{verb:?}: {plain}");
         let code = shown(verb, &[("EDITOR", "vim"), ("VISUAL", "code")]);

@@ -40,8 +40,8 @@ impl CallersText {
             self.function(called, answer.all, source, out)?;
         }
         if functions.len() > shown {
-            let more = counted((functions.len() - shown) as u64, "more function", "more functions");
-            let text = format!("{more} of that name, seen less often: give more of the path");
+            let more = counted((functions.len() - shown) as u64, "function", "functions");
+            let text = format!("{more} more match, seen less often: give more of the path");
             let mut line = Line::new();
             out.write_all(b"\n")?;
             line.push(Paint::Grey, text).cut(self.cols).write(self.style, out)?;

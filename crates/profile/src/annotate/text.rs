@@ -65,14 +65,13 @@ pub(super) fn write(
         let lines = now.text.as_ref().map_or(0, |text| text.lines().count() as i64);
         Listing { annotate, recording, counts, file, now: &now, lines }.write(out)?;
     }
-    for line in closing(annotate, recording, counts, &absent, &left) {
-        for (index, line) in wrap(&line, annotate.cols).into_iter().enumerate() {
-            if index == 0 && listed.files > 0 {
-                out.write_all(b"\n")?;
-            }
-            let mut painted = Line::new();
-            painted.push(Paint::Grey, line).write(annotate.style, out)?;
-        }
+    let closing = closing(annotate, recording, counts, &absent, &left);
+    if listed.files > 0 && !closing.is_empty() {
+        out.write_all(b"\n")?;
+    }
+    for line in closing.iter().flat_map(|line| wrap(line, annotate.cols)) {
+        let mut painted = Line::new();
+        painted.push(Paint::Grey, line).write(annotate.style, out)?;
     }
     Ok(listed)
 }
