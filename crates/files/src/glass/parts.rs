@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-/// As [`read()`], but without samples: only how many rows, hits and nanoseconds there are.
+/// As [`read()`](super::read()), but without samples: only how many rows, hits and nanoseconds there are.
 ///
 /// Where the file is complete, its samples are not even read, and the totals are what the end
 /// says. Else all of it is gone through, in memory for its tables, and `progress` is told the bytes
