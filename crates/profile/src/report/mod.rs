@@ -57,6 +57,7 @@ pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
 pub use quirks::Quirks;
 
 use crate::{DataError, Links, Source, Style, traces::Traces};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -301,24 +302,47 @@ impl Report {
         source: impl Into<Source<'a>>,
         path: &Path,
     ) -> Result<Written, ReportError> {
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        let unfinished = Path::new(&unfinished);
-        let result = (|| {
-            let mut out = BufWriter::new(std::fs::File::create(unfinished)?);
-            let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
-            let written = report.write(source, &mut out)?;
-            out.flush()?;
-            std::fs::rename(unfinished, path)?;
-            Ok(written)
-        })();
-        if result.is_err() {
-            // Nothing better can be done about a file that cannot even be removed.
-            let _ = std::fs::remove_file(unfinished);
-        }
+        let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
+        let result = match path.metadata() {
+            // A device or a pipe is written to; nothing may take its place.
+            Ok(about) if !about.is_file() => {
+                report.write_into(source.into(), path, File::options().write(true))
+            }
+            _ => {
+                // Where a link leads, so that the link stays.
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let mut unfinished = path.as_os_str().to_owned();
+                unfinished.push(".unfinished");
+                let unfinished = Path::new(&unfinished);
+                let new = report.write_into(
+                    source.into(),
+                    unfinished,
+                    File::options().write(true).create(true).truncate(true),
+                );
+                let written =
+                    new.and_then(|written| Ok(std::fs::rename(unfinished, path).map(|()| written)?));
+                if written.is_err() {
+                    // Nothing better can be done about a file that cannot even be removed.
+                    let _ = std::fs::remove_file(unfinished);
+                }
+                written
+            }
+        };
         result.map_err(|error| match error {
             ReportError::Io(source) => ReportError::File { path: path.to_owned(), source },
             other => other,
         })
+    }
+
+    fn write_into(
+        &self,
+        source: Source<'_>,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> Result<Written, ReportError> {
+        let mut out = BufWriter::new(options.open(path)?);
+        let written = self.write(source, &mut out)?;
+        out.flush()?;
+        Ok(written)
     }
 }
