@@ -10,7 +10,13 @@ use unicode_width::UnicodeWidthChar;
 #[inline]
 fn char_width(c: char) -> usize {
     // What nearly all text is made of, and the lines of trees.
-    if matches!(c, ' '..='~' | '\u{2500}'..='\u{257f}') { 1 } else { c.width().unwrap_or(0) }
+    if matches!(c, ' '..='~' | '\u{2500}'..='\u{257f}') { 1 } else { other_width(c) }
+}
+
+/// Kept apart, so that the usual case is small enough to be part of its loop.
+#[inline(never)]
+fn other_width(c: char) -> usize {
+    c.width().unwrap_or(0)
 }
 
 /// Whether every character is one of ASCII that takes a column, as nearly always.
@@ -119,6 +125,17 @@ mod tests {
         assert_eq!(cut_left("漢字漢字", 4), "…字");
         assert_eq!(cut_right("abc", 0), "…");
         assert_eq!(cut_right("ae\u{301}z", 2), "a…", "the combining accent belongs to what was cut");
+    }
+
+    #[test]
+    fn usual_characters_are_measured_as_all_others() {
+        for c in '\0'..'\u{3000}' {
+            assert_eq!(char_width(c), c.width().unwrap_or(0), "{c:?}");
+            assert!(char_width(c) <= c.len_utf8(), "{c:?}");
+        }
+        for text in ["", "plain", "a\tb", "e\u{301}", "├─", "漢"] {
+            assert_eq!(width(text), text.chars().map(other_width).sum::<usize>(), "{text:?}");
+        }
     }
 
     #[test]

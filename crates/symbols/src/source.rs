@@ -185,8 +185,8 @@ pub fn library_sources(commit: &str) -> Option<PathBuf> {
     roots.map(|root| root.join("lib/rustlib")).find_map(|rustlib| {
         let library = rustlib.join("src/rust/library");
         // Rustup's manifest names the commit each toolchain was built from.
-        let manifest = std::fs::read(rustlib.join("multirust-channel-manifest.toml")).ok()?;
-        let same = commit.len() >= 8 && manifest.windows(commit.len()).any(|part| part == commit.as_bytes());
+        let manifest = std::fs::read_to_string(rustlib.join("multirust-channel-manifest.toml")).ok()?;
+        let same = commit.len() >= 8 && manifest.contains(commit);
         (same && library.is_dir()).then_some(library)
     })
 }
