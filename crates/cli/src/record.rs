@@ -8,6 +8,7 @@ use clap::Args;
 use stackglass_collect::launch::{self, Observer, Options, Program, Progress, Saved};
 use stackglass_profile::Recording;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,6 +158,12 @@ impl Observer for Teller {
 
     fn suspended(&mut self) {
         self.live.clear();
+    }
+
+    fn waiting(&mut self, line: &str) {
+        if !self.quiet && std::io::stderr().is_terminal() {
+            failure::say(&format!("{line}; Ctrl-C ends it"));
+        }
     }
 
     fn note(&mut self, line: &str) {

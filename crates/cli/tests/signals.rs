@@ -119,6 +119,46 @@ fn sigterm_is_passed_on_and_everything_is_saved() {
     }
 }
 
+/// The command leads the session here, as in a window of its own: the kernel tells only the leader.
+#[test]
+fn a_closed_terminal_ends_the_program_as_it_does_alone() {
+    let place = Place::new();
+    let script = "trap 'exit 7' HUP; echo > ready; for i in $(seq 400); do sleep 0.05; done";
+    let command = place.stackglass(["record", "--", "sh", "-c", script]);
+    let (terminal, mut child) = Terminal::unread(command);
+    place.await_file("ready");
+    drop(terminal);
+    assert_eq!(end_of(&mut child), Some(7));
+    assert_eq!(place.recording("sh.glass").about.end, Some(End::Exit(7)));
+}
+
+#[test]
+fn a_closed_terminal_ends_the_program_after_its_recording_as_well() {
+    let place = Place::new();
+    let script = "trap 'exit 7' HUP; for i in $(seq 400); do sleep 0.05; done";
+    let arguments = ["record", "--duration", "100ms", "--", "sh", "-c", script];
+    let (terminal, mut child) = Terminal::unread(place.stackglass(arguments));
+    let path = place.file("sh.glass");
+    wait_until("a complete recording", || {
+        stackglass_files::read(&path).is_ok_and(|(_, completeness)| completeness.is_complete())
+    });
+    drop(terminal);
+    assert_eq!(end_of(&mut child), Some(7));
+    assert_eq!(place.recording("sh.glass").about.end, Some(End::Running));
+}
+
+#[test]
+fn after_the_duration_people_are_told_that_the_program_runs_on() {
+    let place = Place::new();
+    let arguments = ["record", "--duration", "100ms", "--", "sleep", "1"];
+    let (status, shown) = Terminal::start(place.stackglass(arguments)).end();
+    assert_eq!(status, Some(0), "{shown}");
+    let pid = place.recording("sleep.glass").processes[0].pid;
+    let line = format!("sleep (pid {pid}) is still running, and waited for; Ctrl-C ends it");
+    assert!(shown.find(&line) > shown.find("recorded to sleep.glass"), "{shown}");
+    assert!(!text(&place.run(arguments).stderr).contains("waited for"), "silent where nobody watches");
+}
+
 #[test]
 fn a_recording_can_be_saved_while_it_is_made() {
     let place = Place::new();

@@ -106,7 +106,23 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a command in a new session whose terminal is a new one, 100 columns wide.
-    pub fn start(mut command: Command) -> Terminal {
+    pub fn start(command: Command) -> Terminal {
+        let (master, child) = Terminal::unread(command);
+        let mut output = master.try_clone().expect("a descriptor is free");
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let mut buffer = [0; 4096];
+            // Ends with EIO when the last program has left the terminal.
+            while let Ok(n @ 1..) = output.read(&mut buffer) {
+                all.extend_from_slice(&buffer[..n]);
+            }
+            text(&all)
+        });
+        Terminal { master, child, reader: Some(reader) }
+    }
+
+    /// The same with nobody at the other end: the terminal is gone when the file is dropped.
+    pub fn unread(mut command: Command) -> (File, Child) {
         let (master, slave) = open_terminal();
         // setsid(1) makes a session and takes its stdin as the terminal of it.
         let mut in_session = Command::new("setsid");
@@ -124,19 +140,7 @@ impl Terminal {
         let stream = || Stdio::from(slave.try_clone().expect("a descriptor is free"));
         command.env("TERM", "xterm").stdin(stream()).stdout(stream()).stderr(stream());
         let child = command.spawn().expect("setsid is there");
-        drop(command);
-        drop(slave);
-        let mut output = master.try_clone().expect("a descriptor is free");
-        let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            let mut buffer = [0; 4096];
-            // Ends with EIO when the last program has left the terminal.
-            while let Ok(n @ 1..) = output.read(&mut buffer) {
-                all.extend_from_slice(&buffer[..n]);
-            }
-            text(&all)
-        });
-        Terminal { master, child, reader: Some(reader) }
+        (master, child)
     }
 
     /// Types.

@@ -184,7 +184,10 @@ impl Following<'_> {
             (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ, _) => {}
             // A key: the terminal has told the program as well.
             (libc::SIGINT | libc::SIGQUIT, true) => self.interrupts += 1,
-            (libc::SIGHUP, true) => self.told_to_end = self.told_to_end.or_else(|| Some(Instant::now())),
+            (libc::SIGHUP, true) => {
+                self.child.hang_up();
+                self.told_to_end.get_or_insert_with(Instant::now);
+            }
             (libc::SIGTSTP, _) => {
                 // The program has got the key as well and may stop with us.
                 observer.suspended();
@@ -275,13 +278,15 @@ impl Following<'_> {
         let result = self.writer.finish(&recording);
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
         observer.recorded(&recording, &Saved { path, totals });
-        let asked_to_end = self.interrupts != 0 || self.told_to_end.is_some();
-        if asked_to_end && self.child.ended().is_none() {
-            observer.note(&format!(
-                "{} (pid {}) is still running, and waited for; `kill -KILL {1}` ends it",
-                self.options.program.name.to_string_lossy(),
-                self.child.pid()
-            ));
+        if self.child.ended().is_none() {
+            let name = self.options.program.name.to_string_lossy();
+            let pid = self.child.pid();
+            let line = format!("{name} (pid {pid}) is still running, and waited for");
+            if self.interrupts != 0 || self.told_to_end.is_some() {
+                observer.note(&format!("{line}; `kill -KILL {pid}` ends it"));
+            } else {
+                observer.waiting(&line);
+            }
         }
         wait(&mut self.child, &self.signals)
     }
@@ -310,7 +315,8 @@ fn wait(child: &mut Child, signals: &Signals) -> End {
             })
             | None => {}
             Some(Signal { number: libc::SIGTSTP, .. }) => signals.stop_here(),
-            Some(Signal { number: libc::SIGINT | libc::SIGQUIT | libc::SIGHUP, from_kernel: true }) => {}
+            Some(Signal { number: libc::SIGINT | libc::SIGQUIT, from_kernel: true }) => {}
+            Some(Signal { number: libc::SIGHUP, from_kernel: true }) => child.hang_up(),
             Some(signal) => child.send(signal.number),
         }
     }

@@ -92,6 +92,11 @@ pub trait Observer {
     /// We are about to be stopped (Ctrl-Z); the terminal is somebody else's until the next call.
     fn suspended(&mut self) {}
 
+    /// The recording is complete as it was asked for, the program runs on: one line for people who watch.
+    fn waiting(&mut self, line: &str) {
+        let _ = line;
+    }
+
     /// One line for people.
     fn note(&mut self, line: &str);
 

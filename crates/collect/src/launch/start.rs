@@ -93,6 +93,17 @@ impl Child {
             unsafe { libc::kill(self.pid, signal) };
         }
     }
+
+    /// Tells the program that the terminal is gone, where the kernel has told only us: it signals the
+    /// leader of the session, which without us were the program, and the others when the leader ends.
+    pub fn hang_up(&self) {
+        // SAFETY: system calls without pointers.
+        if unsafe { libc::getsid(0) == libc::getpid() } {
+            self.send(libc::SIGHUP);
+            // As the kernel does: a stopped program hears of it as well.
+            self.send(libc::SIGCONT);
+        }
+    }
 }
 
 fn nanos(time: libc::timeval) -> u64 {
