@@ -26,10 +26,10 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
-    let start = system::now();
     if !is_glibc() {
         return;
     }
+    let (start, start_cpu) = (system::now(), system::own_cpu());
     let Some(session) = environment::session_folder().and_then(session::open) else { return };
     let follow = session.page.follow_children.load(Relaxed) != 0;
     if !follow {
@@ -51,7 +51,7 @@ extern "C" fn constructor() {
     threads::prepare();
     match make_image(start) {
         Ok(image) => {
-            if let Err(why) = launch(start, Some(image), 0) {
+            if let Err(why) = launch((start, start_cpu), Some(image), 0) {
                 complain_unless_stopped(why);
             }
         }
@@ -84,8 +84,9 @@ pub fn make_image(start: u64) -> Result<Image, Refused> {
     Image::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
 }
 
-/// Starts this process's sampler; without an image it makes one itself after `patience` ns.
-pub fn launch(start: u64, image: Option<Image>, patience: u64) -> Result<(), NotStarted> {
+/// Starts the sampler of this process, which began at `start` (and had used that much CPU time then); without an image
+/// it makes one itself after `patience` ns.
+pub fn launch((start, start_cpu): (u64, u64), image: Option<Image>, patience: u64) -> Result<(), NotStarted> {
     let session = session().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
     let create_thread = next::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
     stackglass_sampler::launch(Plan {
@@ -95,6 +96,7 @@ pub fn launch(start: u64, image: Option<Image>, patience: u64) -> Result<(), Not
         make_image: children::make_image,
         image,
         start,
+        start_cpu: Some(start_cpu),
         patience,
         create_thread,
     })

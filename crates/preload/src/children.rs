@@ -44,7 +44,7 @@ unsafe extern "C" fn after_fork() {
     // Most children exec at once. The thread waits for one tick before it makes the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
     // A child that cannot be sampled runs on, and says nothing: it may have no stderr of its own.
-    let _ = begin::launch(system::now(), None, patience);
+    let _ = begin::launch((system::now(), system::own_cpu()), None, patience);
 }
 
 /// The image of a forked child, made on its sampler's thread.

@@ -91,6 +91,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
         make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),
         image: Some(image.share()),
         start,
+        start_cpu: None,
         patience: 0,
         create_thread: libc::pthread_create,
     })?;

@@ -104,6 +104,8 @@ pub struct Plan {
     pub image: Option<Image>,
     /// CLOCK_MONOTONIC ns when the process image was taken up.
     pub start: u64,
+    /// CPU time that the main thread had used at `start`, ns, where that is known: what it ran since is told, too.
+    pub start_cpu: Option<u64>,
     /// How long the thread waits before it begins, ns: a child that execs at once is not worth a file.
     pub patience: u64,
     /// The system's `pthread_create`.
@@ -202,7 +204,7 @@ fn sample(guest: &'static Guest, plan: Plan) {
     // SAFETY: `at` is the mapping just made; the sampler's borrow of it ends with the sampler, before it is
     // given back.
     unsafe {
-        if let Some(mut sampler) = Sampler::new(guest, &image, &mut *at, plan.orders) {
+        if let Some(mut sampler) = Sampler::new(guest, &image, &mut *at, plan.orders, plan.start_cpu) {
             sampler.run();
         }
         Memory::unmap(at);

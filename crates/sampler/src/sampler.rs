@@ -21,6 +21,8 @@ const SCAN_EVERY_PER_THREAD: u64 = 1_000_000;
 const BEAT_LIMIT: u64 = 5_000_000_000;
 /// Who wakes so long after the moment it meant to was stopped itself, ns.
 const STOPPED: u64 = BEAT_LIMIT / 5;
+/// An image that is no older, or has run no longer, than that has only just begun, ns.
+const NOT_LONG_AGO: u64 = 50_000_000;
 /// How often orders are looked at while nothing is sampled, ns.
 const WAITING: u64 = 5_000_000;
 /// How long the last letters are waited for, ns.
@@ -97,6 +99,7 @@ pub struct Sampler {
     /// A walk met an address in no module.
     pub(crate) modules_soon: bool,
     orders: Orders,
+    start_cpu: Option<u64>,
     /// The sampler's own thread.
     pub(crate) tid: u32,
     links: u64,
@@ -115,6 +118,7 @@ impl Sampler {
         image: &ProcessImage,
         memory: &'static mut Memory,
         orders: Orders,
+        start_cpu: Option<u64>,
     ) -> Option<Sampler> {
         let control = image.control;
         let tid = system::thread_id();
@@ -153,6 +157,7 @@ impl Sampler {
             scan_soon: true,
             modules_soon: true,
             orders,
+            start_cpu,
             tid,
             links: 0,
             links_at: 0,
@@ -183,6 +188,7 @@ impl Sampler {
                 SessionState::Stopped => break,
                 SessionState::Waiting => {
                     // Whoever comes and goes before sampling begins is nobody's concern.
+                    self.start_cpu = None;
                     while self.guest.arrivals.pop().is_some() {}
                     next = now + WAITING;
                     continue;
@@ -224,12 +230,16 @@ impl Sampler {
         let _ = stackglass_host::UNWINDER.refresh();
         self.memory.told.update(self.control, &mut self.outlet, now);
         let start = self.control.start_ns.load(Relaxed);
-        // What ran before the first look belongs to nobody, unless the image has only just begun.
-        let begin = if now.saturating_sub(start) < 50_000_000 { start } else { now };
         // The main thread is number 1, whoever has told of itself before.
         let main = self.control.pid.load(Relaxed);
-        if let Some(cpu) = system::thread_cpu(main) {
-            self.take_up(main, begin, cpu);
+        let cpu = system::thread_cpu(main);
+        // What ran before the first look belongs to nobody, unless the image has only just begun. What its main thread
+        // ran since then goes to the first stack that is taken of it: a process of a few milliseconds has no other.
+        let before = self.start_cpu.filter(|before| cpu.is_some_and(|cpu| cpu < before + NOT_LONG_AGO));
+        let recent = before.is_some() || now.saturating_sub(start) < NOT_LONG_AGO;
+        let begin = if recent { start } else { now };
+        if let Some(cpu) = cpu {
+            self.take_up(main, begin, before.unwrap_or(cpu));
         }
         self.scan(begin, true);
         signal::look_for_interrupting_handlers();
