@@ -47,6 +47,11 @@ impl Sampler {
 
     /// Lists the threads: takes up new ones, lets go those that are gone.
     pub(crate) fn scan(&mut self, now: u64, first: bool) {
+        if run::expects_helper() {
+            (self.scan_soon, self.first_scan_due) = (true, self.first_scan_due | first);
+            return;
+        }
+        let first = first | core::mem::take(&mut self.first_scan_due);
         self.control.counters.add(Counter::Scans, 1);
         for i in 0..self.memory.roster.len() {
             let index = self.memory.roster.nth(i);

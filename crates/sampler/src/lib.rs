@@ -32,8 +32,8 @@ mod tasks;
 
 pub use in_process::{Config, Handle, start};
 pub use run::{
-    CreateThread, NotStarted, Plan, control, count_this_thread_again, is_running, is_sampler, launch,
-    leave_out_this_thread, stop,
+    CreateThread, NotStarted, Plan, control, count_this_thread_again, expect_helper, expect_no_helper,
+    is_running, is_sampler, launch, leave_out_this_thread, stop,
 };
 pub use sampler::Orders;
 pub use stackglass_host::signal::set_empty as set_empty_handler;

@@ -24,10 +24,29 @@ static THREAD: AtomicU64 = AtomicU64::new(0);
 /// Stack of the sampler's thread in bytes; a few KiB of it are touched.
 const STACK: usize = 256 << 10;
 
-/// Leaves the calling thread out of all figures, because it serves the profiler. At most eight threads.
+/// Threads of ours that are being made: until they have told who they are, no new thread is taken up.
+static EXPECTED: AtomicU32 = AtomicU32::new(0);
+
+/// A thread is about to be made that will call [`leave_out_this_thread`] first.
+pub fn expect_helper() {
+    EXPECTED.fetch_add(1, AcqRel);
+}
+
+/// The thread that was [expected](expect_helper) could not be made.
+pub fn expect_no_helper() {
+    let _ = EXPECTED.fetch_update(AcqRel, Acquire, |expected| expected.checked_sub(1));
+}
+
+pub(crate) fn expects_helper() -> bool {
+    EXPECTED.load(Acquire) > 0
+}
+
+/// Leaves the calling thread, which was [expected](expect_helper), out of all figures, because it serves the profiler.
+/// At most eight threads.
 pub fn leave_out_this_thread() {
     let tid = system::thread_id();
     let _ = OURS.iter().find(|o| o.compare_exchange(0, tid, AcqRel, Relaxed).is_ok());
+    expect_no_helper();
 }
 
 /// Takes back [`leave_out_this_thread`], before the thread ends.

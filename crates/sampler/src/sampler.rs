@@ -96,6 +96,8 @@ pub struct Sampler {
     pub(crate) can_look: bool,
     /// Something was seen that asks for a full scan.
     pub(crate) scan_soon: bool,
+    /// The scan that finds the threads of before has been put off.
+    pub(crate) first_scan_due: bool,
     /// A walk met an address in no module.
     pub(crate) modules_soon: bool,
     orders: Orders,
@@ -155,6 +157,7 @@ impl Sampler {
             signal_lost: false,
             can_look,
             scan_soon: true,
+            first_scan_due: false,
             modules_soon: true,
             orders,
             start_cpu,

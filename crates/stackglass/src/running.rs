@@ -244,7 +244,8 @@ impl Run {
         let stop = Arc::new(AtomicBool::new(false));
         let (told, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
         let (sampler, began, full_after) = (self.sampler.clone(), self.began, self.full_after.clone());
-        let thread = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
+        stackglass_sampler::expect_helper();
+        let spawned = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
             stackglass_sampler::leave_out_this_thread();
             while !told.load(Ordering::Acquire) {
                 std::thread::park_timeout(PAUSE);
@@ -254,7 +255,8 @@ impl Run {
                     let _ = full_after.set(began.elapsed());
                 }
             }
-        })?;
+        });
+        let thread = spawned.inspect_err(|_| stackglass_sampler::expect_no_helper())?;
         Ok(Reader { stop, thread })
     }
 }
@@ -315,6 +317,7 @@ mod file {
         let file = Arc::new(File { path: path.to_path_buf(), writer: Mutex::new(Some(writer)) });
         run.file = Some(file.clone());
         let (collector, full) = (run.collector.clone(), run.full.clone());
+        stackglass_sampler::expect_helper();
         let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
             stackglass_sampler::leave_out_this_thread();
             loop {
@@ -333,6 +336,7 @@ mod file {
             }
         });
         if let Err(error) = spawned {
+            stackglass_sampler::expect_no_helper();
             state.leave();
             return Err(StartError::Collector(error));
         }

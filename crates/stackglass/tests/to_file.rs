@@ -53,3 +53,19 @@ fn a_finished_recording_has_names() {
     assert!(completeness.is_complete());
     assert!(recording.symbols.frames().iter().any(|f| f.func.ends_with("::burn")));
 }
+
+#[test]
+fn threads_that_serve_the_profiler_are_not_in_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("threads.glass");
+    for _ in 0..4 {
+        let profiler = stackglass::Profiler::to_file(&path).unwrap();
+        // Names are read again after a tenth of a second.
+        burn(Duration::from_millis(250));
+        profiler.stop();
+        let (recording, _) = stackglass_files::read(&path).unwrap();
+        assert!(!recording.threads.is_empty());
+        let ours = recording.threads.iter().find(|thread| thread.name.starts_with("stackglass"));
+        assert!(ours.is_none(), "{ours:?}");
+    }
+}
