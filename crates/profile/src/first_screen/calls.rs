@@ -5,6 +5,7 @@
 //! stay: `memcpy` is an answer), and inlined library code (its time belongs to the line that called
 //! it). It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
 
+use super::account;
 use super::classes::Class;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
 use crate::frame::file_name;
@@ -36,6 +37,8 @@ pub(super) enum What {
     Function(FunctionNumber),
     /// Stacks that hold nothing that is shown, or of which nothing was seen, with the reason.
     Nothing(Option<Cut>),
+    /// Processor time that the kernel counted and no sample holds.
+    NotSeen,
 }
 
 /// All processes of one executable.
@@ -53,6 +56,8 @@ pub(super) struct Calls<'a> {
     pub nodes: Vec<Call>,
     pub names: Names,
     pub programs: Vec<Program>,
+    /// Processor time that the kernel counted beyond what was seen, where that is noticeable.
+    pub unseen: u64,
     everything: bool,
     children: HashMap<(u32, What), u32>,
     /// Where a frame leads to from a node, once that was found out.
@@ -84,6 +89,7 @@ impl<'a> Calls<'a> {
             nodes: Vec::new(),
             names: Names::new(recording),
             programs: Vec::new(),
+            unseen: 0,
             everything,
             children: HashMap::new(),
             steps: HashMap::new(),
@@ -99,6 +105,7 @@ impl<'a> Calls<'a> {
             let (total, parent) = (calls.nodes[number].total, calls.nodes[number].parent as usize);
             calls.nodes[parent].total += total;
         }
+        calls.add_unseen();
         for number in 0..calls.nodes.len() {
             let mut children = std::mem::take(&mut calls.nodes[number].children);
             children.sort_by_key(|child| std::cmp::Reverse(calls.nodes[*child as usize].total.time));
@@ -107,7 +114,18 @@ impl<'a> Calls<'a> {
         calls
     }
 
-    /// Processor time of everything.
+    /// What is missing gets a line of its own, so that shares are of all that was used.
+    fn add_unseen(&mut self) {
+        self.unseen = account::unseen(&self.recording.about, self.cpu().time);
+        if self.unseen > 0 {
+            let missing = Weight { time: self.unseen, hits: 0 };
+            let node = self.add_node(0, What::NotSeen) as usize;
+            (self.nodes[node].own, self.nodes[node].total) = (missing, missing);
+            self.nodes[0].total += missing;
+        }
+    }
+
+    /// Processor time of everything, seen or not.
     pub(super) fn cpu(&self) -> Weight {
         self.nodes[0].total
     }

@@ -1,6 +1,7 @@
 //! The last lines: what the reader must know to trust the rest, and what to do about it.
 
 use super::FirstScreen;
+use super::calls::Calls;
 use crate::columns::{harmless, wrap};
 use crate::frame::file_name;
 use crate::numbers::{counted, duration_text, grouped, percent_text};
@@ -82,13 +83,20 @@ pub fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
     CUT_REASONS.iter().find(|reason| reason.cut == cut)
 }
 
-pub(super) fn write(screen: &FirstScreen, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let cpu = calls.cpu().time;
     let mut notes = Vec::new();
     notes.extend(buffer_full(recording));
-    notes.extend(cut_stacks(recording));
-    notes.extend(poor_names(recording));
+    notes.extend(cut_stacks(recording, cpu));
+    notes.extend(poor_names(recording, cpu));
     notes.extend(ticks(recording));
     notes.extend(unseen(recording));
+    notes.extend(missing(recording, calls));
     notes.extend(recording.about.remarks.iter().map(|remark| harmless(remark).into_owned()));
     for note in notes {
         for (index, text) in wrap(&note, screen.cols.saturating_sub(6)).into_iter().enumerate() {
@@ -116,8 +124,7 @@ fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
     recording.samples.iter().filter(|sample| sample.state.uses_processor())
 }
 
-fn cut_stacks(recording: &Recording) -> Option<String> {
-    let cpu: u64 = awake(recording).map(|sample| sample.time.0).sum();
+fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
     for sample in awake(recording) {
         if let Some(cut) = sample.cut {
@@ -140,9 +147,19 @@ fn cut_stacks(recording: &Recording) -> Option<String> {
     Some(format!("{} of the CPU time has no whole stacks: {}", percent_text(all, cpu), parts.join("; ")))
 }
 
+/// Where debug symbols of installed programs and libraries come from.
+const PACKAGE: &str = "Debian: the package ending in -dbgsym or -dbg";
+
+/// Whether a file came with the system, so that the reader does not build it.
+fn is_packaged(path: &str) -> bool {
+    let path = path.strip_prefix("/usr").unwrap_or(path);
+    ["/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libexec/", "/games/"]
+        .iter()
+        .any(|folder| path.starts_with(folder))
+}
+
 /// Modules with much time of their own whose functions or lines could not be named.
-fn poor_names(recording: &Recording) -> Vec<String> {
-    let cpu: u64 = awake(recording).map(|sample| sample.time.0).sum();
+fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
     let mut times = vec![0_u64; recording.modules.len()];
     for sample in awake(recording) {
         let leaf = recording.stacks.frame(sample.stack).map(|(_, leaf)| recording.stacks.location(leaf));
@@ -162,20 +179,22 @@ fn poor_names(recording: &Recording) -> Vec<String> {
         }
         let name = harmless(file_name(&note.module)).into_owned();
         let program = recording.processes.iter().any(|process| process.exe == note.module);
-        let what = match (note.missing, program) {
+        let readers_own = program && !is_packaged(&note.module);
+        let what = match (note.missing, readers_own) {
             (Missing::DebugInfo, true) => format!(
                 "{name} has no line tables, so inlined functions and lines are missing: set \
                  debug = \"line-tables-only\" under [profile.release] (C: -g1)"
             ),
-            (Missing::DebugInfo, false) => format!("{name} has no line tables: install its debug symbols"),
+            (Missing::DebugInfo, false) => {
+                format!("{name} has no line tables: install its debug symbols ({PACKAGE})")
+            }
             (Missing::Names, true) => {
                 format!(
                     "{name} is stripped, so its functions have no names: set strip = false and debug = \"line-tables-only\""
                 )
             }
             (Missing::Names, false) => format!(
-                "{name} is stripped, only exported functions have names: install its debug symbols \
-                 (Debian: the package ending in -dbgsym or -dbg)"
+                "{name} is stripped, only exported functions have names: install its debug symbols ({PACKAGE})"
             ),
             (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
             (Missing::Changed, _) => format!(
@@ -238,25 +257,37 @@ fn unseen(recording: &Recording) -> Vec<String> {
             notes.push(format!("{} {what}", counted(lost, one, many)));
         }
     }
-    let seen: u64 = awake(recording).map(|sample| sample.time.0).sum();
-    if let Some(kernel) = recording.about.kernel_cpu {
-        // What sampling itself used is in the kernel's figure and not in ours.
-        let missing = kernel.0.saturating_sub(seen.saturating_add(recording.about.own_cpu.0));
-        if missing as f64 > kernel.0 as f64 * CONSIDERABLE && missing > 20 * recording.about.delay.0 {
-            let (kernel, seen) = (duration_text(kernel.0), duration_text(seen));
-            notes.push(format!(
-                "the kernel counted {kernel} of CPU time, {seen} were seen: the rest is in programs that cannot be \
-                 sampled (static, set-uid, without our environment, forked past the C library) and in the first and \
-                 last moments of processes"
-            ));
-        }
-    }
     notes
+}
+
+/// Where the time is that the kernel counted and no sample holds.
+fn missing(recording: &Recording, calls: &Calls<'_>) -> Option<String> {
+    // With a full buffer that is the cause, and it has its own note.
+    if calls.unseen == 0 || recording.about.full {
+        return None;
+    }
+    let all = calls.cpu().time;
+    let (seen, all) = (duration_text(all - calls.unseen), duration_text(all));
+    Some(format!(
+        "the kernel counted {all} of CPU time (ours left out), {seen} were seen: the rest is in programs that \
+         cannot be sampled (static, of musl, set-uid, after a change of user or root, without our environment, \
+         forked past the C library) and in the first and last moments of processes"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packaged_programs() {
+        for path in ["/usr/bin/python3.11", "/bin/xz", "/usr/lib/jvm/bin/java", "/usr/libexec/cc1"] {
+            assert!(is_packaged(path), "{path}");
+        }
+        for path in ["/usr/local/bin/tool", "/home/me/bin/tool", "/srv/server", "/library/tool", "server"] {
+            assert!(!is_packaged(path), "{path}");
+        }
+    }
 
     #[test]
     fn reasons_are_found_by_number() {

@@ -3,8 +3,9 @@
 //! It answers "where did the time go" before anything is asked: a summary of a few lines, the tree
 //! of processor time with the runtime's frames trimmed and small branches folded, one line for each
 //! kind of sleeping thread, and what the reader must know to trust it. Percentages are of processor
-//! time, except where a line says otherwise. The complete reports are in [`report`](crate::report).
+//! time, seen or not, except where a line says otherwise. The complete reports are in [`report`](crate::report).
 
+mod account;
 mod asleep;
 mod calls;
 pub(crate) mod classes;
@@ -12,6 +13,7 @@ mod closing;
 pub(crate) mod names;
 mod processes;
 mod summary;
+mod totals;
 mod tree_text;
 
 use crate::{Links, Recording, Style};
@@ -80,9 +82,9 @@ impl FirstScreen {
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let calls = calls::Calls::build(recording, self.everything);
         summary::write(self, recording, &calls, out)?;
-        processes::write(self, recording, out)?;
+        processes::write(self, recording, &calls, out)?;
         tree_text::write(self, &calls, out)?;
         asleep::write(self, recording, &calls, out)?;
-        closing::write(self, recording, out)
+        closing::write(self, recording, &calls, out)
     }
 }

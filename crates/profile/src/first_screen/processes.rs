@@ -1,6 +1,7 @@
 //! A line for each process that mattered, where there were several.
 
 use super::FirstScreen;
+use super::calls::Calls;
 use crate::Recording;
 use crate::columns::harmless;
 use crate::frame::file_name;
@@ -11,7 +12,12 @@ use std::io::{self, Write};
 /// Processes listed unless everything is asked for.
 const LISTED: usize = 6;
 
-pub(super) fn write(screen: &FirstScreen, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if recording.processes.len() < 2 {
         return Ok(());
     }
@@ -23,7 +29,11 @@ pub(super) fn write(screen: &FirstScreen, recording: &Recording, out: &mut dyn W
             *time += sample.time.0;
         }
     }
-    let cpu: u64 = times.iter().sum();
+    // Without processor time the table says nothing.
+    if times.iter().all(|time| *time == 0) && !screen.everything {
+        return Ok(());
+    }
+    let cpu = calls.cpu().time;
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|index| (std::cmp::Reverse(times[*index]), *index));
     let noticeable =

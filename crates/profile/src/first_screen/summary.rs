@@ -2,8 +2,9 @@
 
 use super::calls::{Call, Calls, What};
 use super::classes::Class;
-use super::names::{Function, SourceLine};
-use super::{FirstScreen, tree_text};
+use super::names::SourceLine;
+use super::totals::{Chain, chains};
+use super::{FirstScreen, account, tree_text};
 use crate::columns::{cut_right, harmless, width};
 use crate::frame::file_name;
 use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
@@ -12,6 +13,8 @@ use crate::style::{Line, Paint};
 use crate::{End, Recording, State};
 use std::io::{self, Write};
 
+/// Columns that the command gets, if it is that long, even where not all numbers fit beside it.
+const COMMAND: usize = 12;
 /// A function is said to dominate when it accounts for this share of processor time.
 const DOMINANT: f64 = 0.5;
 
@@ -21,29 +24,30 @@ pub(super) fn write(
     calls: &Calls<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let lines = [overview(recording, calls), taken(recording)].into_iter().chain(waited(recording));
+    let lines =
+        [overview(recording, calls, screen.cols), taken(recording)].into_iter().chain(waited(recording));
     for mut line in lines {
         line.cut(screen.cols).write(screen.style, out)?;
     }
     let cpu = calls.cpu().time;
     if cpu > 0 {
-        let passing = passing(calls);
-        let functions = calls.names.functions.iter().zip(passing);
-        let name = |name: &str| ([tail(name), last_name(name)].map(str::to_owned), None);
-        let own = functions.clone().map(|(function, _)| (function.own.time, name(&function.name)));
-        let total = functions.filter(|(function, passing)| function.class == Class::Own && !passing);
-        let total = total.map(|(function, _)| (function.total.time, name(&function.name)));
-        let location = |line: &SourceLine| {
+        let functions = &calls.names.functions;
+        let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
+        let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
+        let total = chains(calls).into_iter().map(|chain| {
+            let callee = &functions[chain.callee() as usize];
+            Entry { chain: chain_text(calls, &chain), ..Entry::of(callee.total.time, names(&callee.name)) }
+        });
+        let lines = calls.names.lines.iter().skip(1).map(|line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
-            ([long, shortest_location(&line.file, line.line)], screen.link(&line.file, line.line))
-        };
-        let lines = calls.names.lines.iter().skip(1);
-        let lines = lines.map(|line| (line.own.time, location(line)));
+            let names = [long, shortest_location(&line.file, line.line)];
+            Entry { link: screen.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
+        });
         for (title, mut entries) in
             [("own time", own.collect::<Vec<_>>()), ("in total", total.collect()), ("lines", lines.collect())]
         {
-            entries.retain(|(time, _)| *time as f64 >= cpu as f64 * super::NOTICEABLE);
-            entries.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+            entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
+            entries.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.names.cmp(&b.names)));
             if !entries.is_empty() {
                 hottest(title, &entries, cpu, screen.cols).cut(screen.cols).write(screen.style, out)?;
             }
@@ -55,27 +59,38 @@ pub(super) fn write(
     out.write_all(b"\n")
 }
 
-/// What ran, how long, how busy, how it ended.
-fn overview(recording: &Recording, calls: &Calls<'_>) -> Line {
+/// What ran, how long, how busy, how it ended. Where room is short the command gives way.
+fn overview(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Line {
     let about = &recording.about;
+    let cpu = calls.cpu().time;
+    let mut used = match calls.unseen {
+        0 => format!("{} CPU", duration_text(cpu)),
+        unseen => format!("{} CPU seen", account::part_text(cpu - unseen, cpu)),
+    };
+    used = format!("{} wall, {used}", duration_text(about.wall.0));
+    let (paint, state) = match about.end {
+        Some(End::Exit(0)) | None => (Paint::Normal, String::new()),
+        Some(End::Exit(status)) => (Paint::Red, format!(", exit status {status}")),
+        Some(End::Signal(signal)) => (Paint::Red, format!(", ended by signal {signal}")),
+        Some(End::Running) => (Paint::Normal, ", still running".to_owned()),
+    };
     let command: Vec<&str> = about.command.iter().map(|word| file_name(word)).take(1).collect();
     let rest = about.command.iter().skip(1).map(String::as_str);
     let command = command.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
-    let cpu = calls.cpu().time;
-    let mut line = Line::new();
-    if !command.is_empty() {
-        line.push(Paint::Bold, cut_right(&harmless(&command), 30).into_owned()).plain("  ");
-    }
-    line.plain(format!("{} wall, {} CPU", duration_text(about.wall.0), duration_text(cpu)));
+    let command = harmless(&command);
     if about.wall.0 > 0 {
-        line.plain(format!(" ({:.1} cores busy)", cpu as f64 / about.wall.0 as f64));
+        let busy = format!(" ({:.1} cores busy)", cpu as f64 / about.wall.0 as f64);
+        let least = width(&command).min(COMMAND) + 2;
+        if least + width(&used) + width(&busy) + width(&state) <= cols {
+            used += &busy;
+        }
     }
-    match about.end {
-        Some(End::Exit(0)) | None => {}
-        Some(End::Exit(status)) => drop(line.push(Paint::Red, format!(", exit status {status}"))),
-        Some(End::Signal(signal)) => drop(line.push(Paint::Red, format!(", ended by signal {signal}"))),
-        Some(End::Running) => drop(line.plain(", still running")),
+    let room = cols.saturating_sub(width(&used) + width(&state) + 2).min(30);
+    let mut line = Line::new();
+    if !command.is_empty() && room > 1 {
+        line.push(Paint::Bold, cut_right(&command, room).into_owned()).plain("  ");
     }
+    line.plain(used).push(paint, state);
     line
 }
 
@@ -116,43 +131,66 @@ fn taken(recording: &Recording) -> Line {
     line
 }
 
-/// For each function whether it does little but call one other function, so that the other's time
-/// says it all. What only starts programs is of that kind too.
-fn passing(calls: &Calls<'_>) -> Vec<bool> {
-    let mut passed_on = vec![0_u64; calls.names.functions.len()];
-    for call in &calls.nodes {
-        if let What::Function(function) = call.what
-            && let Some(heaviest) = call.children.first()
-            && calls.nodes[*heaviest as usize].total.time as f64 >= call.total.time as f64 * 0.95
-        {
-            passed_on[function as usize] += call.total.time;
-        }
-    }
-    let passing = |(function, passed_on): (&Function, u64)| {
-        function.start || passed_on as f64 >= function.total.time as f64 * 0.9
-    };
-    calls.names.functions.iter().zip(passed_on).map(passing).collect()
+/// One of the hottest functions or lines.
+struct Entry {
+    time: u64,
+    /// A longer and a shorter one.
+    names: [String; 2],
+    /// The functions it stands for, where it does and there is room.
+    chain: Option<String>,
+    link: Option<String>,
 }
 
-/// Time, a longer and a shorter name, and where the name leads.
-type Entry = (u64, ([String; 2], Option<String>));
+impl Entry {
+    fn of(time: u64, names: [String; 2]) -> Entry {
+        Entry { time, names, chain: None, link: None }
+    }
+}
 
-/// As many of the hottest as fit in a line, each by the longer of its names that fits.
+/// `run → parse`, `run → … → parse`.
+fn chain_text(calls: &Calls<'_>, chain: &Chain) -> Option<String> {
+    let name = |function: u32| tail(&calls.names.functions[function as usize].name);
+    match chain.0[..] {
+        [] | [_] => None,
+        [outer, inner] => Some(format!("{} → {}", name(outer), name(inner))),
+        [outer, middle, inner] => Some(format!("{} → {} → {}", name(outer), name(middle), name(inner))),
+        [outer, .., inner] => Some(format!("{} → … → {}", name(outer), name(inner))),
+    }
+}
+
+/// As many of the hottest as fit in a line, each by the longest of its names that leaves no other out.
 fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
-    let mut line = Line::new();
-    line.push(Paint::Grey, format!("{title:<10}"));
-    for (index, (time, ([long, short], link))) in entries.iter().enumerate().take(5) {
-        let share = percent_text(*time, cpu);
-        let separator = if index == 0 { "" } else { ", " };
-        let room = cols.saturating_sub(line.width() + separator.len() + width(&share) + 1);
+    let title = format!("{title:<10}");
+    let mut used = width(&title);
+    let mut shown: Vec<(String, String, &Entry)> = Vec::new();
+    for entry in entries.iter().take(5) {
+        let [long, short] = &entry.names;
+        let share = percent_text(entry.time, cpu);
+        let around = width(&share) + 1 + if shown.is_empty() { 0 } else { 2 };
+        let room = cols.saturating_sub(used + around);
         let name = match width(long) <= room {
             true => long.clone(),
             false if width(short) <= room => short.clone(),
-            false if index == 0 => cut_right(short, room).into_owned(),
+            false if shown.is_empty() => cut_right(short, room).into_owned(),
             false => break,
         };
-        line.plain(separator).push(if index == 0 { Paint::Bold } else { Paint::Normal }, share);
-        line.plain(" ").linked(name, link.clone());
+        used += around + width(&name);
+        shown.push((share, name, entry));
+    }
+    for (_, name, entry) in &mut shown {
+        if let Some(chain) = &entry.chain
+            && used - width(name) + width(chain) <= cols
+        {
+            used = used - width(name) + width(chain);
+            name.clone_from(chain);
+        }
+    }
+    let mut line = Line::new();
+    line.push(Paint::Grey, title);
+    for (index, (share, name, entry)) in shown.into_iter().enumerate() {
+        line.plain(if index == 0 { "" } else { ", " });
+        line.push(if index == 0 { Paint::Bold } else { Paint::Normal }, share);
+        line.plain(" ").linked(name, entry.link.clone());
     }
     line
 }

@@ -167,6 +167,8 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
     let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
     let own = if call.own.time > 0 { millis(call.own.time) } else { String::new() };
+    // What was not seen has no stacks to count.
+    let hits = if call.what == What::NotSeen { String::new() } else { grouped(call.total.hits) };
     let mut line = Line::new();
     line.push(weight, format!("{share:>5.1}")).plain(format!(
         "  {:>1$}",
@@ -174,7 +176,7 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
         columns.total
     ));
     line.push(weight, format!("  {own:>0$}", columns.own));
-    line.push(Paint::Grey, format!("  {:>1$}  ", grouped(call.total.hits), columns.hits));
+    line.push(Paint::Grey, format!("  {hits:>0$}  ", columns.hits));
     let sign = match entry.branch {
         Branch::Only => "",
         Branch::Middle => "├ ",
@@ -189,6 +191,7 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
     let room = screen.cols.saturating_sub(line.width());
     match call.what {
         What::Root => {}
+        What::NotSeen => drop(line.plain("[not seen]")),
         What::Nothing(None) => drop(line.plain("[start and end of threads]")),
         What::Nothing(Some(cut)) => {
             let why = cut_reason(cut).map_or("no stack", |reason| reason.word);
