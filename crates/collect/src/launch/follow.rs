@@ -7,7 +7,7 @@ use super::drain::Drain;
 use super::session::Session;
 use super::signals::{Signal, Signals};
 use super::start::{self, Child};
-use super::{LaunchError, Observer, Options, Progress, Saved};
+use super::{LaunchError, Observer, Options, Progress, Saved, left_out};
 use crate::Recorder;
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::{About, End, Nanos, Recording};
@@ -250,6 +250,7 @@ impl Following<'_> {
 
     /// Stops all samplers, reads their last words, names and saves everything, waits for the program.
     fn finish(mut self, observer: &mut dyn Observer) -> End {
+        let early = self.child.ended().is_none();
         self.session.set_state(SessionState::Stopped);
         let patience = Instant::now() + LAST_WORDS;
         self.drain.read(&mut self.recorder);
@@ -269,7 +270,13 @@ impl Following<'_> {
         }
         let mut recording = self.recorder.into_recording();
         let end = ended.map_or(End::Running, |(end, _)| end);
-        close(&mut recording, end, ended.map(|(_, cpu)| cpu), sampler_cpu.0);
+        let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
+        let left_out = left_out::reasons(self.options, early);
+        if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
+            let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
+            recording.about.remarks.extend(remark);
+        }
+        close(&mut recording, end, kernel_cpu, sampler_cpu.0);
         // Samples first: whatever happens while names are looked for, they are on disk. What fails
         // here is tried again, and told, below.
         let _ = self.writer.append(&recording);

@@ -8,6 +8,7 @@
 pub mod bus_guard;
 pub mod drain;
 mod follow;
+mod left_out;
 pub mod library;
 pub mod program;
 pub mod session;

@@ -1,0 +1,93 @@
+//! Processor time that a recording leaves out because it was asked to.
+//!
+//! The kernel counts a program from its first to its last moment with all children it waited for.
+//! Where that is not what was to be recorded, the figure is no measure of the recording: it is not
+//! kept as one, and a remark says what it was and where the rest is.
+
+use super::Options;
+use stackglass_profile::{Nanos, Recording};
+
+/// Time that starting and ending a program may take without a word.
+const LEAST: u64 = 10_000_000;
+
+/// Why the kernel's account covers more than the recording; `early`: it ended before the program.
+pub fn reasons(options: &Options, early: bool) -> Vec<&'static str> {
+    let late = options.delay_start.is_some_and(|delay| !delay.is_zero());
+    [
+        (!options.follow_children, "children (--no-children)"),
+        (late, "the time before sampling began (--delay-start)"),
+        (early, "the time after the recording ended (--duration)"),
+    ]
+    .into_iter()
+    .filter_map(|(left_out, what)| left_out.then_some(what))
+    .collect()
+}
+
+/// What to say where the kernel counted noticeably more than was seen and than sampling used.
+pub fn remark(reasons: &[&str], kernel: Nanos, sampler_cpu: Nanos, recording: &Recording) -> Option<String> {
+    let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
+    let missing = kernel.0.saturating_sub(seen).saturating_sub(sampler_cpu.0);
+    (missing > LEAST && missing > kernel.0 / 20).then(|| {
+        let (kernel, seen) = (kernel.seconds(), Nanos(seen).seconds());
+        let left_out = reasons.join(" and ");
+        format!(
+            "the kernel counted {kernel:.2} s of CPU time, {seen:.2} s are recorded: left out is {left_out}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::Program;
+    use stackglass_profile::{ProcessIndex, Thread};
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_asked_for_is_named() {
+        let whole = Options {
+            program: Program::find("true".as_ref()).unwrap(),
+            arguments: Vec::new(),
+            folder: None,
+            variables: Vec::new(),
+            library: "".into(),
+            output: "".into(),
+            delay: Duration::from_millis(1),
+            capacity: 0,
+            duration: None,
+            delay_start: None,
+            follow_children: true,
+            writer: String::new(),
+        };
+        assert!(reasons(&whole, false).is_empty());
+        // A duration that was not reached leaves nothing out.
+        let long = Options { duration: Some(Duration::from_secs(60)), ..whole.clone() };
+        assert!(reasons(&long, false).is_empty());
+        assert_eq!(reasons(&long, true).len(), 1);
+        let late = Options { delay_start: Some(Duration::from_secs(1)), follow_children: false, ..whole };
+        let reasons = reasons(&late, false);
+        assert!(reasons[0].contains("--no-children") && reasons[1].contains("--delay-start"));
+    }
+
+    #[test]
+    fn only_what_is_noticeable_is_remarked() {
+        let thread = Thread {
+            process: ProcessIndex(0),
+            tid: 1,
+            name: "t".into(),
+            start: Nanos(0),
+            end: None,
+            cpu: Nanos(500_000_000),
+            blocked_signal: false,
+        };
+        let recording = Recording { threads: vec![thread], ..Recording::default() };
+        let remark = |kernel: u64, own: u64| {
+            remark(&["children"], Nanos(kernel * 1_000_000), Nanos(own * 1_000_000), &recording)
+        };
+        assert_eq!(
+            remark(2000, 0).unwrap(),
+            "the kernel counted 2.00 s of CPU time, 0.50 s are recorded: left out is children"
+        );
+        assert_eq!([remark(509, 0), remark(520, 0), remark(600, 90), remark(400, 0)], [const { None }; 4]);
+    }
+}
