@@ -1,5 +1,6 @@
 //! Programs that fork, clone and exec: every child lives as it does alone, and is seen.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use whole_programs::{Language, Record, host, workloads};
 
@@ -79,4 +80,31 @@ fn what_a_shell_starts_is_the_real_work() {
     let outcome = Record::of("sh").args(["-c", &script]).run();
     outcome.program_did("", 23);
     outcome.seen("workloads").is_true(150).has_share("chain_root", 0.9, 1.0);
+}
+
+/// The way of many servers. The children are nobody's, and so is what they make.
+#[test]
+fn children_that_become_another_user_are_seen_under_root() {
+    // SAFETY: geteuid has no arguments and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("only root can become another user: nothing is tested");
+        return;
+    }
+    // Where nobody can start it.
+    let place = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = place.path().join("other_user");
+    std::fs::copy(host("other_user", Language::C), &program).unwrap();
+    // Whatever the umask.
+    let before = ["sh", "-c", "umask 077; exec \"$@\"", "sh"];
+    let outcome = Record::of(&program).args([&program]).before(&before).run();
+    outcome.program_did("child 33\n", 0);
+    assert!(!outcome.stderr.contains("preload"), "the loader is content: {}", outcome.stderr);
+    let seen = outcome.seen("other_user");
+    assert_eq!(seen.processes, 4, "{seen:#?}");
+    seen.is_true(600);
+    for function in ["master_work", "child_work", "grandchild_work", "program_work"] {
+        let millis = seen.functions.get(function).copied().unwrap_or(0) / 1_000_000;
+        assert!((270..=320).contains(&millis), "{function}: {seen:#?}");
+    }
 }

@@ -14,6 +14,9 @@ use std::time::{Duration, SystemTime};
 /// Streams read at a time; files of further processes wait until there is room again.
 const MOST: usize = 2048;
 
+/// Entries of the folder that are looked at; a hostile program may make any number.
+const MOST_ENTRIES: usize = 1 << 16;
+
 /// Longest step of the clock that file systems take times from (a tick at 100 Hz), doubled.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
@@ -122,6 +125,7 @@ impl Drain {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut found: Vec<(u64, OsString)> = entries
             .flatten()
+            .take(MOST_ENTRIES)
             .map(|entry| entry.file_name())
             .filter(|name| name.as_bytes().starts_with(PROCESS_FILE_PREFIX.as_bytes()))
             .filter(|name| !self.refused.contains(name) && !self.is_open(name))

@@ -3,9 +3,12 @@
 //! It goes to a private folder of the user's cache (0700, owner checked), under a name made of
 //! its content, in one step (rename). Where there is no such folder, or programs may not be
 //! mapped from it, a sealed memory file takes its place while the launcher lives.
+//!
+//! Programs that root starts may go on as another user, and their children load the library as that
+//! user: root's lies where all may read it and only root may write (0755, owner checked as well).
 
 use super::program::file_size_limit;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +18,34 @@ use std::time::Duration;
 
 /// Age at which a library of another version is taken to be left over.
 const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Root's folders, the best first.
+const FOR_ALL: [&str; 2] = ["/var/cache/stackglass", "/var/tmp/stackglass-0"];
+
+/// Who loads the library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Readers {
+    /// Programs of this user.
+    Own,
+    /// Programs of any user.
+    All,
+}
+
+impl Readers {
+    /// Mode of the folder and of the file.
+    fn mode(self) -> u32 {
+        match self {
+            Readers::Own => 0o700,
+            Readers::All => 0o755,
+        }
+    }
+
+    /// True when they can use what has this mode.
+    fn may_use(self, path: &Path) -> bool {
+        let mode = fs::symlink_metadata(path).map_or(0, |meta| meta.permissions().mode());
+        mode & self.mode() == self.mode()
+    }
+}
 
 /// The library, where a loader finds it.
 #[derive(Debug)]
@@ -31,10 +62,16 @@ impl Library {
     /// # Errors
     /// When neither a cache folder nor a memory file can be had.
     pub fn unpack(bytes: &[u8], name: &str) -> io::Result<Library> {
-        if let Some(path) = cache_folder().and_then(|folder| in_folder(&folder, bytes, name).ok()) {
-            return Ok(Library { path, _memory: None });
+        let mut found = None;
+        if user() == 0 {
+            let folders = FOR_ALL.map(Path::new).into_iter().filter(|folder| all_may_pass(folder.parent()));
+            found = folders.filter_map(|folder| in_folder(folder, bytes, name, Readers::All).ok()).next();
         }
-        in_memory(bytes)
+        let own = || in_folder(&cache_folder()?, bytes, name, Readers::Own).ok();
+        match found.or_else(own) {
+            Some(path) => Ok(Library { path, _memory: None }),
+            None => in_memory(bytes),
+        }
     }
 
     /// Its path, absolute.
@@ -50,20 +87,35 @@ fn cache_folder() -> Option<PathBuf> {
     Some(cache.join("stackglass"))
 }
 
-fn in_folder(folder: &Path, bytes: &[u8], name: &str) -> io::Result<PathBuf> {
+/// True when any user may pass through `folder` and all above it.
+fn all_may_pass(folder: Option<&Path>) -> bool {
+    let mut above = folder.into_iter().flat_map(Path::ancestors);
+    above.all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
+}
+
+fn in_folder(folder: &Path, bytes: &[u8], name: &str, readers: Readers) -> io::Result<PathBuf> {
     let path = folder.join(name);
-    if is_private(folder) && is_private_file(&path) && fs::read(&path).is_ok_and(|there| there == bytes) {
+    let is_there = is_private(folder)
+        && is_private_file(&path)
+        && [folder, &path].into_iter().all(|path| readers.may_use(path));
+    if is_there && fs::read(&path).is_ok_and(|there| there == bytes) {
         return if may_be_mapped(folder) { Ok(path) } else { Err(io::ErrorKind::PermissionDenied.into()) };
     }
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     if !is_private(folder) || !may_be_mapped(folder) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
+    let mode = Permissions::from_mode(readers.mode());
+    if !readers.may_use(folder) {
+        fs::set_permissions(folder, mode.clone())?;
+    }
     check_limit(bytes)?;
     let unfinished = folder.join(format!("{name}.{}", std::process::id()));
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&unfinished)?;
         file.write_all(bytes)?;
+        // Set afterwards: a mode that is given at the making is cut by the umask.
+        file.set_permissions(mode)?;
         fs::rename(&unfinished, &path)
     })();
     if written.is_err() {
@@ -152,29 +204,42 @@ mod tests {
     fn a_library_is_unpacked_once_and_repaired_when_changed() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("stackglass");
-        let path = in_folder(&folder, b"library", "l.so").unwrap();
+        let path = in_folder(&folder, b"library", "l.so", Readers::Own).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         let inode = fs::metadata(&path).unwrap().ino();
-        in_folder(&folder, b"library", "l.so").unwrap();
+        in_folder(&folder, b"library", "l.so", Readers::Own).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().ino(), inode, "left as it was");
         fs::write(&path, b"libbary").unwrap();
-        in_folder(&folder, b"library", "l.so").unwrap();
+        in_folder(&folder, b"library", "l.so", Readers::Own).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"library");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn roots_library_can_be_read_by_all() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("stackglass");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        in_folder(&folder, b"library", "l.so", Readers::Own).unwrap();
+        let path = in_folder(&folder, b"library", "l.so", Readers::All).unwrap();
+        assert_eq!((mode(&folder), mode(&path)), (0o755, 0o755));
+        fs::set_permissions(place.path(), Permissions::from_mode(0o700)).unwrap();
+        assert!(!all_may_pass(Some(place.path())) && !all_may_pass(Some(&folder)));
+        assert!(all_may_pass(Some("/usr/bin".as_ref())));
     }
 
     #[test]
     fn libraries_of_other_versions_go_after_a_month() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("stackglass");
-        in_folder(&folder, b"one", "libx-1.so").unwrap();
-        in_folder(&folder, b"two", "libx-2.so").unwrap();
-        in_folder(&folder, b"other", "note-1.so").unwrap();
+        in_folder(&folder, b"one", "libx-1.so", Readers::Own).unwrap();
+        in_folder(&folder, b"two", "libx-2.so", Readers::Own).unwrap();
+        in_folder(&folder, b"other", "note-1.so", Readers::Own).unwrap();
         for name in ["libx-1.so", "note-1.so"] {
             let file = File::options().write(true).open(folder.join(name)).unwrap();
             file.set_modified(std::time::SystemTime::now() - OLD - Duration::from_secs(60)).unwrap();
         }
-        in_folder(&folder, b"three", "libx-3.so").unwrap();
+        in_folder(&folder, b"three", "libx-3.so", Readers::Own).unwrap();
         let mut left: Vec<_> =
             fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
@@ -187,7 +252,7 @@ mod tests {
         let folder = place.path().join("stackglass");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(in_folder(&folder, b"library", "l.so").is_err());
+        assert!(in_folder(&folder, b"library", "l.so", Readers::Own).is_err());
     }
 
     #[test]

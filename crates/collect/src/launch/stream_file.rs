@@ -48,7 +48,8 @@ impl StreamFile {
             .read(true)
             .write(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
-            .open(path)?;
+            .open(path)
+            .map_err(refusal)?;
         let len = check(&file)?;
         let map = GuardedMap::new(file.as_fd(), len)?;
         // SAFETY: the mapping is valid for `len` bytes while `map` lives, and everybody touches it
@@ -169,6 +170,16 @@ impl StreamFile {
     }
 }
 
+/// A link, a folder, a device without a driver, or something that we may not read: none of it is a stream.
+fn refusal(error: std::io::Error) -> Refusal {
+    match error.raw_os_error() {
+        Some(libc::ELOOP | libc::EISDIR | libc::ENXIO | libc::EACCES) => {
+            Refusal::Never("it is not a plain file of ours")
+        }
+        _ => Refusal::System(error),
+    }
+}
+
 fn check(file: &File) -> Result<usize, Refusal> {
     let meta = file.metadata()?;
     // SAFETY: geteuid has no arguments and cannot fail.
@@ -176,8 +187,12 @@ fn check(file: &File) -> Result<usize, Refusal> {
     if !meta.is_file() {
         return Err(Refusal::Never("it is not a plain file"));
     }
-    if meta.uid() != me {
+    // What root starts may go on as anybody.
+    if meta.uid() != me && me != 0 {
         return Err(Refusal::Never("it belongs to another user"));
+    }
+    if meta.nlink() > 1 {
+        return Err(Refusal::Never("it is a file of somewhere else"));
     }
     match meta.len() {
         n if n < CONTROL_BYTES as u64 + 8 => Err(Refusal::NotReady),
