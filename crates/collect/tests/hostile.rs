@@ -123,9 +123,24 @@ fn what_is_no_file_of_ours_is_not_opened() {
     std::fs::create_dir(folder.path().join("p-2-2")).unwrap();
     let fifo = folder.path().join("p-3-3");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Whoever may write to the folder could else have us write to another file of ours.
+    std::fs::hard_link(&target, folder.path().join("p-4-4")).unwrap();
     let recorder = drain(folder.path());
     assert_eq!(recorder.recording().processes.len(), 0);
+    let remarks = &recorder.recording().about.remarks;
+    assert!(!remarks.is_empty() && remarks.iter().all(|line| line.contains("was not read")), "{remarks:?}");
     assert!(target.exists());
+}
+
+#[test]
+fn root_reads_files_of_other_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Guest::new(std::process::id()).write(folder.path());
+    if std::os::unix::fs::chown(&path, Some(65534), Some(65534)).is_err() {
+        eprintln!("only root can give files away: nothing is tested");
+        return;
+    }
+    assert_eq!(drain(folder.path()).recording().processes.len(), 1);
 }
 
 #[test]
