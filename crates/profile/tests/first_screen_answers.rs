@@ -46,7 +46,8 @@ fn the_hottest_in_total_are_listed() {
     awake(&mut maker, thread, &format!("{throw} > {unwind}"), 690);
     let personality = "c libstdc++.so.6! __gxx_personality_v0";
     awake(&mut maker, thread, &format!("{throw} > {unwind} > {personality}"), 130);
-    awake(&mut maker, thread, &throw, 30);
+    awake(&mut maker, thread, &throw, 29);
+    awake(&mut maker, thread, "c ! ? > c app! main m.cc:9 > c app! thrower::go m.cc:4", 1);
     awake(&mut maker, thread, &format!("{CPP} > c app! count m.cc:7"), 150);
     let text = screen(&maker.recording, 120);
     let total = line(&text, "in total");

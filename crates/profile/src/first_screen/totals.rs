@@ -69,11 +69,12 @@ fn is_same(calls: &Calls<'_>, caller: FunctionNumber, callee: FunctionNumber) ->
 }
 
 /// `main` where nothing but start-up code calls it: that everything is under it goes without saying.
+/// Stacks that are cut or astray may have it elsewhere: most of its time decides.
 fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
     let is_main = |function: FunctionNumber| {
         crate::short::last_name(&calls.names.functions[function as usize].name) == "main"
     };
-    let mut mains: HashMap<FunctionNumber, bool> = HashMap::new();
+    let mut mains: HashMap<FunctionNumber, (u64, u64)> = HashMap::new();
     for call in &calls.nodes {
         if let What::Function(function) = call.what
             && is_main(function)
@@ -86,10 +87,13 @@ fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
                 caller = calls.nodes[caller as usize].parent;
             }
             let outermost = !matches!(calls.nodes[caller as usize].what, What::Function(_));
-            *mains.entry(function).or_insert(true) &= outermost;
+            let (outermost_time, time) = mains.entry(function).or_default();
+            *time += call.total.time;
+            *outermost_time += if outermost { call.total.time } else { 0 };
         }
     }
-    mains.into_iter().filter(|(_, outermost)| *outermost).map(|(function, _)| function).collect()
+    let outermost = mains.into_iter().filter(|(_, (outermost, time))| *outermost > time / 2);
+    outermost.map(|(function, _)| function).collect()
 }
 
 /// For each function that passes nearly all its time on to one other listed function, that one.
