@@ -110,6 +110,16 @@ fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
 }
 
 #[test]
+fn a_program_that_cannot_be_sampled_has_its_time() {
+    let mut recording = Maker::new(&["static"]).recording;
+    recording.about.kernel_cpu = Some(Nanos(400_000_000));
+    let text = screen(&recording, 80);
+    assert!(text.lines().next().unwrap().contains("0 of 400 ms CPU seen"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[not seen]")), "{text}");
+    assert!(notes(&text).contains("nothing was seen: it is in programs"), "{text}");
+}
+
+#[test]
 fn a_full_buffer_is_the_only_reason_given() {
     let (mut maker, thread) = program(&["app"]);
     awake(&mut maker, thread, &format!("{CPP} > c app! work"), 50);

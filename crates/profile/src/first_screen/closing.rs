@@ -267,9 +267,13 @@ fn missing(recording: &Recording, calls: &Calls<'_>) -> Option<String> {
         return None;
     }
     let all = calls.cpu().time;
-    let (seen, all) = (duration_text(all - calls.unseen), duration_text(all));
+    let seen = match all - calls.unseen {
+        0 => "nothing was seen: it".to_owned(),
+        seen => format!("{} were seen: the rest", duration_text(seen)),
+    };
+    let all = duration_text(all);
     Some(format!(
-        "the kernel counted {all} of CPU time (ours left out), {seen} were seen: the rest is in programs that \
+        "the kernel counted {all} of CPU time (ours left out), {seen} is in programs that \
          cannot be sampled (static, of musl, set-uid, after a change of user or root, without our environment, \
          forked past the C library) and in the first and last moments of processes"
     ))
