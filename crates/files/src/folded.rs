@@ -146,8 +146,8 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 
 /// As [`write()`], to anything.
 ///
-/// Inlined functions are frames like others. Nameless code shows its module and offset. A `;` in
-/// a name becomes `:`, and line breaks become spaces.
+/// Inlined functions are frames like others. Nameless code shows its module and offset; an empty
+/// name stays empty. A `;` in a name becomes `:`, and line breaks become spaces.
 ///
 /// # Errors
 /// What the writer says.
@@ -183,7 +183,8 @@ fn name(recording: &Recording, id: LocationId) -> String {
         .frames_of(id)
         .rev()
         .map(|frame| match &*frame.func {
-            "" => nameless(),
+            // Code without a name counts as foreign; of other code the name itself is empty.
+            "" if frame.foreign => nameless(),
             func => func.replace(';', ":").replace(['\n', '\r'], " "),
         })
         .collect();
