@@ -5,10 +5,12 @@ use crate::failure::{self, Failure};
 use crate::input::{self, Input, Kind};
 use crate::report_flags::one_of;
 use clap::Args;
-use stackglass_files::{folded, jlprof};
+use stackglass_files::{folded, jlprof, write_whole_at_most};
 use stackglass_profile::{Recording, Source};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file of this size is spoken of before it is written.
@@ -67,7 +69,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let said = lost(input.kind, kind);
     match input::is_stream(&flags.to) {
         true => to_stdout(input, kind)?,
-        false => to_file(input, kind, &flags.to)?,
+        false => to_file(input, kind, &flags.to, mode_of(&flags.from))?,
     }
     if let Some(lost) = said {
         failure::say(lost);
@@ -91,22 +93,29 @@ fn lost(from: Kind, to: Kind) -> Option<&'static str> {
     })
 }
 
-fn to_file(input: Input, kind: Kind, path: &Path) -> Result<(), Failure> {
-    let cannot = |error: io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    match kind {
+/// What may be done with A, and so with a new B at most: what is private stays so.
+fn mode_of(from: &Path) -> u32 {
+    let about = match input::is_stream(from) {
+        true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
+        false => from.metadata(),
+    };
+    let file = about.ok().filter(|about| about.is_file());
+    file.map_or(0o666, |about| about.mode() & 0o666)
+}
+
+fn to_file(input: Input, kind: Kind, path: &Path, mode: u32) -> Result<(), Failure> {
+    let written = match kind {
         Kind::Glass => {
             stackglass_files::write(path, &recording(input)?).map_err(Failure::new)?;
+            return Ok(());
         }
-        Kind::Jlprof => {
-            announce(&input);
-            match input.source() {
-                Source::Recording(recording) => jlprof::write_recording(path, recording).map_err(cannot)?,
-                Source::Data(data, dictionary) => jlprof::write(path, data, dictionary).map_err(cannot)?,
-            }
+        Kind::Jlprof => write_whole_at_most(path, mode, |out| write_jlprof(&input, out)),
+        Kind::Folded => {
+            let recording = recording(input)?;
+            write_whole_at_most(path, mode, |out| folded::write_to(out, &recording))
         }
-        Kind::Folded => folded::write(path, &recording(input)?).map_err(cannot)?,
-    }
-    Ok(())
+    };
+    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
 }
 
 fn to_stdout(input: Input, kind: Kind) -> Result<(), Failure> {
@@ -118,22 +127,24 @@ fn to_stdout(input: Input, kind: Kind) -> Result<(), Failure> {
             stackglass_files::write(passing.path(), &recording(input)?).map_err(Failure::new)?;
             io::copy(&mut File::open(passing.path())?, &mut out)?;
         }
-        Kind::Jlprof => {
-            announce(&input);
-            match input.source() {
-                Source::Recording(recording) => {
-                    let (count, dictionary) = (recording.words_len(), recording.dictionary());
-                    jlprof::write_to(&mut out, count, recording.words(), &dictionary)?;
-                }
-                Source::Data(data, dictionary) => {
-                    let words = data.words();
-                    jlprof::write_to(&mut out, words.len() as u64, words.iter().copied(), dictionary)?;
-                }
-            }
-        }
+        Kind::Jlprof => write_jlprof(&input, &mut out)?,
         Kind::Folded => folded::write_to(&mut out, &recording(input)?)?,
     }
     Ok(out.flush()?)
+}
+
+fn write_jlprof(input: &Input, out: &mut impl Write) -> io::Result<()> {
+    announce(input);
+    match input.source() {
+        Source::Recording(recording) => {
+            let dictionary = recording.dictionary();
+            jlprof::write_to(out, recording.words_len(), recording.words(), &dictionary)
+        }
+        Source::Data(data, dictionary) => {
+            let words = data.words();
+            jlprof::write_to(out, words.len() as u64, words.iter().copied(), dictionary)
+        }
+    }
 }
 
 fn recording(input: Input) -> Result<Recording, Failure> {

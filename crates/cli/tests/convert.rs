@@ -4,7 +4,7 @@ mod support;
 
 use stackglass_files::{folded, jlprof};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use support::samples::{all_of_julia, julia, recorded};
 use support::{Place, Terminal, text};
 
@@ -83,6 +83,33 @@ fn samples_of_julia_stay_what_they_are() {
     }
     let graph = place.refused(&["convert", julia("graph-basic.jlprof").to_str().unwrap(), "d.folded"]);
     assert!(graph.contains("byte 12") && graph.contains("flame graph"), "{graph}");
+}
+
+#[test]
+fn what_is_private_stays_private() {
+    let place = Place::new();
+    let mode = |name: &str| place.file(name).metadata().unwrap().mode() & 0o7777;
+    let set =
+        |name: &str, mode| fs::set_permissions(place.file(name), fs::Permissions::from_mode(mode)).unwrap();
+    fs::write(place.file("a.folded"), "main 1\n").unwrap();
+    set("a.folded", 0o600);
+    for to in ["b.jlprof", "b.folded", "b.glass"] {
+        assert!(place.run(["convert", "a.folded", to]).status.success());
+        assert_eq!(mode(to), 0o600, "{to}");
+    }
+    let stdin = fs::File::open(place.file("a.folded")).unwrap();
+    assert!(place.stackglass(["convert", "-", "c.folded"]).stdin(stdin).status().unwrap().success());
+    assert_eq!(mode("c.folded"), 0o600);
+    // Of a file that all may read: as the umask says. What was there keeps its mode.
+    set("a.folded", 0o644);
+    fs::write(place.file("usual"), "").unwrap();
+    assert!(place.run(["convert", "a.folded", "d.folded"]).status.success());
+    assert_eq!(mode("d.folded"), mode("usual") & 0o644);
+    for kept in [0o600, 0o640, 0o666] {
+        set("d.folded", kept);
+        assert!(place.run(["convert", "a.folded", "d.folded"]).status.success());
+        assert_eq!(mode("d.folded"), kept);
+    }
 }
 
 #[test]

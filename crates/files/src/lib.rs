@@ -46,4 +46,4 @@ pub use glass::{
     read_merged, read_merged_from, read_tables, write,
 };
 pub use import::recording_of;
-pub use whole::write_whole;
+pub use whole::{write_whole, write_whole_at_most};
