@@ -1,54 +1,80 @@
 //! `stackglass info [FILE]`: what lies in a recording and how its sampling went.
 
-use crate::{Outcome, recording_file};
+use crate::{Outcome, input, recording_file};
 use clap::Args;
-use stackglass_files::Totals;
 use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, Thread};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Show a recording's processes, threads, modules and counters.
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// The recording [default: the newest *.glass file of this folder]
+    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
     file: Option<PathBuf>,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let (path, recording, totals) = recording_file::read_tables(flags.file.as_deref())?;
+    let path = input::choose(flags.file.as_deref())?;
+    let (name, recording, samples) = match input::is_recording(&path) {
+        true => {
+            let (recording, totals) = recording_file::read_tables(&path)?;
+            let samples = format!("{} stacks taken, kept as {} rows", totals.hits, totals.rows);
+            (path.display().to_string(), recording, samples)
+        }
+        false => {
+            let input = input::read(&path)?;
+            let (name, recording) = (input.name.clone(), input.into_recording()?);
+            let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+            (name, recording, format!("{hits} stacks taken"))
+        }
+    };
     let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "{}", path.display())?;
-    write_about(&recording, &totals, &mut out)?;
-    for (index, process) in recording.processes.iter().enumerate() {
-        write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
+    writeln!(out, "{name}")?;
+    write_about(&recording, samples, &mut out)?;
+    if is_from_elsewhere(&recording.about) {
+        write_threads(&recording, &mut out)?;
+    } else {
+        for (index, process) in recording.processes.iter().enumerate() {
+            write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
+        }
+        write_modules(&recording, &mut out)?;
     }
-    write_modules(&recording, &mut out)?;
     out.flush()?;
     Ok(0)
 }
 
-fn write_about(recording: &Recording, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+/// Made of samples that tell of no program and no time: `.jlprof` files, folded stacks.
+fn is_from_elsewhere(about: &About) -> bool {
+    about.delay.0 == 0
+}
+
+fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
     let about: &About = &recording.about;
+    let known = |value: String| match value.is_empty() || is_from_elsewhere(about) {
+        true => "not known".to_owned(),
+        false => value,
+    };
     let end = match about.end {
         Some(End::Exit(status)) => format!("exited with status {status}"),
         Some(End::Signal(number)) => format!("ended by signal {number}"),
         Some(End::Running) => "went on running".into(),
         None => "not recorded".into(),
     };
-    let cpu = |cpu: Option<Nanos>| cpu.map_or("not known".into(), seconds);
+    let cpu = |cpu| format!("{} by the kernel's account", seconds(cpu));
     let bound = match about.capacity {
         0 => "none".into(),
         words if about.full => format!("{words} words, reached: sampling stopped early"),
         words => format!("{words} words"),
     };
     let rows: [(&str, String); 11] = [
-        ("command", about.command.join(" ")),
+        ("command", known(about.command.join(" "))),
         ("end", end),
-        ("wall time", seconds(about.wall)),
-        ("CPU time", format!("{} by the kernel's account", cpu(about.kernel_cpu))),
-        ("own CPU time", format!("{} (samplers and recorder)", seconds(about.own_cpu))),
-        ("delay", humantime::format_duration(std::time::Duration::from_nanos(about.delay.0)).to_string()),
-        ("samples", format!("{} stacks taken, kept as {} rows", totals.hits, totals.rows)),
+        ("wall time", known(seconds(about.wall))),
+        ("CPU time", about.kernel_cpu.map_or("not known".into(), cpu)),
+        ("own CPU time", known(format!("{} (samplers and recorder)", seconds(about.own_cpu)))),
+        ("delay", known(humantime::format_duration(Duration::from_nanos(about.delay.0)).to_string())),
+        ("samples", samples),
         (
             "stacks",
             format!(
@@ -57,15 +83,25 @@ fn write_about(recording: &Recording, totals: &Totals, out: &mut dyn Write) -> i
                 recording.stacks.locations().len()
             ),
         ),
-        ("bound", bound),
-        ("machine", about.machine.clone()),
-        ("written by", about.writer.clone()),
+        ("bound", known(bound)),
+        ("machine", known(about.machine.clone())),
+        ("written by", if about.writer.is_empty() { "not known".into() } else { about.writer.clone() }),
     ];
     for (label, value) in rows {
         writeln!(out, "  {label:<13} {value}")?;
     }
     for remark in &about.remarks {
         writeln!(out, "  remark        {remark}")?;
+    }
+    Ok(())
+}
+
+/// Threads of which nothing is known besides their numbers and perhaps names.
+fn write_threads(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n  {:>6}  name", "thread")?;
+    for (number, thread) in recording.threads.iter().enumerate() {
+        let name = if thread.name.is_empty() { "not known" } else { &*thread.name };
+        writeln!(out, "  {:>6}  {name}", number + 1)?;
     }
     Ok(())
 }

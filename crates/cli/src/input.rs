@@ -108,9 +108,23 @@ impl Input {
     }
 }
 
+/// Bytes that tell what a file is.
+const HEAD: u64 = 512;
+
 /// Whether a name stands for standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Whether a `.glass` file has this name, which can be read in parts.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    // What is read of a pipe is gone.
+    if is_stream(path) || !path.metadata().is_ok_and(|about| about.is_file()) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && Kind::of_content(&head, Kind::of_name(path)) == Some(Kind::Glass)
 }
 
 /// Refuses an output that is the input, by whatever name.
@@ -167,7 +181,7 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
         }
     };
     let mut head = Vec::new();
-    input.by_ref().take(512).read_to_end(&mut head).map_err(cannot)?;
+    input.by_ref().take(HEAD).read_to_end(&mut head).map_err(cannot)?;
     let Some(kind) = Kind::of_content(&head, Kind::of_name(path)) else {
         let what = if head.is_empty() { "is empty" } else { "is none of these" };
         return Err(Failure::new(format!(

@@ -21,14 +21,13 @@ pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// What a recording says besides its samples, and how many there are.
-pub(crate) fn read_tables(file: Option<&Path>) -> Result<(PathBuf, Recording, Totals), Failure> {
-    let path = named_or_newest(file)?;
+pub(crate) fn read_tables(path: &Path) -> Result<(Recording, Totals), Failure> {
     let mut bar = Bar::new();
-    let read = stackglass_files::read_tables(&path, |at, of| bar.show(at, of));
+    let read = stackglass_files::read_tables(path, |at, of| bar.show(at, of));
     drop(bar);
     let (recording, completeness, totals) = read.map_err(Failure::new)?;
     warn(&path.display().to_string(), &completeness);
-    Ok((path, recording, totals))
+    Ok((recording, totals))
 }
 
 /// A recording that was never finished (or still grows) is told of, and its names are looked for now.
@@ -46,17 +45,29 @@ fn warn(name: &str, completeness: &Completeness) {
     }
 }
 
-fn named_or_newest(file: Option<&Path>) -> Result<PathBuf, Failure> {
-    file.map_or_else(newest, |path| Ok(path.to_path_buf()))
-}
-
-/// The newest recording of this folder.
+/// The newest recording of this folder; newer files that are none are told of.
 pub(crate) fn newest() -> Result<PathBuf, Failure> {
-    stackglass_files::latest(".")
-        .map_err(|error| Failure::new(format!("cannot look for recordings in this folder: {error}")))?
-        .ok_or_else(|| {
-            Failure::new("no recording (*.glass) in this folder: make one with `stackglass record -- PROGRAM`, or name one")
-        })
+    let mut passed_over = Vec::new();
+    let newest = stackglass_files::latest(".", |why| passed_over.push(why.to_string()))
+        .map_err(|error| Failure::new(format!("cannot look for recordings in this folder: {error}")))?;
+    let why = match passed_over.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first, others @ ..] => Some(format!("{first}; {} more like it", others.len())),
+    };
+    match (newest, why) {
+        (Some(path), None) => Ok(path),
+        (Some(path), Some(why)) => {
+            failure::say(&format!("{why}: passed over for {}", path.display()));
+            Ok(path)
+        }
+        (None, why) => {
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            Err(Failure::new(format!(
+                "no recording (*.glass) in this folder{why}: make one with `stackglass record -- PROGRAM`, or name one"
+            )))
+        }
+    }
 }
 
 /// What is over before this shows no bar.

@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::fs;
 use std::io::Read;
 use std::process::Stdio;
-use support::samples::recorded;
+use std::time::{Duration, SystemTime};
+use support::samples::{julia, recorded};
 use support::{Place, Terminal, text};
 
 #[test]
@@ -83,6 +85,64 @@ fn info_names_processes_threads_modules_and_counters() {
     ] {
         assert!(said.contains(expected), "{expected} is missing in {said}");
     }
+}
+
+#[test]
+fn info_of_samples_from_elsewhere_says_what_is_not_known() {
+    let place = Place::new();
+    fs::write(place.file("a.folded"), "main 1\nmain;f 4\n").unwrap();
+    assert!(place.run(["convert", "a.folded", "b.glass"]).status.success());
+    fs::copy(julia("samples-threads.jlprof"), place.file("c.jlprof")).unwrap();
+    for (file, samples) in
+        [("a.folded", "5 stacks taken"), ("b.glass", "5 stacks taken"), ("c.jlprof", " taken")]
+    {
+        let said = place.shown(&["info", file]);
+        for label in ["command", "wall time", "CPU time", "own CPU time", "delay", "bound", "machine"] {
+            let line = format!("\n  {label:<13} not known\n");
+            assert!(said.contains(&line), "{file}: {label}: {said}");
+        }
+        assert!(
+            said.contains(samples) && said.contains("thread  name") && !said.contains("process"),
+            "{said}"
+        );
+        let bytes = fs::read(place.file(file)).unwrap();
+        let piped = place.run_with_input(&["info", "-"], &bytes);
+        assert!(piped.status.success(), "{}", text(&piped.stderr));
+        assert!(text(&piped.stdout).starts_with("standard input\n  command       not known\n"), "{file}");
+    }
+}
+
+#[test]
+fn info_of_a_recording_in_a_pipe_is_that_of_the_file() {
+    let place = recorded();
+    let bytes = fs::read(place.file("r.glass")).unwrap();
+    let piped = text(&place.run_with_input(&["info", "-"], &bytes).stdout);
+    let of_file = place.shown(&["info", "r.glass"]);
+    let facts = |said: &str| {
+        let lines = said.lines().skip(1).filter(|line| !line.starts_with("  samples"));
+        lines.map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert!(facts(&of_file).len() > 20, "{of_file}");
+    assert_eq!(facts(&piped), facts(&of_file));
+}
+
+#[test]
+fn what_is_no_recording_hides_none() {
+    let place = recorded();
+    let old = SystemTime::now() - Duration::from_secs(60);
+    fs::File::options().write(true).open(place.file("r.glass")).unwrap().set_modified(old).unwrap();
+    fs::write(place.file("empty.glass"), "").unwrap();
+    for verb in ["info", "print", "annotate"] {
+        let output = place.run([verb]);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{verb}");
+        let said = text(&output.stderr);
+        assert_eq!(said, "stackglass: ./empty.glass is empty: passed over for ./r.glass\n", "{verb}");
+    }
+    fs::write(place.file("odd.glass"), "x").unwrap();
+    assert!(text(&place.run(["info"]).stderr).contains("; 1 more like it: passed over for ./r.glass"));
+    fs::remove_file(place.file("r.glass")).unwrap();
+    let said = place.refused(&["print"]);
+    assert!(said.contains("no recording") && said.contains(".glass is"), "{said}");
 }
 
 #[test]

@@ -32,13 +32,18 @@ pub use writer::{GlassWriter, write};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The newest `*.glass` file of a folder, by the time it was last written to; of equally new ones
-/// the last by name. Recordings go to the current folder unless told otherwise.
+/// The newest `*.glass` file of a folder that is a recording, by the time it was last written to; of
+/// equally new ones the last by name. Recordings go to the current folder unless told otherwise.
+///
+/// `passed_over` is told of newer ones that cannot be read.
 ///
 /// # Errors
 /// When the folder cannot be read. Files that vanish meanwhile are passed over.
-pub fn latest(folder: impl AsRef<Path>) -> io::Result<Option<PathBuf>> {
-    let mut best = None;
+pub fn latest(
+    folder: impl AsRef<Path>,
+    mut passed_over: impl FnMut(ReadError),
+) -> io::Result<Option<PathBuf>> {
+    let mut found = Vec::new();
     for entry in folder.as_ref().read_dir()? {
         let path = entry?.path();
         if path.extension().is_none_or(|extension| extension != "glass") {
@@ -47,8 +52,18 @@ pub fn latest(folder: impl AsRef<Path>) -> io::Result<Option<PathBuf>> {
         let Ok(about) = path.metadata() else { continue };
         let Ok(modified) = about.modified() else { continue };
         if about.is_file() {
-            best = best.max(Some((modified, path)));
+            found.push((modified, path));
         }
     }
-    Ok(best.map(|(_, path)| path))
+    found.sort();
+    let newest_first = found.into_iter().rev().map(|(_, path)| path);
+    let mut readable = newest_first.filter(|path| match GlassReader::open(path) {
+        Ok(_) => true,
+        Err(ReadError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => {
+            passed_over(error);
+            false
+        }
+    });
+    Ok(readable.next())
 }

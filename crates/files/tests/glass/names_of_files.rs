@@ -4,6 +4,7 @@ use super::support::*;
 use stackglass_files::{GlassWriter, ReadError, WriteError, latest, read, write};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 #[test]
@@ -91,14 +92,32 @@ fn errors_name_the_file_and_what_is_in_it() {
 #[test]
 fn the_latest_is_the_one_written_to_last() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(latest(folder.path()).unwrap(), None);
-    for (name, age) in [("b.glass", 3), ("a.glass", 1), ("c.glass", 2), ("newer.txt", 0)] {
+    let of = |folder: &Path| latest(folder, |why| panic!("{why} passed over"));
+    assert_eq!(of(folder.path()).unwrap(), None);
+    write(folder.path().join("b.glass"), &beginning("prog")).unwrap();
+    for name in ["a.glass", "c.glass", "newer.txt"] {
+        fs::copy(folder.path().join("b.glass"), folder.path().join(name)).unwrap();
+    }
+    let age = |name: &str, age: u64| {
         let path = folder.path().join(name);
-        fs::write(&path, "x").unwrap();
         let time = SystemTime::now() - Duration::from_secs(age * 60);
         fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    };
+    for (name, minutes) in [("b.glass", 5), ("a.glass", 3), ("c.glass", 4), ("newer.txt", 0)] {
+        age(name, minutes);
     }
     fs::create_dir(folder.path().join("folder.glass")).unwrap();
-    assert_eq!(latest(folder.path()).unwrap(), Some(folder.path().join("a.glass")));
-    assert!(latest(folder.path().join("none")).is_err());
+    assert_eq!(of(folder.path()).unwrap(), Some(folder.path().join("a.glass")));
+    assert!(of(&folder.path().join("none")).is_err());
+    // What is no recording hides none.
+    for (name, bytes, minutes) in
+        [("empty.glass", &b""[..], 1), ("odd.glass", b"x", 2), ("z.glass", b"old", 9)]
+    {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        age(name, minutes);
+    }
+    let mut said = Vec::new();
+    let found = latest(folder.path(), |why| said.push(why.to_string())).unwrap();
+    assert_eq!(found, Some(folder.path().join("a.glass")));
+    assert!(said.len() == 2 && said[0].contains("is empty") && said[1].contains("odd.glass"), "{said:?}");
 }
