@@ -94,8 +94,8 @@ fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Resu
     }
     let foreign = match input.source() {
         Source::Recording(recording) => !recording.has_rust(),
-        // As in the reference, where C code is rarely what was meant.
-        Source::Data(..) => false,
+        // Whose code a frame is stays unknown here: others than foreign ones are what was meant, if there are any.
+        source @ Source::Data(..) => source.frames().iter().all(|frame| frame.foreign),
     };
     let report = flags.report.report(foreign).cols(look.columns).style(look.style).links(look.links.clone());
     let written = report.write(input.source(), out)?;

@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use stackglass_profile::Report;
 use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
+use std::str::FromStr;
 
 /// Everything a [`Report`] can be asked.
 #[derive(Args, Clone, Debug, Default)]
@@ -13,7 +14,7 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_parser = one_of(Format::ALL, Format::word, format_help))]
     format: Option<Format>,
 
-    /// Show foreign frames, those not compiled from Rust [default: only if the program has no Rust in it]
+    /// Show foreign frames, those not compiled from Rust [default: only if the program has no other ones]
     #[arg(long, overrides_with = "no_c")]
     c: bool,
 
@@ -29,16 +30,16 @@ pub(crate) struct ReportFlags {
     #[arg(long, overrides_with = "combine")]
     no_combine: bool,
 
-    /// Show this many levels of the tree and one more
-    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    /// Show this many levels and one more (tree)
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = whole::<i64>)]
     maxdepth: Option<i64>,
 
     /// Hide what was counted less often, and in a tree all below it
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole::<u64>)]
     mincount: Option<u64>,
 
     /// Hide what is counted less than FACTOR times the root of its caller's count (tree)
-    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = finite)]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = factor)]
     noisefloor: Option<f64>,
 
     /// Ascending order of siblings or rows [default: filefuncline]
@@ -82,9 +83,16 @@ impl ReportFlags {
 
     /// Options that contradict each other.
     pub(crate) fn contradiction(&self) -> Option<String> {
-        let folds = self.recur.is_some_and(|recur| recur != Recur::Off);
-        (self.format == Some(Format::Flat) && folds)
-            .then(|| stackglass_profile::ReportError::FlatRecur.to_string())
+        if self.format != Some(Format::Flat) {
+            return None;
+        }
+        if self.recur.is_some_and(|recur| recur != Recur::Off) {
+            return Some(stackglass_profile::ReportError::FlatRecur.to_string());
+        }
+        // The reference passes over them, which looks as if nothing had been hidden.
+        let of_trees = [("--maxdepth", self.maxdepth.is_some()), ("--noisefloor", self.noisefloor.is_some())];
+        let (flag, _) = of_trees.into_iter().find(|(_, given)| *given)?;
+        Some(format!("the flat format has no levels: leave {flag} off, or use the tree format"))
     }
 
     /// The report they ask for; foreign frames are shown if `foreign` unless told otherwise.
@@ -161,9 +169,16 @@ pub(crate) fn one_of<T: Copy + Send + Sync>(
     })
 }
 
-fn finite(text: &str) -> Result<f64, String> {
+fn factor(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
-        .filter(|factor: &f64| factor.is_finite())
-        .ok_or_else(|| "write a number: 0.5 or 2".into())
+        .filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)
+        .ok_or_else(|| "write a number from 0 on: 0.5 or 2".into())
+}
+
+fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number >= T::default())
+        .ok_or_else(|| "write a whole number from 0 on: 12".into())
 }

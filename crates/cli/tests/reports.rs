@@ -4,8 +4,9 @@ mod support;
 
 use stackglass_files::jlprof;
 use stackglass_profile::report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, SortedBy};
-use stackglass_profile::{Report, Source};
+use stackglass_profile::{Frame, Report, Source};
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use support::samples::{all_of_julia, julia, recorded};
 use support::{Place, Terminal, text};
 
@@ -27,7 +28,7 @@ fn flags() -> Vec<(&'static [&'static str], Report)> {
         (&["--no-combine"], report().combine(false)),
         (&["--no-combine", "--format=flat"], report().combine(false).format(Format::Flat)),
         (&["--maxdepth", "3"], report().maxdepth(3)),
-        (&["--maxdepth", "-1"], report().maxdepth(-1)),
+        (&["--maxdepth", "0"], report().maxdepth(0)),
         (&["--mincount", "3"], report().mincount(3)),
         (&["--noisefloor", "1.5"], report().noisefloor(1.5)),
         (&["--sortedby", "filefuncline"], report().sorted_by(SortedBy::FileFuncLine)),
@@ -80,19 +81,48 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
         ("--recur", vec!["off", "flat", "flatc"]),
         ("--threads", vec!["1,3,5-7"]),
         ("--tasks", vec!["1,3,5-7"]),
-        ("--maxdepth", vec!["invalid digit"]),
-        ("--noisefloor", vec!["0.5 or 2"]),
+        ("--maxdepth", vec!["whole number from 0 on"]),
+        ("--mincount", vec!["whole number from 0 on"]),
+        ("--noisefloor", vec!["from 0 on: 0.5 or 2"]),
         ("--cols", vec!["80"]),
     ] {
-        let output = place.run(["print", "no-such-file.glass", flag, "nonsense"]);
-        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{flag}");
-        let said = text(&output.stderr);
-        for word in valid {
-            assert!(said.contains(word), "{flag}: {word} is missing in {said}");
+        let below_zero = ["--maxdepth", "--mincount", "--noisefloor"].contains(&flag);
+        for value in ["nonsense", "-1"].into_iter().take(if below_zero { 2 } else { 1 }) {
+            let output = place.run(["print", "no-such-file.glass", flag, value]);
+            assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{flag}");
+            let said = text(&output.stderr);
+            for word in &valid {
+                assert!(said.contains(word), "{flag}: {word} is missing in {said}");
+            }
         }
     }
-    let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", "--recur", "flat"]);
-    assert!(said.contains("does not fold recursion"), "{said}");
+    for (flag, value, reason) in [
+        ("--recur", "flat", "does not fold recursion"),
+        ("--maxdepth", "3", "leave --maxdepth off"),
+        ("--noisefloor", "1", "leave --noisefloor off"),
+    ] {
+        let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", flag, value]);
+        assert!(said.contains(reason), "{said}");
+    }
+}
+
+#[test]
+fn samples_of_c_code_only_are_shown_as_they_are() {
+    let place = Place::new();
+    let samples = jlprof::read(julia("samples-recorded.jlprof")).unwrap();
+    let mut dictionary = samples.dictionary.clone();
+    for address in dictionary.addresses() {
+        let frames = dictionary.get(address).unwrap_or(&[]).to_vec();
+        dictionary.set(address, frames.into_iter().map(|frame| Frame { foreign: true, ..frame }));
+    }
+    jlprof::write(place.file("c.jlprof"), &samples.data, &dictionary).unwrap();
+    fs::copy(julia("samples-recorded.jlprof"), place.file("julia.jlprof")).unwrap();
+    for (file, same, other) in [("c.jlprof", "--c", "--no-c"), ("julia.jlprof", "--no-c", "--c")] {
+        let shown = place.shown(&["print", file]);
+        assert!(shown.lines().count() > 5, "{shown}");
+        assert_eq!(shown, place.shown(&["print", file, same]), "{file}");
+        assert_ne!(shown, place.shown(&["print", file, other]), "{file}");
+    }
 }
 
 #[test]
@@ -117,7 +147,13 @@ fn a_recording_is_screen_or_report() {
 fn a_report_in_a_file_is_wide_and_whole() {
     let place = recorded();
     fs::write(place.file("tree.txt"), "old").unwrap();
+    fs::set_permissions(place.file("tree.txt"), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(place.shown(&["print", "-o", "tree.txt", "--format", "flat"]), "");
+    assert_eq!(
+        place.file("tree.txt").metadata().unwrap().mode() & 0o7777,
+        0o600,
+        "what was private stays so"
+    );
     let wide = fs::read_to_string(place.file("tree.txt")).unwrap();
     assert_eq!(wide, place.shown(&["print", "--format", "flat", "--cols", "1000"]));
     assert!(wide.lines().any(|line| line.chars().count() > 120));
