@@ -29,12 +29,12 @@ pub(crate) fn print(case: &Case, mode: Mode) -> Result<Printed, String> {
         }
         other => other.to_string(),
     })?;
-    let warnings = written.warnings.into_iter().map(|warning| recorded(warning).to_owned()).collect();
+    let warnings = written.warnings.iter().map(|warning| recorded(warning).to_owned()).collect();
     Ok(Printed { text: String::from_utf8_lossy(&text).into_owned(), warnings })
 }
 
 /// A warning in the words of the reference.
-fn recorded(warning: &'static str) -> &'static str {
+fn recorded(warning: &str) -> &str {
     match warning {
         NO_SAMPLES => {
             "There were no samples collected.\n\

@@ -1,9 +1,9 @@
 //! Who called a function, and how often that was seen.
 
-use crate::first_screen::names::public_name;
+use crate::function_pattern::FunctionPattern;
 use crate::traces::{Place, Traces};
-use crate::{Data, Dictionary, Frame, Source, State};
-use std::collections::HashMap;
+use crate::{Frame, Source, State};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use std::sync::Arc;
 /// assert!(elsewhere.count((&data, &dictionary)).unwrap().is_empty());
 /// ```
 pub struct Callers {
-    func: Test,
+    func: Box<dyn Fn(&Frame) -> bool>,
     file: Option<Test>,
     lines: Option<RangeInclusive<i64>>,
 }
 
-/// What a name must be like.
+/// What the name of a file must be like.
 type Test = Box<dyn Fn(&str) -> bool>;
 
 /// A caller.
@@ -54,13 +54,18 @@ pub struct Answer {
     pub all: u64,
     /// The functions, those seen most often first, equal ones by path.
     pub functions: Vec<Called>,
+    /// Where no function was found because only some lines were asked for: the lines at which
+    /// functions of this name in this file were seen, ascending.
+    pub other_lines: Vec<i64>,
 }
 
 /// A function, how often it was seen, and its callers.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// Its path.
+    /// Its path, empty when unknown.
     pub func: Arc<str>,
+    /// Module of functions without a path, where it is known; else empty.
+    pub module: Arc<str>,
     /// Snapshots with it on the stack, counted once each.
     pub snapshots: u64,
     /// Those of them in which the thread was asleep.
@@ -87,14 +92,13 @@ impl Callers {
     }
 
     /// Callers of functions whose path ends with these whole parts: `from_str` and `de::from_str`
-    /// find `serde_json::de::from_str`, `str` does not. Functions of the C library have the names
-    /// that programs know: `malloc` finds `__GI___libc_malloc`.
+    /// find `serde_json::de::from_str`, `str` does not. Names may be given as reports show them:
+    /// `lang_start::{{closure}}`, `catch_unwind::<isize>` (of these arguments only),
+    /// `catch_unwind::<…>`, `[xz]` for code of a module without names. Functions of the C library
+    /// have the names that programs know: `malloc` finds `__GI___libc_malloc`.
     pub fn of_suffix(func: &str) -> Callers {
-        let func = func.trim_start_matches("::").to_owned();
-        Callers::matching(move |name| {
-            let whole = name.strip_suffix(&*func).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"));
-            whole || public_name(name) == func
-        })
+        let pattern = FunctionPattern::new(func);
+        Callers { func: Box::new(move |frame| pattern.matches(frame)), file: None, lines: None }
     }
 
     /// Callers of functions whose path the test accepts, a regular expression for example.
@@ -108,7 +112,7 @@ impl Callers {
     /// # Ok::<(), regex::Error>(())
     /// ```
     pub fn matching(test: impl Fn(&str) -> bool + 'static) -> Callers {
-        Callers { func: Box::new(test), file: None, lines: None }
+        Callers { func: Box::new(move |frame| test(&frame.func)), file: None, lines: None }
     }
 
     /// Only functions in this file, as the debug information names it.
@@ -129,10 +133,12 @@ impl Callers {
         self
     }
 
+    fn is_of_function(&self, frame: &Frame) -> bool {
+        (self.func)(frame) && self.file.as_ref().is_none_or(|file| file(&frame.file))
+    }
+
     fn accepts(&self, frame: &Frame) -> bool {
-        (self.func)(&frame.func)
-            && self.file.as_ref().is_none_or(|file| file(&frame.file))
-            && self.lines.as_ref().is_none_or(|lines| lines.contains(&frame.line))
+        self.is_of_function(frame) && self.lines.as_ref().is_none_or(|lines| lines.contains(&frame.line))
     }
 
     /// The callers, most frequent first, equal ones by file, function and line. Data may or may
@@ -179,7 +185,7 @@ impl Callers {
         }
         let accepted: Vec<Vec<bool>> = traces.places.iter().map(|place| self.accepted(place)).collect();
         let mut found: Vec<Found<'_>> = Vec::new();
-        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let mut numbers: HashMap<(&str, &str), usize> = HashMap::new();
         // Functions on a stack, each with the entry of the next one further out; 0 is the end.
         let mut on_stack: Vec<(usize, usize)> = vec![(usize::MAX, 0)];
         // Innermost frame of each node, or of its nearest caller that has one; the functions on the stack there.
@@ -191,12 +197,16 @@ impl Callers {
             for index in (0..frames.len()).rev() {
                 let frame = frames.get(index);
                 if below[node].0 > 0 && accepted[place as usize][index] {
-                    let number = *numbers.entry(&frame.func).or_insert_with(|| {
-                        found.push(Found { func: &frame.func, ..Found::default() });
+                    let module = frame.nameless_module();
+                    let number = *numbers.entry((&frame.func, module)).or_insert_with(|| {
+                        found.push(Found { func: &frame.func, module, ..Found::default() });
                         found.len() - 1
                     });
                     match outer {
-                        Some(outer) => add(found[number].callers.entry(outer).or_default(), below[node]),
+                        Some(outer) => {
+                            let caller = (outer, outer.nameless_module());
+                            add(found[number].callers.entry(caller).or_default(), below[node]);
+                        }
                         None => found[number].uncalled += below[node].0,
                     }
                     let mut entry = top;
@@ -214,8 +224,23 @@ impl Callers {
             reached[node] = (outer, top);
         }
         let mut functions: Vec<Called> = found.into_iter().map(Found::called).collect();
-        functions.sort_by(|a, b| b.snapshots.cmp(&a.snapshots).then_with(|| a.func.cmp(&b.func)));
-        Answer { all: below[0].0, functions }
+        functions.sort_by(|a, b| {
+            b.snapshots.cmp(&a.snapshots).then_with(|| (&a.func, &a.module).cmp(&(&b.func, &b.module)))
+        });
+        let other_lines = if functions.is_empty() { self.other_lines(traces) } else { Vec::new() };
+        Answer { all: below[0].0, functions, other_lines }
+    }
+
+    /// Lines of the function that were seen, though not asked for.
+    fn other_lines(&self, traces: &Traces<'_>) -> Vec<i64> {
+        let mut lines = BTreeSet::new();
+        if self.lines.is_some() {
+            for frames in traces.places.iter().map(|place| &place.frames) {
+                let of_function = (0..frames.len()).map(|index| frames.get(index));
+                lines.extend(of_function.filter(|frame| self.is_of_function(frame)).map(|frame| frame.line));
+            }
+        }
+        lines.into_iter().filter(|line| *line > 0).collect()
     }
 
     /// For each frame of a place whether it is one of the function's.
@@ -233,17 +258,20 @@ fn add(to: &mut (u64, u64), counts: (u64, u64)) {
 #[derive(Default)]
 struct Found<'a> {
     func: &'a str,
+    module: &'a str,
     /// Snapshots, and those of them asleep.
     seen: (u64, u64),
     uncalled: u64,
-    callers: HashMap<&'a Frame, (u64, u64)>,
+    /// By frame, and module of those without names.
+    callers: HashMap<(&'a Frame, &'a str), (u64, u64)>,
 }
 
 impl Found<'_> {
     fn called(self) -> Called {
-        let callers = callers(self.callers.into_iter().map(|(frame, counts)| (frame.clone(), counts)));
+        let callers = callers(self.callers.into_iter().map(|((frame, _), counts)| (frame.clone(), counts)));
         let (snapshots, asleep) = self.seen;
-        Called { func: self.func.into(), snapshots, asleep, uncalled: self.uncalled, callers }
+        let (func, module) = (self.func.into(), self.module.into());
+        Called { func, module, snapshots, asleep, uncalled: self.uncalled, callers }
     }
 }
 
@@ -253,7 +281,8 @@ fn callers(counts: impl Iterator<Item = (Frame, (u64, u64))>) -> Vec<Caller> {
         counts.map(|(frame, (count, asleep))| Caller { count, asleep, frame }).collect();
     callers.sort_by(|a, b| {
         let by_place = |frame: &Frame| {
-            (frame.file.clone(), frame.func.clone(), frame.line, frame.foreign, frame.inlined)
+            let (file, func, module) = (frame.file.clone(), frame.func.clone(), frame.module.clone());
+            (file, func, frame.line, frame.foreign, frame.inlined, module)
         };
         b.count.cmp(&a.count).then_with(|| by_place(&a.frame).cmp(&by_place(&b.frame)))
     });
@@ -266,83 +295,10 @@ impl fmt::Debug for Callers {
     }
 }
 
-/// All possible addresses are in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no address is left to invent for an inlined frame")]
-pub struct NoAddressLeft;
-
-/// Gives each inlined frame an address of its own.
-///
-/// Addresses with exactly one frame stay. Every other one is replaced by one invented address for
-/// each frame, innermost first, counting down from 2^64 - 2 past those in use; one without frames
-/// vanishes. Metadata stays as it is.
-///
-/// ```
-/// use stackglass_profile::{Data, Dictionary, Frame, flatten};
-///
-/// let frame = |name: &str| Frame { func: name.into(), ..Frame::unknown(0) };
-/// let mut dictionary = Dictionary::new();
-/// dictionary.set(16, [Frame { inlined: true, ..frame("inlined") }, frame("main")]);
-///
-/// let (data, flat) = flatten(&Data::new(vec![16, 0]), &dictionary)?;
-/// assert_eq!(data.words(), [u64::MAX - 1, u64::MAX - 2, 0]);
-/// assert_eq!(&*flat.get(u64::MAX - 2).unwrap()[0].func, "main");
-/// # Ok::<(), stackglass_profile::callers::NoAddressLeft>(())
-/// ```
-///
-/// # Errors
-/// When there are no addresses left.
-pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary), NoAddressLeft> {
-    let mut flat = dictionary.without_frames();
-    let mut replaced: HashMap<u64, Vec<u64>> = HashMap::new();
-    let mut next = u64::MAX - 1;
-    for address in dictionary.addresses() {
-        let frames = dictionary.get(address).unwrap_or(&[]);
-        if let [one] = frames {
-            flat.set(address, [one.clone()]);
-            continue;
-        }
-        let mut invented = Vec::with_capacity(frames.len());
-        for frame in frames {
-            while next > 0 && dictionary.get(next).is_some() {
-                next -= 1;
-            }
-            if next == 0 {
-                return Err(NoAddressLeft);
-            }
-            flat.set(next, [frame.clone()]);
-            invented.push(next);
-            next -= 1;
-        }
-        replaced.insert(address, invented);
-    }
-    let words = data.words();
-    let mut flat_words = Vec::with_capacity(words.len());
-    let metadata = data.metadata_mask();
-    for (word, is_metadata) in words.iter().zip(metadata) {
-        match replaced.get(word).filter(|_| !is_metadata) {
-            Some(invented) => flat_words.extend(invented),
-            None => flat_words.push(*word),
-        }
-    }
-    Ok((Data::new(flat_words), flat))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn suffixes_are_whole_parts() {
-        let callers = Callers::of_suffix("de::from_str");
-        let accepts = |func: &str| {
-            let mut frame = Frame::unknown(0);
-            frame.func = func.into();
-            callers.accepts(&frame)
-        };
-        assert!(accepts("serde_json::de::from_str") && accepts("de::from_str"));
-        assert!(!accepts("code::from_str") && !accepts("from_str") && !accepts(""));
-    }
+    use crate::{Data, Dictionary};
 
     /// Samples of these stacks, leaf first, in one dictionary of functions.
     fn answer_of(stacks: &[&[&str]], callers: &Callers) -> Answer {
@@ -378,10 +334,44 @@ mod tests {
     }
 
     #[test]
-    fn the_c_library_has_the_names_that_programs_know() {
-        let answer = answer_of(&[&["__GI___libc_malloc", "main"]], &Callers::of_suffix("malloc"));
-        assert_eq!(&*answer.functions[0].func, "__GI___libc_malloc");
-        assert_eq!(answer_of(&[&["my_malloc", "main"]], &Callers::of_suffix("malloc")).functions.len(), 0);
+    fn nameless_code_is_told_apart_by_module() {
+        let in_module = |address, module: &str| Frame { module: module.into(), ..Frame::unknown(address) };
+        let mut dictionary = Dictionary::new();
+        for (address, module) in [(1, "xz"), (2, "liblzma.so.5"), (3, "xz")] {
+            dictionary.set(address, [in_module(address, module)]);
+        }
+        dictionary.set(4, [Frame { func: "compress".into(), ..in_module(4, "xz") }]);
+        let data = Data::new(vec![2, 1, 0, 4, 3, 0, 4, 2, 0]);
+        let answer = |name: &str| Callers::of_suffix(name).answer((&data, &dictionary)).unwrap().functions;
+        let modules =
+            |found: Vec<Called>| found.into_iter().map(|one| one.module.to_string()).collect::<Vec<_>>();
+        assert_eq!(modules(answer("[xz]")), ["xz"]);
+        assert_eq!(modules(answer("[unknown functions]")), ["liblzma.so.5", "xz"]);
+        let callers = answer("compress").remove(0).callers;
+        let callers: Vec<&str> = callers.iter().map(|caller| &*caller.frame.module).collect();
+        assert_eq!(callers, ["liblzma.so.5", "xz"]);
+    }
+
+    #[test]
+    fn other_lines_are_told_where_none_was_asked_for() {
+        let mut dictionary = Dictionary::new();
+        for (address, line) in [(1, 40), (2, 12), (3, -1)] {
+            let frame = Frame { func: "f".into(), file: "a.rs".into(), line, ..Frame::unknown(address) };
+            dictionary.set(address, [frame]);
+        }
+        let data = Data::new(vec![1, 0, 2, 0, 3, 0]);
+        let asked = |lines| Callers::of("f").file("a.rs").lines(lines).answer((&data, &dictionary)).unwrap();
+        assert_eq!(asked(20..=30).other_lines, [12, 40]);
+        assert!(asked(12..=30).other_lines.is_empty(), "there is an answer");
+        assert!(
+            Callers::of("g")
+                .file("a.rs")
+                .lines(1..=2)
+                .answer((&data, &dictionary))
+                .unwrap()
+                .other_lines
+                .is_empty()
+        );
     }
 
     #[test]

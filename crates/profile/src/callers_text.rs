@@ -4,7 +4,7 @@ use crate::callers::{Answer, Called, Caller};
 use crate::columns::{harmless, pad_right, width};
 use crate::first_screen::names::public_name;
 use crate::numbers::{counted, grouped, percent, percent_text};
-use crate::short::{location_text, short_function};
+use crate::short::{in_brackets, location_text, short_function};
 use crate::style::{Line, Paint};
 use crate::{Links, Source, Style};
 use std::io::{self, Write};
@@ -51,7 +51,8 @@ impl CallersText {
 
     fn function(&self, called: &Called, all: u64, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
         let name = match &*called.func {
-            "" => "[unknown functions]".into(),
+            "" if called.module.is_empty() => "[unknown functions]".into(),
+            "" => in_brackets(&called.module),
             func => short_function(&harmless(public_name(func)), self.cols),
         };
         let mut line = Line::new();
@@ -104,7 +105,7 @@ impl CallersText {
         let room = self.cols.saturating_sub(line.width());
         let func = match &*harmless(&frame.func) {
             "" if frame.module.is_empty() => "[unknown function]".to_owned(),
-            "" => format!("[{}]", harmless(crate::frame::file_name(&frame.module))),
+            "" => in_brackets(&frame.module),
             func => public_name(func).to_owned(),
         };
         let (location, link) = match frame.file.is_empty() {

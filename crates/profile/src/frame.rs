@@ -52,6 +52,12 @@ impl Frame {
         self.func.is_empty() && self.file.is_empty() && self.line == -1 && self.foreign && !self.inlined
     }
 
+    /// The module of code of which nothing else is known; empty for all other frames. It tells
+    /// frames apart that are equal.
+    pub(crate) fn nameless_module(&self) -> &str {
+        if self.is_unknown() { &self.module } else { "" }
+    }
+
     fn identity(&self) -> (&str, &str, i64, bool, bool) {
         (&self.func, &self.file, self.line, self.foreign, self.inlined)
     }

@@ -19,6 +19,11 @@ pub(crate) fn short_function(name: &str, room: usize) -> String {
     cut_right(rest, room).into_owned()
 }
 
+/// What stands for code of a module that has no names: `[xz]`.
+pub(crate) fn in_brackets(module: &str) -> String {
+    format!("[{}]", harmless(file_name(module).trim_matches(['[', ']'])))
+}
+
 /// The last two named parts of a function's path: `Condvar::wait`, `score::run::{closure}`.
 pub(crate) fn tail(name: &str) -> &str {
     last_names(name, 2)

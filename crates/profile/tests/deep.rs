@@ -56,7 +56,7 @@ fn a_hundred_thousand_frames() {
         let deep = recording(std::iter::once((1..=100_000).collect()));
         let mut out = Vec::new();
         Report::new().write(&deep, &mut out).unwrap();
-        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 100_003);
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 100_004);
         for report in [Report::new().recur(Recur::Flat), Report::new().format(Format::Flat)] {
             report.write(&deep, &mut std::io::sink()).unwrap();
         }
@@ -75,7 +75,7 @@ fn a_million_frames() {
         let deep = recording(std::iter::once((1..=1_000_000).collect()));
         let mut out = Vec::new();
         Report::new().write(&deep, &mut out).unwrap();
-        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1_000_003);
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1_000_004);
         let data = deep.data();
         let mut of_data = Vec::new();
         Report::new().write((&data, &deep.dictionary()), &mut of_data).unwrap();

@@ -1,7 +1,7 @@
 //! The builder of reports: widths, colours and links, files, refusals.
 
 use stackglass_profile::report::{
-    FILE_COLUMNS, Format, GroupBy, NO_SAMPLES, Pick, Recur, SortedBy, UnknownValue,
+    FILE_COLUMNS, Format, GroupBy, NO_SAMPLES, Pick, Quirks, Recur, SortedBy, UnknownValue,
 };
 use stackglass_profile::{Data, DataError, Dictionary, Frame, Links, Report, ReportError, ShortPath, Style};
 use std::str::FromStr;
@@ -85,7 +85,7 @@ fn widths_from_30_to_1000_hold() {
     for cols in (30..=130).chain((140..=1000).step_by(20)) {
         for (c, combine) in [(false, true), (true, false)] {
             let tree = Report::new().c(c).combine(combine).cols(cols);
-            for line in written(&tree, &source).lines().skip(2).filter(|line| !line.starts_with("Total")) {
+            for line in written(&tree, &source).lines().skip(2).take_while(|line| !line.starts_with("Total")) {
                 assert!(line.width() <= cols, "{cols}: {line}");
                 assert!(line.width() + 1 >= cols || !line.ends_with('…'), "cut too early, {cols}: {line}");
             }
@@ -93,7 +93,7 @@ fn widths_from_30_to_1000_hold() {
             let text = written(&flat, &source);
             let header = text.lines().next().unwrap();
             let function = header.find(" Function").map(|at| header[..at].width() + 1).unwrap();
-            for line in text.lines().skip(2).filter(|line| !line.starts_with("Total")) {
+            for line in text.lines().skip(2).take_while(|line| !line.starts_with("Total")) {
                 // Below 50 columns the numbers and the least of a name need more.
                 assert!(line.width() <= cols.max(50), "{cols}: {line}");
                 let before = line.chars().scan(0, |used, c| {
@@ -135,8 +135,6 @@ fn refusals_say_what_is_valid_and_write_nothing() {
         assert!(matches!(refused, Err(ReportError::Data(DataError::MissingMetadata))));
     }
     assert!(out.is_empty());
-    let nothing = Report::new().threads(99).write((&data, &dictionary), &mut out).unwrap();
-    assert_eq!(nothing.warnings, [NO_SAMPLES]);
 }
 
 /// Escapes as one can read them: `<1;90>` where a paint begins, `<>` where plain text goes on,
@@ -220,4 +218,90 @@ fn colours_and_links_change_no_text() {
             assert_eq!(plain + rest, written(&report, &source));
         }
     }
+}
+
+/// The warning of a report, and whether its table or tree shows something.
+fn warning(report: &Report, (data, dictionary): &(Data, Dictionary)) -> (String, bool) {
+    let mut out = Vec::new();
+    let warnings = report.write((data, dictionary), &mut out).unwrap().warnings;
+    let text = String::from_utf8(out).unwrap();
+    (warnings.join("; "), text.contains("main"))
+}
+
+#[test]
+fn a_report_without_lines_says_what_hides_them() {
+    let source_of = |foreign| {
+        let frames = vec![Frame { foreign, ..frame("main", "main.rs", 3) }];
+        source(frames, &[(&[1], 1, 1), (&[1], 2, 1), (&[1], 3, 2), (&[1], 5, 1)])
+    };
+    let (rust, c) = (source_of(false), source_of(true));
+    for format in Format::ALL {
+        let report = Report::new().format(*format);
+        assert_eq!(warning(&report, &rust), (String::new(), true));
+        let foreign = "all frames are foreign: show them with C = true (--c)".to_owned();
+        assert_eq!(warning(&report, &c), (foreign.clone(), false));
+        assert_eq!(warning(&report.clone().c(true), &c), (String::new(), true));
+        let in_groups = format!("in one or more groups {foreign}");
+        assert_eq!(warning(&report.clone().group_by(GroupBy::Task), &c), (in_groups, false));
+        let threads = "no sample is of a thread that was picked: there are threads 1-3, 5".to_owned();
+        assert_eq!(warning(&report.clone().threads(99), &rust), (threads.clone(), false));
+        assert_eq!(warning(&report.clone().threads(99).group_by(GroupBy::Thread), &rust), (threads, false));
+        let tasks = "no sample is of a task that was picked: there are tasks 0x7".to_owned();
+        assert_eq!(warning(&report.clone().tasks(8), &rust), (tasks, false));
+        assert_eq!(warning(&report, &(Data::default(), Dictionary::new())).0, NO_SAMPLES);
+        // The reference knows one reason.
+        assert_eq!(warning(&report.clone().quirks(Quirks::ALL), &c), (NO_SAMPLES.to_owned(), false));
+    }
+    // Thread 2 was seen, and task 9, but not together.
+    let mut data = rust.0.into_words();
+    data.extend([1, 1, 9, 9, 1, 0, 0]);
+    let report = Report::new().threads(2).tasks(9);
+    let text = warning(&report, &(Data::new(data), rust.1)).0;
+    assert!(text.ends_with("a task that was picked: those tasks are on threads 1"), "{text}");
+}
+
+#[test]
+fn the_line_of_totals_is_wrapped() {
+    let source = source(vec![frame("main", "main.rs", 3)], &[(&[1], 1, 1)]);
+    for format in Format::ALL {
+        let totals = |report: Report| {
+            let text = written(&report.format(*format), &source);
+            text[text.find("Total").unwrap()..].to_owned()
+        };
+        let (narrow, wide) = (totals(Report::new().cols(40)), totals(Report::new().cols(200)));
+        assert!(narrow.lines().count() > 2 && narrow.lines().all(|line| line.width() <= 40), "{narrow}");
+        assert_eq!(narrow.trim_end().replace('\n', " "), wide.trim_end());
+        assert_eq!(wide.lines().count(), 1);
+        assert_eq!(totals(Report::new().cols(40).quirks(Quirks::ALL)), wide);
+    }
+}
+
+#[test]
+fn code_without_names_goes_by_its_module() {
+    let nameless = |module: &str| Frame { module: module.into(), ..Frame::unknown(0) };
+    let frames = vec![nameless("/usr/bin/xz"), nameless("liblzma.so.5"), nameless("xz"), nameless("")];
+    let source = source(frames, &[(&[2, 1], 1, 1), (&[2, 2], 1, 1), (&[3, 4], 1, 1)]);
+    let tree = written(&Report::new().c(true), &source);
+    let lines: Vec<&str> = tree.lines().skip(2).take_while(|line| !line.starts_with("Total")).collect();
+    let expected = [
+        " ╎1 [unknown stackframe]",
+        "1╎ 1 [xz]",
+        " ╎1 [xz]",
+        "1╎ 1 [liblzma.so.5]",
+        " ╎1 [liblzma.so.5]",
+        "1╎ 1 [liblzma.so.5]",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{tree}");
+    for line in expected {
+        assert!(lines.contains(&line), "{line}\nis not in\n{tree}");
+    }
+    let apart = written(&Report::new().c(true).combine(false), &source);
+    assert!(apart.contains("0x0000000000000002 [liblzma.so.5]"), "{apart}");
+    let flat = written(&Report::new().c(true).format(Format::Flat), &source);
+    assert!(flat.contains("     2         2 [liblzma.so.5]\n"), "{flat}");
+    assert!(flat.contains("[any unknown stackframes]\n"), "{flat}");
+    let apart = written(&Report::new().c(true).format(Format::Flat).combine(false), &source);
+    assert!(apart.contains("@0x2 [liblzma.so.5]\n"), "{apart}");
+    let alike = written(&Report::new().c(true).quirks(Quirks::ALL), &source);
+    assert!(!alike.contains("xz") && alike.contains("3 [unknown stackframe]"), "{alike}");
 }

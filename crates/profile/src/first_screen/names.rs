@@ -4,6 +4,7 @@ use super::classes::{self, Class};
 use crate::columns::harmless;
 use crate::frame::file_name;
 use crate::numbers::Weight;
+use crate::short::in_brackets;
 use crate::{Frame, LocationId, Recording};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,7 +123,7 @@ impl Numbering {
         let start = classes::is_start(frame, self.rust);
         let name = match (&*frame.func, module) {
             ("", "") => "[unknown code]".to_owned(),
-            ("", module) => format!("[{}]", harmless(module.trim_matches(['[', ']']))),
+            ("", module) => in_brackets(module),
             (func, _) if class == Class::C => harmless(public_name(func)).into_owned(),
             (func, _) => harmless(func).into_owned(),
         };

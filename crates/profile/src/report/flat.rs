@@ -1,7 +1,8 @@
 //! The flat table: one row for each frame or address, wherever it was called from.
 
-use super::{Report, SortedBy, groups::Context, order};
+use super::{Report, SortedBy, groups::Context, names::module_of_nameless, order};
 use crate::columns::{self, digits, width};
+use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use crate::traces::{Run, Traces};
 use crate::{Frame, ShortPath};
@@ -30,7 +31,8 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(super) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Table<'a> {
         let mut rows: Vec<Row<'a>> = Vec::new();
-        let mut frame_rows: Map<&Frame, u32> = Map::default();
+        // Frames without names are told apart by their modules.
+        let mut frame_rows: Map<(&Frame, &str), u32> = Map::default();
         // Rows of each place, outermost first; filled when the place is first met.
         let mut rows_of: Vec<Option<Box<[u32]>>> = vec![None; traces.places.len()];
         let met = traces.nodes_met(runs.iter().map(|run| run.stack));
@@ -57,7 +59,10 @@ impl<'a> Table<'a> {
                     rows.len() as u32 - 1
                 };
                 let row = match (report.combine, own.first()) {
-                    (true, _) => *frame_rows.entry(frame).or_insert_with(add),
+                    (true, _) => {
+                        let key = (frame, module_of_nameless(frame, report.quirks));
+                        *frame_rows.entry(key).or_insert_with(add)
+                    }
                     (false, Some(row)) => *row,
                     (false, None) => add(),
                 };
@@ -209,10 +214,15 @@ fn row(row: &Row<'_>, file: &ShortPath, widths: &Widths, context: &Context<'_>) 
     line.push(weight, columns::pad_left(&row.count.to_string(), widths.count)).plain(" ");
     line.push(weight, columns::pad_left(&row.overhead.to_string(), widths.overhead)).plain(" ");
     if row.frame.is_unknown() {
-        line.plain(match !report.combine && row.address != 0 {
-            true => format!("@0x{:x}", row.address),
-            false => "[any unknown stackframes]".to_owned(),
-        });
+        let address = (!report.combine && row.address != 0).then(|| format!("@0x{:x}", row.address));
+        match (address, module_of_nameless(row.frame, report.quirks)) {
+            (Some(address), "") => line.plain(address),
+            (None, "") => line.plain("[any unknown stackframes]"),
+            (Some(address), module) => {
+                line.plain(format!("{address} {}", in_brackets(module))).cut(report.cols)
+            }
+            (None, module) => line.plain(in_brackets(module)).cut(report.cols),
+        };
         return line;
     }
     let prefix = width(&file.prefix);

@@ -1,11 +1,16 @@
 //! Which samples go into which table or tree, and the lines around them.
 
+use super::empty::Empty;
 use super::{Format, GroupBy, Pick, Report, ReportError, flat, names::Names, tree, tree_text};
+use crate::columns;
 use crate::style::{Line, Paint};
 use crate::traces::{Run, Traces};
 use crate::{Source, data};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
+
+/// The line of totals is not wrapped to less.
+const NARROWEST: usize = 30;
 
 /// What the parts of a report need to know.
 pub(super) struct Context<'a> {
@@ -14,13 +19,13 @@ pub(super) struct Context<'a> {
     pub names: Names<'a>,
 }
 
-/// Writes the whole report; true when it, or one of its groups, has nothing to show.
+/// Writes the whole report; says why where it, or one of its groups, has nothing to show.
 pub(super) fn write(
     report: &Report,
     source: Source<'_>,
     traces: &Traces<'_>,
     out: &mut dyn Write,
-) -> Result<bool, ReportError> {
+) -> Result<Option<Empty>, ReportError> {
     let context = Context { report, traces, names: Names::new(source, report.quirks, report.links.clone()) };
     if report.format == Format::Tree {
         tree_text::write_header(out)?;
@@ -40,16 +45,19 @@ enum Kind {
 }
 
 impl Context<'_> {
-    fn grouped(&self, out: &mut dyn Write) -> io::Result<bool> {
+    fn grouped(&self, out: &mut dyn Write) -> io::Result<Option<Empty>> {
         let (outer, inner) = match self.report.group_by {
             GroupBy::Task => (Kind::Task, None),
             GroupBy::ThreadTask => (Kind::Thread, Some(Kind::Task)),
             GroupBy::TaskThread => (Kind::Task, Some(Kind::Thread)),
             GroupBy::Thread | GroupBy::None => (Kind::Thread, None),
         };
-        let mut any_empty = false;
+        // Of all reasons the one that says most about what can be done.
+        let mut empty = None;
         let outer_ids = self.ids(outer, None);
-        any_empty |= outer_ids.is_empty();
+        if outer_ids.is_empty() {
+            empty = Some(if self.traces.runs.is_empty() { Empty::NoSamples } else { Empty::NotPicked });
+        }
         for id in outer_ids {
             let Some(inner) = inner else {
                 // A single grouping disregards the filter of the other kind.
@@ -58,13 +66,13 @@ impl Context<'_> {
                     Kind::Task => (Pick::Range(1..=i64::MAX as u64), Pick::One(id)),
                 };
                 self.heading(outer, id, "", " ", out)?;
-                any_empty |= self.body(&threads, &tasks, true, out)?;
+                empty = empty.max(self.body(&threads, &tasks, true, out)?);
                 out.write_all(b"\n")?;
                 continue;
             };
             let inner_ids = self.ids(inner, Some((outer, id)));
-            any_empty |= inner_ids.is_empty();
             if inner_ids.is_empty() {
+                empty = empty.max(Some(Empty::NotPicked));
                 continue;
             }
             self.heading(outer, id, "", if inner_ids.len() > 1 { "\n" } else { "" }, out)?;
@@ -74,11 +82,11 @@ impl Context<'_> {
                     Kind::Thread => (Pick::One(id), Pick::One(inner_id)),
                     Kind::Task => (Pick::One(inner_id), Pick::One(id)),
                 };
-                any_empty |= self.body(&threads, &tasks, true, out)?;
+                empty = empty.max(self.body(&threads, &tasks, true, out)?);
                 out.write_all(b"\n")?;
             }
         }
-        Ok(any_empty)
+        Ok(empty)
     }
 
     /// Ids of groups: threads ascending, tasks by their most recent sample.
@@ -112,8 +120,14 @@ impl Context<'_> {
         line.write_open(self.report.style, out)
     }
 
-    /// Writes one table or tree and its totals; true when there is nothing to show.
-    fn body(&self, threads: &Pick, tasks: &Pick, grouped: bool, out: &mut dyn Write) -> io::Result<bool> {
+    /// Writes one table or tree and its totals; says why where there is nothing to show.
+    fn body(
+        &self,
+        threads: &Pick,
+        tasks: &Pick,
+        grouped: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<Option<Empty>> {
         let picked = |run: &&Run| threads.has(run.thread) && tasks.has(run.task);
         let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
         let totals = Totals::of(&runs);
@@ -153,13 +167,18 @@ impl Context<'_> {
                 if task_profile {
                     writeln!(out, "Total snapshots: {}", totals.snapshots)?;
                 } else {
-                    writeln!(
-                        out,
+                    let text = format!(
                         "Total snapshots: {}. Utilization: {}% across all threads and tasks. \
                          Use the `groupby` kwarg to break down by thread and/or task.",
                         totals.snapshots,
                         totals.utilization()
-                    )?;
+                    );
+                    match self.report.quirks.wide_totals {
+                        true => writeln!(out, "{text}")?,
+                        false => columns::wrap(&text, self.report.cols.max(NARROWEST))
+                            .iter()
+                            .try_for_each(|line| writeln!(out, "{line}"))?,
+                    }
                 }
             }
             (true, true) => {
@@ -172,7 +191,7 @@ impl Context<'_> {
                 out.write_all(&text)?;
             }
         }
-        Ok(!shown)
+        Ok((!shown).then(|| Empty::of(self.report, self.traces, &runs)))
     }
 }
 

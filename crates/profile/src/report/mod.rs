@@ -44,6 +44,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod empty;
+mod file;
 mod flat;
 mod groups;
 mod names;
@@ -57,9 +59,8 @@ pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
 pub use quirks::Quirks;
 
 use crate::{DataError, Links, Source, Style, traces::Traces};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// Width of reports that go to a file unless asked for.
 pub const FILE_COLUMNS: usize = 1000;
@@ -111,18 +112,17 @@ pub enum ReportError {
 /// What a report has to say beside its text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Messages for people, for the log and not for the report: [`NO_SAMPLES`] or
-    /// [`NO_SAMPLES_IN_GROUP`].
-    pub warnings: Vec<&'static str>,
+    /// Messages for people, for the log and not for the report: [`NO_SAMPLES`], or what hides the
+    /// samples and how to see them.
+    pub warnings: Vec<String>,
 }
 
-/// Warning of a report that had nothing to show.
-pub const NO_SAMPLES: &str =
-    "no samples to show: run the program longer, sample more often, or show more of them";
+/// Warning of a report of nothing.
+pub const NO_SAMPLES: &str = "no samples to show: run the program longer, or sample more often";
 
-/// Warning of a grouped report when a group had nothing to show, or there were no groups.
+/// Warning of a grouped report of nothing.
 pub const NO_SAMPLES_IN_GROUP: &str =
-    "no samples to show in one or more groups: they slept, or ran too short a time";
+    "no samples to show in any group: run the program longer, or sample more often";
 
 impl Default for Report {
     fn default() -> Report {
@@ -283,66 +283,13 @@ impl Report {
         let traces = Traces::new(source);
         let empty = groups::write(self, source, &traces, out)?;
         let grouped = self.group_by != GroupBy::None;
-        let warnings = match (grouped, empty) {
-            (false, true) => vec![NO_SAMPLES],
-            (true, true) => vec![NO_SAMPLES_IN_GROUP],
-            (true, false) if self.quirks.always_warn_in_groups => vec![NO_SAMPLES_IN_GROUP],
-            _ => Vec::new(),
+        let warnings = match empty {
+            Some(_) if grouped && self.quirks.one_reason => vec![NO_SAMPLES_IN_GROUP.to_owned()],
+            Some(_) if self.quirks.one_reason => vec![NO_SAMPLES.to_owned()],
+            Some(empty) => vec![empty.text(self, &traces)],
+            None if grouped && self.quirks.always_warn_in_groups => vec![NO_SAMPLES_IN_GROUP.to_owned()],
+            None => Vec::new(),
         };
         Ok(Written { warnings })
-    }
-
-    /// Writes the report to a file, which appears under its name only when it is complete. It is
-    /// [`FILE_COLUMNS`] wide unless [`Report::cols`] was called.
-    ///
-    /// # Errors
-    /// As [`Report::write`], with the name of the file.
-    pub fn write_to_path<'a>(
-        &self,
-        source: impl Into<Source<'a>>,
-        path: &Path,
-    ) -> Result<Written, ReportError> {
-        let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
-        let result = match path.metadata() {
-            // A device or a pipe is written to; nothing may take its place.
-            Ok(about) if !about.is_file() => {
-                report.write_into(source.into(), path, File::options().write(true))
-            }
-            _ => {
-                // Where a link leads, so that the link stays.
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                let mut unfinished = path.as_os_str().to_owned();
-                unfinished.push(".unfinished");
-                let unfinished = Path::new(&unfinished);
-                let new = report.write_into(
-                    source.into(),
-                    unfinished,
-                    File::options().write(true).create(true).truncate(true),
-                );
-                let written =
-                    new.and_then(|written| Ok(std::fs::rename(unfinished, path).map(|()| written)?));
-                if written.is_err() {
-                    // Nothing better can be done about a file that cannot even be removed.
-                    let _ = std::fs::remove_file(unfinished);
-                }
-                written
-            }
-        };
-        result.map_err(|error| match error {
-            ReportError::Io(source) => ReportError::File { path: path.to_owned(), source },
-            other => other,
-        })
-    }
-
-    fn write_into(
-        &self,
-        source: Source<'_>,
-        path: &Path,
-        options: &OpenOptions,
-    ) -> Result<Written, ReportError> {
-        let mut out = BufWriter::new(options.open(path)?);
-        let written = self.write(source, &mut out)?;
-        out.flush()?;
-        Ok(written)
     }
 }

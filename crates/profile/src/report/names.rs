@@ -8,6 +8,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The module of a frame of which nothing else is known; empty for all others, and where frames
+/// without names are to be one.
+pub(super) fn module_of_nameless(frame: &Frame, quirks: Quirks) -> &str {
+    if quirks.nameless_alike { "" } else { frame.nameless_module() }
+}
+
 /// Names of one source.
 pub(super) struct Names<'a> {
     source: Source<'a>,

@@ -20,6 +20,12 @@ pub struct Quirks {
     pub flat_prefix_pushes: bool,
     /// Equal frames of different instances show the name of one of them.
     pub any_spec: bool,
+    /// A report without lines is always put down to too few samples.
+    pub one_reason: bool,
+    /// The line of totals is not wrapped.
+    pub wide_totals: bool,
+    /// Frames without names are one, whatever module they are in.
+    pub nameless_alike: bool,
 }
 
 impl Quirks {
@@ -32,5 +38,8 @@ impl Quirks {
         flat_cuts_functions: true,
         flat_prefix_pushes: true,
         any_spec: true,
+        one_reason: true,
+        wide_totals: true,
+        nameless_alike: true,
     };
 }

@@ -3,7 +3,8 @@
 //! Without recursion folding the work is one step for each node of the trie of distinct stacks,
 //! whatever their number of samples. Nothing recurses: stacks may be deep.
 
-use super::{Recur, Report, SortedBy};
+use super::names::module_of_nameless;
+use super::{Quirks, Recur, Report, SortedBy};
 use crate::siblings::Siblings;
 use crate::traces::{NodeNumber, Run, Traces};
 use crate::{Frame, data};
@@ -80,16 +81,16 @@ struct Builder<'a> {
     traces: &'a Traces<'a>,
     nodes: Vec<Node>,
     siblings: Siblings,
-    /// Number of each distinct frame, when frames are the keys; else places are.
-    frame_numbers: Map<&'a Frame, u32>,
+    /// Number of each distinct frame, when frames are the keys; else places are. Those without
+    /// names are told apart by their modules.
+    frame_numbers: Map<(&'a Frame, &'a str), u32>,
     /// Ways down through the places met so far, one after the other.
     steps: Vec<Step<'a>>,
     /// By place: its part of the steps.
     ways: Vec<Option<Range<u32>>>,
     show_foreign: bool,
     combine: bool,
-    /// Shows the name of the instance met last, as the reference does.
-    last_spec: bool,
+    quirks: Quirks,
 }
 
 impl<'a> Builder<'a> {
@@ -104,7 +105,7 @@ impl<'a> Builder<'a> {
             ways: vec![None; traces.places.len()],
             show_foreign: report.c,
             combine: report.combine,
-            last_spec: report.quirks.any_spec,
+            quirks: report.quirks,
         }
     }
 
@@ -121,8 +122,13 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let next = self.frame_numbers.len() as u32;
-            let key =
-                if self.combine { *self.frame_numbers.entry(frame).or_insert(next) } else { place_number };
+            let key = match self.combine {
+                true => {
+                    let frame_key = (frame, module_of_nameless(frame, self.quirks));
+                    *self.frame_numbers.entry(frame_key).or_insert(next)
+                }
+                false => place_number,
+            };
             self.steps.push(Step { frame, address: place.address_of(index), key });
         }
         let way = start..self.steps.len() as u32;
@@ -150,7 +156,8 @@ impl<'a> Builder<'a> {
         let node = &mut self.nodes[node as usize];
         let (known, met) = (self.steps[node.step as usize], self.steps[step as usize]);
         node.mixed |= known.frame.spec != met.frame.spec;
-        if self.last_spec && !std::ptr::eq(known.frame, met.frame) {
+        // Shows the name of the instance met last, as the reference does.
+        if self.quirks.any_spec && !std::ptr::eq(known.frame, met.frame) {
             node.step = self.steps.len() as u32;
             self.steps.push(Step { frame: met.frame, ..known });
         }

@@ -1,9 +1,11 @@
 //! The tree as text.
 
 use super::groups::Context;
+use super::names::module_of_nameless;
 use super::tree::{Step, Tree};
 use super::{SortedBy, order};
 use crate::columns::{self, digits};
+use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -116,7 +118,15 @@ fn line(
     line.push(grey, format_args!("{:<1$}", node.count, sizes.count)).plain(" ");
     let shown = tree.shown(entry.node).filter(|shown| !shown.frame.is_unknown());
     let Some(Step { frame, address, .. }) = shown else {
-        line.plain("[unknown stackframe]");
+        let nameless =
+            tree.shown(entry.node).map(|shown| (shown, module_of_nameless(shown.frame, report.quirks)));
+        match nameless {
+            None | Some((_, "")) => line.plain("[unknown stackframe]"),
+            Some((_, module)) if report.combine => line.push(grey, in_brackets(module)),
+            Some((shown, module)) => {
+                line.plain(format_args!("0x{:016x} ", shown.address)).push(grey, in_brackets(module))
+            }
+        };
         return;
     };
     if frame.line as u64 == *address && frame.line >= 0 {
