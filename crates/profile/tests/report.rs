@@ -85,7 +85,8 @@ fn widths_from_30_to_1000_hold() {
     for cols in (30..=130).chain((140..=1000).step_by(20)) {
         for (c, combine) in [(false, true), (true, false)] {
             let tree = Report::new().c(c).combine(combine).cols(cols);
-            for line in written(&tree, &source).lines().skip(2).take_while(|line| !line.starts_with("Total")) {
+            for line in written(&tree, &source).lines().skip(2).take_while(|line| !line.starts_with("Total"))
+            {
                 assert!(line.width() <= cols, "{cols}: {line}");
                 assert!(line.width() + 1 >= cols || !line.ends_with('…'), "cut too early, {cols}: {line}");
             }

@@ -63,10 +63,25 @@ pub use running::{clear, is_buffer_full, is_running};
 pub use samples::{fetch, print, recording, report, retrieve};
 pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings, init};
 
-pub use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
-pub use stackglass_profile::{
-    Callers, Data, DataError, Dictionary, Frame, Links, Recording, Report, ReportError, Style, flatten,
+pub use stackglass_profile::callers::{Answer, Called};
+pub use stackglass_profile::report::{
+    FILE_COLUMNS, Format, GroupBy, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Pick, Recur, SortedBy, UnknownValue,
+    Written,
 };
+pub use stackglass_profile::{
+    Caller, Callers, CallersError, Data, DataError, Dictionary, FilePattern, Frame, Links, NoAddressLeft,
+    Recording, Report, ReportError, ShortPath, Source, Style, flatten,
+};
+
+/// What a [`Recording`] is made of, and the blocks of [`Data`].
+pub mod model {
+    pub use stackglass_profile::data::{Block, Blocks};
+    pub use stackglass_profile::symbols::{Missing, ModuleNote};
+    pub use stackglass_profile::{
+        About, Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
+        Sample, StackId, Stacks, State, Symbols, TaskId, Thread, ThreadNumber,
+    };
+}
 
 /// Profiles an expression and gives back its value.
 ///
