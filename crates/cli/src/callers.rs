@@ -76,7 +76,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let answer = question.answer(source).map_err(Failure::new)?;
     if answer.functions.is_empty() {
-        return Err(Failure::new(not_seen(flags, source, &input.name)));
+        return Err(Failure::new(match &answer.other_lines[..] {
+            [] => not_seen(flags, source, &input.name),
+            lines => at_other_lines(flags, lines, &input.name),
+        }));
     }
     let look = flags.look.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -90,6 +93,13 @@ pub(crate) fn no_such_file(recording: &str, pattern: &str) -> String {
     format!(
         "{recording}: no source file matches `{pattern}`; name whole parts of a path (io.rs, src/io.rs) or use `*`"
     )
+}
+
+/// Says at which lines the function was seen, though none of them was asked for.
+fn at_other_lines(flags: &Flags, lines: &[i64], name: &str) -> String {
+    let shown: Vec<String> = lines.iter().take(12).map(i64::to_string).collect();
+    let more = if lines.len() > shown.len() { ", …" } else { "" };
+    format!("{name}: `{}` was not seen at these lines, but at {}{more}", flags.func, shown.join(", "))
 }
 
 /// What to ask instead.
