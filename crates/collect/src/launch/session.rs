@@ -28,8 +28,10 @@ const ROOMY: u64 = 256 << 20;
 /// A folder without a session file is swept when it is older than this.
 const UNFINISHED: Duration = Duration::from_secs(60);
 
-/// Mode of a folder where others make files, and take away only their own, but see none.
-const TOLD: u32 = 0o1733;
+/// Mode of root's session folder. With 01733 programs that became another user could make their files there as well;
+/// but a sampler that is starting while its process changes the user made programs stand still (1 of 5 runs), so they
+/// stay unsampled until that is understood.
+const TOLD: u32 = 0o700;
 /// Mode of a folder that others may pass through when they know the way.
 const PASSAGE: u32 = 0o711;
 /// Entries of a session folder that are taken away; a hostile program may make any number.
@@ -314,7 +316,7 @@ mod tests {
         let folder = session.folder().to_path_buf();
         let outer = folder.parent().unwrap().to_path_buf();
         assert_eq!(mode(&outer), 0o711, "nobody lists it");
-        assert_eq!(mode(&folder), 0o1733);
+        assert_eq!(mode(&folder), TOLD);
         assert_eq!(mode(&folder.join(SESSION_FILE)), 0o644);
         assert_eq!(folder.file_name().unwrap().len(), 32);
         let other = Session::create_in(place.path(), Guests::Told).unwrap();
