@@ -10,21 +10,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "work.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
 extern char **environ;
-static volatile unsigned long sink;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-static NOINLINE void work(double seconds) {
-  double until = now() + seconds;
-  while (now() < until)
-    for (int i = 0; i < 1000; i++) sink = sink * 6364136223846793005ul + 1;
-}
 NOINLINE void parent_work(void) { work(0.2); sink++; }
 NOINLINE void child_work(void) { work(0.2); sink++; }
 NOINLINE void exec_work(void) { work(0.2); sink++; }

@@ -8,21 +8,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "work.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
-static volatile unsigned long sink;
 static volatile int *volatile nowhere;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-NOINLINE void work(double seconds) {
-  double until = now() + seconds;
-  while (now() < until)
-    for (int i = 0; i < 1000; i++) sink = sink * 6364136223846793005ul + 1;
-}
 static void *forever(void *p) { (void)p; for (;;) work(1); return 0; }
 
 int main(int argc, char **argv) {

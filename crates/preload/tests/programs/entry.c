@@ -1,6 +1,7 @@
 // A program whose entry has no unwind rules and leaves something else than zero in rbp. Sleeps and works by turns.
 #define _GNU_SOURCE
 #include <time.h>
+#include "work.h"
 
 __asm__(".globl _start\n"
         ".type _start, @function\n"
@@ -19,17 +20,6 @@ __asm__(".globl _start\n"
         "  hlt\n"
         ".size _start, .-_start\n");
 
-static volatile unsigned long sink;
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-__attribute__((noinline, noclone)) void work(double seconds) {
-  double until = now() + seconds;
-  while (now() < until)
-    for (int i = 0; i < 1000; i++) sink = sink * 6364136223846793005ul + 1;
-}
 __attribute__((noinline, noclone)) void sleeps(void) {
   struct timespec t = {0, 60 * 1000 * 1000};
   nanosleep(&t, 0);

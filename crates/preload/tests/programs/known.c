@@ -6,18 +6,11 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-#define NOINLINE __attribute__((noinline, noclone))
+#include "work.h"
 
 static double seconds;
-static volatile unsigned long sink;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
 NOINLINE unsigned long leaf(unsigned long x) {
   for (int i = 0; i < 20000; i++) x = x * 6364136223846793005ul + 1442695040888963407ul;
   return x;

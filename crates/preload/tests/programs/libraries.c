@@ -4,21 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include "work.h"
 
-static volatile unsigned long sink;
 static double until;
 static const char *library;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-__attribute__((noinline)) void work(double seconds) {
-  double end = now() + seconds;
-  while (now() < end)
-    for (int i = 0; i < 1000; i++) sink = sink * 6364136223846793005ul + 1;
-}
 static void *open_and_close(void *p) {
   long rounds = 0;
   while (now() < until) {

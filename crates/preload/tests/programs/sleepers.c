@@ -11,17 +11,11 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "work.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
 static double until;
-static volatile unsigned long sink;
 static long interrupted[8];
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
 static struct timespec in_ms(clockid_t clock, long ms) {
   struct timespec t;
   clock_gettime(clock, &t);

@@ -10,20 +10,8 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "work.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
-static volatile unsigned long sink;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-NOINLINE void work(double seconds) {
-  double until = now() + seconds;
-  while (now() < until)
-    for (int i = 0; i < 1000; i++) sink = sink * 6364136223846793005ul + 1;
-}
 NOINLINE void small_work(void) { work(0.4); sink++; }
 static void *small(void *p) { (void)p; small_work(); return 0; }
 
