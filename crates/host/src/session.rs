@@ -20,20 +20,19 @@ pub struct Session {
 
 /// Opens the session in `folder`.
 ///
-/// `None` when there is none: the folder or its page is missing, belongs to neither us nor root, is not ready or
-/// is of another version. Root's is taken because we may be what root started and then made another user.
+/// `None` when there is none: the folder or its page is missing, belongs to somebody else, is not ready or is
+/// of another version.
 pub fn open(folder: &CStr) -> Option<Session> {
     let bytes = folder.to_bytes();
     if bytes.first() != Some(&b'/') || bytes.len() + 64 > PATH_BYTES {
         return None;
     }
-    // Root's folder cannot be read, only passed.
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let dir = Fd::open(libc::AT_FDCWD, folder, flags, 0)?;
-    is_trusted(&dir)?;
+    is_ours(&dir)?;
     let name = PathText::<32>::new().text(SESSION_FILE.as_bytes());
     let file = Fd::open(dir.raw(), name.as_c_str(), libc::O_RDONLY | libc::O_NOFOLLOW, 0)?;
-    if is_trusted(&file)? < size_of::<SessionPage>() as i64 {
+    if is_ours(&file)? < size_of::<SessionPage>() as i64 {
         return None;
     }
     // SAFETY: a new mapping at an address of the kernel's choice.
@@ -56,14 +55,12 @@ pub fn open(folder: &CStr) -> Option<Session> {
     page.is_ready().then(|| Session { page, folder: PathText::new().text(bytes) })
 }
 
-/// The size of the file, if it belongs to the user we act as, or to root.
-fn is_trusted(file: &Fd) -> Option<i64> {
+/// The size of the file, if it belongs to the user we act as.
+fn is_ours(file: &Fd) -> Option<i64> {
     // SAFETY: an all-zero stat is a value, and the kernel fills it; geteuid cannot fail.
     unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
-        let trusted =
-            libc::fstat(file.raw(), &mut stat) == 0 && (stat.st_uid == libc::geteuid() || stat.st_uid == 0);
-        trusted.then_some(stat.st_size)
+        (libc::fstat(file.raw(), &mut stat) == 0 && stat.st_uid == libc::geteuid()).then_some(stat.st_size)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The one contract between a profiled program and whoever collects from it.
 //!
-//! A *session* is a folder, named by the environment variable [`SESSION_ENV`]: mode 0700, or, when the launcher
-//! is root, open to those who were told its name.
+//! A *session* is a folder (mode 0700, named by the environment variable [`SESSION_ENV`]).
 //! The launcher makes one [`SessionPage`] in it; every process image that is profiled makes
 //! one file of its own there: a [`ControlPage`] followed by the [`stream`], a ring
 //! of 64-bit words with one writer (the sampler thread inside the program) and one reader

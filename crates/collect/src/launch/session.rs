@@ -3,15 +3,11 @@
 //! It lies in memory where there is room for it (`/dev/shm`, then `$XDG_RUNTIME_DIR`, then
 //! `/tmp`). A lock on the file `session` says that its launcher lives: the kernel gives it back
 //! whatever ends the launcher, and it works across pid namespaces.
-//!
-//! Programs that root starts may go on as another user, and are to make their files all the same. For
-//! root the session is a folder in that folder, whose name nobody else can list or guess; whoever is
-//! told it can make files there, and take away only their own.
 
 use super::bus_guard::GuardedMap;
 use stackglass_wire::{SESSION_FILE, SessionPage, SessionState};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -28,29 +24,8 @@ const ROOMY: u64 = 256 << 20;
 /// A folder without a session file is swept when it is older than this.
 const UNFINISHED: Duration = Duration::from_secs(60);
 
-/// Mode of root's session folder. With 01733 programs that became another user could make their files there as well;
-/// but a sampler that is starting while its process changes the user made programs stand still (1 of 5 runs), so they
-/// stay unsampled until that is understood.
-const TOLD: u32 = 0o700;
-/// Mode of a folder that others may pass through when they know the way.
-const PASSAGE: u32 = 0o711;
-/// Entries of a session folder that are taken away; a hostile program may make any number.
-const MOST_ENTRIES: usize = 1 << 16;
-
-/// Who may take part in a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Guests {
-    /// Programs of the launcher's user.
-    Own,
-    /// Programs of any user that were told the folder's name.
-    Told,
-}
-
 /// A session folder and its page.
 pub struct Session {
-    /// Ours, in a place for all.
-    outer: PathBuf,
-    /// Where the session lies: the same, or a folder in it.
     folder: PathBuf,
     map: GuardedMap,
     /// Holds the lock.
@@ -64,10 +39,9 @@ impl Session {
     /// When no place lets us make a private folder: the last place's error.
     pub fn create() -> io::Result<Session> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        let guests = if user() == 0 { Guests::Told } else { Guests::Own };
         for place in places() {
             sweep(&place);
-            match Session::create_in(&place, guests) {
+            match Session::create_in(&place) {
                 Ok(session) => return Ok(session),
                 Err(error) => last = error,
             }
@@ -75,39 +49,32 @@ impl Session {
         Err(last)
     }
 
-    fn create_in(place: &Path, guests: Guests) -> io::Result<Session> {
+    fn create_in(place: &Path) -> io::Result<Session> {
         let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let name = format!("{PREFIX}{}-{}-{nanos}", user(), std::process::id());
-        let outer = place.join(name);
+        let folder = place.join(name);
         // Fails if anything of that name exists, a link included.
-        DirBuilder::new().mode(0o700).create(&outer)?;
-        Session::fill(&outer, guests).inspect_err(|_| remove(&outer))
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        Session::fill(&folder).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&folder);
+        })
     }
 
-    fn fill(outer: &Path, guests: Guests) -> io::Result<Session> {
-        if !is_ours(outer) {
+    fn fill(folder: &Path) -> io::Result<Session> {
+        if !is_private(folder) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session folder is not private"));
         }
-        let folder = match guests {
-            Guests::Own => outer.to_path_buf(),
-            Guests::Told => outer.join(secret()?),
-        };
-        if folder != outer {
-            DirBuilder::new().mode(0o700).create(&folder)?;
-        }
-        let path = folder.join(SESSION_FILE);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(folder.join(SESSION_FILE))?;
         lock(&file)?;
         // Written, not only sized: a full disk shows here, not when the page is touched.
         (&file).write_all(&[0; PAGE])?;
         let map = GuardedMap::new(file.as_fd(), PAGE)?;
-        if folder != outer {
-            // Set afterwards: a mode that is given at the making is cut by the umask.
-            file.set_permissions(Permissions::from_mode(0o644))?;
-            fs::set_permissions(&folder, Permissions::from_mode(TOLD))?;
-            fs::set_permissions(outer, Permissions::from_mode(PASSAGE))?;
-        }
-        Ok(Session { outer: outer.to_path_buf(), folder, map, _file: file })
+        Ok(Session { folder: folder.to_path_buf(), map, _file: file })
     }
 
     /// The folder.
@@ -137,7 +104,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.set_state(SessionState::Stopped);
-        remove(&self.outer);
+        // Nothing more can be done about a folder that will not go.
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -148,7 +116,7 @@ pub fn running_launchers() -> Vec<u32> {
         .flat_map(|place| mine_in(place))
         .filter(|folder| !is_stale(folder))
         .filter_map(|folder| {
-            let page = fs::read(session_file(&folder)?).ok()?;
+            let page = fs::read(folder.join(SESSION_FILE)).ok()?;
             let at = std::mem::offset_of!(SessionPage, launcher);
             Some(u32::from_ne_bytes(page.get(at..at + 4)?.try_into().ok()?))
         })
@@ -173,9 +141,7 @@ pub fn ask_to_save(launcher: u32) -> io::Result<()> {
 
 /// Where a session may live, the best first.
 fn places() -> Vec<PathBuf> {
-    // Root's own is closed to the programs that go on as another user.
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| user() != 0).map(PathBuf::from);
-    let runtime = runtime.filter(|path| path.is_absolute());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let mut places: Vec<(PathBuf, u64)> = [Some("/dev/shm".into()), runtime, Some("/tmp".into())]
         .into_iter()
         .flatten()
@@ -204,39 +170,8 @@ fn free_bytes(place: &Path) -> u64 {
 /// Removes session folders of this user whose launcher is gone.
 fn sweep(place: &Path) {
     for folder in mine_in(place).iter().filter(|folder| is_stale(folder)) {
-        remove(folder);
+        let _ = fs::remove_dir_all(folder);
     }
-}
-
-/// Removes a session folder. Folders that guests made in it are not followed: they go when they are empty, and
-/// keep it otherwise. Nothing more can be done about one that will not go.
-fn remove(outer: &Path) {
-    for inner in inner_folder(outer).iter().map(PathBuf::as_path).chain([outer]) {
-        for entry in fs::read_dir(inner).into_iter().flatten().flatten().take(MOST_ENTRIES) {
-            let _ = fs::remove_file(entry.path()).or_else(|_| fs::remove_dir(entry.path()));
-        }
-        let _ = fs::remove_dir(inner);
-    }
-}
-
-/// The folder in a session folder, where the session is for all who were told.
-fn inner_folder(outer: &Path) -> Option<PathBuf> {
-    let mut entries = fs::read_dir(outer).ok()?.flatten().map(|entry| entry.path());
-    entries.find(|path| is_ours(path))
-}
-
-/// Where the session file of a session folder lies.
-fn session_file(outer: &Path) -> Option<PathBuf> {
-    let path = inner_folder(outer).unwrap_or_else(|| outer.to_path_buf()).join(SESSION_FILE);
-    let ours = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.uid() == user());
-    ours.then_some(path)
-}
-
-/// A name with 128 random bits.
-fn secret() -> io::Result<String> {
-    let mut bits = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bits)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
 }
 
 /// Session folders of this user.
@@ -247,24 +182,19 @@ fn mine_in(place: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter(|entry| entry.file_name().as_bytes().starts_with(mine.as_bytes()))
         .map(|entry| entry.path())
-        .filter(|folder| is_ours(folder))
+        .filter(|folder| is_private(folder))
         .collect()
 }
 
-/// A folder of ours that nobody else can write to or list, or that is open to those who were told.
-fn is_ours(folder: &Path) -> bool {
-    fs::symlink_metadata(folder).is_ok_and(|meta| {
-        let mode = meta.permissions().mode() & 0o7777;
-        meta.is_dir()
-            && meta.uid() == user()
-            && (mode & 0o077 == 0 || user() == 0 && matches!(mode, TOLD | PASSAGE))
-    })
+fn is_private(folder: &Path) -> bool {
+    fs::symlink_metadata(folder)
+        .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.permissions().mode() & 0o077 == 0)
 }
 
 fn is_stale(folder: &Path) -> bool {
-    match session_file(folder).map(File::open) {
-        Some(Ok(file)) => lock(&file).is_ok(),
-        _ => {
+    match File::open(folder.join(SESSION_FILE)) {
+        Ok(file) => lock(&file).is_ok(),
+        Err(_) => {
             let age =
                 fs::metadata(folder).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
             age.is_some_and(|age| age > UNFINISHED)
@@ -293,7 +223,7 @@ mod tests {
     #[test]
     fn a_session_is_private_and_goes_away() {
         let place = tempfile::tempdir().unwrap();
-        let session = Session::create_in(place.path(), Guests::Own).unwrap();
+        let session = Session::create_in(place.path()).unwrap();
         let folder = session.folder().to_path_buf();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         session.page().publish();
@@ -302,40 +232,6 @@ mod tests {
         assert!(folder.exists(), "a living launcher's folder stays");
         drop(session);
         assert!(!folder.exists());
-    }
-
-    #[test]
-    fn roots_session_is_open_to_those_who_were_told_its_name() {
-        // The modes that are made are taken for ours only with root.
-        if user() != 0 {
-            return;
-        }
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-        let place = tempfile::tempdir().unwrap();
-        let session = Session::create_in(place.path(), Guests::Told).unwrap();
-        let folder = session.folder().to_path_buf();
-        let outer = folder.parent().unwrap().to_path_buf();
-        assert_eq!(mode(&outer), 0o711, "nobody lists it");
-        assert_eq!(mode(&folder), TOLD);
-        assert_eq!(mode(&folder.join(SESSION_FILE)), 0o644);
-        assert_eq!(folder.file_name().unwrap().len(), 32);
-        let other = Session::create_in(place.path(), Guests::Told).unwrap();
-        assert_ne!(other.folder().file_name(), folder.file_name());
-        drop(other);
-        sweep(place.path());
-        assert!(folder.exists(), "a living launcher's folder stays");
-        fs::write(folder.join("p-1-1"), "").unwrap();
-        fs::create_dir(folder.join("p-2-2")).unwrap();
-        let precious = place.path().join("precious");
-        fs::create_dir(&precious).unwrap();
-        fs::write(precious.join("file"), "").unwrap();
-        std::os::unix::fs::symlink(&precious, folder.join("p-3-3")).unwrap();
-        // As after SIGKILL: the lock is gone, the folder is not.
-        // SAFETY: a call on an open descriptor.
-        assert_eq!(unsafe { libc::flock(session._file.as_raw_fd(), libc::LOCK_UN) }, 0);
-        sweep(place.path());
-        assert!(!outer.exists());
-        assert!(precious.join("file").exists());
     }
 
     #[test]
