@@ -1,0 +1,133 @@
+//! The text of a peek: what a running program does now, then where a second of it went.
+//!
+//! A notice and the stacks of all threads at once, a second notice when the profile is there, then
+//! the report by thread and task. Order, rules of `=` and words follow the reference's peek; how the
+//! samples came about is nobody's concern here.
+//!
+//! ```
+//! use stackglass_profile::peek::{Activity, Peek};
+//! use stackglass_profile::Recording;
+//! use std::time::Duration;
+//!
+//! let (recording, mut text) = (Recording::default(), Vec::new());
+//! let peek = Peek::new(Duration::from_secs(1)).cols(100);
+//! peek.begin(&mut text)?;
+//! peek.threads(&recording, &|_thread| None, &mut text)?;
+//! peek.end(&mut text)?;
+//! peek.report(&recording, &mut text)?;
+//! assert!(String::from_utf8(text)?.contains("followed by a 1.0 second profile"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod threads;
+
+use crate::report::{GroupBy, Report};
+use crate::{Links, Recording, ReportError, Style, Thread};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Width of the rule around the first notice, and around the second.
+const RULES: (usize, usize) = (86, 62);
+
+/// What a thread is doing, beside its stack.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Activity {
+    /// On a processor.
+    Running,
+    /// Ready to run, no processor free.
+    Ready,
+    /// Blocked in the kernel.
+    Asleep {
+        /// The system call's name, where it is known.
+        call: Option<String>,
+    },
+    /// Stopped by a signal or a debugger.
+    Stopped,
+}
+
+/// How a peek is shown.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    duration: Duration,
+    cols: usize,
+    style: Style,
+    links: Option<Links>,
+}
+
+impl Peek {
+    /// A peek whose profile takes `duration`, 80 columns wide.
+    pub fn new(duration: Duration) -> Peek {
+        Peek { duration, cols: 80, style: Style::Plain, links: None }
+    }
+
+    /// Width in terminal columns.
+    pub fn cols(mut self, columns: usize) -> Peek {
+        self.cols = columns;
+        self
+    }
+
+    /// Colours, or none.
+    pub fn style(mut self, style: Style) -> Peek {
+        self.style = style;
+        self
+    }
+
+    /// Makes locations links; only where colours are allowed.
+    pub fn links(mut self, links: Option<Links>) -> Peek {
+        self.links = links;
+        self
+    }
+
+    /// The first notice.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn begin(&self, out: &mut dyn Write) -> io::Result<()> {
+        let seconds = self.duration.as_secs_f64();
+        let notice = format!(
+            "Information request received. A stacktrace will print followed by a {seconds:.1} second profile."
+        );
+        let rule = "=".repeat(RULES.0.min(self.cols));
+        writeln!(out, "\n{rule}\n{notice}\n{rule}")
+    }
+
+    /// The stacks of all threads that have a sample: of each the last one. Threads with the same stack stand
+    /// together. `activity` tells more than the sample does, where somebody knows it.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn threads(
+        &self,
+        recording: &Recording,
+        activity: &dyn Fn(&Thread) -> Option<Activity>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        threads::write(self, recording, activity, out)
+    }
+
+    /// The second notice.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn end(&self, out: &mut dyn Write) -> io::Result<()> {
+        let rule = "=".repeat(RULES.1.min(self.cols));
+        writeln!(out, "\n{rule}\nProfile collected. A report will print now.\n{rule}\n")
+    }
+
+    /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn report(&self, recording: &Recording, out: &mut dyn Write) -> Result<(), ReportError> {
+        let report = Report::new()
+            .group_by(GroupBy::ThreadTask)
+            .c(!recording.has_rust())
+            .cols(self.cols)
+            .style(self.style)
+            .links(self.links.clone());
+        for warning in report.write(recording, out)?.warnings {
+            writeln!(out, "{warning}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Stacks of all threads as of now. Threads that do the same in the same place are told once: of a
+//! pool of five hundred sleepers one stack is enough.
+
+use super::{Activity, Peek};
+use crate::columns::{cut_right, harmless};
+use crate::style::{Line, Paint};
+use crate::{Frame, Recording, Sample, StackId, State, Thread, ThreadNumber};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+/// Of a deeper stack only so many frames from its leaf and from its root are shown.
+const ENDS: (usize, usize) = (40, 10);
+/// Threads with the same stack that are named.
+const NAMED: usize = 6;
+
+/// Threads that do the same in the same place.
+struct Alike {
+    activity: Activity,
+    stack: StackId,
+    cut: bool,
+    threads: Vec<ThreadNumber>,
+}
+
+pub(super) fn write(
+    peek: &Peek,
+    recording: &Recording,
+    activity: &dyn Fn(&Thread) -> Option<Activity>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut last: BTreeMap<u32, &Sample> = BTreeMap::new();
+    for sample in &recording.samples {
+        last.insert(sample.thread.0, sample);
+    }
+    for (index, process) in recording.processes.iter().enumerate() {
+        let mut kinds: Vec<Alike> = Vec::new();
+        let mut places: HashMap<(Activity, StackId), usize> = HashMap::new();
+        let (mut running, mut all) = (0, 0);
+        for sample in last.values() {
+            let Some(thread) = recording.thread(sample.thread) else { continue };
+            if thread.process.0 as usize != index {
+                continue;
+            }
+            let now = activity(thread).unwrap_or_else(|| activity_of(sample));
+            all += 1;
+            running += usize::from(matches!(now, Activity::Running | Activity::Ready));
+            let place = *places.entry((now.clone(), sample.stack)).or_insert_with(|| {
+                let cut = sample.cut.is_some();
+                kinds.push(Alike { activity: now, stack: sample.stack, cut, threads: Vec::new() });
+                kinds.len() - 1
+            });
+            kinds[place].threads.push(sample.thread);
+        }
+        if all == 0 {
+            continue;
+        }
+        let exe = harmless(&process.exe);
+        writeln!(out, "\ncmd: {exe} {} running {running} of {all}", process.pid)?;
+        for kind in &kinds {
+            writeln!(out)?;
+            heading(peek, recording, kind, out)?;
+            stack(peek, recording, kind, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a sample alone says.
+fn activity_of(sample: &Sample) -> Activity {
+    match sample.state {
+        State::Awake => Activity::Running,
+        State::Waiting => Activity::Ready,
+        State::Asleep | State::Task => Activity::Asleep { call: None },
+    }
+}
+
+fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {
+    let doing = match &kind.activity {
+        Activity::Running => "running".to_owned(),
+        Activity::Ready => "ready, waiting for a processor".to_owned(),
+        Activity::Asleep { call: Some(call) } => format!("asleep in {call}"),
+        Activity::Asleep { call: None } => "asleep".to_owned(),
+        Activity::Stopped => "stopped".to_owned(),
+    };
+    let named = kind.threads.iter().take(NAMED).map(|number| {
+        let (tid, name) = recording.thread(*number).map_or((0, ""), |thread| (thread.tid, &*thread.name));
+        format!("Thread {} ({}) {tid}", number.0, harmless(name))
+    });
+    let mut who = named.collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = kind.threads.len().saturating_sub(NAMED) {
+        who += &format!(" and {more} more");
+    }
+    // Names are cut before what the threads do.
+    let room = peek.cols.saturating_sub(doing.len() + 2).max(20);
+    let mut line = Line::new();
+    line.push(Paint::BoldCyan, cut_right(&who, room)).push(Paint::BoldCyan, ": ");
+    let paint =
+        if matches!(kind.activity, Activity::Running | Activity::Ready) { Paint::Bold } else { Paint::Grey };
+    line.push(paint, doing);
+    line.write(peek.style, out)
+}
+
+fn stack(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {
+    let mut frames: Vec<Place<'_>> = Vec::new();
+    for id in recording.stacks.walk(kind.stack) {
+        let location = recording.stacks.location(id);
+        let module = location.module.and_then(|module| recording.modules.get(module.0 as usize));
+        let module = module.map_or("", |module| &*module.path);
+        let before = frames.len();
+        frames.extend(recording.symbols.frames_of(id).map(|frame| Place {
+            frame: Some(frame),
+            module,
+            at: location.offset,
+        }));
+        if frames.len() == before {
+            frames.push(Place { frame: None, module, at: location.offset });
+        }
+    }
+    let left_out = frames.len().saturating_sub(ENDS.0 + ENDS.1);
+    for (i, place) in frames.iter().enumerate() {
+        if left_out > 0 && i == ENDS.0 {
+            writeln!(out, "  … {left_out} more frames")?;
+        }
+        if left_out == 0 || i < ENDS.0 || i >= ENDS.0 + left_out {
+            place.write(peek, recording, out)?;
+        }
+    }
+    match (frames.is_empty(), kind.cut) {
+        (true, _) => writeln!(out, "  (no stack could be taken)"),
+        (false, true) => writeln!(out, "  … its callers could not be found"),
+        (false, false) => Ok(()),
+    }
+}
+
+/// One line of a stack.
+struct Place<'a> {
+    frame: Option<&'a Frame>,
+    module: &'a str,
+    at: u64,
+}
+
+impl Place<'_> {
+    fn write(&self, peek: &Peek, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new();
+        let named = self.frame.filter(|frame| !frame.func.is_empty());
+        let foreign = self.frame.is_none_or(|frame| frame.foreign);
+        let paint = if foreign { Paint::Grey } else { Paint::Normal };
+        match named {
+            Some(frame) => {
+                line.push(paint, format_args!("  {}", harmless(&frame.func)));
+                if frame.line > 0 && !frame.file.is_empty() {
+                    let short = recording.symbols.short_path(&frame.file);
+                    let text = short.map_or_else(
+                        || harmless(&frame.file).into_owned(),
+                        |short| match harmless(&short.prefix) {
+                            prefix if prefix.is_empty() => harmless(&short.rest).into_owned(),
+                            prefix => format!("{prefix}/{}", harmless(&short.rest)),
+                        },
+                    );
+                    let link = peek.links.as_ref().and_then(|links| links.target(&frame.file, frame.line));
+                    line.push(Paint::Grey, " at ").push_linked(
+                        Paint::Grey,
+                        format_args!("{text}:{}", frame.line),
+                        link,
+                    );
+                } else {
+                    line.push(Paint::Grey, format_args!(" in {}", harmless(short_module(self.module))));
+                }
+            }
+            None if self.module.is_empty() => {
+                line.push(Paint::Grey, format_args!("  0x{:x}", self.at));
+            }
+            None => {
+                line.push(
+                    Paint::Grey,
+                    format_args!("  {}+0x{:x}", harmless(short_module(self.module)), self.at),
+                );
+            }
+        }
+        line.cut(peek.cols);
+        line.write(peek.style, out)
+    }
+}
+
+fn short_module(path: &str) -> &str {
+    crate::frame::file_name(path)
+}
