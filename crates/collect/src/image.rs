@@ -9,7 +9,8 @@ use crate::Recorder;
 use crate::address_space::AddressSpace;
 use crate::word_hash::WordSeed;
 use stackglass_profile::{
-    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, State, Thread, ThreadNumber,
+    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, State, Task, TaskId, Thread,
+    ThreadNumber,
 };
 use stackglass_wire::{
     ControlPage, Counter, Event, Image as Bits, TEXT_BYTES, ThreadId, ThreadName, text_byte,
@@ -30,6 +31,8 @@ pub struct Image {
     index: ProcessIndex,
     space: AddressSpace,
     threads: HashMap<u32, ThreadSoFar, WordSeed>,
+    /// Tasks that have names, by the process's own id: their place in the recording.
+    tasks: HashMap<u64, usize, WordSeed>,
     seed: WordSeed,
     stacks: HashMap<u128, StackId, WordSeed>,
     locations: HashMap<u64, LocationId, WordSeed>,
@@ -53,6 +56,7 @@ impl Image {
             index,
             space: AddressSpace::default(),
             threads: HashMap::with_hasher(seed),
+            tasks: HashMap::with_hasher(seed),
             seed,
             stacks: HashMap::with_hasher(seed),
             locations: HashMap::with_hasher(seed),
@@ -76,6 +80,7 @@ impl Image {
     pub fn take(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
+                let task = self.task_id(task);
                 let Some(number) = self.number(thread, at, recorder) else { return };
                 let Some(stack) = self.stack(frames, recorder) else { return };
                 let cut = (cut != 0).then_some(Cut(cut));
@@ -114,6 +119,22 @@ impl Image {
                     let thread = recorder.thread_mut(so_far.number);
                     thread.end = Some(Nanos(at));
                     thread.blocked_signal = flags & 1 != 0;
+                }
+            }
+            Event::TaskStart { task, line, text, name_len, file_len, .. } => {
+                let (name, file) = (usize::from(name_len), usize::from(file_len));
+                let text_of = |from: usize, n: usize| -> Arc<str> {
+                    let bytes: Vec<u8> = (from..from + n).map(|i| text_byte(text, i)).collect();
+                    String::from_utf8_lossy(&bytes).into()
+                };
+                let (id, process) = (TaskId(self.task_id(task)), self.index);
+                // Told again, it is the same: an id is given once.
+                if self.tasks.len() < MOST_REMEMBERED && !self.tasks.contains_key(&task) {
+                    let (name, file) = (text_of(0, name), text_of(name, file));
+                    let told = Task { id, process, name, file, line, waited: Nanos(0) };
+                    if let Some(index) = recorder.add_task(told) {
+                        self.tasks.insert(task, index);
+                    }
                 }
             }
             Event::ModuleLoad { module, bias, low, high, text, build_id_len, path_len, .. } => {
@@ -182,6 +203,11 @@ impl Image {
         if let Some(number) = recorder.add_thread(thread) {
             self.threads.insert(id.0, ThreadSoFar { number, ended: false, last: None });
         }
+    }
+
+    /// The id that a task of this process has in the recording.
+    fn task_id(&self, own: u64) -> u64 {
+        if own == 0 { 0 } else { TaskId::in_process(self.index, own).0 }
     }
 
     /// The thread's number; one that was never announced (the event was lost) is taken up now.

@@ -5,7 +5,7 @@
 //! taken up, whoever sends it.
 
 use stackglass_profile::{
-    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Thread, ThreadNumber,
+    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Task, Thread, ThreadNumber,
 };
 use std::collections::HashMap;
 
@@ -13,6 +13,7 @@ use std::collections::HashMap;
 const SAMPLE_WORDS: u64 = 5;
 const THREAD_WORDS: u64 = 12;
 const PROCESS_WORDS: u64 = 32;
+const TASK_WORDS: u64 = 12;
 
 /// A growing [`Recording`].
 pub struct Recorder {
@@ -158,6 +159,13 @@ impl Recorder {
 
     pub(crate) fn thread_ended(&mut self) {
         self.totals.threads = self.totals.threads.saturating_sub(1);
+    }
+
+    /// A new task; its place in the list.
+    pub(crate) fn add_task(&mut self, task: Task) -> Option<usize> {
+        self.reserve(TASK_WORDS + (task.name.len() + task.file.len()) as u64 / 8)?;
+        self.recording.tasks.push(task);
+        Some(self.recording.tasks.len() - 1)
     }
 
     pub(crate) fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {

@@ -28,6 +28,7 @@ pub mod signal;
 pub mod slot;
 pub mod system;
 
+pub mod task;
 pub use guest::Guest;
 pub use mailbox::{Mailbox, Ticket};
 pub use slot::{Slot, SlotIndex};

@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use stackglass_unwind::Scratch;
 use stackglass_wire::MAX_FRAMES;
+use stackglass_wire::task::{Polled, TaskText};
 
 /// Mailboxes of a process.
 pub const MAILBOXES: usize = 64;
@@ -69,7 +70,9 @@ pub struct Letter {
     /// Why the walk ended early, 0 if it reached the root.
     pub cut: u8,
     /// The task that was being polled.
-    pub task: u64,
+    pub polled: Polled,
+    /// What that task is called, where the sampler does not know yet.
+    pub text: Option<TaskText>,
     /// Stack pointer of the interrupted code.
     pub sp: u64,
     /// Thread pointer, 0 when not asked for.

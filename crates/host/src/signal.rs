@@ -17,7 +17,7 @@
 use crate::guest::{self, Guest};
 use crate::mailbox::{ASIDE, Desk, Ticket};
 use crate::slot::Slot;
-use crate::{UNWINDER, marker, restart, system};
+use crate::{UNWINDER, marker, restart, system, task};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_unwind::{Registers, StackMemory};
@@ -327,7 +327,8 @@ fn walk(slot: &Slot, desk: Desk<'_>, context: &libc::ucontext_t) {
     let sp = registers.sp();
     let letter = desk.letter;
     letter.sp = sp;
-    letter.task = slot.task.load(Relaxed);
+    letter.polled = slot.polled();
+    letter.text = task::untold(letter.polled);
     let known = slot.stack_around(sp);
     letter.bounds_missing = known.is_none();
     letter.thread_pointer = if known.is_none() { thread_pointer() } else { 0 };

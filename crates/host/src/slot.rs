@@ -1,9 +1,10 @@
 //! One slot for each thread: what the handler must know of the thread it runs on.
 //!
 //! Slots lie in one dense array, so that a signal can name its thread by a small number. Only the sampler
-//! hands slots out and takes them back; the handler reads the stack's bounds, the crate writes the task.
+//! hands slots out and takes them back; the handler reads the stack's bounds and where the thread says its task.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use stackglass_wire::task::{Polled, TaskCell};
 
 /// Most threads followed at a time.
 pub const CAPACITY: usize = 32 * 1024;
@@ -22,8 +23,8 @@ pub struct Slot {
     stack_low: AtomicU64,
     /// Address after the highest that may be read with plain loads.
     stack_high: AtomicU64,
-    /// The async task this thread is polling, 0 for none.
-    pub task: AtomicU64,
+    /// Where the thread says which async task it polls; null if it never did.
+    cell: AtomicPtr<TaskCell>,
 }
 
 impl Slot {
@@ -46,8 +47,23 @@ impl Slot {
     /// Makes the slot belong to thread `tid` (0 frees it), with nothing known yet.
     pub fn assign(&self, tid: u32) {
         self.set_stack(0, 0);
-        self.task.store(0, Relaxed);
+        self.cell.store(core::ptr::null_mut(), Relaxed);
         self.tid.store(tid, Release);
+    }
+
+    /// From now on the task is read in this cell; for the sampler only.
+    pub fn set_cell(&self, cell: &'static TaskCell) {
+        self.cell.store((cell as *const TaskCell).cast_mut(), Release);
+    }
+
+    /// The async task that this thread polls.
+    #[inline]
+    pub fn polled(&self) -> Polled {
+        // SAFETY: null, or from the reference given to `set_cell`.
+        match unsafe { self.cell.load(Acquire).as_ref() } {
+            Some(cell) => cell.polled_by(self.tid.load(Relaxed)),
+            None => Polled { task: 0, entry: 0 },
+        }
     }
 }
 

@@ -28,3 +28,11 @@ mod threads;
 pub extern "C" fn stackglass_agent_v1() -> u32 {
     if stackglass_sampler::is_running() { stackglass_wire::VERSION } else { 0 }
 }
+
+/// The pool in which a program that links the crate `stackglass` says which async task each of its threads polls; null
+/// without memory. Its name is `stackglass_wire::TASKS_SYMBOL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn stackglass_tasks_v1() -> *mut core::ffi::c_void {
+    let pool = stackglass_sampler::task::own_pool();
+    pool.map_or(core::ptr::null_mut(), |pool| core::ptr::from_ref(pool).cast_mut().cast())
+}

@@ -1,6 +1,6 @@
 //! Putting one recording's samples into another: several profiled regions of one process become one profile.
 
-use crate::{LocationId, ModuleIndex, ProcessIndex, Recording, StackId, ThreadNumber};
+use crate::{LocationId, ModuleIndex, ProcessIndex, Recording, StackId, Task, TaskId, ThreadNumber};
 use std::collections::HashMap;
 
 impl Recording {
@@ -13,6 +13,7 @@ impl Recording {
         let processes: Vec<ProcessIndex> =
             other.processes.iter().map(|process| self.absorb_process(process)).collect();
         let threads = self.absorb_threads(other, &processes);
+        self.absorb_tasks(other, &processes);
         let modules: Vec<ModuleIndex> =
             other.modules.iter().map(|module| self.intern_module(module.clone())).collect();
         let locations: Vec<LocationId> = other
@@ -35,6 +36,10 @@ impl Recording {
             let mut sample = *sample;
             sample.stack = stacks[sample.stack.0 as usize];
             sample.thread = threads[sample.thread.0 as usize - 1];
+            if sample.task != 0 {
+                let process = self.threads[sample.thread.0 as usize - 1].process;
+                sample.task = TaskId::in_process(process, sample.task).0;
+            }
             self.push(sample);
         }
         self.about.wall.0 = self.about.wall.0.saturating_add(other.about.wall.0);
@@ -59,6 +64,21 @@ impl Recording {
             *here.counters.entry(label.clone()).or_default() += count;
         }
         ProcessIndex(index as u32)
+    }
+
+    fn absorb_tasks(&mut self, other: &Recording, processes: &[ProcessIndex]) {
+        let known = self.tasks.iter().enumerate().map(|(index, task)| (task.id, index));
+        let mut known: HashMap<TaskId, usize> = known.collect();
+        for task in &other.tasks {
+            let process = processes[task.process.0 as usize];
+            let id = TaskId::in_process(process, task.id.0);
+            let index = *known.entry(id).or_insert_with(|| {
+                self.tasks.push(Task { id, process, ..task.clone() });
+                self.tasks.len() - 1
+            });
+            let here = &mut self.tasks[index];
+            here.waited = here.waited.max(task.waited);
+        }
     }
 
     fn absorb_threads(&mut self, other: &Recording, processes: &[ProcessIndex]) -> Vec<ThreadNumber> {

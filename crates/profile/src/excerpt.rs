@@ -46,6 +46,7 @@ mod tests {
     #[test]
     fn an_excerpt_has_its_own_stacks_only() {
         let mut recording = Recording::default();
+            tasks: self.tasks.clone(),
         let ids: Vec<_> = (0..5)
             .map(|offset| recording.stacks.intern_location(Location { module: None, offset }))
             .collect();

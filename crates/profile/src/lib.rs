@@ -34,6 +34,7 @@ pub mod source;
 pub mod stacks;
 pub mod style;
 pub mod symbols;
+mod task;
 mod traces;
 pub mod uncertainty;
 
@@ -56,4 +57,5 @@ pub use source::Source;
 pub use stacks::{Location, Stacks};
 pub use style::Style;
 pub use symbols::Symbols;
+pub use task::Task;
 pub use uncertainty::standard_error;

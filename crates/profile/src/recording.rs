@@ -1,7 +1,7 @@
 //! What a profiled program left behind, before anything is counted or named.
 
 use crate::frame::file_name;
-use crate::{ModuleIndex, Nanos, ProcessIndex, StackId, Stacks, Symbols, ThreadNumber};
+use crate::{ModuleIndex, Nanos, ProcessIndex, StackId, Stacks, Symbols, Task, ThreadNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Threads; number `n` is `threads[n - 1]`.
     pub threads: Vec<Thread>,
+    /// Async tasks that have names, in order of first meeting.
+    pub tasks: Vec<Task>,
     /// Executables and libraries, each once, however many processes mapped it.
     pub modules: Vec<Module>,
     /// Interned stacks.

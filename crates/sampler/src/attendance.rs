@@ -137,6 +137,7 @@ impl Sampler {
         };
         self.control.counters.add(Counter::Threads, 1);
         self.guest.slot(index).assign(tid);
+        self.links_of_tasks.stale = true;
         if let Some(name) = tasks.name(tid) {
             roster.get(index).name = name;
         }

@@ -23,6 +23,7 @@ mod memory;
 mod modules;
 mod outlet;
 mod places;
+mod polled;
 mod privilege;
 mod roster;
 mod run;
@@ -37,4 +38,5 @@ pub use run::{
 };
 pub use sampler::Orders;
 pub use stackglass_host::signal::set_empty as set_empty_handler;
+pub use stackglass_host::task;
 pub use stackglass_unwind::mapping::force_text as force_text_maps;

@@ -128,6 +128,7 @@ impl Sampler {
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
     fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
+        let (polled, text) = self.polled(index);
         let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
@@ -164,8 +165,9 @@ impl Sampler {
             counters.add(Counter::Cut, 1);
             self.modules_soon |= walk.end == End::Cut(Cut::NoModule);
         }
+        self.tell_task(index, polled, text);
         let Memory { roster, frames, .. } = &mut *self.memory;
-        let stack = Stack { frames: &frames[..len], cut, task: 0 };
+        let stack = Stack { frames: &frames[..len], cut, task: polled.task };
         self.outlet.asleep(roster.get(index), now, stack);
     }
 
@@ -233,18 +235,19 @@ impl Sampler {
     }
 
     fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
-        let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
-        let thread = roster.get(index);
-        let Some(errand) = thread.errand else { return false };
+        let Some(errand) = self.memory.roster.get(index).errand else { return false };
         let pool = &self.guest.mailboxes[mailbox];
         let Some((letter, frames)) = pool.read(errand.generation) else { return false };
+        self.tell_task(index, letter.polled, letter.text);
+        let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
         let counters = &self.control.counters;
         counters.add(Counter::StacksRunning, 1);
         if letter.cut != 0 && !errand.held_back {
             counters.add(Counter::Cut, 1);
             self.modules_soon |= letter.cut == Cut::NoModule as u8;
         }
-        let taken = Stack { frames, cut: letter.cut, task: letter.task };
+        let taken = Stack { frames, cut: letter.cut, task: letter.polled.task };
         match errand.asleep_at {
             None if errand.held_back => {}
             None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))

@@ -4,6 +4,7 @@
 //! time that could not be told stays in the books and is told later.
 
 use crate::roster::{Known, Record};
+use stackglass_host::task::TaskText;
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{Event, State, ThreadId};
 
@@ -66,7 +67,7 @@ impl Outlet {
 
     /// The stack on which the thread sleeps: gets the rest. Told again only when it differs.
     pub fn asleep(&mut self, thread: &mut Record, at: u64, stack: Stack<'_>) {
-        let hash = hash(stack.frames);
+        let hash = hash(stack.frames) ^ stack.task.rotate_left(32);
         if thread.known == Known::Asleep && thread.hash == hash {
             self.rest(thread, at, false);
             return;
@@ -137,6 +138,20 @@ impl Outlet {
     }
 
     /// The thread has a new name.
+    /// What a task is called; false when there was no room.
+    pub fn task_start(&mut self, thread: &mut Record, at: u64, task: u64, text: &TaskText) -> bool {
+        self.announce(thread)
+            && self.writer.push(&Event::TaskStart {
+                thread: ThreadId(thread.number),
+                at,
+                task,
+                line: text.line,
+                text: text.used(),
+                name_len: text.name_len,
+                file_len: text.file_len,
+            })
+    }
+
     pub fn rename(&mut self, thread: &mut Record, at: u64, name: [u8; 16]) {
         let event = Event::ThreadRename { thread: ThreadId(thread.number), at, name };
         if !thread.announced || self.writer.push(&event) {

@@ -2,6 +2,7 @@
 
 use crate::memory::Memory;
 use crate::outlet::Outlet;
+use crate::polled::Links;
 use crate::slots::Slots;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
@@ -117,6 +118,7 @@ impl Sampler {
     /// Prepares on the sampler's own thread. `None` when the stream's pages cannot be had.
     pub fn new(
         guest: &'static Guest,
+    pub(crate) links_of_tasks: Links,
         image: &ProcessImage,
         memory: &'static mut Memory,
         orders: Orders,
@@ -176,6 +178,7 @@ impl Sampler {
         self.control.state.store(ProcessState::Running as u32, Release);
         let mut sampling = false;
         let mut slots = Slots::new(self.delay, system::now());
+            links_of_tasks: Links::default(),
         let mut next = system::now();
         loop {
             let call = self.guest.call.load(Acquire);
@@ -281,6 +284,7 @@ impl Sampler {
         self.control.last_tick_ns.store(now, Release);
         if self.tick.is_multiple_of(16) {
             self.control.sampler_cpu_ns.store(system::own_cpu(), Relaxed);
+        self.link_tasks();
         }
     }
 
@@ -295,6 +299,7 @@ impl Sampler {
         }
         let closed = self.guest.modules_changed.swap(0, AcqRel) != 0;
         if closed || core::mem::take(&mut self.modules_soon) {
+        self.link_tasks();
             self.memory.told.update(self.control, &mut self.outlet, now);
         }
         if now >= self.scan_at {

@@ -55,6 +55,7 @@ mod region;
 mod running;
 mod samples;
 mod settings;
+pub mod task;
 
 pub use error::{InitError, StartError};
 pub use profiler::Profiler;

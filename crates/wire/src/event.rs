@@ -59,7 +59,7 @@ pub enum Event<'a> {
         at: u64,
         /// All CPU time that was given to its stacks.
         cpu: u64,
-        /// Bit 0: it blocked the signal when it was due.
+        /// Bit 0: it blocked the signal when it was due. Bit 1: it goes on, only the sampling ends.
         flags: u64,
     },
     /// A module was mapped: `[head, at, bias, low, high, build id bytes | path bytes << 32, bytes…]`.
@@ -107,6 +107,24 @@ pub enum Event<'a> {
         /// Look-up addresses, leaf first.
         frames: &'a [u64],
     },
+    /// What an async task is called, before the first sample that is of it:
+    /// `[head, at, task, name bytes | path bytes << 16 | line << 32, bytes…]`.
+    TaskStart {
+        /// A thread that has polled it.
+        thread: ThreadId,
+        /// When it was met.
+        at: u64,
+        /// Its id in this process image.
+        task: u64,
+        /// Line of the place where it was made, 0 unknown.
+        line: u32,
+        /// Words holding the name's bytes, then the path's of the source file, as little-endian words.
+        text: &'a [u64],
+        /// Bytes of name in `text`.
+        name_len: u16,
+        /// Bytes of path in `text`, right after the name.
+        file_len: u16,
+    },
     /// More time for the stack of this thread's last `Sample`: `[head, at, time, state]`.
     Repeat {
         /// Whose.
@@ -140,6 +158,7 @@ pub(crate) mod kind {
     pub const MODULE_UNLOAD: u8 = 5;
     pub const SAMPLE: u8 = 6;
     pub const REPEAT: u8 = 7;
+    pub const TASK_START: u8 = 8;
 }
 
 /// Most words an event may have.
@@ -196,6 +215,10 @@ impl<'a> Event<'a> {
                 let how = state as u64 | (cut as u64) << 8 | (hits as u64) << 16;
                 ([h(SAMPLE, 5, frames.len(), thread.0), at, time, task, how, 0], 5, frames)
             }
+            Event::TaskStart { thread, at, task, line, text, name_len, file_len } => {
+                let lens = u64::from(name_len) | u64::from(file_len) << 16 | u64::from(line) << 32;
+                ([h(TASK_START, 4, text.len(), thread.0), at, task, lens, 0, 0], 4, text)
+            }
             Event::Repeat { thread, at, time, state } => {
                 ([h(REPEAT, 4, 0, thread.0), at, time, state as u64, 0, 0], 4, &[])
             }
@@ -245,6 +268,13 @@ impl<'a> Event<'a> {
                 hits: (how >> 16) as u32,
                 frames,
             },
+            (kind::TASK_START, &[at, task, lens, ref text @ ..]) => {
+                let (name_len, file_len, line) = (lens as u16, (lens >> 16) as u16, (lens >> 32) as u32);
+                if usize::from(name_len) + usize::from(file_len) > text.len() * 8 || task == 0 {
+                    return Err(Malformed);
+                }
+                Event::TaskStart { thread, at, task, line, text, name_len, file_len }
+            }
             (kind::REPEAT, &[at, time, how]) => Event::Repeat { thread, at, time, state: state(how)? },
             _ => return Err(Malformed),
         })

@@ -20,6 +20,7 @@ pub mod cut;
 mod event;
 mod session;
 pub mod stream;
+pub mod task;
 
 pub use control::{ControlPage, Image, ProcessState, TEXT_BYTES};
 pub use counters::{Counter, Counters};
@@ -39,6 +40,10 @@ pub const PROCESS_FILE_PREFIX: &str = "p-";
 /// Symbol that the preload library exports (a `extern "C" fn() -> u32` that returns [`VERSION`]),
 /// so that a program which links the crate finds out that it is already being sampled.
 pub const AGENT_SYMBOL: &str = "stackglass_agent_v1";
+
+/// Symbol that the preload library exports (a `extern "C" fn() -> *mut TaskPool`, null without memory), so that the crate
+/// says in the pool of the preload library which task each thread polls.
+pub const TASKS_SYMBOL: &str = "stackglass_tasks_v1";
 
 /// Bytes reserved for the control page; the stream begins here.
 pub const CONTROL_BYTES: usize = 8192;

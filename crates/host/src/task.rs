@@ -1,0 +1,209 @@
+//! Which async task each thread polls: this copy's side of the process's [`TaskPool`].
+//!
+//! A program that uses the crate holds a [`Polling`] during each poll, sampled or not: it costs a look at a thread-local
+//! and some stores. The thread takes a cell of the pool at its first poll and gives it back when it ends.
+//! Under `stackglass record` two copies of this code are in the process; both then use the pool of the preload
+//! library ([`TASKS_SYMBOL`]), whose sampler is the one that looks.
+//!
+//! The pool is wiped in a forked child. The child's thread then finds that its cell is not its own any more and takes
+//! another.
+
+use crate::system;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+use stackglass_wire::TASKS_SYMBOL;
+use stackglass_wire::task::Before;
+pub use stackglass_wire::task::{Polled, TaskCell, TaskEntry, TaskPool, TaskText};
+
+static POOL: AtomicPtr<TaskPool> = AtomicPtr::new(core::ptr::null_mut());
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+/// The pool of this process, if there is one yet.
+#[inline]
+pub fn pool() -> Option<&'static TaskPool> {
+    // SAFETY: null, or a mapping that is never unmapped and made of atomics.
+    unsafe { POOL.load(Acquire).as_ref() }
+}
+
+/// The pool of this process: the preload library's, or one made now. `None` without memory.
+pub fn pool_or_new() -> Option<&'static TaskPool> {
+    pool().or_else(|| install(agents().or_else(map)?))
+}
+
+/// As [`pool_or_new`], for the preload library itself, which has nobody to ask.
+pub fn own_pool() -> Option<&'static TaskPool> {
+    pool().or_else(|| install(map()?))
+}
+
+fn install(new: *mut TaskPool) -> Option<&'static TaskPool> {
+    // Of two threads that make one at once the loser's stays unused.
+    let _ = POOL.compare_exchange(core::ptr::null_mut(), new, AcqRel, Acquire);
+    pool()
+}
+
+fn map() -> Option<*mut TaskPool> {
+    let at = system::map_private(size_of::<TaskPool>());
+    if at.is_null() {
+        return None;
+    }
+    // SAFETY: advice on the mapping just made. Where it is refused (Linux before 4.14) nothing is sampled either.
+    unsafe { libc::madvise(at.cast(), size_of::<TaskPool>(), libc::MADV_WIPEONFORK) };
+    Some(at.cast())
+}
+
+/// The pool of the preload library, where there is one in this process.
+fn agents() -> Option<*mut TaskPool> {
+    let mut name = [0u8; 64];
+    name[..TASKS_SYMBOL.len()].copy_from_slice(TASKS_SYMBOL.as_bytes());
+    // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type, and gives null
+    // or a pool of the version that its name says.
+    unsafe {
+        let agent = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
+        if agent.is_null() {
+            return None;
+        }
+        let agent: extern "C" fn() -> *mut c_void = core::mem::transmute(agent);
+        let pool: *mut TaskPool = agent().cast();
+        (!pool.is_null()).then_some(pool)
+    }
+}
+
+/// What a task is called, where the sampler that runs does not know it yet. To be asked while the task is polled.
+#[inline]
+pub fn untold(polled: Polled) -> Option<TaskText> {
+    if polled.task == 0 {
+        return None;
+    }
+    let pool = pool()?;
+    pool.entry(polled.entry)?.untold(polled.task, pool.run())
+}
+
+/// A task as its owner knows it: its id, and its entry in the table. Dropped, it leaves the table.
+#[derive(Debug)]
+pub struct Task {
+    id: u64,
+    entry: u32,
+}
+
+impl Task {
+    /// A new task with this name, made at this place.
+    pub fn new(name: &str, file: &str, line: u32) -> Task {
+        let id = LAST_ID.fetch_add(1, Relaxed) + 1;
+        let text = TaskText::new(name, file, line);
+        let now = pool_or_new().filter(|pool| pool.is_timed()).map_or(0, |_| system::now());
+        let entry = pool().map_or(0, |pool| pool.register(id, &text, now));
+        Task { id, entry }
+    }
+
+    /// Its id, never 0, of this process alone.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if let Some(pool) = pool() {
+            pool.unregister(self.id, self.entry);
+        }
+    }
+}
+
+/// This thread's cell.
+#[derive(Clone, Copy)]
+struct Own {
+    cell: &'static TaskCell,
+    /// Its number, 0 for nobody's.
+    number: u32,
+    /// The kernel id that must stand in it.
+    owner: u32,
+}
+
+static NOBODYS: TaskCell = TaskCell::nobodys();
+/// No thread has this kernel id: the first look finds that the cell is not its own.
+const NOBODY: u32 = u32::MAX;
+
+thread_local! {
+    // Without a destructor, so that a poll pays none of what that asks for, and so that it is there to the very end.
+    static OWN: Cell<Own> = const { Cell::new(Own { cell: &NOBODYS, number: 0, owner: NOBODY }) };
+    static LEAVER: Leaver = const { Leaver };
+}
+
+/// Gives the cell back when the thread ends.
+struct Leaver;
+
+impl Drop for Leaver {
+    fn drop(&mut self) {
+        let own = OWN.get();
+        // Polls in destructors that run later are nobody's.
+        OWN.set(Own { cell: &NOBODYS, number: 0, owner: 0 });
+        if own.number != 0 && own.cell.owner() == own.owner {
+            own.cell.release();
+        }
+    }
+}
+
+/// A poll that goes on; dropped, whatever was polled before is polled again.
+#[must_use = "the poll ends when this is dropped"]
+pub struct Polling<'a> {
+    task: &'a Task,
+    own: Own,
+    before: Before,
+}
+
+impl Task {
+    /// This thread begins to poll the task.
+    #[inline(always)]
+    pub fn poll(&self) -> Polling<'_> {
+        let mut own = OWN.get();
+        if own.cell.owner() != own.owner {
+            own = claim();
+        }
+        let before = own.cell.enter(self.id, self.entry);
+        if let Some((_, entry)) = self.in_table() {
+            entry.begin(own.number);
+        }
+        Polling { task: self, own, before }
+    }
+
+    #[inline(always)]
+    fn in_table(&self) -> Option<(&'static TaskPool, &'static TaskEntry)> {
+        let pool = pool()?;
+        Some((pool, pool.entry(self.entry)?))
+    }
+}
+
+impl Drop for Polling<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some((pool, entry)) = self.task.in_table() {
+            if pool.is_timed() {
+                entry.set_since(system::now());
+            }
+            entry.end();
+        }
+        // In a child forked meanwhile the cell is not ours any more.
+        if self.own.cell.owner() == self.own.owner {
+            self.own.cell.leave(self.before);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn claim() -> Own {
+    let owner = system::thread_id();
+    let claimed = pool_or_new().and_then(|pool| pool.claim(owner));
+    let own = match claimed {
+        // A thread that is past its destructors could not give a cell back.
+        Some((cell, number)) if LEAVER.try_with(|_| ()).is_ok() => Own { cell, number, owner },
+        Some((cell, _)) => {
+            cell.release();
+            Own { cell: &NOBODYS, number: 0, owner: 0 }
+        }
+        None => Own { cell: &NOBODYS, number: 0, owner: 0 },
+    };
+    OWN.set(own);
+    own
+}

@@ -1,0 +1,364 @@
+//! Async tasks: where each thread says which one it polls, and a table of all that live.
+//!
+//! One [`TaskPool`] serves a process: the crate's copy of this code inside the program writes to it, the sampler reads it,
+//! be it the crate's own or the preload library's, which hands its pool over ([`TASKS_SYMBOL`](crate::TASKS_SYMBOL)).
+//! A poll costs a few plain stores to lines that nobody else writes to. A signal handler on the polling thread reads
+//! its own thread's cell, and the entry behind it, which lives as long as the poll does.
+//!
+//! The table is for those who come later: it names tasks that were made before anybody sampled, and those that
+//! wait. All zeros is an empty pool, so a child made by fork finds one where the kernel wipes it (`MADV_WIPEONFORK`).
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+
+/// Threads that can poll at a time.
+pub const CELLS: usize = 32 * 1024;
+/// Tasks that are kept in the table at a time; further ones have no name and are not met while they wait.
+pub const ENTRIES: usize = 128 * 1024;
+/// Words of an entry's text.
+pub const TEXT_WORDS: usize = 24;
+/// Longest name of a task, bytes; a longer one is cut.
+pub const LONGEST_NAME: usize = 64;
+/// Longest path of the place where it was made, bytes; of a longer one the end is kept.
+pub const LONGEST_FILE: usize = TEXT_WORDS * 8 - LONGEST_NAME;
+
+/// Which task a thread polls. Written by the thread itself.
+#[repr(C, align(64))]
+pub struct TaskCell {
+    /// Kernel id of the thread; 0: free.
+    owner: AtomicU32,
+    /// Number of the task's entry, 0 for none.
+    entry: AtomicU32,
+    /// The task's id, 0 for none.
+    task: AtomicU64,
+}
+
+/// A task that lives.
+#[repr(C, align(64))]
+pub struct TaskEntry {
+    /// The task's id, 0 while free.
+    id: AtomicU64,
+    /// Number of the cell of the thread that polls it (its index and one), 0 while it waits.
+    polled_by: AtomicU32,
+    /// Odd while it is polled; changes with each poll.
+    turn: AtomicU32,
+    /// CLOCK_MONOTONIC ns at the end of its last poll, where that was asked for; else when it was made or 0.
+    since: AtomicU64,
+    /// To whom its text was told: run of the sampler in the high half, low half of the id.
+    told: AtomicU64,
+    /// Bytes of the name, bytes of the path << 16, line << 32.
+    lengths: AtomicU64,
+    /// Next in the list of free entries.
+    next: AtomicU32,
+    _pad: AtomicU32,
+    /// For whoever will read the stacks of waiting tasks: address and vtable of the future.
+    _future: [AtomicU64; 2],
+    /// The name's bytes, then the path's.
+    text: [AtomicU64; TEXT_WORDS],
+}
+
+/// Name of a task and the place where it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskText {
+    /// Bytes of the name.
+    pub name_len: u16,
+    /// Bytes of the source file's path, right after the name.
+    pub file_len: u16,
+    /// Line, from 1; 0 unknown.
+    pub line: u32,
+    /// Name and path as little-endian words.
+    pub words: [u64; TEXT_WORDS],
+}
+
+impl Default for TaskText {
+    fn default() -> Self {
+        TaskText::EMPTY
+    }
+}
+
+impl TaskText {
+    /// Nothing known.
+    pub const EMPTY: TaskText = TaskText { name_len: 0, file_len: 0, line: 0, words: [0; TEXT_WORDS] };
+
+    /// A name and a place, cut to what there is room for.
+    pub fn new(name: &str, file: &str, line: u32) -> TaskText {
+        let mut end = name.len().min(LONGEST_NAME);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut start = file.len().saturating_sub(LONGEST_FILE);
+        while !file.is_char_boundary(start) {
+            start += 1;
+        }
+        let (name, file) = (&name.as_bytes()[..end], &file.as_bytes()[start..]);
+        let mut words = [0u64; TEXT_WORDS];
+        for (i, byte) in name.iter().chain(file).enumerate() {
+            words[i / 8] |= u64::from(*byte) << (i % 8 * 8);
+        }
+        TaskText { name_len: name.len() as u16, file_len: file.len() as u16, line, words }
+    }
+
+    /// The words that hold the text.
+    pub fn used(&self) -> &[u64] {
+        let bytes = usize::from(self.name_len) + usize::from(self.file_len);
+        &self.words[..bytes.div_ceil(8).min(TEXT_WORDS)]
+    }
+}
+
+/// All cells and entries of a process.
+#[repr(C)]
+pub struct TaskPool {
+    /// Changes when a thread takes a cell.
+    claims: AtomicU32,
+    /// Cells at and above this were never taken.
+    cells_used: AtomicU32,
+    /// Run of the sampler, from 1; 0 before the first.
+    run: AtomicU32,
+    /// Not zero: the end of each poll is to be timed.
+    timed: AtomicU32,
+    /// Tasks that found the table full.
+    lost: AtomicU64,
+    _line: [AtomicU64; 5],
+    /// Head of the list of free entries: its number, and above it a count against reuse.
+    free: AtomicU64,
+    /// Entries at and above this were never used.
+    entries_used: AtomicU32,
+    _line2: AtomicU32,
+    _line3: [AtomicU64; 6],
+    cells: [TaskCell; CELLS],
+    entries: [TaskEntry; ENTRIES],
+}
+
+/// What was polled before, to be put back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Before {
+    task: u64,
+    entry: u32,
+}
+
+/// What a cell says: a task, and the number of its entry.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Polled {
+    /// The task's id, 0 for none.
+    pub task: u64,
+    /// Number of its entry, 0 for none.
+    pub entry: u32,
+}
+
+impl TaskCell {
+    /// A cell that belongs to nobody.
+    pub const fn nobodys() -> TaskCell {
+        TaskCell { owner: AtomicU32::new(0), entry: AtomicU32::new(0), task: AtomicU64::new(0) }
+    }
+
+    /// Whose it is: a kernel id, or 0.
+    #[inline(always)]
+    pub fn owner(&self) -> u32 {
+        self.owner.load(Relaxed)
+    }
+
+    /// Owner: from now on `task` is polled.
+    #[inline(always)]
+    pub fn enter(&self, task: u64, entry: u32) -> Before {
+        let before = Before { task: self.task.load(Relaxed), entry: self.entry.load(Relaxed) };
+        self.entry.store(entry, Relaxed);
+        self.task.store(task, Relaxed);
+        // The handler on this thread is to find the task for everything that comes now.
+        compiler_fence(SeqCst);
+        before
+    }
+
+    /// Owner: what was polled before is polled again.
+    #[inline(always)]
+    pub fn leave(&self, before: Before) {
+        compiler_fence(SeqCst);
+        self.task.store(before.task, Relaxed);
+        self.entry.store(before.entry, Relaxed);
+    }
+
+    /// What thread `owner` polls now.
+    #[inline]
+    pub fn polled_by(&self, owner: u32) -> Polled {
+        if self.owner.load(Relaxed) != owner {
+            return Polled { task: 0, entry: 0 };
+        }
+        Polled { task: self.task.load(Relaxed), entry: self.entry.load(Relaxed) }
+    }
+
+    /// Owner: the thread ends.
+    pub fn release(&self) {
+        self.task.store(0, Relaxed);
+        self.entry.store(0, Relaxed);
+        self.owner.store(0, Release);
+    }
+}
+
+impl TaskEntry {
+    /// The polling thread: a poll begins.
+    #[inline(always)]
+    pub fn begin(&self, cell: u32) {
+        // Only whoever polls writes here, one at a time.
+        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Relaxed);
+        self.polled_by.store(cell, Relaxed);
+    }
+
+    /// The polling thread: the poll ends.
+    #[inline(always)]
+    pub fn end(&self) {
+        self.polled_by.store(0, Relaxed);
+        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
+    }
+
+    /// From when it waits, CLOCK_MONOTONIC ns.
+    pub fn set_since(&self, at: u64) {
+        self.since.store(at, Relaxed);
+    }
+
+    /// Whose entry it is, 0 for nobody's.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id.load(Acquire)
+    }
+
+    /// The text of `task`, unless this run of the sampler has it; `None` also when the entry is another's.
+    #[inline]
+    pub fn untold(&self, task: u64, run: u32) -> Option<TaskText> {
+        if self.id() != task || self.told.load(Relaxed) == u64::from(run) << 32 | task & 0xffff_ffff {
+            return None;
+        }
+        let lengths = self.lengths.load(Relaxed);
+        let mut text =
+            TaskText { name_len: lengths as u16, file_len: (lengths >> 16) as u16, ..TaskText::EMPTY };
+        text.line = (lengths >> 32) as u32;
+        for (to, from) in text.words.iter_mut().zip(&self.text) {
+            *to = from.load(Relaxed);
+        }
+        // Read by another thread, it may have become another's meanwhile.
+        core::sync::atomic::fence(Acquire);
+        (self.id.load(Relaxed) == task).then_some(text)
+    }
+
+    /// Sampler: the reader knows the text of `task`.
+    pub fn set_told(&self, task: u64, run: u32) {
+        self.told.store(u64::from(run) << 32 | task & 0xffff_ffff, Relaxed);
+    }
+}
+
+impl TaskPool {
+    /// Takes a cell for the thread with this kernel id: the cell and its number. `None` when all are taken.
+    pub fn claim(&self, tid: u32) -> Option<(&TaskCell, u32)> {
+        let free = |cell: &TaskCell| cell.owner.compare_exchange(0, tid, AcqRel, Relaxed).is_ok();
+        let used = (self.cells_used.load(Acquire) as usize).min(CELLS);
+        let index = self.cells[..used].iter().position(free).or_else(|| {
+            (used..CELLS).find(|index| {
+                let taken = free(&self.cells[*index]);
+                self.cells_used.fetch_max(*index as u32 + 1, AcqRel);
+                taken
+            })
+        })?;
+        self.claims.fetch_add(1, AcqRel);
+        Some((&self.cells[index], index as u32 + 1))
+    }
+
+    /// Changes when a thread has taken a cell.
+    pub fn claims(&self) -> u32 {
+        self.claims.load(Acquire)
+    }
+
+    /// Cells that are, or were once, taken.
+    pub fn cells(&self) -> &[TaskCell] {
+        &self.cells[..(self.cells_used.load(Acquire) as usize).min(CELLS)]
+    }
+
+    /// Enters a new task into the table; the number of its entry, 0 when the table is full.
+    pub fn register(&self, task: u64, text: &TaskText, now: u64) -> u32 {
+        let Some(number) = self.take_free().or_else(|| self.take_new()) else {
+            self.lost.fetch_add(1, Relaxed);
+            return 0;
+        };
+        let entry = &self.entries[number as usize - 1];
+        entry.polled_by.store(0, Relaxed);
+        entry.turn.store(0, Relaxed);
+        entry.since.store(now, Relaxed);
+        let lengths = u64::from(text.name_len) | u64::from(text.file_len) << 16 | u64::from(text.line) << 32;
+        entry.lengths.store(lengths, Relaxed);
+        for (to, from) in entry.text.iter().zip(text.used()) {
+            to.store(*from, Relaxed);
+        }
+        entry.id.store(task, Release);
+        number
+    }
+
+    /// Takes a task out of the table. Nothing happens when the entry is not its own any more.
+    pub fn unregister(&self, task: u64, number: u32) {
+        let Some(entry) = self.entry(number) else { return };
+        // What a wiped page or another task holds is not ours to free.
+        if entry.id.compare_exchange(task, 0, AcqRel, Relaxed).is_err() {
+            return;
+        }
+        let mut head = self.free.load(Relaxed);
+        loop {
+            entry.next.store(head as u32, Relaxed);
+            let new = (head >> 32).wrapping_add(1) << 32 | u64::from(number);
+            match self.free.compare_exchange_weak(head, new, AcqRel, Relaxed) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn take_free(&self) -> Option<u32> {
+        let mut head = self.free.load(Acquire);
+        loop {
+            let number = head as u32;
+            let entry = self.entry(number)?;
+            let new = (head >> 32).wrapping_add(1) << 32 | u64::from(entry.next.load(Relaxed));
+            match self.free.compare_exchange_weak(head, new, AcqRel, Acquire) {
+                Ok(_) => return Some(number),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn take_new(&self) -> Option<u32> {
+        let more = |used: u32| ((used as usize) < ENTRIES).then_some(used + 1);
+        self.entries_used.fetch_update(AcqRel, Relaxed, more).ok().map(|used| used + 1)
+    }
+
+    /// The entry with this number.
+    #[inline]
+    pub fn entry(&self, number: u32) -> Option<&TaskEntry> {
+        self.entries.get((number as usize).wrapping_sub(1))
+    }
+
+    /// Numbers of entries that are, or were once, in use: from 1 to this.
+    pub fn entries_used(&self) -> u32 {
+        self.entries_used.load(Acquire).min(ENTRIES as u32)
+    }
+
+    /// Tasks that found the table full.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+
+    /// Sampler: a new run begins; its number.
+    pub fn begin_run(&self) -> u32 {
+        self.run.fetch_add(1, AcqRel) + 1
+    }
+
+    /// The run of the sampler that goes on, or was last.
+    #[inline]
+    pub fn run(&self) -> u32 {
+        self.run.load(Relaxed)
+    }
+
+    /// Whether the end of each poll is to be timed.
+    #[inline(always)]
+    pub fn is_timed(&self) -> bool {
+        self.timed.load(Relaxed) != 0
+    }
+
+    /// Sampler: polls are timed from now on, or not.
+    pub fn set_timed(&self, on: bool) {
+        self.timed.store(on.into(), Relaxed);
+    }
+}
