@@ -174,21 +174,41 @@ pub struct Sample {
     pub time: Nanos,
 }
 
+/// What samples have in common that differ in clock, time and hits at most.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SampleKind {
+    /// The stack.
+    pub stack: StackId,
+    /// Whose.
+    pub thread: ThreadNumber,
+    /// The async task being polled, 0 for none.
+    pub task: u64,
+    /// Running or asleep.
+    pub state: State,
+    /// Why the stack is cut, if it is.
+    pub cut: Option<Cut>,
+}
+
 impl Sample {
-    /// Takes in a later sample that differs from this one in clock, time and hits only; false, and nothing is
-    /// changed, when it differs in more.
+    /// All of it but clock, time and hits.
+    pub fn kind(&self) -> SampleKind {
+        let Sample { stack, thread, task, state, cut, .. } = *self;
+        SampleKind { stack, thread, task, state, cut }
+    }
+
+    /// Takes in a later sample of the same [kind](SampleKind); false, and nothing is changed, when it is
+    /// of another, or when this one could not hold both.
     pub fn take_in(&mut self, later: &Sample) -> bool {
-        let same = self.stack == later.stack
-            && self.thread == later.thread
-            && self.task == later.task
-            && self.state == later.state
-            && self.cut == later.cut;
-        if same {
-            self.clock = later.clock;
-            self.hits = self.hits.saturating_add(later.hits);
-            self.time.0 = self.time.0.saturating_add(later.time.0);
+        if self.kind() != later.kind() {
+            return false;
         }
-        same
+        let (Some(hits), Some(time)) =
+            (self.hits.checked_add(later.hits), self.time.0.checked_add(later.time.0))
+        else {
+            return false;
+        };
+        (self.clock, self.hits, self.time) = (later.clock, hits, Nanos(time));
+        true
     }
 }
 

@@ -1,82 +1,196 @@
 //! From time to counts: how many snapshots each sample of a recording stands for.
 //!
-//! A late tick must not make a thread look idle, so reports do not count ticks. They count
-//! `time / delay`, rounded, with the remainder carried from sample to sample of a thread: the counts
-//! of a thread then sum to its recorded time however uneven the ticks were.
+//! A late tick must not make a thread look idle, so nothing counts ticks. Samples of one
+//! [kind](crate::SampleKind) share `time / delay`, rounded; the remainder is carried from kind to kind
+//! of a thread. So the counts of a thread sum to its recorded time however uneven the ticks were, no
+//! kind is wrong by a whole delay, and a recording counts the same whether its samples were merged
+//! when it was read or not. This is the only place where time becomes counts: reports, word buffers
+//! and every file with counts ask here.
 
-use crate::{Nanos, Recording};
+use crate::{Nanos, Recording, Sample, SampleKind};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
 
 /// Snapshots of each sample, in the order of [`Recording::samples`].
 ///
 /// With a delay of 0 every sample counts its hits.
 pub fn snapshots(recording: &Recording) -> Vec<u64> {
-    let mut counter = SnapshotCounter::new(recording.about.delay, recording.threads.len());
-    let count = |sample: &crate::Sample| {
-        if recording.about.delay.0 == 0 {
-            u64::from(sample.hits)
-        } else {
-            counter.count(sample.thread.0 as usize, sample.time)
+    let mut snapshots = Snapshots::of(recording);
+    recording.samples.iter().map(|sample| snapshots.count(sample)).collect()
+}
+
+/// The snapshots of a recording, given out sample by sample.
+///
+/// ```
+/// use stackglass_profile::{Nanos, Recording, Sample, Snapshots, StackId, State, ThreadNumber};
+///
+/// let sample = |stack, time| Sample {
+///     stack: StackId(stack),
+///     thread: ThreadNumber(1),
+///     task: 0,
+///     clock: Nanos(0),
+///     state: State::Awake,
+///     cut: None,
+///     hits: 1,
+///     time: Nanos(time),
+/// };
+/// let mut recording = Recording::default();
+/// recording.about.delay = Nanos(10);
+/// recording.samples = vec![sample(1, 8), sample(2, 30), sample(1, 8)];
+///
+/// let mut snapshots = Snapshots::of(&recording);
+/// let counts: Vec<u64> = recording.samples.iter().map(|sample| snapshots.count(sample)).collect();
+/// assert_eq!(counts, [1, 3, 1], "stack 1 had 16 of 46 ns: two of five snapshots");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Snapshots {
+    delay: u64,
+    numbers: HashMap<SampleKind, u32, RandomState>,
+    /// By the number of a kind: that seen last has the first number.
+    shares: Vec<Share>,
+}
+
+/// What the samples of a kind that were not counted yet have together.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    time: u128,
+    snapshots: u64,
+}
+
+impl Snapshots {
+    /// Of a recording, whose samples may be merged: only the sum of each kind matters, and which kinds
+    /// were seen last.
+    pub fn of(recording: &Recording) -> Snapshots {
+        let delay = recording.about.delay;
+        let mut snapshots = Snapshots { delay: delay.0, numbers: HashMap::default(), shares: Vec::new() };
+        if delay.0 == 0 {
+            return snapshots;
         }
-    };
-    recording.samples.iter().map(count).collect()
+        let mut threads = Vec::new();
+        for sample in recording.samples.iter().rev() {
+            let next = snapshots.shares.len() as u32;
+            let number = *snapshots.numbers.entry(sample.kind()).or_insert_with(|| {
+                snapshots.shares.push(Share { time: 0, snapshots: 0 });
+                threads.push(sample.thread.0);
+                next
+            });
+            snapshots.shares[number as usize].time += u128::from(sample.time.0);
+        }
+        let mut counter = Counter::new(delay);
+        for (share, thread) in snapshots.shares.iter_mut().zip(threads) {
+            share.snapshots = counter.count(thread, share.time);
+        }
+        snapshots
+    }
+
+    /// Those of the next sample. Samples must come in the order in which the recording had them, each
+    /// once; those that were merged there may come apart here.
+    ///
+    /// The newest samples of a kind have theirs for certain, so that where something was seen last is
+    /// where it is counted last.
+    pub fn count(&mut self, sample: &Sample) -> u64 {
+        if self.delay == 0 {
+            return u64::from(sample.hits);
+        }
+        let Some(number) = self.numbers.get(&sample.kind()) else { return 0 };
+        let share = &mut self.shares[*number as usize];
+        share.time = share.time.saturating_sub(u128::from(sample.time.0));
+        let left = match u64::try_from(share.time) {
+            Ok(time) => time.div_ceil(self.delay),
+            Err(_) => u64::try_from(share.time.div_ceil(u128::from(self.delay))).unwrap_or(u64::MAX),
+        };
+        let left = left.min(share.snapshots);
+        std::mem::replace(&mut share.snapshots, left) - left
+    }
 }
 
 /// Rounds times to snapshots, carrying what rounding left over, per thread.
 #[derive(Debug)]
-pub(crate) struct SnapshotCounter {
+struct Counter {
     delay: u64,
-    /// Per thread number: nanoseconds not yet counted (negative: counted ahead).
-    owed: Vec<i64>,
+    /// By thread number: nanoseconds not yet counted (negative: counted ahead).
+    owed: HashMap<u32, i64, RandomState>,
 }
 
-impl SnapshotCounter {
-    pub(crate) fn new(delay: Nanos, threads: usize) -> SnapshotCounter {
-        SnapshotCounter { delay: delay.0.max(1), owed: vec![0; threads + 1] }
+impl Counter {
+    fn new(delay: Nanos) -> Counter {
+        Counter { delay: delay.0.max(1), owed: HashMap::default() }
     }
 
-    pub(crate) fn count(&mut self, thread: usize, time: Nanos) -> u64 {
-        if self.owed.len() <= thread {
-            self.owed.resize(thread + 1, 0);
-        }
-        let total = i128::from(time.0) + i128::from(self.owed[thread]);
+    fn count(&mut self, thread: u32, time: u128) -> u64 {
+        let owed = self.owed.entry(thread).or_default();
         let delay = i128::from(self.delay);
-        // Dividing 128 bits takes longer than all else about a sample, and is hardly ever needed.
-        let snapshots = match (i64::try_from(total + delay / 2), i64::try_from(delay)) {
-            (Ok(total), Ok(delay)) => i128::from(total.div_euclid(delay)),
-            _ => (total + delay / 2).div_euclid(delay),
-        };
-        let snapshots = snapshots.max(0);
-        self.owed[thread] = (total - snapshots * delay) as i64;
-        snapshots as u64
+        let total = i128::try_from(time).unwrap_or(i128::MAX / 2) + i128::from(*owed);
+        // Not below zero: less than half a delay was ever counted ahead.
+        let snapshots = (total + delay / 2).div_euclid(delay).max(0);
+        *owed = (total - snapshots * delay) as i64;
+        u64::try_from(snapshots).unwrap_or(u64::MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{StackId, State, ThreadNumber};
+
+    /// Of (thread, stack, time).
+    fn recording(delay: u64, samples: &[(u32, u32, u64)]) -> Recording {
+        let mut recording = Recording::default();
+        recording.about.delay = Nanos(delay);
+        recording.samples = samples
+            .iter()
+            .map(|(thread, stack, time)| Sample {
+                stack: StackId(*stack),
+                thread: ThreadNumber(*thread),
+                task: 0,
+                clock: Nanos(0),
+                state: State::Awake,
+                cut: None,
+                hits: 7,
+                time: Nanos(*time),
+            })
+            .collect();
+        recording
+    }
 
     #[test]
-    fn remainders_are_carried() {
-        let mut counter = SnapshotCounter::new(Nanos(1_000_000), 1);
-        let counts: Vec<u64> = (0..10).map(|_| counter.count(1, Nanos(300_000))).collect();
-        assert_eq!(counts, [0, 1, 0, 0, 1, 0, 0, 0, 1, 0]);
-        assert_eq!(counter.count(1, Nanos(2_500_000)), 3, "3.0 + 2.5 ms, of which three were counted");
+    fn remainders_are_carried_from_kind_to_kind() {
+        let samples: Vec<_> = (0..10).map(|stack| (1, stack, 300_000)).collect();
+        let counts = snapshots(&recording(1_000_000, &samples));
+        assert_eq!(counts, [0, 1, 0, 0, 0, 1, 0, 0, 1, 0], "the newest first");
+    }
+
+    #[test]
+    fn a_kind_has_its_time_however_it_was_cut_up() {
+        let mut samples = vec![(1, 5, 2_500_000)];
+        samples.extend((0..10).flat_map(|_| [(1, 1, 300_000), (1, 2, 700_000)]));
+        let counts = snapshots(&recording(1_000_000, &samples));
+        let of = |stack| samples.iter().zip(&counts).filter(move |(s, _)| s.1 == stack).map(|(_, c)| *c);
+        assert_eq!((of(5).sum::<u64>(), of(1).sum::<u64>(), of(2).sum::<u64>()), (3, 3, 7));
+        assert_eq!(of(1).collect::<Vec<_>>(), [0, 0, 0, 1, 0, 0, 1, 0, 0, 1], "the newest has one");
     }
 
     #[test]
     fn threads_do_not_share_remainders() {
-        let mut counter = SnapshotCounter::new(Nanos(10), 2);
-        assert_eq!((counter.count(1, Nanos(4)), counter.count(2, Nanos(4))), (0, 0));
-        assert_eq!((counter.count(1, Nanos(4)), counter.count(2, Nanos(16))), (1, 2));
+        assert_eq!(snapshots(&recording(10, &[(1, 1, 4), (2, 1, 4)])), [0, 0]);
+        assert_eq!(snapshots(&recording(10, &[(1, 1, 4), (1, 2, 4), (2, 1, 4), (2, 2, 16)])), [1, 0, 0, 2]);
+    }
+
+    #[test]
+    fn without_a_delay_hits_count() {
+        assert_eq!(snapshots(&recording(0, &[(1, 1, 4), (1, 1, 0)])), [7, 7]);
     }
 
     #[test]
     fn absurd_times_do_not_overflow() {
-        let mut counter = SnapshotCounter::new(Nanos(1), 1);
-        assert_eq!(counter.count(1, Nanos(u64::MAX)), u64::MAX);
-        let mut counter = SnapshotCounter::new(Nanos(u64::MAX), 1);
-        for _ in 0..4 {
-            counter.count(1, Nanos(u64::MAX / 2));
-        }
+        let all = u64::MAX;
+        assert_eq!(snapshots(&recording(1, &[(1, 1, all)])), [all]);
+        assert_eq!(snapshots(&recording(1, &[(1, 1, all), (1, 1, all), (9, 1, 0)])), [0, all, 0]);
+        let counts = snapshots(&recording(all, &[(1, 1, all / 2), (1, 2, all / 2), (1, 3, all / 2)]));
+        assert_eq!(counts.iter().sum::<u64>(), 1);
+        // A sample that the recording does not have.
+        let mut known = Snapshots::of(&recording(10, &[(1, 1, 40)]));
+        let stranger = recording(10, &[(all as u32, 1, all), (1, 1, all)]);
+        assert_eq!(stranger.samples.iter().map(|sample| known.count(sample)).collect::<Vec<_>>(), [0, 4]);
     }
 }

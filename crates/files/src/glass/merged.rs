@@ -6,14 +6,14 @@ use super::reader::{Completeness, GlassReader};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use stackglass_profile::{Cut, Recording, Sample, StackId, State, ThreadNumber};
+use stackglass_profile::{Recording, Sample};
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
 
 /// Reads a recording of any size in memory that grows with its distinct stacks only: samples
-/// that differ in clock, time and hits become one, wherever they stand. They come in order of
-/// first appearance; the clock is that of the last.
+/// of one kind become one, wherever they stand, with the clock of the last. They come in the order
+/// of these, so that a report meets them as it would meet them one by one.
 ///
 /// `progress` is told, after each chunk, the bytes read and the bytes there are.
 ///
@@ -43,52 +43,76 @@ fn merge<R: Read>(
         progress(reader.position(), reader.length());
     }
     let (mut recording, completeness) = reader.finish();
-    recording.samples = merger.samples;
+    recording.samples = merger.finish();
     Ok((recording, completeness))
 }
 
-/// Samples that differ in more than clock, time and hits.
+/// Samples of different kinds.
 #[derive(Default)]
 struct Merger {
-    samples: Vec<Sample>,
-    /// Indices into the samples, by kind. Small entries: most of them stay in the processor's caches.
+    merged: Vec<Merged>,
+    /// Indices into the merged ones, by kind. Small entries: most of them stay in the processor's caches.
     places: HashTable<usize>,
     hasher: RandomState,
     /// By thread number: where its last sample went. Sleepers stay where they are.
     last: Vec<usize>,
+    /// Samples so far.
+    count: u64,
 }
 
-/// What samples that become one have in common.
-type Kind = (StackId, ThreadNumber, u64, State, Option<Cut>);
+struct Merged {
+    sample: Sample,
+    /// Which of all samples was the last of them.
+    last: u64,
+}
 
-fn kind(sample: &Sample) -> Kind {
-    (sample.stack, sample.thread, sample.task, sample.state, sample.cut)
+impl Merged {
+    fn take_in(&mut self, sample: &Sample, number: u64) -> bool {
+        let taken = self.sample.take_in(sample);
+        if taken {
+            self.last = number;
+        }
+        taken
+    }
 }
 
 impl Merger {
     fn add(&mut self, sample: Sample) {
+        self.count += 1;
         let thread = sample.thread.0 as usize;
         if self.last.len() <= thread {
             self.last.resize(thread + 1, usize::MAX);
         }
-        if let Some(merged) = self.samples.get_mut(self.last[thread])
-            && merged.take_in(&sample)
+        if let Some(merged) = self.merged.get_mut(self.last[thread])
+            && merged.take_in(&sample, self.count)
         {
             return;
         }
-        let Merger { samples, places, hasher, last } = self;
-        let same = |place: &usize| kind(&samples[*place]) == kind(&sample);
-        let hash = |place: &usize| hasher.hash_one(kind(&samples[*place]));
-        match places.entry(hasher.hash_one(kind(&sample)), same, hash) {
-            Entry::Occupied(entry) => {
-                last[thread] = *entry.get();
-                samples[*entry.get()].take_in(&sample);
+        let Merger { merged, places, hasher, last, count } = self;
+        let same = |place: &usize| merged[*place].sample.kind() == sample.kind();
+        let hash = |place: &usize| hasher.hash_one(merged[*place].sample.kind());
+        let new = merged.len();
+        last[thread] = match places.entry(hasher.hash_one(sample.kind()), same, hash) {
+            Entry::Occupied(mut entry) => {
+                if merged[*entry.get()].take_in(&sample, *count) {
+                    *entry.get()
+                } else {
+                    // It holds as many hits as it can.
+                    merged.push(Merged { sample, last: *count });
+                    *entry.get_mut() = new;
+                    new
+                }
             }
             Entry::Vacant(entry) => {
-                last[thread] = samples.len();
-                entry.insert(samples.len());
-                samples.push(sample);
+                entry.insert(new);
+                merged.push(Merged { sample, last: *count });
+                new
             }
-        }
+        };
+    }
+
+    fn finish(mut self) -> Vec<Sample> {
+        self.merged.sort_unstable_by_key(|merged| merged.last);
+        self.merged.into_iter().map(|merged| merged.sample).collect()
     }
 }

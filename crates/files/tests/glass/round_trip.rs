@@ -4,7 +4,7 @@ use super::support::*;
 use proptest::prelude::*;
 use stackglass_files::{Completeness, GlassReader, GlassWriter, read, read_merged, read_merged_from, write};
 use stackglass_profile::{Recording, Sample};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Writes the recording as its recorder would; returns what it was at the last flush.
 fn grow(writer: &mut GlassWriter, recording: &mut Recording, steps: &[Step]) -> Recording {
@@ -55,9 +55,9 @@ proptest! {
         grow(&mut writer, &mut recording, &steps);
         writer.finish(&recording).unwrap();
         let sums = |samples: &[Sample]| {
-            let mut sums = BTreeMap::new();
+            let mut sums = HashMap::new();
             for s in samples {
-                let sum: &mut (u128, u128) = sums.entry((s.stack, s.thread, s.task, s.state, s.cut)).or_default();
+                let sum: &mut (u128, u128) = sums.entry(s.kind()).or_default();
                 sum.0 += u128::from(s.hits);
                 sum.1 += u128::from(s.time.0);
             }
@@ -67,10 +67,11 @@ proptest! {
         let (piped, _) = read_merged_from(std::fs::File::open(&path).unwrap()).unwrap();
         prop_assert_eq!(&piped.samples, &merged.samples);
         let merged_sums = sums(&merged.samples);
-        prop_assert_eq!(merged_sums.len(), merged.samples.len(), "each kind of sample once");
-        for (key, (hits, time)) in sums(&recording.samples) {
-            let limit = (u128::from(u32::MAX), u128::from(u64::MAX));
-            prop_assert_eq!(merged_sums[&key], (hits.min(limit.0), time.min(limit.1)));
+        prop_assert_eq!(&merged_sums, &sums(&recording.samples));
+        // Each kind of sample once, where one can hold them.
+        let fits = |(hits, time): &(u128, u128)| u32::try_from(*hits).is_ok() && u64::try_from(*time).is_ok();
+        if merged_sums.values().all(fits) {
+            prop_assert_eq!(merged_sums.len(), merged.samples.len());
         }
     }
 }

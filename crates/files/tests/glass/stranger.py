@@ -176,9 +176,10 @@ class Reader:
             self.hits += times
             self.time = wrapped(self.time + elapsed)
             key = [number, this, bits & 3, why, of]
-            if self.samples and self.samples[-1][:5] == key:
-                last = self.samples[-1]
-                last[5:] = [now, min(last[6] + elapsed, MASK), min(last[7] + times, 0xFFFFFFFF)]
+            last = self.samples[-1] if self.samples else [None] * 8
+            fits = last[:5] == key and last[6] + elapsed <= MASK and last[7] + times <= 0xFFFFFFFF
+            if fits:
+                last[5:] = [now, last[6] + elapsed, last[7] + times]
             else:
                 self.samples.append(key + [now, elapsed, times])
 
