@@ -2,8 +2,8 @@
 //!
 //! Duty: everything the sampler needs to live inside a program that knows nothing of it: memory that a
 //! forked child does not inherit ([`guest`]), the numbered threads ([`slot`]), the mailboxes a signal
-//! handler fills ([`mailbox`]), the handler itself ([`signal`]), the session folder and this process's
-//! file in it ([`session`], [`image`]).
+//! handler fills ([`mailbox`]), the handler itself ([`signal`]), the request to be looked at ([`peek`]), the
+//! session folder and this process's file in it ([`session`], [`image`]).
 //!
 //! Not its duty: when to look at which thread (that is the sampler's), names, files for people.
 //!
@@ -22,13 +22,14 @@ pub mod guest;
 pub mod image;
 pub mod mailbox;
 pub mod marker;
+pub mod peek;
 pub mod restart;
 pub mod session;
 pub mod signal;
 pub mod slot;
 pub mod system;
-
 pub mod task;
+
 pub use guest::Guest;
 pub use mailbox::{Mailbox, Ticket};
 pub use slot::{Slot, SlotIndex};

@@ -132,7 +132,7 @@ impl ProgramAction {
 }
 
 /// Asks the kernel for, and with `new` sets, the action of a signal. The errno on failure.
-fn kernel_action(signal: i32, new: Option<&Action>) -> Result<Action, i32> {
+pub(crate) fn kernel_action(signal: i32, new: Option<&Action>) -> Result<Action, i32> {
     let mut old = Action::DEFAULT;
     let new = new.map_or(core::ptr::null(), |a| a as *const Action);
     // SAFETY: both pointers are null or live actions of the kernel's layout; 8 is the size of its mask.
@@ -143,6 +143,16 @@ fn kernel_action(signal: i32, new: Option<&Action>) -> Result<Action, i32> {
 fn errno() -> i32 {
     // SAFETY: errno's address is this thread's own and always valid.
     unsafe { *libc::__errno_location() }
+}
+
+/// An action for a handler that only notes something: calls are restarted, every other signal waits meanwhile.
+pub(crate) fn quiet_action(handler: usize) -> Action {
+    Action {
+        handler,
+        flags: SA_SIGINFO | SA_RESTORER | SA_RESTART,
+        restorer: stackglass_restore as *const () as usize,
+        mask: u64::MAX,
+    }
 }
 
 /// Our action as it should be installed now, given what the program wants for the same signal.

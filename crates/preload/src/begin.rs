@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{Image, Refused};
 use stackglass_host::session::{self, Session};
 use stackglass_host::signal::Placement;
-use stackglass_host::system;
+use stackglass_host::{peek, system};
 use stackglass_sampler::{NotStarted, Orders, Plan};
 use stackglass_wire::SessionState;
 use std::sync::OnceLock;
@@ -60,6 +60,12 @@ extern "C" fn constructor() {
         Err(why) => complain_unless_stopped(why.into()),
     }
     children::watch();
+    ready_for_peeks();
+}
+
+/// SIGUSR1 becomes a request to look, unless the program was started with an action of its own for it.
+pub fn ready_for_peeks() {
+    let _ = peek::install();
 }
 
 /// Whether the program's C library is the one this library is made for. The environment is handed down to programs of

@@ -2,7 +2,8 @@
 //!
 //! - `sigaction`, `signal`, `sysv_signal`: the program's own handler for our signal is kept beside ours, and
 //!   the program sees its own settings. Handlers that run on an alternate stack block our signal meanwhile,
-//!   because two kernel frames and ours may not fit there.
+//!   because two kernel frames and ours may not fit there. SIGUSR1 is a peek as long as the program leaves it at
+//!   its default; a handler of the program's own takes its place.
 //! - `sigaltstack`: learns of alternate stacks that are too small for our handler.
 //! - `dlclose`: the sampler forgets a closed library's unwind rules at its next tick.
 //!
@@ -11,7 +12,7 @@
 use crate::next::{self, Handler};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use stackglass_host::guest;
+use stackglass_host::{guest, peek};
 use stackglass_host::signal::{self, Action};
 
 /// Signals in whose mask we have put ours, a bit each.
@@ -64,6 +65,20 @@ pub(crate) fn set_of(mask: u64) -> libc::sigset_t {
     }
 }
 
+/// The program has asked for, or set, its action for the signal of a peek: it finds the default where ours was, and
+/// ours stands in for a default that it sets.
+fn after_peek_signal(new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) {
+    if let Some(old) = old
+        && peek::is_handler(old.sa_sigaction)
+    {
+        (old.sa_sigaction, old.sa_flags, old.sa_mask) = (libc::SIG_DFL, 0, set_of(0));
+        old.sa_restorer = None;
+    }
+    if let Some(new) = new {
+        peek::program_owns(new.sa_sigaction != libc::SIG_DFL);
+    }
+}
+
 /// sigaction(2).
 ///
 /// # Safety
@@ -105,7 +120,10 @@ pub unsafe extern "C" fn sigaction(
     let answer = unsafe { real(number, asked, old) };
     if answer == 0 {
         // SAFETY: null or the caller's, filled by the C library just now.
-        if let (true, Some(old), Some(ours)) = (masked_before, unsafe { old.as_mut() }, signal::installed()) {
+        let old = unsafe { old.as_mut() };
+        if number == peek::SIGNAL {
+            after_peek_signal(new, old);
+        } else if let (true, Some(old), Some(ours)) = (masked_before, old, signal::installed()) {
             old.sa_mask = set_of(mask_word(&old.sa_mask) & !(1 << (ours - 1)));
         }
         if changed.is_some() {
@@ -127,11 +145,31 @@ pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
         let own = 1 << (number - 1);
         return program_action(number, Some(Action::new(handler, libc::SA_RESTART as u64, own))).handler;
     }
+    if number == peek::SIGNAL {
+        return set_peek_signal(handler, libc::SA_RESTART);
+    }
     match next::signal() {
         // SAFETY: passed on as it came.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
     }
+}
+
+/// signal(2) and its like for the signal of a peek, by way of [`sigaction`].
+fn set_peek_signal(handler: Handler, flags: c_int) -> Handler {
+    let (mut new, mut old) = (action_of(handler, flags), action_of(libc::SIG_DFL, 0));
+    if flags & libc::SA_NODEFER == 0 {
+        new.sa_mask = set_of(1 << (peek::SIGNAL - 1));
+    }
+    // SAFETY: both are live.
+    match unsafe { sigaction(peek::SIGNAL, &new, &mut old) } {
+        0 => old.sa_sigaction,
+        _ => libc::SIG_ERR,
+    }
+}
+
+fn action_of(handler: Handler, flags: c_int) -> libc::sigaction {
+    libc::sigaction { sa_sigaction: handler, sa_flags: flags, sa_mask: set_of(0), sa_restorer: None }
 }
 
 /// The other name of [`signal`].
@@ -153,6 +191,9 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
     if is_ours(number) {
         let flags = (libc::SA_RESETHAND | libc::SA_NODEFER) as u64;
         return program_action(number, Some(Action::new(handler, flags, 0))).handler;
+    }
+    if number == peek::SIGNAL {
+        return set_peek_signal(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
     }
     match next::__sysv_signal() {
         // SAFETY: passed on as it came.

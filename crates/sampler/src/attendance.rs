@@ -150,10 +150,15 @@ impl Sampler {
 
     /// A thread is gone.
     pub(crate) fn let_go(&mut self, index: SlotIndex) {
+        self.dismiss(index, false);
+    }
+
+    /// Ends the record of a thread, which itself may go on.
+    pub(crate) fn dismiss(&mut self, index: SlotIndex, goes_on: bool) {
         self.recall(index);
         self.close_files(index);
         let thread = self.memory.roster.get(index);
-        self.outlet.end(thread);
+        self.outlet.end(thread, goes_on);
         self.memory.roster.remove(index);
         self.guest.slot(index).assign(0);
     }

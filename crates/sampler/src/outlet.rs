@@ -107,7 +107,8 @@ impl Outlet {
     }
 
     /// The thread is gone: what is left goes to its last stack. It ends when it was last known to live.
-    pub fn end(&mut self, thread: &mut Record) {
+    /// `goes_on`: only the sampling ends.
+    pub fn end(&mut self, thread: &mut Record, goes_on: bool) {
         let at = thread.ledger.until();
         if !self.announce(thread) {
             return;
@@ -133,11 +134,10 @@ impl Outlet {
             thread: ThreadId(thread.number),
             at,
             cpu: thread.ledger.given(),
-            flags: thread.ever_blocked as u64,
+            flags: thread.ever_blocked as u64 | (goes_on as u64) << 1,
         });
     }
 
-    /// The thread has a new name.
     /// What a task is called; false when there was no room.
     pub fn task_start(&mut self, thread: &mut Record, at: u64, task: u64, text: &TaskText) -> bool {
         self.announce(thread)
@@ -152,6 +152,7 @@ impl Outlet {
             })
     }
 
+    /// The thread has a new name.
     pub fn rename(&mut self, thread: &mut Record, at: u64, name: [u8; 16]) {
         let event = Event::ThreadRename { thread: ThreadId(thread.number), at, name };
         if !thread.announced || self.writer.push(&event) {

@@ -7,7 +7,7 @@ use crate::slots::Slots;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Image as ProcessImage;
-use stackglass_host::{Guest, signal, system};
+use stackglass_host::{Guest, peek, signal, system};
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{ControlPage, Counter, Image, ProcessState, SessionPage, SessionState};
 
@@ -26,6 +26,8 @@ const STOPPED: u64 = BEAT_LIMIT / 5;
 const NOT_LONG_AGO: u64 = 50_000_000;
 /// How often orders are looked at while nothing is sampled, ns.
 const WAITING: u64 = 5_000_000;
+/// The same while nothing is sampled until somebody asks for it: a peek wakes the sampler itself.
+const READY: u64 = 1_000_000_000;
 /// How long the last letters are waited for, ns.
 const LAST_LETTERS: u64 = 3_000_000;
 
@@ -110,15 +112,19 @@ pub struct Sampler {
     house_at: u64,
     scan_at: u64,
     beat: (u64, u64),
+    /// Peeks noticed.
+    peeks: u32,
+    /// When the sampling for a peek ends, while one goes on that nobody else samples for.
+    peek_until: Option<u64>,
     /// Whose name is read again next.
     pub(crate) next_name: usize,
+    pub(crate) links_of_tasks: Links,
 }
 
 impl Sampler {
     /// Prepares on the sampler's own thread. `None` when the stream's pages cannot be had.
     pub fn new(
         guest: &'static Guest,
-    pub(crate) links_of_tasks: Links,
         image: &ProcessImage,
         memory: &'static mut Memory,
         orders: Orders,
@@ -169,7 +175,10 @@ impl Sampler {
             house_at: 0,
             scan_at: 0,
             beat: (0, 0),
+            peeks: peek::requests(),
+            peek_until: None,
             next_name: 0,
+            links_of_tasks: Links::default(),
         })
     }
 
@@ -178,7 +187,6 @@ impl Sampler {
         self.control.state.store(ProcessState::Running as u32, Release);
         let mut sampling = false;
         let mut slots = Slots::new(self.delay, system::now());
-            links_of_tasks: Links::default(),
         let mut next = system::now();
         loop {
             let call = self.guest.call.load(Acquire);
@@ -190,8 +198,18 @@ impl Sampler {
             if run::asked_to_stop() || !self.launcher_lives(now, next) {
                 break;
             }
-            match self.orders.state() {
+            match self.state_now(now) {
                 SessionState::Stopped => break,
+                SessionState::Ready => {
+                    if core::mem::take(&mut sampling) {
+                        self.finish();
+                        self.control.peeks_served.store(self.peeks, Release);
+                    }
+                    self.start_cpu = None;
+                    while self.guest.arrivals.pop().is_some() {}
+                    next = now + READY;
+                    continue;
+                }
                 SessionState::Waiting => {
                     // Whoever comes and goes before sampling begins is nobody's concern.
                     self.start_cpu = None;
@@ -231,6 +249,24 @@ impl Sampler {
         self.control.state.store(ProcessState::Stopped as u32, Release);
     }
 
+    /// What is to be done now, by orders and peeks.
+    fn state_now(&mut self, now: u64) -> SessionState {
+        let peeks = peek::requests();
+        if peeks != self.peeks {
+            self.peeks = peeks;
+            self.control.peeks.store(peeks, Release);
+            if let Orders::Session(page) = self.orders {
+                // One that comes during another does not make it longer.
+                self.peek_until.get_or_insert(now + page.peek_ns.load(Relaxed));
+            }
+        }
+        self.peek_until = self.peek_until.filter(|until| now < *until);
+        match self.orders.state() {
+            SessionState::Ready if self.peek_until.is_some() => SessionState::Sampling,
+            state => state,
+        }
+    }
+
     /// Finds modules and threads; their time begins now.
     fn begin(&mut self, now: u64) {
         let _ = stackglass_host::UNWINDER.refresh();
@@ -248,6 +284,7 @@ impl Sampler {
             self.take_up(main, begin, before.unwrap_or(cpu));
         }
         self.scan(begin, true);
+        self.link_tasks();
         signal::look_for_interrupting_handlers();
         (self.links_at, self.house_at) = (now + LINKS_EVERY, now + HOUSE_EVERY);
         self.scan_at = self.house_at;
@@ -262,6 +299,7 @@ impl Sampler {
         self.collect();
         self.hear_news(now);
         self.keep_house(now);
+        self.link_tasks();
         let n = self.memory.roster.len();
         let longest = (n / POLLS).next_power_of_two().clamp(1, LONGEST) as u8;
         let mut polled = Polled::default();
@@ -284,7 +322,6 @@ impl Sampler {
         self.control.last_tick_ns.store(now, Release);
         if self.tick.is_multiple_of(16) {
             self.control.sampler_cpu_ns.store(system::own_cpu(), Relaxed);
-        self.link_tasks();
         }
     }
 
@@ -299,7 +336,6 @@ impl Sampler {
         }
         let closed = self.guest.modules_changed.swap(0, AcqRel) != 0;
         if closed || core::mem::take(&mut self.modules_soon) {
-        self.link_tasks();
             self.memory.told.update(self.control, &mut self.outlet, now);
         }
         if now >= self.scan_at {
@@ -333,13 +369,15 @@ impl Sampler {
         }
         let now = system::now();
         self.hear_news(now);
+        // Whoever waits for the next peek only pauses.
+        let ready = self.orders.state() == SessionState::Ready;
         while self.memory.roster.len() > 0 {
             let index = self.memory.roster.nth(0);
             let thread = self.memory.roster.get(index);
             if let Some(cpu) = system::thread_cpu(thread.tid) {
                 thread.ledger.poll(now, cpu);
             }
-            self.let_go(index);
+            self.dismiss(index, ready);
         }
         self.control.last_tick_ns.store(now, Release);
     }

@@ -29,6 +29,8 @@ pub struct SessionPage {
     pub only_pid: AtomicU32,
     /// Number of the signal that running threads get, 0 for SIGURG.
     pub signal: AtomicU32,
+    /// How long the profile of a peek takes, ns.
+    pub peek_ns: AtomicU64,
     /// Changes at least once a second while the launcher lives. A guest that sees it stand
     /// still for five seconds stops sampling.
     pub beat: AtomicU64,
@@ -44,6 +46,8 @@ pub enum SessionState {
     Sampling = 1,
     /// Stop sampling for good (buffer full, `--duration` over, launcher leaving).
     Stopped = 2,
+    /// Sample only when asked to, for as long as a peek takes (`stackglass run`).
+    Ready = 3,
 }
 
 impl SessionState {
@@ -52,6 +56,7 @@ impl SessionState {
         match n {
             0 => SessionState::Waiting,
             1 => SessionState::Sampling,
+            3 => SessionState::Ready,
             _ => SessionState::Stopped,
         }
     }
@@ -70,6 +75,7 @@ impl SessionPage {
             follow_children: AtomicU32::new(0),
             only_pid: AtomicU32::new(0),
             signal: AtomicU32::new(0),
+            peek_ns: AtomicU64::new(1_000_000_000),
             beat: AtomicU64::new(0),
         }
     }

@@ -1,0 +1,199 @@
+//! The request to be looked at: SIGUSR1, as in the reference.
+//!
+//! The handler counts the request and wakes whoever waits for one; everything else happens on threads of
+//! ours. It is installed only where the program has nothing of its own there (default action), and it gives
+//! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec
+//! finds the [`marker`] wiped and gets what it would have got without us: its end.
+//!
+//! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
+//! with the name [`MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
+
+use crate::signal::{self, Action};
+use crate::{guest, marker, system};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+
+/// The signal.
+pub const SIGNAL: i32 = libc::SIGUSR1;
+
+/// Name of the mapping that says "SIGUSR1 is a peek here".
+pub const MARK: &core::ffi::CStr = c"stackglass-peek";
+
+/// Requests so far; also the word that is waited on.
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+static MARK_AT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// The process that has the mark: a forked child inherits the pointer and not the page.
+static MARK_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Why there is no peek by signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotInstalled {
+    /// The program handles or ignores SIGUSR1 itself.
+    Owned,
+    /// The kernel refused (its errno).
+    Refused(i32),
+}
+
+/// Makes SIGUSR1 a request. Harmless when repeated.
+///
+/// # Errors
+/// [`NotInstalled`]; nothing was changed then.
+pub fn install() -> Result<(), NotInstalled> {
+    let before = signal::kernel_action(SIGNAL, None).map_err(NotInstalled::Refused)?;
+    if is_handler(before.handler) && marker::armed().is_some() {
+        return Ok(());
+    }
+    if before.handler != libc::SIG_DFL && !is_handler(before.handler) {
+        return Err(NotInstalled::Owned);
+    }
+    if marker::armed().is_none() && !marker::arm() {
+        return Err(NotInstalled::Refused(libc::ENOMEM));
+    }
+    signal::kernel_action(SIGNAL, Some(&action())).map_err(NotInstalled::Refused)?;
+    INSTALLED.store(true, Release);
+    show_mark();
+    Ok(())
+}
+
+/// Whether SIGUSR1 is still ours.
+pub fn is_installed() -> bool {
+    marker::armed().is_some()
+        && INSTALLED.load(Acquire)
+        && signal::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
+}
+
+/// True for the address of our handler: a program that asks for the action before its own finds the default one.
+pub fn is_handler(handler: usize) -> bool {
+    handler == enter as *const () as usize
+}
+
+/// The program sets its own action for SIGUSR1, or the default one. True when ours is to stand in for it: the
+/// default of a program that is ready to be peeked at is the peek.
+pub fn stands_in_for(new: &Action) -> bool {
+    new.handler == libc::SIG_DFL && INSTALLED.load(Acquire) && marker::armed().is_some()
+}
+
+/// The program has taken SIGUSR1, or (`false`) given it back.
+pub fn program_owns(owns: bool) {
+    if owns {
+        hide_mark();
+    } else if INSTALLED.load(Acquire) && marker::armed().is_some() {
+        let _ = signal::kernel_action(SIGNAL, Some(&action()));
+        show_mark();
+    }
+}
+
+/// Requests so far.
+pub fn requests() -> u32 {
+    REQUESTS.load(Acquire)
+}
+
+/// Waits until there are other than `seen` requests, or until `until` (CLOCK_MONOTONIC ns). May return early.
+pub fn wait(seen: u32, until: u64) {
+    system::sleep_until(&REQUESTS, seen, until);
+}
+
+/// Counts a request that came another way than by signal, and wakes who waits.
+pub fn request() {
+    REQUESTS.fetch_add(1, AcqRel);
+    system::wake(&REQUESTS);
+    if let Some(guest) = guest::current() {
+        guest.call_sampler();
+    }
+}
+
+fn action() -> Action {
+    signal::quiet_action(enter as *const () as usize)
+}
+
+/// The handler.
+unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, _context: *mut c_void) {
+    // SAFETY: errno's address is the interrupted thread's own; the calls below are system calls without memory
+    // of the program.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        if marker::armed().is_some() {
+            request();
+        } else {
+            // Blocked while this handler runs, delivered when it returns.
+            let _ = signal::kernel_action(number, Some(&Action::DEFAULT));
+            libc::syscall(libc::SYS_tkill, system::thread_id(), number);
+        }
+        *errno = kept;
+    }
+}
+
+/// A page of a nameable mapping; nothing is ever written to it.
+fn show_mark() {
+    let pid = system::process_id();
+    if MARK_OF.swap(pid, AcqRel) != pid {
+        MARK_AT.store(core::ptr::null_mut(), Release);
+    }
+    if !MARK_AT.load(Acquire).is_null() {
+        return;
+    }
+    // SAFETY: the name ends with a zero byte; the descriptor is closed before the block ends; the mapping is new
+    // and its advice concerns it alone.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_memfd_create, MARK.as_ptr(), libc::MFD_CLOEXEC) as i32;
+        if fd < 0 {
+            return;
+        }
+        let at = libc::mmap(core::ptr::null_mut(), 4096, libc::PROT_NONE, libc::MAP_PRIVATE, fd, 0);
+        libc::syscall(libc::SYS_close, fd);
+        if at == libc::MAP_FAILED {
+            return;
+        }
+        libc::madvise(at, 4096, libc::MADV_DONTFORK);
+        if MARK_AT.compare_exchange(core::ptr::null_mut(), at.cast(), AcqRel, Acquire).is_err() {
+            libc::munmap(at, 4096);
+        }
+    }
+}
+
+fn hide_mark() {
+    let at = MARK_AT.swap(core::ptr::null_mut(), AcqRel);
+    if !at.is_null() && MARK_OF.load(Acquire) == system::process_id() {
+        // SAFETY: the page mapped by `show_mark` in this very process, taken out of the variable by this call alone.
+        unsafe { libc::munmap(at.cast(), 4096) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped() -> bool {
+        std::fs::read_to_string("/proc/self/maps").unwrap().contains(MARK.to_str().unwrap())
+    }
+
+    #[test]
+    fn requests_are_counted_and_children_die_of_the_signal() {
+        install().unwrap();
+        assert!(is_installed() && mapped());
+        let before = requests();
+        // SAFETY: a signal to this process, whose handler is ours; the child makes system calls only.
+        let status = unsafe {
+            assert_eq!(libc::kill(libc::getpid(), SIGNAL), 0);
+            let child = libc::fork();
+            if child == 0 {
+                libc::kill(libc::getpid(), SIGNAL);
+                libc::_exit(7);
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            status
+        };
+        while requests() == before {
+            wait(before, system::now() + 1_000_000);
+        }
+        assert_eq!(requests(), before + 1);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == SIGNAL, "{status:x}");
+        program_owns(true);
+        assert!(!mapped());
+        program_owns(false);
+        assert!(mapped() && is_installed());
+    }
+}
