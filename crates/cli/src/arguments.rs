@@ -1,7 +1,7 @@
 //! The verbs and how their values are read. Each verb's flags are in its own file.
 
 use crate::{
-    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, print, record, save,
+    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, print, record, run, save,
 };
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
@@ -20,6 +20,7 @@ Examples:
   stackglass demo                         what it looks like, in three seconds
   stackglass record -- ./server --port 1  profile a program; Ctrl-C reports
   stackglass record -- sh -c 'make -j4'   children are followed
+  stackglass run -- ./server              ready to be peeked at (SIGUSR1)
   stackglass print                        this folder's newest recording again
   stackglass callers malloc               who called it, from which lines
   stackglass annotate --file search.rs    source lines with their times
@@ -42,6 +43,7 @@ pub(crate) struct Stackglass {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     Record(record::Flags),
+    Run(run::Flags),
     Print(print::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),
@@ -111,6 +113,14 @@ pub(crate) fn delay(text: &str) -> Result<Duration, String> {
         return Err("longer than an hour".into());
     }
     Ok(delay)
+}
+
+/// The id of a process.
+pub(crate) fn process_id(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write the id of a process, a number as ps and pgrep show it".into()),
+        Ok(pid) => Ok(pid),
+    }
 }
 
 /// `10000000`, `10_000_000`, `10M`, `2G`.

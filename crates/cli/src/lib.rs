@@ -22,10 +22,13 @@ mod input;
 mod library;
 mod live;
 mod man;
+mod peek_text;
 mod print;
 mod record;
+mod record_pid;
 mod recording_file;
 mod report_flags;
+mod run;
 mod save;
 mod source_files;
 mod terminal;
@@ -48,6 +51,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
     };
     failure::status(match verb {
         Verb::Record(flags) => record::run(flags),
+        Verb::Run(flags) => run::run(flags),
         Verb::Print(flags) => print::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),

@@ -1,11 +1,11 @@
 //! `stackglass record -- PROGRAM ARGS`: run a program and see where its time goes.
 
-use crate::arguments::{delay, duration, output_file, positive_duration, words};
+use crate::arguments::{delay, duration, output_file, positive_duration, process_id, words};
 use crate::failure::{self, Failure};
 use crate::live::Live;
-use crate::{Outcome, first_screen, library};
+use crate::{Outcome, first_screen, library, peek_text, record_pid};
 use clap::Args;
-use stackglass_collect::launch::{self, Observer, Options, Program, Progress, Saved};
+use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Progress, Saved};
 use stackglass_profile::Recording;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -18,6 +18,7 @@ Examples:
   stackglass record --duration 30s -- ./server  30 s; the server goes on
   stackglass record -o build.glass -- make      make and all it starts
   stackglass record --delay 10ms -- ./batch     fewer samples for a long run
+  stackglass record --pid 1234 --duration 10s   a program that runs already
 
 The program keeps its terminal, its input and output, its signals and its
 exit status; what stackglass says goes to stderr. Programs it starts are
@@ -29,7 +30,7 @@ ended; a second Ctrl-C reports at once although it has not. `stackglass save`
 (or SIGUSR2 to stackglass) writes a complete recording beside the growing one
 and shows the report so far.";
 
-/// Run a program and see where its time goes.
+/// Run a program, or look at one that runs, and see where its time goes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -40,8 +41,12 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
 
+    /// Look at the process with this id, which runs already and runs on
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
+    pid: Option<u32>,
+
     /// Program to run, and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
@@ -68,6 +73,10 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub(crate) no_children: bool,
 
+    /// How long the profile takes that follows SIGUSR1 (a peek)
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
+    pub(crate) peek_duration: Duration,
+
     /// No live line and no report
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -84,6 +93,9 @@ pub(crate) struct Job {
 }
 
 pub(crate) fn run(flags: Flags) -> Outcome {
+    if let Some(pid) = flags.pid {
+        return record_pid::record(pid, flags.output, flags.sampling);
+    }
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();
     let program = Program::find(&name)
@@ -115,6 +127,7 @@ pub(crate) fn record(job: Job) -> Outcome {
         duration: sampling.duration,
         delay_start: sampling.delay_start,
         follow_children: !sampling.no_children,
+        peek: sampling.peek_duration,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut teller = Teller { live: Live::new(sampling.quiet), quiet: sampling.quiet };
@@ -133,9 +146,9 @@ pub(crate) fn default_output(program: &Path) -> PathBuf {
 }
 
 /// Tells people at the terminal what happens.
-struct Teller {
-    live: Live,
-    quiet: bool,
+pub(crate) struct Teller {
+    pub(crate) live: Live,
+    pub(crate) quiet: bool,
 }
 
 impl Teller {
@@ -169,6 +182,11 @@ impl Observer for Teller {
     fn note(&mut self, line: &str) {
         self.live.clear();
         failure::say(line);
+    }
+
+    fn peek(&mut self, part: &PeekPart) {
+        self.live.clear();
+        peek_text::to_stderr(part);
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {

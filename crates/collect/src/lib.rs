@@ -14,12 +14,17 @@
 #![deny(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod activity;
 mod address_space;
+#[cfg(feature = "launch")]
+pub mod attach;
 pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
 pub mod recorder;
+#[path = "system_calls_x86_64.rs"]
+mod system_calls;
 mod word_hash;
 
 pub use image::Image;

@@ -1,19 +1,34 @@
 //! A part of a recording as a recording of its own: what a peek shows of a longer one.
 
-use crate::{Recording, StackId, Stacks, Symbols};
+use crate::{ProcessIndex, Recording, StackId, Stacks, Symbols, Thread};
 use std::collections::HashMap;
-use std::ops::Range;
 
 impl Recording {
+    /// The last sample of each thread of one process that has not ended, by index.
+    pub fn latest(&self, process: ProcessIndex) -> Vec<usize> {
+        let lives = |thread: &&Thread| thread.process == process && thread.end.is_none();
+        let mut missing = self.threads.iter().filter(lives).count();
+        let mut last = vec![None; self.threads.len()];
+        for (index, sample) in self.samples.iter().enumerate().rev() {
+            if missing == 0 {
+                break;
+            }
+            let place = sample.thread.0 as usize - 1;
+            if self.threads.get(place).as_ref().is_some_and(lives) && last[place].is_none() {
+                last[place] = Some(index);
+                missing -= 1;
+            }
+        }
+        last.into_iter().flatten().collect()
+    }
+
     /// The samples with these indices and what they need: their stacks and nothing of the others, all processes,
     /// threads and modules. Without names: symbolize afterwards. Indices beyond the end are ignored.
-    pub fn excerpt(&self, samples: Range<usize>) -> Recording {
-        let end = samples.end.min(self.samples.len());
-        let picked = self.samples.get(samples.start.min(end)..end).unwrap_or_default();
+    pub fn excerpt(&self, samples: impl IntoIterator<Item = usize>) -> Recording {
+        let picked = samples.into_iter().filter_map(|index| self.samples.get(index));
         let mut stacks = Stacks::new();
         let mut known: HashMap<StackId, StackId> = HashMap::new();
         let samples = picked
-            .iter()
             .map(|sample| {
                 let mut sample = *sample;
                 sample.stack = *known.entry(sample.stack).or_insert_with_key(|old| {
@@ -31,6 +46,7 @@ impl Recording {
             about: self.about.clone(),
             processes: self.processes.clone(),
             threads: self.threads.clone(),
+            tasks: self.tasks.clone(),
             modules: self.modules.clone(),
             stacks,
             samples,
@@ -46,7 +62,6 @@ mod tests {
     #[test]
     fn an_excerpt_has_its_own_stacks_only() {
         let mut recording = Recording::default();
-            tasks: self.tasks.clone(),
         let ids: Vec<_> = (0..5)
             .map(|offset| recording.stacks.intern_location(Location { module: None, offset }))
             .collect();

@@ -2,7 +2,7 @@
 
 use super::stream_file::{Refusal, StreamFile};
 use crate::Recorder;
-use stackglass_profile::Nanos;
+use stackglass_profile::{Nanos, ProcessIndex};
 use stackglass_wire::PROCESS_FILE_PREFIX;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -29,6 +29,21 @@ pub struct Drain {
     listed: Option<SystemTime>,
     /// CPU time of samplers whose stream was let go, ns.
     past_sampler_cpu: u64,
+}
+
+/// One image as a peek sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Peekable {
+    /// The kernel's id of its process, as the process itself sees it.
+    pub pid: u32,
+    /// When it was taken up.
+    pub start: Nanos,
+    /// Its place in the recording.
+    pub index: ProcessIndex,
+    /// Peeks asked for so far.
+    pub peeks: u32,
+    /// Of these, those that its own sampler has served and ended.
+    pub served: u32,
 }
 
 struct Open {
@@ -58,6 +73,17 @@ impl Drain {
     /// Processes whose stream is open.
     pub fn processes(&self) -> usize {
         self.open.len()
+    }
+
+    /// Forgets all samples; processes, threads and modules stay known.
+    pub fn forget_samples(&mut self, recorder: &mut Recorder) {
+        recorder.clear_samples();
+        self.open.iter_mut().for_each(|open| open.stream.forget_stacks());
+    }
+
+    /// The images that are here now, for peeks.
+    pub fn peekable(&self) -> Vec<Peekable> {
+        self.open.iter().map(|open| open.stream.peekable()).collect()
     }
 
     /// CPU time that all samplers have used, ns.

@@ -4,6 +4,8 @@
 //! when we are told to go; the program itself is always waited for.
 
 use super::drain::Drain;
+use super::moment::{machine, monotonic, own_cpu, realtime, snapshot_path};
+use super::peeks::Peeks;
 use super::session::Session;
 use super::signals::{Signal, Signals};
 use super::start::{self, Child};
@@ -13,7 +15,6 @@ use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::{About, End, Nanos, Recording};
 use stackglass_wire::{STREAM_BYTES, SessionState};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -50,7 +51,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         }
         Err(error) => return Err(error.into()),
     };
-    give_orders(&session, options);
+    let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
+    give_orders(&session, options, if wait { SessionState::Waiting } else { SessionState::Sampling });
 
     let obstacle = options.program.obstacle();
     if let Some(obstacle) = obstacle {
@@ -80,6 +82,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         sampling_since: None,
         interrupts: 0,
         told_to_end: None,
+        peeks: Peeks::new(options.peek),
         snapshots: 0,
         last: LastTold::default(),
     };
@@ -106,6 +109,7 @@ struct Following<'a> {
     /// Ctrl-C and Ctrl-\ so far.
     interrupts: u32,
     told_to_end: Option<Instant>,
+    peeks: Peeks,
     snapshots: u32,
     last: LastTold,
 }
@@ -128,7 +132,9 @@ impl Following<'_> {
             if let Some(signal) = self.signals.next(self.until_next_deadline(pause)) {
                 self.take(signal, observer);
             }
+            let images = self.drain.peekable();
             let fullest = self.drain.read(&mut self.recorder);
+            self.peeks.look(&images, &mut self.recorder, observer);
             pause = if fullest > FILLING { BUSY } else { CALM };
             if self.recorder.is_full() {
                 self.session.set_state(SessionState::Stopped);
@@ -259,6 +265,7 @@ impl Following<'_> {
             self.drain.read(&mut self.recorder);
         }
         self.drain.read(&mut self.recorder);
+        self.peeks.finish(&mut self.recorder, observer);
         let sampler_cpu = self.drain.close(&mut self.recorder);
         // The guests keep the page itself; new images find no session and run unprofiled.
         drop(self.session);
@@ -338,18 +345,20 @@ fn close(recording: &mut Recording, end: End, kernel_cpu: Option<Nanos>, sampler
     about.own_cpu = Nanos(sampler_cpu + own_cpu());
 }
 
-fn give_orders(session: &Session, options: &Options) {
+/// Writes the session's page, which begins with `state`.
+pub(super) fn give_orders(session: &Session, options: &Options, state: SessionState) {
     let page = session.page();
-    let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
     page.delay_ns.store(options.delay.as_nanos() as u64, Relaxed);
     page.stream_bytes.store(STREAM_BYTES as u64, Relaxed);
     page.launcher.store(std::process::id(), Relaxed);
     page.follow_children.store(options.follow_children.into(), Relaxed);
-    session.set_state(if wait { SessionState::Waiting } else { SessionState::Sampling });
+    page.peek_ns.store(options.peek.as_nanos() as u64, Relaxed);
+    session.set_state(state);
     page.publish();
 }
 
-fn about(options: &Options) -> About {
+/// What is known of a recording before it begins.
+pub(super) fn about(options: &Options) -> About {
     let program = options.program.name.to_string_lossy().into_owned();
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     About {
@@ -362,36 +371,4 @@ fn about(options: &Options) -> About {
         machine: machine(),
         ..About::default()
     }
-}
-
-/// `demo.glass` becomes `demo-1.glass`.
-fn snapshot_path(output: &Path, number: u32) -> PathBuf {
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = output.extension().map_or("glass".into(), |extension| extension.to_string_lossy());
-    output.with_file_name(format!("{stem}-{number}.{extension}"))
-}
-
-fn machine() -> String {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-    format!("{}, Linux {}, {processors} processors", read("hostname").trim(), read("osrelease").trim())
-}
-
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is live and filled by the kernel; these clocks always exist.
-    unsafe { libc::clock_gettime(id, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn monotonic() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-fn realtime() -> u64 {
-    clock(libc::CLOCK_REALTIME)
-}
-
-fn own_cpu() -> u64 {
-    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

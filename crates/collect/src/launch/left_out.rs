@@ -57,6 +57,7 @@ mod tests {
             duration: None,
             delay_start: None,
             follow_children: true,
+            peek: Duration::from_secs(1),
             writer: String::new(),
         };
         assert!(reasons(&whole, false).is_empty());

@@ -10,13 +10,18 @@ pub mod drain;
 mod follow;
 mod left_out;
 pub mod library;
+pub(crate) mod moment;
+mod peeks;
 pub mod program;
+mod ready;
 pub mod session;
 pub mod signals;
 pub mod start;
 pub mod stream_file;
 
 pub use follow::record;
+pub use peeks::PeekPart;
+pub use ready::run;
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};
 
@@ -51,6 +56,8 @@ pub struct Options {
     pub delay_start: Option<Duration>,
     /// Follow children and the images they exec.
     pub follow_children: bool,
+    /// How long the profile of a peek takes.
+    pub peek: Duration,
     /// Name and version of the program that writes the recording.
     pub writer: String,
 }
@@ -103,6 +110,9 @@ pub trait Observer {
 
     /// The recording is complete (the program may still run, see [`Options::duration`]).
     fn recorded(&mut self, recording: &Recording, saved: &Saved);
+
+    /// Somebody peeked at the program: part of the answer.
+    fn peek(&mut self, part: &PeekPart);
 
     /// A recording as of now was asked for; the program goes on.
     fn snapshot(&mut self, recording: &Recording, saved: &Saved);

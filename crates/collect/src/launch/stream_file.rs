@@ -1,6 +1,7 @@
 //! One `p-PID-START` file of a session folder: checked, mapped, read.
 
 use super::bus_guard::GuardedMap;
+use super::drain::Peekable;
 use crate::{Image, Recorder};
 use stackglass_profile::Nanos;
 use stackglass_wire::stream::{self, Reader, Trouble};
@@ -91,6 +92,22 @@ impl StreamFile {
     /// The kernel's id of its process, as the process itself sees it.
     pub fn pid(&self) -> u32 {
         self.control.pid.load(Relaxed)
+    }
+
+    /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
+    pub fn forget_stacks(&mut self) {
+        self.image.forget_stacks();
+    }
+
+    /// What a peek must know.
+    pub fn peekable(&self) -> Peekable {
+        Peekable {
+            pid: self.pid(),
+            start: self.start(),
+            index: self.image.index(),
+            peeks: self.control.peeks.load(Relaxed),
+            served: self.control.peeks_served.load(Relaxed),
+        }
     }
 
     /// Takes up all that waits now. Returns how full the stream was, from 0 to 1.

@@ -29,6 +29,22 @@ use std::time::Duration;
 /// Width of the rule around the first notice, and around the second.
 const RULES: (usize, usize) = (86, 62);
 
+/// Said where a heap snapshot was asked for.
+pub const NO_HEAP_SNAPSHOT: &str =
+    "stackglass: STACKGLASS_PEEK_HEAP_SNAPSHOT is set, but this version has no heap snapshots yet";
+
+/// Whether the value of `STACKGLASS_PEEK_HEAP_SNAPSHOT` says yes: 1, t, true, y or yes in any case.
+/// Anything else, also what cannot be read, says no.
+///
+/// ```
+/// use stackglass_profile::peek::is_truthy;
+/// assert!(is_truthy(Some("Yes".as_ref())) && !is_truthy(Some("on".as_ref())) && !is_truthy(None));
+/// ```
+pub fn is_truthy(value: Option<&std::ffi::OsStr>) -> bool {
+    let text = value.and_then(|value| value.to_str()).unwrap_or_default().to_ascii_lowercase();
+    matches!(&*text, "1" | "t" | "true" | "y" | "yes")
+}
+
 /// What a thread is doing, beside its stack.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Activity {

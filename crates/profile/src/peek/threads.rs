@@ -40,7 +40,7 @@ pub(super) fn write(
             if thread.process.0 as usize != index {
                 continue;
             }
-            let now = activity(thread).unwrap_or_else(|| activity_of(sample));
+            let now = activity_of(sample, activity(thread));
             all += 1;
             running += usize::from(matches!(now, Activity::Running | Activity::Ready));
             let place = *places.entry((now.clone(), sample.stack)).or_insert_with(|| {
@@ -64,12 +64,14 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What a sample alone says.
-fn activity_of(sample: &Sample) -> Activity {
-    match sample.state {
-        State::Awake => Activity::Running,
-        State::Waiting => Activity::Ready,
-        State::Asleep | State::Task => Activity::Asleep { call: None },
+/// What goes with the sample's stack. More is known of a thread that still sleeps, or is stopped.
+fn activity_of(sample: &Sample, told: Option<Activity>) -> Activity {
+    match (sample.state, told) {
+        (_, Some(Activity::Stopped)) => Activity::Stopped,
+        (State::Awake, _) => Activity::Running,
+        (State::Waiting, _) => Activity::Ready,
+        (State::Asleep | State::Task, Some(Activity::Asleep { call })) => Activity::Asleep { call },
+        (State::Asleep | State::Task, _) => Activity::Asleep { call: None },
     }
 }
 

@@ -1,0 +1,35 @@
+//! `stackglass record --pid PID`: record a process that runs already and knows nothing of us.
+
+use crate::Outcome;
+use crate::failure::{self, Failure};
+use crate::live::Live;
+use crate::record::{SamplingFlags, Teller, default_output};
+use stackglass_collect::attach::{self, Options, access, process};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags) -> Outcome {
+    let process = access::process_of(pid);
+    access::check(process).map_err(Failure::new)?;
+    let quiet = sampling.quiet;
+    if process != pid && !quiet {
+        failure::say(&format!("{pid} is a thread of process {process}: all of that is recorded"));
+    }
+    let options = Options {
+        pid: process,
+        output: output.unwrap_or_else(|| default_name(process)),
+        delay: sampling.delay,
+        capacity: sampling.words,
+        duration: sampling.duration,
+        delay_start: sampling.delay_start,
+        writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
+    };
+    let mut teller = Teller { live: Live::new(quiet), quiet };
+    attach::record(&options, &mut teller).map_err(Failure::new)?;
+    Ok(0)
+}
+
+/// `server.glass` for a process that runs `/usr/bin/server`.
+fn default_name(pid: u32) -> PathBuf {
+    let executable = process::executable(pid);
+    default_output(if executable.as_os_str().is_empty() { Path::new("process") } else { &executable })
+}

@@ -1,0 +1,88 @@
+//! `stackglass run -- PROGRAM ARGS`: run a program that can be peeked at; nothing is recorded.
+
+use crate::arguments::positive_duration;
+use crate::failure::{self, Failure};
+use crate::{Outcome, library, peek_text};
+use clap::Args;
+use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Saved};
+use stackglass_profile::Recording;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass run -- ./server &      until it ends
+  kill -USR1 $(pidof server)        what is it doing?
+
+SIGUSR1 to the program (or to any of those that it starts) shows on standard
+error what each of its threads does, at once, and where the next second goes.
+Until then nothing is sampled and the program runs as if alone. A program that
+handles SIGUSR1 itself keeps it; `stackglass peek PID` looks at such a one
+from outside.";
+
+/// Run a program so that SIGUSR1 shows what it is doing; nothing is recorded.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// How long the profile takes that follows SIGUSR1
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
+    peek_duration: Duration,
+
+    /// Time between two looks at each thread during a peek (100us to 1h)
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = crate::arguments::delay)]
+    delay: Duration,
+
+    /// Only the program itself can be peeked at, not what it starts
+    #[arg(long)]
+    no_children: bool,
+
+    /// Program to run, and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(flags: Flags) -> Outcome {
+    let mut words = flags.command.into_iter();
+    let name = words.next().unwrap_or_default();
+    let program = Program::find(&name)
+        .map_err(|error| Failure { status: error.exit_status(), line: error.to_string() })?;
+    let library = library::unpack()?;
+    let options = Options {
+        program,
+        arguments: words.collect(),
+        folder: None,
+        variables: Vec::new(),
+        library: library.path().to_path_buf(),
+        output: PathBuf::new(),
+        delay: flags.delay,
+        capacity: 10_000_000,
+        duration: None,
+        delay_start: None,
+        follow_children: !flags.no_children,
+        peek: flags.peek_duration,
+        writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
+    };
+    let end = launch::run(&options, &mut Teller).map_err(|error| Failure {
+        status: error.program_status().unwrap_or(failure::OWN_FAILURE),
+        line: error.to_string(),
+    })?;
+    Ok(launch::exit_status(end))
+}
+
+/// Tells people at the terminal what happens.
+struct Teller;
+
+impl Observer for Teller {
+    fn note(&mut self, line: &str) {
+        failure::say(line);
+    }
+
+    fn recorded(&mut self, _: &Recording, _: &Saved) {}
+
+    fn snapshot(&mut self, _: &Recording, _: &Saved) {}
+
+    fn peek(&mut self, part: &PeekPart) {
+        peek_text::to_stderr(part);
+    }
+}

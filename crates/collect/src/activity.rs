@@ -1,0 +1,60 @@
+//! What the threads of a process are doing now, by `/proc/PID/task`: running, stopped, or asleep in which
+//! system call (proc(5), `stat` and `syscall`).
+
+use crate::system_calls;
+use stackglass_profile::peek::Activity;
+use std::collections::HashMap;
+use std::fs;
+
+/// What each thread of process `pid` does, by kernel id. A thread that ends meanwhile is not in it; the name of
+/// a call is missing where `/proc/PID/task/T/syscall` may not be read.
+///
+/// ```
+/// # use stackglass_profile::peek::Activity;
+/// let now = stackglass_collect::activity::of_process(std::process::id());
+/// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
+/// ```
+pub fn of_process(pid: u32) -> HashMap<u32, Activity> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
+    let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    tids.filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
+}
+
+/// The same of one thread.
+pub fn of_thread(pid: u32, tid: u32) -> Option<Activity> {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    // The state follows the name, which is in parentheses and may hold anything.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2))?;
+    match state {
+        b'R' => Some(Activity::Running),
+        b'T' | b't' => Some(Activity::Stopped),
+        b'S' | b'D' | b'I' => {
+            let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok();
+            let number = call.as_deref().and_then(|text| text.split(' ').next()?.trim().parse().ok());
+            Some(Activity::Asleep { call: number.map(system_calls::name) })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_is_found_in_its_call() {
+        let (tell, tid) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            std::thread::sleep(std::time::Duration::from_secs(60));
+        });
+        let tid = tid.recv().unwrap();
+        let asleep = Activity::Asleep { call: Some("clock_nanosleep".into()) };
+        while of_thread(std::process::id(), tid) != Some(asleep.clone()) {
+            std::thread::yield_now();
+        }
+        assert_eq!(of_process(std::process::id()).get(&tid), Some(&asleep));
+        assert_eq!(of_process(u32::MAX), HashMap::new());
+    }
+}

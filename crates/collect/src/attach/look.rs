@@ -1,0 +1,388 @@
+//! Looking at one thread: did it run, does it sleep, and which way to its stack is open.
+
+use super::clock::{self, monotonic};
+use super::ptrace::{self, News};
+use super::sampler::{FETCH, Sampler};
+use super::stream::Stack;
+use super::threads::Place;
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_unwind::{ProcessStack, Registers, Walk, Walker};
+use stackglass_wire::{Counter, Event, State, ThreadId, cut};
+
+/// Rest of a sleeper that is told at once, ns: so much of it may be missing from a recording read meanwhile.
+const TOLD_AT_ONCE: u64 = 20_000_000;
+/// How long answers are waited for without sleeping, ns: waking up costs the same again.
+const AT_ONCE: u64 = 60_000;
+/// Longest sleep while an answer is awaited, and while any thread is traced, ns: a signal that another
+/// thread of ours has fetched is missed by no more.
+const ANSWER_SOON: u64 = 1_000_000;
+const NEWS_SOON: u64 = 10_000_000;
+
+/// What the reader was last told about a thread's stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Nothing yet.
+    Nothing,
+    /// A stack taken while it ran.
+    Awake,
+    /// The stack on which it sleeps.
+    Asleep,
+}
+
+impl Sampler {
+    /// Looks at a thread at a tick that began at `now`. False when it is gone.
+    pub fn look(&mut self, index: usize, now: u64, longest: u64) -> bool {
+        let tick = self.tick;
+        let thread = &mut self.threads[index];
+        thread.due = tick + 1;
+        if thread.asked.is_some() {
+            return true;
+        }
+        let Some(account) = thread.files.account() else { return false };
+        self.outlet.count(Counter::Polls);
+        if thread.known == Known::Asleep && account == thread.books.account() {
+            // It was given no processor at all: the same stack, for all ticks since the last look.
+            thread.books.enter(now, account);
+            thread.interval = (thread.interval * 2).min(longest);
+            thread.due = tick + thread.interval;
+            self.outlet.count(Counter::Unmoved);
+            if self.threads[index].books.rest(false) >= TOLD_AT_ONCE {
+                self.tell_rest(index, now);
+            }
+            return true;
+        }
+        thread.interval = 1;
+        match thread.files.place() {
+            Place::Asleep { pc, sp, .. } => {
+                self.enter(index, now);
+                self.take_asleep(index, now, (pc, sp));
+                true
+            }
+            // It has not had a processor since it last stood: its stack is the same.
+            Place::Running if thread.known == Known::Awake && account.turns == thread.books.account().turns => {
+                true
+            }
+            Place::Running => self.ask(index, None),
+            Place::Unknown => ptrace_is_alive(thread.tid),
+        }
+    }
+
+    /// Enters the books of a thread that is off the processor, and tells what passed since.
+    fn enter(&mut self, index: usize, now: u64) {
+        let thread = &mut self.threads[index];
+        let Some(account) = thread.files.account() else { return };
+        let passed = thread.books.enter(now, account);
+        let stood = std::mem::take(&mut thread.stood);
+        let rest = thread.books.rest(false);
+        let waiting = rest.min(passed.waited + stood);
+        if thread.known == Known::Awake
+            && waiting > 0
+            && self.outlet.repeat(thread.number, now, waiting, State::Waiting)
+        {
+            thread.books.give_rest(waiting);
+        }
+        if thread.known == Known::Asleep {
+            // It slept there until it ran.
+            self.tell_rest(index, now);
+        }
+    }
+
+    /// Gives the rest to the stack last told.
+    fn tell_rest(&mut self, index: usize, now: u64) {
+        let thread = &mut self.threads[index];
+        let rest = thread.books.rest(false);
+        if rest > 0
+            && thread.known != Known::Nothing
+            && self.outlet.repeat(thread.number, now, rest, State::Asleep)
+        {
+            thread.books.give_rest(rest);
+        }
+    }
+
+    /// Reads the stack of a thread that sleeps at `place`, without disturbing it.
+    fn take_asleep(&mut self, index: usize, now: u64, place: (u64, u64)) {
+        let walk = self.walk(&Registers::new(place.0, place.1, None));
+        let thread = &mut self.threads[index];
+        if thread.files.account() != Some(thread.books.account()) {
+            // It woke up meanwhile: what was read may be of two moments. The next tick looks again.
+            return;
+        }
+        let hidden = matches!(
+            walk.end,
+            End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
+        );
+        let key = (thread.tid, place.0, place.1);
+        if hidden && let Some((frames, cut)) = self.places.recognise(self.pid, key) {
+            let frames = frames.to_vec();
+            self.outlet.count(Counter::StacksRecognised);
+            return self.tell_asleep(index, now, &frames, cut);
+        }
+        self.outlet.count(Counter::StacksAsleep);
+        let frames = std::mem::take(&mut self.frames);
+        self.tell_asleep(index, now, &frames[..walk.len], walk.end.code());
+        self.frames = frames;
+        if hidden && !self.places.tried(key) {
+            self.ask(index, Some(place));
+        }
+    }
+
+    fn tell_asleep(&mut self, index: usize, now: u64, frames: &[u64], cut: u8) {
+        let thread = &mut self.threads[index];
+        let hash = hash(frames);
+        if thread.known == Known::Asleep && thread.hash == hash {
+            return self.tell_rest(index, now);
+        }
+        let rest = thread.books.rest(false);
+        if self.outlet.sample(thread.number, now, rest, State::Asleep, Stack { frames, cut }) {
+            thread.books.give_rest(rest);
+            (thread.known, thread.hash) = (Known::Asleep, hash);
+        }
+    }
+
+    fn tell_awake(&mut self, index: usize, now: u64, frames: &[u64], cut: u8) {
+        // What it slept since the last look, nobody knows where, stays with the stack before.
+        self.tell_rest(index, now);
+        let thread = &mut self.threads[index];
+        let pending = thread.books.pending();
+        if self.outlet.sample(thread.number, now, pending, State::Awake, Stack { frames, cut }) {
+            thread.books.give_pending();
+            thread.known = Known::Awake;
+        }
+    }
+
+    /// Asks a thread to stand. False when it is gone.
+    fn ask(&mut self, index: usize, asleep: Option<(u64, u64)>) -> bool {
+        let thread = &mut self.threads[index];
+        if thread.refused {
+            return true;
+        }
+        if !thread.seized {
+            match ptrace::seize(thread.tid) {
+                Ok(()) => thread.seized = true,
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return false,
+                // It may be ours since before an exec.
+                Err(_) if ptrace::interrupt(thread.tid).is_ok() => {
+                    thread.seized = true;
+                    (thread.asked, thread.asked_asleep) = (Some(monotonic()), asleep);
+                    return true;
+                }
+                Err(_) => {
+                    thread.refused = true;
+                    let number = thread.number;
+                    let stack = Stack { frames: &[], cut: cut::NOT_TAKEN };
+                    self.outlet.sample(number, monotonic(), 0, State::Awake, stack);
+                    return true;
+                }
+            }
+        }
+        let counter = if asleep.is_some() { Counter::SignalsAsleep } else { Counter::SignalsRunning };
+        self.outlet.count(counter);
+        (thread.asked, thread.asked_asleep) = (Some(monotonic()), asleep);
+        ptrace::interrupt(thread.tid).is_ok()
+    }
+
+    /// Hears what tracees have to tell, sleeping between, until `moment`.
+    pub fn hear_until(&mut self, moment: u64) {
+        loop {
+            let (seized, asked) = self.hear();
+            let now = monotonic();
+            if now >= moment {
+                return;
+            }
+            match (asked, seized) {
+                (true, _) => clock::wait_for_news((moment - now).min(ANSWER_SOON)),
+                (false, true) => clock::wait_for_news((moment - now).min(NEWS_SOON)),
+                (false, false) => {
+                    let soon = moment.min(now + NEWS_SOON);
+                    clock::sleep_until(soon);
+                }
+            }
+            if self.orders.stop.load(std::sync::atomic::Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+
+    /// Hears answers that come at once.
+    pub fn hear_at_once(&mut self) {
+        let until = monotonic() + AT_ONCE;
+        while self.hear().1 && self.orders.processors > 1 && monotonic() < until {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Takes in all that tracees have to tell now. Whether there are tracees, and whether any owes an answer.
+    fn hear(&mut self) -> (bool, bool) {
+        let (mut seized, mut asked) = (false, false);
+        let mut i = 0;
+        while i < self.threads.len() {
+            let thread = &self.threads[i];
+            if !thread.seized {
+                i += 1;
+                continue;
+            }
+            match ptrace::news(thread.tid) {
+                None => {
+                    seized = true;
+                    asked |= thread.asked.is_some();
+                }
+                Some(News::Ended) => {
+                    self.let_go(i);
+                    continue;
+                }
+                Some(news) => {
+                    seized = true;
+                    self.answer(i, news);
+                }
+            }
+            i += 1;
+        }
+        (seized, asked)
+    }
+
+    /// A tracee stands: its stack is taken if that was asked, and it goes on.
+    fn answer(&mut self, index: usize, news: News) {
+        let thread = &mut self.threads[index];
+        let tid = thread.tid;
+        let asked = thread.asked.take();
+        // Whoever has ended meanwhile is told so by the next news.
+        match news {
+            // At once: a signal that is held here when we are killed would be lost.
+            News::Signal(signal) => drop(ptrace::resume(tid, signal)),
+            News::ProcessStopped => drop(ptrace::leave_stopped(tid)),
+            News::Stands | News::Ended => match asked {
+                Some(asked) => self.take_standing(index, asked),
+                None => drop(ptrace::resume(tid, 0)),
+            },
+        }
+    }
+
+    fn take_standing(&mut self, index: usize, asked: u64) {
+        let tid = self.threads[index].tid;
+        let Ok(mut registers) = ptrace::registers(tid) else {
+            let _ = ptrace::resume(tid, 0);
+            return;
+        };
+        let walk = self.walk(&Registers::of_stopped(&registers));
+        let in_call = interrupted_call(&registers);
+        let now = monotonic();
+        self.enter(index, now);
+        if in_call == Some(Interrupted::ToTheProgram) {
+            put_back(self.pid, tid, &mut registers);
+        }
+        let _ = ptrace::resume(tid, 0);
+        let thread = &mut self.threads[index];
+        thread.stood = monotonic().saturating_sub(asked);
+        let asleep_at = thread.asked_asleep.take();
+        let frames = std::mem::take(&mut self.frames);
+        let stack = &frames[..walk.len];
+        match asleep_at {
+            Some((pc, sp)) if (pc, sp) == (registers.rip, registers.rsp) || in_call.is_some() => {
+                self.places.learn(self.pid, (tid, pc, sp), stack, walk.end.code());
+                self.tell_asleep(index, now, stack, walk.end.code());
+            }
+            _ if in_call.is_some() => self.tell_asleep(index, now, stack, walk.end.code()),
+            _ => {
+                self.outlet.count(Counter::StacksRunning);
+                self.tell_awake(index, now, stack, walk.end.code());
+            }
+        }
+        self.frames = frames;
+    }
+
+    /// Walks a stack of the process into `self.frames`.
+    fn walk(&mut self, registers: &Registers) -> Walk {
+        let mut stack = ProcessStack::new(self.pid as i32, &mut self.stack[..FETCH]);
+        let mut walker = Walker {
+            modules: self.modules.list(),
+            table: Some(&self.modules.table),
+            images: &self.images,
+            scratch: &mut self.scratch,
+        };
+        let walk = walker.walk(registers, &mut stack, &mut self.frames);
+        self.modules_soon |= walk.end == End::Cut(Cut::NoModule);
+        walk
+    }
+
+    /// Tells what is left of a thread's time.
+    pub fn settle(&mut self, index: usize) {
+        let thread = &mut self.threads[index];
+        let (number, at) = (thread.number, thread.books.until());
+        let (rest, pending) = (thread.books.rest(true), thread.books.pending());
+        if thread.known == Known::Nothing {
+            if rest + pending > 0 {
+                let stack = Stack { frames: &[], cut: cut::ENDED };
+                self.outlet.sample(number, at, pending, State::Awake, stack);
+                self.outlet.repeat(number, at, rest, State::Asleep);
+            }
+        } else {
+            if rest > 0 {
+                self.outlet.repeat(number, at, rest, State::Asleep);
+            }
+            if pending > 0 {
+                self.outlet.repeat(number, at, pending, State::Awake);
+            }
+        }
+        thread.books.give_rest(rest);
+        thread.books.give_pending();
+    }
+
+    /// The end of a thread.
+    pub fn end(&mut self, index: usize) {
+        self.settle(index);
+        let thread = &self.threads[index];
+        let (at, cpu) = (thread.books.until(), thread.books.given());
+        self.outlet.push(&Event::ThreadEnd { thread: ThreadId(thread.number), at, cpu, flags: 0 });
+    }
+}
+
+/// Who would see that a system call was interrupted by the stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Interrupted {
+    /// Nobody: the kernel makes the call again.
+    ByTheKernel,
+    /// The program, by EINTR.
+    ToTheProgram,
+}
+
+/// Whether the thread slept in a system call when it was made to stand.
+fn interrupted_call(registers: &libc::user_regs_struct) -> Option<Interrupted> {
+    if (registers.orig_rax as i64) < 0 {
+        return None;
+    }
+    match registers.rax as i64 {
+        // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK of include/linux/errno.h.
+        -514..=-512 | -516 => Some(Interrupted::ByTheKernel),
+        -4 => Some(Interrupted::ToTheProgram),
+        _ => None,
+    }
+}
+
+/// Steps a thread back to the `syscall` instruction of the interrupted call, as if it had been asked a moment
+/// before it. A time-out begins anew.
+fn put_back(pid: u32, tid: u32, registers: &mut libc::user_regs_struct) {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let at = registers.rip.wrapping_sub(2);
+    let mut bytes = [0; 2];
+    if stackglass_unwind::memory::read_process(pid as i32, at, &mut bytes) == 2 && bytes == SYSCALL {
+        let before = *registers;
+        (registers.rax, registers.rip, registers.orig_rax) = (before.orig_rax, at, u64::MAX);
+        if ptrace::set_registers(tid, *registers).is_err() {
+            *registers = before;
+        }
+        // What is told is where it slept.
+        registers.rip = before.rip;
+    }
+}
+
+/// Whether a thread whose place cannot be read is there at all.
+fn ptrace_is_alive(tid: u32) -> bool {
+    super::process::Status::read(tid).is_some_and(|status| !status.has_ended())
+}
+
+/// FNV-1a over words: enough to tell two stacks of one thread apart.
+fn hash(frames: &[u64]) -> u64 {
+    frames.iter().fold(0xcbf2_9ce4_8422_2325, |h, frame| {
+        (h ^ frame).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+    })
+}

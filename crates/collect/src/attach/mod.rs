@@ -1,0 +1,146 @@
+//! Looking at a process that knows nothing of us, from outside and while it runs.
+//!
+//! [`Attached`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
+//! process_vm_readv and lets running ones show theirs, for some ten microseconds each, by ptrace. What it
+//! sees are the same events that a sampler inside a program writes, so recordings, reports and files
+//! are those of every other program. [`record()`] makes a recording of it.
+//!
+//! The process always runs on. It is never sent a signal; a thread that sleeps is not woken as long as the
+//! kernel's account of it stands still; when we end, however we end, the kernel lets go of its threads.
+
+pub mod access;
+mod books;
+mod clock;
+mod images;
+mod look;
+mod modules;
+mod moments;
+mod places;
+pub mod process;
+mod ptrace;
+mod record;
+mod sampler;
+mod stream;
+pub mod threads;
+
+pub use access::Refusal;
+pub use record::{AttachError, Options, record};
+
+use crate::Recorder;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use stream::{Drained, Stream};
+
+/// Why nothing more can be seen of a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// It has ended.
+    Gone,
+    /// It has exec'ed a program that may not be looked at; why and what to do.
+    Locked(String),
+}
+
+/// What the recording thread and the looking one tell each other.
+pub(crate) struct Orders {
+    stop: AtomicBool,
+    /// Images that the recording thread has not taken up.
+    streams: Mutex<Vec<Stream>>,
+    stopped: Mutex<Option<Stopped>>,
+    ticks: AtomicU64,
+    processors: usize,
+}
+
+impl Orders {
+    fn add(&self, stream: Stream) {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    }
+
+    fn ended(&self, why: Stopped) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+}
+
+/// A process that is looked at. When it is dropped, the process is let go.
+pub struct Attached {
+    orders: Arc<Orders>,
+    thread: Option<JoinHandle<()>>,
+    drained: Vec<Drained>,
+}
+
+impl Attached {
+    /// Begins to look at all threads of a process, once in each `delay`.
+    ///
+    /// # Errors
+    /// When it is gone, or may not be looked at; what permission is missing and how to get it.
+    pub fn begin(pid: u32, delay: Duration) -> Result<Attached, Refusal> {
+        access::check(pid)?;
+        access::allow_many_files();
+        let orders = Arc::new(Orders {
+            stop: AtomicBool::new(false),
+            streams: Mutex::default(),
+            stopped: Mutex::default(),
+            ticks: AtomicU64::new(0),
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        });
+        let delay = delay.as_nanos() as u64;
+        let sampler =
+            sampler::Sampler::new(pid, delay, orders.clone()).ok_or(Refusal::NoProcess { pid })?;
+        let thread = std::thread::Builder::new()
+            .name("stackglass-look".into())
+            .spawn(move || {
+                clock::prepare_thread();
+                sampler.run();
+            })
+            .map_err(Refusal::Thread)?;
+        Ok(Attached { orders, thread: Some(thread), drained: Vec::new() })
+    }
+
+    /// Takes up what was seen since the last call.
+    pub fn drain(&mut self, recorder: &mut Recorder) {
+        let mut streams = self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = std::mem::take(&mut *streams);
+        drop(streams);
+        self.drained.retain_mut(|drained| {
+            drained.drain(recorder);
+            !drained.close_if_stopped(recorder)
+        });
+        for stream in new {
+            let mut drained = Drained::new(stream, recorder);
+            drained.drain(recorder);
+            self.drained.push(drained);
+        }
+    }
+
+    /// Forgets which stacks were seen, after [`Recorder::clear_samples`].
+    pub fn forget_stacks(&mut self) {
+        self.drained.iter_mut().for_each(Drained::forget_stacks);
+    }
+
+    /// How often all threads were looked at.
+    pub fn ticks(&self) -> u64 {
+        self.orders.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing more is to come, once that is so.
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.orders.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the looking; what was seen until then can still be drained.
+    pub fn stop(&mut self) {
+        self.orders.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

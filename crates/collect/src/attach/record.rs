@@ -1,0 +1,231 @@
+//! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
+
+use super::{Attached, Refusal, Stopped, process};
+use crate::Recorder;
+use crate::launch::signals::{Signal, Signals};
+use crate::launch::{Observer, Progress, Saved, moment};
+use stackglass_files::{GlassWriter, WriteError};
+use stackglass_profile::{About, End, Nanos, Recording};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the stream.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Time between two appends to the file and two progress calls.
+const WRITE_EVERY: Duration = Duration::from_millis(250);
+
+/// What to record and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The process.
+    pub pid: u32,
+    /// The recording's file.
+    pub output: PathBuf,
+    /// Time between two looks at a thread.
+    pub delay: Duration,
+    /// Words that may be stored; 0: not bounded.
+    pub capacity: u64,
+    /// The recording ends after this time.
+    pub duration: Option<Duration>,
+    /// Sampling begins after this time.
+    pub delay_start: Option<Duration>,
+    /// Name and version of the program that writes the recording.
+    pub writer: String,
+}
+
+/// Nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The process cannot be looked at.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The file for the recording cannot be made.
+    #[error(transparent)]
+    Output(#[from] WriteError),
+    /// Signals cannot be read.
+    #[error("cannot watch for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+/// Records the process; it runs on.
+///
+/// # Errors
+/// Only while nothing was recorded; afterwards what goes wrong is told to the observer.
+pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
+    super::access::check(options.pid)?;
+    let signals = Signals::block().map_err(AttachError::Signals)?;
+    if let Some(delay) = options.delay_start
+        && !wait(&signals, delay)
+    {
+        return Ok(());
+    }
+    let about = about(options);
+    let attached = Attached::begin(options.pid, options.delay)?;
+    let writer = GlassWriter::create(&options.output, &about)?;
+    let mut recording = Growing {
+        options,
+        attached,
+        recorder: Recorder::new(about),
+        writer,
+        write_failed: false,
+        began: Instant::now(),
+        snapshots: 0,
+        last: (Duration::ZERO, 0),
+    };
+    recording.until_finished(&signals, observer);
+    recording.finish(observer);
+    Ok(())
+}
+
+/// Sleeps; false when somebody wants it to end before.
+fn wait(signals: &Signals, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        if signals.next(left).is_some_and(|signal| ends(signal.number)) {
+            return false;
+        }
+    }
+}
+
+/// Signals that end the recording.
+fn ends(signal: i32) -> bool {
+    matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP)
+}
+
+struct Growing<'a> {
+    options: &'a Options,
+    attached: Attached,
+    recorder: Recorder,
+    writer: GlassWriter,
+    write_failed: bool,
+    began: Instant,
+    snapshots: u32,
+    /// When progress was told last, and the time awake then.
+    last: (Duration, u64),
+}
+
+impl Growing<'_> {
+    fn until_finished(&mut self, signals: &Signals, observer: &mut dyn Observer) {
+        let mut next_write = self.began + WRITE_EVERY;
+        loop {
+            let left =
+                self.options.duration.map(|duration| duration.saturating_sub(self.began.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            let signal = signals.next(left.map_or(PAUSE, |left| left.min(PAUSE)));
+            self.attached.drain(&mut self.recorder);
+            match signal {
+                Some(Signal { number, .. }) if ends(number) => return,
+                Some(Signal { number: libc::SIGTSTP, .. }) => {
+                    observer.suspended();
+                    signals.stop_here();
+                }
+                Some(Signal { number: libc::SIGUSR2, .. }) => self.save_now(observer),
+                _ => {}
+            }
+            if let Some(why) = self.attached.stopped() {
+                return self.tell_why(why, observer);
+            }
+            if self.recorder.is_full() {
+                self.attached.stop();
+            }
+            if Instant::now() >= next_write {
+                self.append(observer);
+                self.tell(observer);
+                next_write = Instant::now() + WRITE_EVERY;
+            }
+        }
+    }
+
+    fn tell_why(&mut self, why: Stopped, observer: &mut dyn Observer) {
+        let line = match why {
+            Stopped::Gone => format!("process {} has ended", self.options.pid),
+            Stopped::Locked(why) => format!("the recording ends here: {why}"),
+        };
+        observer.note(&line);
+        self.recorder.remark(line);
+    }
+
+    fn append(&mut self, observer: &mut dyn Observer) {
+        match self.writer.append(self.recorder.recording()) {
+            Ok(_) => self.recorder.settle(),
+            Err(error) if !self.write_failed => {
+                self.write_failed = true;
+                observer.note(&format!("{error}; the recording goes on in memory"));
+                self.recorder.remark(error.to_string());
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn tell(&mut self, observer: &mut dyn Observer) {
+        let totals = self.recorder.totals();
+        let elapsed = self.began.elapsed();
+        let passed = (elapsed - self.last.0).as_nanos().max(1) as f64;
+        let running = totals.awake.saturating_sub(self.last.1) as f64 / passed;
+        self.last = (elapsed, totals.awake);
+        observer.progress(&Progress {
+            elapsed,
+            samples: totals.hits,
+            processes: 1,
+            threads: totals.threads,
+            running,
+            cut: totals.cut as f64 / totals.hits.max(1) as f64,
+            sampling: !self.recorder.is_full(),
+        });
+    }
+
+    /// Writes a complete recording as of now beside the growing one.
+    fn save_now(&mut self, observer: &mut dyn Observer) {
+        let mut recording = self.recorder.recording().clone();
+        self.snapshots += 1;
+        let path = moment::snapshot_path(&self.options.output, self.snapshots);
+        close(&mut recording, Some(End::Running));
+        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let result = stackglass_files::write(&path, &recording);
+        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
+        observer.snapshot(&recording, &Saved { path, totals });
+    }
+
+    /// Lets the process go, names and saves everything.
+    fn finish(mut self, observer: &mut dyn Observer) {
+        self.attached.stop();
+        self.attached.drain(&mut self.recorder);
+        let gone = self.attached.stopped() == Some(Stopped::Gone);
+        let mut recording = self.recorder.into_recording();
+        close(&mut recording, (!gone).then_some(End::Running));
+        // Samples first: whatever happens while names are looked for, they are on disk.
+        let _ = self.writer.append(&recording);
+        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let path = self.options.output.clone();
+        let result = self.writer.finish(&recording);
+        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
+        observer.recorded(&recording, &Saved { path, totals });
+    }
+}
+
+/// What is known of the recording as a whole at its end.
+fn close(recording: &mut Recording, end: Option<End>) {
+    let about = &mut recording.about;
+    about.wall = Nanos(moment::monotonic().saturating_sub(about.start.0));
+    about.end = end;
+    about.own_cpu = Nanos(moment::own_cpu());
+}
+
+fn about(options: &Options) -> About {
+    About {
+        command: process::arguments(options.pid),
+        started: moment::realtime(),
+        start: Nanos(moment::monotonic()),
+        delay: Nanos(options.delay.as_nanos() as u64),
+        capacity: options.capacity,
+        writer: options.writer.clone(),
+        machine: moment::machine(),
+        ..About::default()
+    }
+}

@@ -1,0 +1,307 @@
+//! The thread that looks at a process from outside: ticks, threads and modules that come and go, the end.
+//!
+//! It tells what it sees in the events of a sampler inside the program, so nobody downstream knows the
+//! difference. What is done about one thread is in `look`; how a running thread is made to show its stack,
+//! in `ptrace`.
+
+use super::books::Books;
+use super::clock::{self, monotonic};
+use super::images::Images;
+use super::look::Known;
+use super::modules::Modules;
+use super::moments::Moments;
+use super::places::Places;
+use super::process::{ImageKey, Status};
+use super::stream::{Outlet, Stream};
+use super::threads::{self, Files};
+use super::{Orders, Stopped};
+use stackglass_unwind::Scratch;
+use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// Time between two looks for threads that came or went, ns.
+const LINKS_EVERY: u64 = 1_000_000;
+/// Time between two looks for an exec and for changed modules, ns.
+const HOUSE_EVERY: u64 = 50_000_000;
+/// The same for modules where code outside of all of them runs (made at run time, mostly), ns.
+const MODULES_SOON: u64 = 10_000_000;
+/// Threads that may be looked at in each tick before sleepers are looked at less often.
+const POLLS: usize = 64;
+/// A sleeper is looked at in every so many ticks at least.
+const LONGEST: u64 = 32;
+/// Ticks between two readings of a name.
+const NAMES_EVERY: u64 = 8;
+
+/// Bytes of a stack that are fetched at once.
+pub(super) const FETCH: usize = 8 << 10;
+
+/// One thread that is followed.
+pub(super) struct Thread {
+    pub tid: u32,
+    pub number: u32,
+    pub name: [u8; 16],
+    pub files: Files,
+    pub books: Books,
+    pub known: Known,
+    /// Of the frames last told.
+    pub hash: u64,
+    /// It is traced by us.
+    pub seized: bool,
+    /// When it was asked to stand, which it has not done yet.
+    pub asked: Option<u64>,
+    /// Where it slept when it was asked.
+    pub asked_asleep: Option<(u64, u64)>,
+    /// How long it stood for us since the books were last entered, at most, ns.
+    pub stood: u64,
+    /// It cannot be traced.
+    pub refused: bool,
+    /// Tick of the next look.
+    pub due: u64,
+    /// Ticks between two looks.
+    pub interval: u64,
+}
+
+/// Looks at one process.
+pub(super) struct Sampler {
+    pub pid: u32,
+    pub delay: u64,
+    pub orders: Arc<Orders>,
+    pub outlet: Outlet,
+    pub threads: Vec<Thread>,
+    pub modules: Modules,
+    pub images: Images,
+    pub places: Places,
+    pub scratch: Box<Scratch>,
+    pub frames: Vec<u64>,
+    pub stack: Vec<u8>,
+    /// Code outside of all modules was met.
+    pub modules_soon: bool,
+    pub tick: u64,
+    key: ImageKey,
+    /// Threads that have ended and are still listed.
+    dead: HashSet<u32>,
+    last_number: u32,
+    links: (u64, u64),
+    house_at: u64,
+    modules_at: u64,
+    next_name: usize,
+    last_seen: u64,
+}
+
+impl Sampler {
+    /// Ready to look at `pid`; `None` when it is gone or there is no memory.
+    pub fn new(pid: u32, delay: u64, orders: Arc<Orders>) -> Option<Sampler> {
+        let now = monotonic();
+        let key = ImageKey::read(pid)?;
+        let stream = Stream::new(pid, now);
+        orders.add(stream);
+        let mut sampler = Sampler {
+            pid,
+            delay,
+            orders,
+            outlet: stream.outlet(),
+            threads: Vec::new(),
+            modules: Modules::new(pid)?,
+            images: Images::new(pid),
+            places: Places::default(),
+            scratch: Box::default(),
+            frames: vec![0; MAX_FRAMES],
+            stack: vec![0; FETCH],
+            modules_soon: false,
+            tick: 0,
+            key,
+            dead: HashSet::new(),
+            last_number: 0,
+            links: (0, 0),
+            house_at: now + HOUSE_EVERY,
+            modules_at: 0,
+            next_name: 0,
+            last_seen: now,
+        };
+        sampler.look_for_modules(now);
+        Some(sampler)
+    }
+
+    /// Looks until it is told to stop or there is nothing more to see.
+    pub fn run(mut self) {
+        let mut moments = Moments::new(self.delay, monotonic());
+        let mut next = 0;
+        let why = loop {
+            self.hear_until(next);
+            if self.orders.stop.load(Acquire) {
+                break None;
+            }
+            let now = monotonic();
+            if let Err(why) = self.take(now) {
+                break Some(why);
+            }
+            let missed;
+            (next, missed) = moments.next(now);
+            self.tick += 1 + missed;
+        };
+        self.end_all();
+        self.close();
+        // Tracees are let go by the kernel when this thread ends, whether they stand or run.
+        if let Some(why) = why {
+            self.orders.ended(why);
+        }
+    }
+
+    /// One look at all threads that are due.
+    fn take(&mut self, now: u64) -> Result<(), Stopped> {
+        self.keep_house(now)?;
+        self.last_seen = now;
+        self.outlet.tick(now);
+        let longest = (self.threads.len() as u64 / POLLS as u64).next_power_of_two().min(LONGEST);
+        let mut i = 0;
+        while i < self.threads.len() {
+            if self.threads[i].due > self.tick || self.look(i, now, longest) {
+                i += 1;
+            } else {
+                self.let_go(i);
+            }
+        }
+        self.hear_at_once();
+        if self.tick.is_multiple_of(NAMES_EVERY) {
+            self.read_a_name(now);
+        }
+        self.orders.ticks.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// What is not done at every tick.
+    fn keep_house(&mut self, now: u64) -> Result<(), Stopped> {
+        if now >= self.house_at {
+            self.house_at = now + HOUSE_EVERY;
+            match ImageKey::read(self.pid) {
+                None => return Err(Stopped::Gone),
+                Some(key) if key != self.key => self.begin_anew(key, now)?,
+                Some(_) => {}
+            }
+        }
+        let soon = if std::mem::take(&mut self.modules_soon) { MODULES_SOON } else { HOUSE_EVERY };
+        if now >= self.modules_at + soon {
+            self.look_for_modules(now);
+        }
+        if now >= self.links.1 || self.threads.is_empty() {
+            let links = threads::links(self.pid);
+            if links != self.links.0 || self.threads.is_empty() {
+                self.look_for_threads(now)?;
+            }
+            self.links = (links, now + LINKS_EVERY);
+        }
+        Ok(())
+    }
+
+    fn look_for_modules(&mut self, now: u64) {
+        if self.modules.refresh(&mut self.images, &mut self.outlet, now) {
+            self.places.forget();
+        }
+        // What takes long (very many mappings) is not done often.
+        let took = monotonic() - now;
+        self.modules_at = now + took * 20;
+    }
+
+    fn look_for_threads(&mut self, now: u64) -> Result<(), Stopped> {
+        let list = threads::list(self.pid);
+        self.dead.retain(|tid| list.contains(tid));
+        let followed: HashSet<u32> = self.threads.iter().map(|thread| thread.tid).collect();
+        for &tid in &list {
+            if !followed.contains(&tid) && !self.dead.contains(&tid) {
+                self.take_up(tid, now);
+            }
+        }
+        if self.threads.is_empty() {
+            return Err(Stopped::Gone);
+        }
+        Ok(())
+    }
+
+    fn take_up(&mut self, tid: u32, now: u64) {
+        let mut files = Files::new(self.pid, tid);
+        let Some(account) = files.account() else { return };
+        let name = files.name().unwrap_or_default();
+        self.last_number += 1;
+        let number = self.last_number;
+        let event = Event::ThreadStart { thread: ThreadId(number), tid, at: now, name };
+        if !self.outlet.push(&event) {
+            return;
+        }
+        self.outlet.count(Counter::Threads);
+        self.threads.push(Thread {
+            tid,
+            number,
+            name,
+            files,
+            books: Books::open(now, account),
+            known: Known::Nothing,
+            hash: 0,
+            seized: false,
+            asked: None,
+            asked_asleep: None,
+            stood: 0,
+            refused: false,
+            due: self.tick,
+            interval: 1,
+        });
+    }
+
+    /// A thread that is followed has ended.
+    pub fn let_go(&mut self, index: usize) {
+        self.end(index);
+        let thread = self.threads.swap_remove(index);
+        if Status::read(thread.tid).is_some_and(|status| status.process == self.pid) {
+            self.dead.insert(thread.tid);
+        }
+        // Its link is gone soon; a full look finds out whether it was the last.
+        self.links.0 = 0;
+    }
+
+    fn read_a_name(&mut self, now: u64) {
+        self.next_name = (self.next_name + 1) % self.threads.len().max(1);
+        let Some(thread) = self.threads.get_mut(self.next_name) else { return };
+        if let Some(name) = thread.files.name()
+            && name != thread.name
+            && self.outlet.push(&Event::ThreadRename { thread: ThreadId(thread.number), at: now, name })
+        {
+            thread.name = name;
+        }
+    }
+
+    /// The process has exec'ed: a new image, with nothing of the old one.
+    fn begin_anew(&mut self, key: ImageKey, now: u64) -> Result<(), Stopped> {
+        self.close();
+        self.threads.clear();
+        if let Err(why) = super::access::check(self.pid) {
+            return Err(Stopped::Locked(why.to_string()));
+        }
+        let stream = Stream::new(self.pid, now);
+        self.orders.add(stream);
+        self.outlet = stream.outlet();
+        self.modules = Modules::new(self.pid).ok_or(Stopped::Gone)?;
+        self.images.forget();
+        self.places.forget();
+        self.dead.clear();
+        (self.key, self.last_number, self.links) = (key, 0, (0, 0));
+        self.look_for_modules(now);
+        Ok(())
+    }
+
+    fn end_all(&mut self) {
+        let now = monotonic();
+        for index in 0..self.threads.len() {
+            let thread = &mut self.threads[index];
+            if let Some(account) = thread.files.account() {
+                thread.books.enter(now, account);
+                self.last_seen = now;
+            }
+            self.settle(index);
+        }
+    }
+
+    fn close(&mut self) {
+        self.outlet.close(self.last_seen, clock::own_cpu());
+    }
+}
