@@ -38,6 +38,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         for (index, process) in recording.processes.iter().enumerate() {
             write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
         }
+        write_tasks(&recording, &mut out)?;
         write_modules(&recording, &mut out)?;
     }
     out.flush()?;
@@ -138,6 +139,22 @@ fn write_process(
         match label.strip_prefix("sampler: ") {
             Some(how) => writeln!(out, "  sampler       {how}")?,
             None => writeln!(out, "  {n:>12} {label}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Async tasks that have names.
+fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    if recording.tasks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{:>20}  name, where it was made", "task")?;
+    for task in &recording.tasks {
+        write!(out, "  0x{:016x}  {}  {}:{}", task.id.0, task.name, task.file, task.line)?;
+        match task.waited.0 {
+            0 => writeln!(out)?,
+            _ => writeln!(out, "  waited up to {}", seconds(task.waited))?,
         }
     }
     Ok(())

@@ -236,9 +236,9 @@ proptest! {
     }
 
     #[test]
-    fn random_chunks(chunks in prop::collection::vec((0..14usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
+    fn random_chunks(chunks in prop::collection::vec((0..15usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
         let tags = [
-            b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH", b"NOTE",
+            b"ABOU", b"STRS", b"PROC", b"THRD", b"TASK", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH", b"NOTE",
             b"INDX", b"ENDS",
         ];
         let chunks: Vec<Chunk> = chunks.into_iter().map(|(tag, raw)| Chunk { tag: *tags[tag], raw }).collect();

@@ -1,16 +1,17 @@
 //! What the addresses of a [`Data`](crate::Data) buffer are called: Julia's `lidict`, and how its
-//! files and threads are shown.
+//! files, threads and tasks are shown.
 
 use crate::{Frame, ShortPath};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Frames by address, with names for files and threads.
+/// Frames by address, with names for files, threads and tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     frames: HashMap<u64, Arc<[Frame]>>,
     short_paths: HashMap<Arc<str>, ShortPath>,
     pools: BTreeMap<u64, Arc<str>>,
+    tasks: HashMap<u64, Arc<str>>,
 }
 
 impl Dictionary {
@@ -35,6 +36,7 @@ impl Dictionary {
             frames: HashMap::new(),
             short_paths: self.short_paths.clone(),
             pools: self.pools.clone(),
+            tasks: self.tasks.clone(),
         }
     }
 
@@ -68,6 +70,16 @@ impl Dictionary {
     /// Names a thread in group headings: its pool, or its own name.
     pub fn set_thread_label(&mut self, thread: u64, label: Arc<str>) {
         self.pools.insert(thread, label);
+    }
+
+    /// Names a task in group headings.
+    pub fn set_task_name(&mut self, task: u64, name: Arc<str>) {
+        self.tasks.insert(task, name);
+    }
+
+    /// The name of a task, where it has one.
+    pub fn task_name(&self, task: u64) -> Option<&str> {
+        self.tasks.get(&task).map(|name| &**name)
     }
 
     /// What stands behind a thread's number in group headings; `default` unless set.

@@ -115,6 +115,9 @@ impl Recording {
             let label = self.thread_label(ThreadNumber(number));
             dictionary.set_thread_label(number.into(), label.into());
         }
+        for task in &self.tasks {
+            dictionary.set_task_name(task.id.0, task.name.clone());
+        }
         dictionary
     }
 }

@@ -40,6 +40,7 @@ impl Tag {
     pub const STRINGS: Tag = Tag(*b"STRS");
     pub const PROCESSES: Tag = Tag(*b"PROC");
     pub const THREADS: Tag = Tag(*b"THRD");
+    pub const TASKS: Tag = Tag(*b"TASK");
     pub const MODULES: Tag = Tag(*b"MODU");
     pub const LOCATIONS: Tag = Tag(*b"LOCS");
     pub const NODES: Tag = Tag(*b"NODE");
@@ -53,11 +54,12 @@ impl Tag {
 
     /// True for a tag this version knows.
     pub fn is_known(self) -> bool {
-        const KNOWN: [Tag; 14] = [
+        const KNOWN: [Tag; 15] = [
             Tag::ABOUT,
             Tag::STRINGS,
             Tag::PROCESSES,
             Tag::THREADS,
+            Tag::TASKS,
             Tag::MODULES,
             Tag::LOCATIONS,
             Tag::NODES,

@@ -5,7 +5,7 @@ use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
 use super::index::Totals;
 use super::samples::{Known, SampleReader};
-use super::{names, tables};
+use super::{names, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
 
@@ -37,6 +37,9 @@ impl Contents {
             Tag::PROCESSES => tables::read_processes(source, &self.texts, &mut recording.processes)?,
             Tag::THREADS => {
                 tables::read_threads(source, &self.texts, recording.processes.len(), &mut recording.threads)?
+            }
+            Tag::TASKS => {
+                tasks::read_tasks(source, &self.texts, recording.processes.len(), &mut recording.tasks)?
             }
             Tag::MODULES => tables::read_modules(source, &self.texts, &mut recording.modules)?,
             Tag::LOCATIONS => tables::read_locations(source, recording)?,

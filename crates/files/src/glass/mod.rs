@@ -20,6 +20,7 @@ mod parts;
 mod reader;
 mod samples;
 mod tables;
+mod tasks;
 mod writer;
 
 pub use error::{ReadError, WriteError};

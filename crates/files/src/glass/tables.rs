@@ -279,7 +279,13 @@ pub(crate) fn read_threads(
 }
 
 /// Replaces the entry with this index, or adds it if it is the next one.
-fn put<T>(source: &Source<'_>, to: &mut Vec<T>, index: u64, value: T, what: &str) -> Result<(), Malformed> {
+pub(crate) fn put<T>(
+    source: &Source<'_>,
+    to: &mut Vec<T>,
+    index: u64,
+    value: T,
+    what: &str,
+) -> Result<(), Malformed> {
     match usize::try_from(index) {
         Ok(index) if index < to.len() => to[index] = value,
         Ok(index) if index == to.len() => to.push(value),

@@ -9,9 +9,9 @@ use super::chunk::{self, LAST, NO_PROCESS, Packer, Tag};
 use super::error::WriteError;
 use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
-use super::{Totals, index::Index, names};
+use super::{Totals, index::Index, names, tasks};
 use crate::whole;
-use stackglass_profile::{About, Nanos, Process, Recording, Sample, Thread};
+use stackglass_profile::{About, Nanos, Process, Recording, Sample, Task, Thread};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ pub struct GlassWriter {
     done: Done,
     processes: Vec<Process>,
     threads: Vec<Thread>,
+    tasks: Vec<Task>,
     about: Option<About>,
     index: Index,
     /// The file could not be cut back after an error: nothing may follow what is there.
@@ -92,6 +93,7 @@ impl GlassWriter {
             done: Done::default(),
             processes: Vec::new(),
             threads: Vec::new(),
+            tasks: Vec::new(),
             about: None,
             index: Index::default(),
             lost: false,
@@ -164,6 +166,7 @@ impl GlassWriter {
         self.done = before;
         self.processes.clear();
         self.threads.clear();
+        self.tasks.clear();
         self.about = None;
         self.size = size;
         if self.regular && !self.lost {
@@ -220,6 +223,7 @@ impl GlassWriter {
         self.write_processes(recording, all)?;
         self.write_modules(recording)?;
         self.write_threads(recording, all)?;
+        self.write_tasks(recording)?;
         let stacks = &recording.stacks;
         let (locations, nodes) = (stacks.locations(), stacks.nodes());
         if locations.len() < self.done.locations || nodes.len() < self.done.nodes {
@@ -299,6 +303,28 @@ impl GlassWriter {
         }
         self.seal_with_texts(Tag::THREADS, NO_PROCESS, &body)?;
         self.done.totals.threads = threads.len() as u64;
+        Ok(())
+    }
+
+    fn write_tasks(&mut self, recording: &Recording) -> Result<(), Trouble> {
+        if recording.tasks.len() < self.tasks.len() {
+            return Err(Trouble::Inconsistent("it has fewer tasks"));
+        }
+        let mut body = Body::default();
+        for (index, task) in recording.tasks.iter().enumerate() {
+            if self.tasks.get(index) == Some(task) {
+                continue;
+            }
+            if task.process.0 as usize >= recording.processes.len() {
+                return Err(Trouble::Inconsistent("a task belongs to no process"));
+            }
+            tasks::write_task(&mut body, &mut self.texts, index, task);
+            put(&mut self.tasks, index, task);
+            if body.is_full() {
+                self.seal_with_texts(Tag::TASKS, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::TASKS, NO_PROCESS, &body)?;
         Ok(())
     }
 

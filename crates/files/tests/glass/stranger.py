@@ -13,7 +13,7 @@ ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MASK = (1 << 64) - 1
-KINDS = "ABOU STRS PROC THRD MODU LOCS NODE SAMP FRAM SYMB PATH NOTE INDX ENDS".split()
+KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP FRAM SYMB PATH NOTE INDX ENDS".split()
 FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
 
 
@@ -90,6 +90,7 @@ class Reader:
     def __init__(self):
         self.about, self.texts, self.processes, self.threads, self.modules = None, [], [], [], []
         self.locations, self.nodes, self.samples, self.frames = [], [], [], []
+        self.tasks = []
         self.names, self.paths, self.notes = {}, {}, []
         self.rows = self.hits = self.time = 0
         self.latest = 0
@@ -131,6 +132,12 @@ class Reader:
             index = c.number()
             row = [c.number(), c.number(), self.texts[c.number()], c.number(), c.optional(), c.number()]
             self.put(self.threads, index, row + [c.number() != 0])
+
+    def task(self, c):
+        while c.more():
+            index = c.number()
+            row = [c.number(), c.number(), self.texts[c.number()], self.texts[c.number()], c.number(), c.number()]
+            self.put(self.tasks, index, row)
 
     def modu(self, c):
         self.first(c, self.modules)
@@ -261,6 +268,7 @@ def read(data):
     names = [[location, frames] for location, frames in sorted(reader.names.items()) if frames]
     return {
         "state": state, "about": reader.about, "processes": reader.processes, "threads": reader.threads,
+        "tasks": reader.tasks,
         "modules": reader.modules, "locations": reader.locations, "nodes": reader.nodes,
         "samples": reader.samples, "names": names, "paths": reader.paths, "notes": reader.notes,
     }  # fmt: skip

@@ -50,6 +50,9 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
         "threads": recording.threads.iter().map(|t| {
             json!([t.process.0, t.tid, *t.name, t.start.0, t.end.map(|n| n.0), t.cpu.0, t.blocked_signal])
         }).collect::<Vec<_>>(),
+        "tasks": recording.tasks.iter().map(|t| {
+            json!([t.process.0, t.id.0, *t.name, *t.file, t.line, t.waited.0])
+        }).collect::<Vec<_>>(),
         "modules": recording.modules.iter().map(|m| json!([*m.path, *m.build_id])).collect::<Vec<_>>(),
         "locations": recording.stacks.locations().iter().map(|l| {
             json!([l.module.map(|m| m.0), l.offset])

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
     About, Cut, End, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
-    Recording, Sample, ShortPath, State, Thread, ThreadNumber,
+    Recording, Sample, ShortPath, State, Task, TaskId, Thread, ThreadNumber,
 };
 
 /// One thing that happens to a recording.
@@ -38,6 +38,16 @@ pub enum Step {
         at: u64,
         cpu: u64,
         blocked: bool,
+    },
+    Task {
+        process: usize,
+        id: u64,
+        name: String,
+        line: u32,
+    },
+    Wait {
+        which: usize,
+        time: u64,
     },
     Module {
         path: String,
@@ -86,6 +96,9 @@ pub fn step() -> impl Strategy<Value = Step> {
             |(process, tid, name, start)| Step::Thread { process, tid, name, start }),
         1 => (few.clone(), nanos(), nanos(), any::<bool>()).prop_map(
             |(which, at, cpu, blocked)| Step::EndThread { which, at, cpu, blocked }),
+        1 => (few.clone(), any::<u64>(), ".{0,8}", any::<u32>()).prop_map(
+            |(process, id, name, line)| Step::Task { process, id, name, line }),
+        1 => (few.clone(), nanos()).prop_map(|(which, time)| Step::Wait { which, time }),
         1 => ("[a-d/]{0,3}", prop::collection::vec(any::<u8>(), 0..21)).prop_map(
             |(path, build_id)| Step::Module { path, build_id }),
         8 => (prop::collection::vec((few.clone(), prop_oneof![0..5u64, any::<u64>()]), 0..6), few.clone(),
@@ -143,6 +156,18 @@ pub fn apply(recording: &mut Recording, step: &Step) {
                 thread.end = Some(Nanos(at));
                 thread.cpu = Nanos(cpu);
                 thread.blocked_signal = blocked;
+            }
+        }
+        Step::Task { process, id, name, line } => {
+            if !r.processes.is_empty() {
+                let process = ProcessIndex((process % r.processes.len()) as u32);
+                let (id, file, name) = (TaskId(id), format!("{name}.rs").into(), name.into());
+                r.tasks.push(Task { id, process, name, file, line, waited: Nanos(0) });
+            }
+        }
+        Step::Wait { which, time } => {
+            if let Some(task) = r.tasks.get_mut(which) {
+                task.waited = Nanos(time);
             }
         }
         Step::Module { path, build_id } => {
@@ -254,6 +279,7 @@ pub fn assert_same(read: &Recording, written: &Recording) {
 pub fn assert_same_but_about_and_names(read: &Recording, written: &Recording) {
     assert_eq!(read.processes, written.processes);
     assert_eq!(read.threads, written.threads);
+    assert_eq!(read.tasks, written.tasks);
     assert_eq!(read.modules, written.modules);
     assert_eq!(read.stacks.locations(), written.stacks.locations());
     assert_eq!(read.stacks.nodes(), written.stacks.nodes());

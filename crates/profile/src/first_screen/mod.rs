@@ -13,6 +13,7 @@ mod closing;
 pub(crate) mod names;
 mod processes;
 mod summary;
+mod tasks;
 mod totals;
 mod tree_text;
 
@@ -83,6 +84,7 @@ impl FirstScreen {
         let calls = calls::Calls::build(recording, self.everything);
         summary::write(self, recording, &calls, out)?;
         processes::write(self, recording, &calls, out)?;
+        tasks::write(self, recording, &calls, out)?;
         tree_text::write(self, &calls, out)?;
         asleep::write(self, recording, &calls, out)?;
         closing::write(self, recording, &calls, out)

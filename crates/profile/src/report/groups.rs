@@ -115,7 +115,9 @@ impl Context<'_> {
             Kind::Thread => {
                 line.push(Paint::BoldCyan, format!("{before}Thread {id} ({}){after}", self.names.thread(id)))
             }
-            Kind::Task => line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{after}")),
+            Kind::Task => {
+                line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{}{after}", self.names.task(id)))
+            }
         };
         line.write_open(self.report.style, out)
     }

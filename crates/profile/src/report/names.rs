@@ -23,13 +23,21 @@ pub(super) struct Names<'a> {
     paints: RefCell<Map<Arc<str>, Paint>>,
     /// Files met so far.
     files: RefCell<Map<Box<str>, ShortPath>>,
+    /// Names of a recording's tasks.
+    tasks: Map<u64, &'a str>,
 }
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 impl<'a> Names<'a> {
     pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
-        Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default() }
+        let tasks = match source {
+            Source::Recording(recording) => {
+                recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect()
+            }
+            Source::Data(..) => Map::default(),
+        };
+        Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
     }
 
     /// Where a frame's location leads.
@@ -98,6 +106,15 @@ impl<'a> Names<'a> {
             }
         }
         if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+    }
+
+    /// What stands behind a task's number: its name in brackets, or nothing.
+    pub(super) fn task(&self, task: u64) -> String {
+        let name = match self.source {
+            Source::Recording(_) => self.tasks.get(&task).copied(),
+            Source::Data(_, dictionary) => dictionary.task_name(task),
+        };
+        name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" ({})", harmless(name)))
     }
 
     /// What stands in brackets behind a thread's number.
