@@ -56,7 +56,7 @@ impl Modules {
             let Some(module) = module.filter(|module| module.range().start == file.base) else { continue };
             list.push(module, &file.path);
         }
-        list.finish(Some(&self.list));
+        list.finish((self.list.generation() != 0).then_some(&*self.list));
         if list.generation() != self.list.generation() {
             self.table = RuleTable::new();
             self.table.reserve();
