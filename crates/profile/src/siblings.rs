@@ -36,6 +36,11 @@ impl Siblings {
         Siblings { links: vec![Link::default()], table: HashMap::default() }
     }
 
+    /// Makes room for so many more nodes.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.links.reserve(nodes);
+    }
+
     /// Number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.links.len()

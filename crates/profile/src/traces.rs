@@ -148,7 +148,7 @@ impl<'a> Traces<'a> {
     /// root to leaf first meets them.
     pub(crate) fn nodes_met(&self, stacks: impl Iterator<Item = NodeNumber>) -> Vec<NodeNumber> {
         let mut seen = vec![false; self.nodes.len()];
-        let mut order = Vec::new();
+        let mut order = Vec::with_capacity(self.nodes.len());
         for stack in stacks {
             let first_new = order.len();
             let mut node = stack;
@@ -232,19 +232,43 @@ impl Trie {
         let mut numbers: Map<u64, PlaceNumber> = Map::default();
         let mut addresses = Vec::new();
         let mut ends = Vec::new();
+        // Where the outer frames of a stack lead, which are nearly always those of others as well: one
+        // look-up of many frames takes the time of two or three steps down.
+        let mut outer_ends: Map<&[u64], NodeNumber> = Map::default();
         let mut leaf_first: Vec<PlaceNumber> = Vec::new();
         for stack in stacks {
+            let (inner, outer) = stack.split_at(stack.len() - outer_frames(stack.len()));
+            let known = if outer.is_empty() { Some(0) } else { outer_ends.get(outer).copied() };
+            let new = if known.is_some() { inner } else { stack };
             leaf_first.clear();
-            leaf_first.extend(stack.iter().map(|address| {
+            leaf_first.extend(new.iter().map(|address| {
                 *numbers.entry(*address).or_insert_with(|| {
                     addresses.push(*address);
                     addresses.len() as u32 - 1
                 })
             }));
-            ends.push(leaf_first.iter().rev().fold(0, |caller, place| nodes.child(caller, *place)));
+            let mut descend = |from: NodeNumber, leaf_first: &[PlaceNumber]| {
+                leaf_first.iter().rev().fold(from, |caller, place| nodes.child(caller, *place))
+            };
+            let (inner, new) = leaf_first.split_at(inner.len());
+            let from = known.unwrap_or_else(|| {
+                let end = descend(0, new);
+                outer_ends.insert(outer, end);
+                end
+            });
+            ends.push(descend(from, inner));
         }
         let nodes = (0..nodes.len() as u32).map(|node| (nodes.parent(node), nodes.key(node))).collect();
         Trie { addresses, nodes, ends }
+    }
+}
+
+/// How many of a stack's frames are looked up at once: the same for stacks of about the same depth, so that
+/// they share them.
+fn outer_frames(depth: usize) -> usize {
+    match depth / 4 * 3 {
+        0..8 => 0,
+        most => 1 << most.ilog2(),
     }
 }
 

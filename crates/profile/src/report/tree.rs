@@ -167,6 +167,8 @@ impl<'a> Builder<'a> {
     fn plain(&mut self, runs: &[Run]) -> Vec<u32> {
         let traces = self.traces;
         let mut reached = vec![0_u32; traces.nodes.len()];
+        self.nodes.reserve(traces.nodes.len());
+        self.siblings.reserve(traces.nodes.len());
         for node in traces.nodes_met(runs.iter().map(|run| run.stack)) {
             let (caller, place) = traces.nodes[node as usize];
             reached[node as usize] = self.descend(reached[caller as usize], place);
