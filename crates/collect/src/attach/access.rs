@@ -340,7 +340,14 @@ fn user_name(user: u32) -> String {
 mod tests {
     use super::*;
 
-    fn reason_for(own_user: u32, capabilities: u64, user: u32, yama: u32, files_of: u32, errno: i32) -> String {
+    fn reason_for(
+        own_user: u32,
+        capabilities: u64,
+        user: u32,
+        yama: u32,
+        files_of: u32,
+        errno: i32,
+    ) -> String {
         let own = Status { user: own_user, capabilities, ..Status::default() };
         let error = io::Error::from_raw_os_error(errno);
         reason(7, "srv".into(), &own, user, yama, files_of, error).to_string()

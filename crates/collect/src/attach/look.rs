@@ -59,7 +59,9 @@ impl Sampler {
                 true
             }
             // It has not had a processor since it last stood: its stack is the same.
-            Place::Running if thread.known == Known::Awake && account.turns == thread.books.account().turns => {
+            Place::Running
+                if thread.known == Known::Awake && account.turns == thread.books.account().turns =>
+            {
                 true
             }
             Place::Running => self.ask(index, None),

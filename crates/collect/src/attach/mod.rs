@@ -27,6 +27,7 @@ pub use access::Refusal;
 pub use record::{AttachError, Options, record};
 
 use crate::Recorder;
+use stackglass_profile::Stacks;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -85,8 +86,7 @@ impl Attached {
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
         });
         let delay = delay.as_nanos() as u64;
-        let sampler =
-            sampler::Sampler::new(pid, delay, orders.clone()).ok_or(Refusal::NoProcess { pid })?;
+        let sampler = sampler::Sampler::new(pid, delay, orders.clone()).ok_or(Refusal::NoProcess { pid })?;
         let thread = std::thread::Builder::new()
             .name("stackglass-look".into())
             .spawn(move || {
@@ -114,8 +114,8 @@ impl Attached {
     }
 
     /// Forgets which stacks were seen, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self) {
-        self.drained.iter_mut().for_each(Drained::forget_stacks);
+    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        self.drained.iter_mut().for_each(|drained| drained.forget_stacks(before, recorder));
     }
 
     /// How often all threads were looked at.

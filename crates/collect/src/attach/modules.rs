@@ -3,11 +3,16 @@
 
 use super::images::Images;
 use super::stream::Outlet;
+use object::{Endianness, Object, ObjectSection};
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::OwnedModuleList;
 use stackglass_unwind::{Module, ModuleList, RuleTable};
 use std::collections::HashSet;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The modules as last read.
 pub struct Modules {
@@ -53,7 +58,16 @@ impl Modules {
         let pid = self.pid as i32;
         for file in &found {
             let module = Module::from_image(file.base, |at, into| read_process(pid, at, into));
-            let Some(module) = module.filter(|module| module.range().start == file.base) else { continue };
+            let Some(mut module) = module.filter(|module| module.range().start == file.base) else {
+                continue;
+            };
+            // Programs that are linked statically have no table of their rules, only the rules.
+            if module.eh_frame_hdr().is_empty()
+                && let Some(section) = eh_frame_in_file(self.pid, &file.path)
+            {
+                let at = section.start.wrapping_add(module.bias())..section.end.wrapping_add(module.bias());
+                module = module.with_eh_frame(at);
+            }
             list.push(module, &file.path);
         }
         list.finish((self.list.generation() != 0).then_some(&*self.list));
@@ -76,6 +90,22 @@ impl Modules {
             }
         }
     }
+}
+
+/// Where the file of a module says that `.eh_frame` lies, without the bias.
+fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
+    let path = Path::new(OsStr::from_bytes(path));
+    // The process may see another file there than we do.
+    let file = match super::process::executable(pid) == path {
+        true => File::open(format!("/proc/{pid}/exe")).ok(),
+        false => None,
+    };
+    let inside = PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?);
+    let file = file.or_else(|| File::open(inside).ok())?;
+    let data = object::ReadCache::new(file);
+    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&data).ok()?;
+    let section = elf.section_by_name(".eh_frame")?;
+    Some(section.address()..section.address().checked_add(section.size())?)
 }
 
 /// Files of which the beginning is mapped and some part is executable, and the kernel's own library.

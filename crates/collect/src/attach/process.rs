@@ -150,7 +150,8 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(ImageKey::read(child.id()), None);
-        let line = b"9 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20 21 22 5000 24 6000 26";
+        let line =
+            b"9 (a) R (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20 21 22 5000 24 6000 26";
         assert_eq!(ImageKey::parse(line), Some(ImageKey { started: 1234, code: 5000, stack: 6000 }));
         assert_eq!(ImageKey::parse(b"9 (a) S 1"), None);
     }

@@ -112,8 +112,7 @@ impl Growing<'_> {
     fn until_finished(&mut self, signals: &Signals, observer: &mut dyn Observer) {
         let mut next_write = self.began + WRITE_EVERY;
         loop {
-            let left =
-                self.options.duration.map(|duration| duration.saturating_sub(self.began.elapsed()));
+            let left = self.options.duration.map(|duration| duration.saturating_sub(self.began.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 return;
             }

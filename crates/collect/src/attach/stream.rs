@@ -2,7 +2,7 @@
 //! process writes to it, the one that records reads it.
 
 use crate::{Image, Recorder};
-use stackglass_profile::Nanos;
+use stackglass_profile::{Nanos, Stacks};
 use stackglass_unwind::Module;
 use stackglass_wire::stream::{Reader, Trouble, Writer};
 use stackglass_wire::{
@@ -95,9 +95,9 @@ impl Drained {
     }
 
     /// Forgets what was interned, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self) {
+    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
         if let Some(image) = &mut self.image {
-            image.forget_stacks();
+            image.forget_stacks(before, recorder);
         }
     }
 
