@@ -43,7 +43,7 @@ pub(crate) fn threads(
     if profile.is_some() {
         peek.begin(out)?;
     }
-    peek.threads(recording, &|thread| activity.get(&thread.tid).cloned(), out)
+    peek.threads(recording, activity, out)
 }
 
 /// The second notice and the profile.

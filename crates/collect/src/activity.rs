@@ -6,18 +6,18 @@ use stackglass_profile::peek::Activity;
 use std::collections::HashMap;
 use std::fs;
 
-/// What each thread of process `pid` does, by kernel id. A thread that ends meanwhile is not in it; the name of
-/// a call is missing where `/proc/PID/task/T/syscall` may not be read.
+/// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that
+/// ends meanwhile is not in it; the name of a call is missing where `/proc/PID/task/T/syscall` may not be read.
 ///
 /// ```
 /// # use stackglass_profile::peek::Activity;
-/// let now = stackglass_collect::activity::of_process(std::process::id());
+/// let now = stackglass_collect::activity::of_process(std::process::id(), |_tid| false);
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```
-pub fn of_process(pid: u32) -> HashMap<u32, Activity> {
+pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
     let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    tids.filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
+    tids.filter(|tid| !ours(*tid)).filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
 }
 
 /// The same of one thread.
@@ -54,7 +54,7 @@ mod tests {
         while of_thread(std::process::id(), tid) != Some(asleep.clone()) {
             std::thread::yield_now();
         }
-        assert_eq!(of_process(std::process::id()).get(&tid), Some(&asleep));
-        assert_eq!(of_process(u32::MAX), HashMap::new());
+        assert_eq!(of_process(std::process::id(), |_| false).get(&tid), Some(&asleep));
+        assert_eq!(of_process(u32::MAX, |_| false), HashMap::new());
     }
 }

@@ -9,8 +9,8 @@ use crate::Recorder;
 use crate::address_space::AddressSpace;
 use crate::word_hash::WordSeed;
 use stackglass_profile::{
-    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, State, Task, TaskId, Thread,
-    ThreadNumber,
+    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State, Task, TaskId,
+    Thread, ThreadNumber,
 };
 use stackglass_wire::{
     ControlPage, Counter, Event, Image as Bits, TEXT_BYTES, ThreadId, ThreadName, text_byte,
@@ -72,11 +72,20 @@ impl Image {
         self.index
     }
 
-    /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self) {
+    /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`]. Threads stay on the stacks they
+    /// are on: of one that sleeps nothing but more time will come.
+    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
         self.stacks.clear();
         self.locations.clear();
-        self.threads.values_mut().for_each(|thread| thread.last = None);
+        let now = &mut recorder.recording_mut().stacks;
+        for (stack, ..) in
+            self.threads.values_mut().filter(|thread| !thread.ended).filter_map(|thread| thread.last.as_mut())
+        {
+            let leaf_first: Vec<LocationId> =
+                before.walk(*stack).map(|location| now.intern_location(before.location(location))).collect();
+            *stack = now.intern(&leaf_first);
+        }
+        self.threads.values_mut().filter(|thread| thread.ended).for_each(|thread| thread.last = None);
     }
 
     /// Takes up one event.

@@ -65,9 +65,10 @@ impl Collector {
         let mut state = self.lock();
         // What waits was sampled before: it is forgotten as well.
         state.drain();
-        state.recorder.clear_samples();
+        let state = &mut *state;
+        let before = state.recorder.clear_samples();
         if let Some(image) = &mut state.image {
-            image.forget_stacks();
+            image.forget_stacks(&before, &mut state.recorder);
         }
     }
 

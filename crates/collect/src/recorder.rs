@@ -5,7 +5,7 @@
 //! taken up, whoever sends it.
 
 use stackglass_profile::{
-    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Task, Thread, ThreadNumber,
+    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Stacks, Task, Thread, ThreadNumber,
 };
 use std::collections::HashMap;
 
@@ -106,10 +106,12 @@ impl Recorder {
         }
     }
 
-    /// Forgets samples, stacks and what they counted; processes, threads and modules stay.
-    pub fn clear_samples(&mut self) {
+    /// Forgets samples, stacks and what they counted; processes, threads and modules stay. Gives back the stacks, from
+    /// which each image must take over those that its threads are still on.
+    #[must_use = "threads that sleep are still on one of these stacks"]
+    pub fn clear_samples(&mut self) -> Stacks {
         self.recording.samples.clear();
-        self.recording.stacks = Default::default();
+        let before = std::mem::take(&mut self.recording.stacks);
         self.recording.symbols = Default::default();
         self.growing.iter_mut().for_each(|last| *last = 0);
         self.settled = 0;
@@ -120,6 +122,7 @@ impl Recorder {
         for thread in &mut self.recording.threads {
             thread.cpu.0 = 0;
         }
+        before
     }
 
     pub(crate) fn recording_mut(&mut self) -> &mut Recording {

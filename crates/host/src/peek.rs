@@ -94,6 +94,11 @@ pub fn wait(seen: u32, until: u64) {
     system::sleep_until(&REQUESTS, seen, until);
 }
 
+/// The same, for so long at the most.
+pub fn wait_for(seen: u32, time: core::time::Duration) {
+    wait(seen, system::now().saturating_add(time.as_nanos() as u64));
+}
+
 /// Counts a request that came another way than by signal, and wakes who waits.
 pub fn request() {
     REQUESTS.fetch_add(1, AcqRel);

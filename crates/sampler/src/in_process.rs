@@ -68,7 +68,7 @@ struct Kept {
 /// assert!(reader.read().unwrap().is_some());
 /// ```
 pub fn start(config: Config) -> Result<Handle, NotStarted> {
-    if under_record() {
+    if is_delegated() {
         return Err(NotStarted::Delegated);
     }
     if run::is_running() {
@@ -124,7 +124,7 @@ fn stay_loaded() {
 }
 
 /// Whether the preload library of `stackglass record` is in this process and samples it.
-fn under_record() -> bool {
+pub fn is_delegated() -> bool {
     let mut name = [0u8; 64];
     name[..AGENT_SYMBOL.len()].copy_from_slice(AGENT_SYMBOL.as_bytes());
     // SAFETY: `name` ends with a zero byte; the symbol, where there is one, is a function of this type.

@@ -31,12 +31,12 @@ mod sampler;
 mod slots;
 mod tasks;
 
-pub use in_process::{Config, Handle, start};
+pub use in_process::{Config, Handle, is_delegated, start};
 pub use run::{
     CreateThread, NotStarted, Plan, control, count_this_thread_again, expect_helper, expect_no_helper,
-    is_running, is_sampler, launch, leave_out_this_thread, stop,
+    expects_helper, is_ours, is_running, is_sampler, launch, leave_out_this_thread, stop,
 };
 pub use sampler::Orders;
 pub use stackglass_host::signal::set_empty as set_empty_handler;
-pub use stackglass_host::task;
+pub use stackglass_host::{peek, task};
 pub use stackglass_unwind::mapping::force_text as force_text_maps;

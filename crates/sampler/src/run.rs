@@ -37,7 +37,8 @@ pub fn expect_no_helper() {
     let _ = EXPECTED.fetch_update(AcqRel, Acquire, |expected| expected.checked_sub(1));
 }
 
-pub(crate) fn expects_helper() -> bool {
+/// Whether a thread is being made that has not yet told that it is ours.
+pub fn expects_helper() -> bool {
     EXPECTED.load(Acquire) > 0
 }
 
@@ -55,8 +56,10 @@ pub fn count_this_thread_again() {
     let _ = OURS.iter().find(|o| o.compare_exchange(tid, 0, AcqRel, Relaxed).is_ok());
 }
 
-pub(crate) fn is_ours(tid: u32) -> bool {
+/// True for threads that serve the profiler, the sampler's own included.
+pub fn is_ours(tid: u32) -> bool {
     OURS.iter().any(|o| o.load(Relaxed) == tid)
+        || control().is_some_and(|control| control.sampler_tid.load(Relaxed) == tid)
 }
 
 pub(crate) fn asked_to_stop() -> bool {

@@ -50,6 +50,7 @@
 #![deny(missing_docs)]
 
 mod error;
+pub mod peek;
 mod profiler;
 mod region;
 mod running;

@@ -5,6 +5,8 @@
 //! thread; at its end its samples move to `past`. A forked child inherits this memory but not the
 //! threads: it finds another process id in the run and forgets it.
 
+pub(crate) mod peek;
+
 use crate::settings::Settings;
 use crate::{InitError, StartError};
 use stackglass_collect::in_process::Collector;
@@ -24,6 +26,8 @@ struct Running {
     settings: Option<Settings>,
     guards: usize,
     run: Option<Run>,
+    /// The peek that goes on, which needs a run as well.
+    peek: Option<peek::Going>,
     past: Option<Recording>,
     full: bool,
     /// `stackglass record` does the sampling.
@@ -70,24 +74,22 @@ pub fn clear() {
     let mut state = state();
     state.past = None;
     state.full = false;
-    if let Some(run) = &mut state.run {
-        run.collector.clear();
-        run.began = Instant::now();
-        run.full_after = Arc::default();
+    if state.guards > 0 {
+        state.begin_anew();
     }
 }
 
 /// Whether samples are being taken now. False under `stackglass record`, where the command takes them.
 pub fn is_running() -> bool {
     let state = state();
-    state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
+    state.guards > 0 && state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
 }
 
 /// Whether sampling stopped because `n` words were stored. [`clear`] makes room, [`init`](crate::init) makes
 /// more of it; reports say so, too.
 pub fn is_buffer_full() -> bool {
     let state = state();
-    state.full || state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
+    state.full || state.guards > 0 && state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
 }
 
 pub(crate) fn is_delegated() -> bool {
@@ -100,7 +102,7 @@ pub(crate) fn settings(n: Option<u64>, delay: Option<Duration>) -> Result<Settin
     if n.is_none() && delay.is_none() {
         return Ok(settings);
     }
-    if state.run.is_some() {
+    if state.guards > 0 {
         return Err(InitError::Running);
     }
     settings.n = n.unwrap_or(settings.n);
@@ -114,7 +116,7 @@ pub(crate) fn snapshot() -> Recording {
     let state = state();
     let mut all =
         state.past.clone().unwrap_or_else(|| Recording { about: state.about(), ..Default::default() });
-    if let Some(run) = &state.run {
+    if let Some(run) = state.run.as_ref().filter(|_| state.guards > 0) {
         all.absorb(&run.recording());
     }
     all.about.full = state.full || all.about.full;
@@ -123,7 +125,15 @@ pub(crate) fn snapshot() -> Recording {
 
 impl Running {
     const fn new() -> Running {
-        Running { settings: None, guards: 0, run: None, past: None, full: false, delegated: false }
+        Running {
+            settings: None,
+            guards: 0,
+            run: None,
+            peek: None,
+            past: None,
+            full: false,
+            delegated: false,
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -136,7 +146,7 @@ impl Running {
         {
             // Its threads do not exist here: nothing of it may be joined or dropped.
             std::mem::forget(run);
-            (self.past, self.full) = (None, false);
+            (self.past, self.full, self.peek, self.guards) = (None, false, None, 0);
         }
     }
 
@@ -153,28 +163,55 @@ impl Running {
     }
 
     fn enter(&mut self) -> Result<(), StartError> {
-        if self.run.is_none() && !self.delegated {
-            self.start_run()?;
+        if self.guards == 0 && !self.delegated {
+            self.begin()?;
         }
         self.guards += 1;
         Ok(())
     }
 
-    fn leave(&mut self) {
-        self.guards = self.guards.saturating_sub(1);
-        if self.guards == 0 {
-            self.end_run();
-        }
-    }
-
-    fn start_run(&mut self) -> Result<(), StartError> {
+    /// The first guard: a new run, or the run of a peek from now on.
+    fn begin(&mut self) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
-        let mut about = self.about();
-        about.capacity = about.capacity.saturating_sub(stored);
-        if about.capacity == 0 || self.full {
+        let room = self.settings().n.saturating_sub(stored);
+        if room == 0 || self.full {
             self.full = true;
             return Err(StartError::Full);
         }
+        if self.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire)) {
+            self.stop_run();
+        }
+        if self.run.is_none() {
+            return self.start_run(room);
+        }
+        self.begin_anew();
+        if let Some(run) = &self.run {
+            run.collector.with(|recorder| recorder.set_capacity(room));
+        }
+        Ok(())
+    }
+
+    /// Forgets what the run has sampled so far; a peek that shares it keeps its part.
+    fn begin_anew(&mut self) {
+        self.save_for_peek();
+        if let Some(run) = &mut self.run {
+            run.collector.clear();
+            run.began = Instant::now();
+            run.full_after = Arc::default();
+        }
+    }
+
+    fn leave(&mut self) {
+        self.guards = self.guards.saturating_sub(1);
+        if self.guards == 0 {
+            self.end_profile();
+        }
+    }
+
+    /// Starts the threads of a run with room for so many words.
+    fn start_run(&mut self, room: u64) -> Result<(), StartError> {
+        let mut about = self.about();
+        about.capacity = room;
         let config = Config { delay_ns: about.delay.0, ..Config::default() };
         let sampler = match stackglass_sampler::start(config) {
             Ok(handle) => Arc::new(handle),
@@ -208,8 +245,38 @@ impl Running {
         Ok(())
     }
 
-    fn end_run(&mut self) {
-        let Some(mut run) = self.run.take() else { return };
+    /// The last guard has gone: what was sampled is kept. A peek goes on with the run alone.
+    fn end_profile(&mut self) {
+        let Some(run) = &self.run else { return };
+        let share = self.peek.is_some();
+        #[cfg(feature = "files")]
+        let share = share && run.file.is_none();
+        if share {
+            let recording = run.recording();
+            self.full |= run.full.load(Ordering::Acquire);
+            self.keep(&recording);
+            self.begin_anew();
+            return;
+        }
+        self.save_for_peek();
+        let Some(run) = self.stop_run() else { return };
+        let recording = run.recording();
+        #[cfg(feature = "files")]
+        if let Some(file) = &run.file {
+            file.finish(&recording);
+        }
+        self.full |= run.full.load(Ordering::Acquire);
+        self.keep(&recording);
+    }
+
+    fn keep(&mut self, recording: &Recording) {
+        let about = self.about();
+        self.past.get_or_insert_with(|| Recording { about, ..Default::default() }).absorb(recording);
+    }
+
+    /// Ends the threads of the run.
+    fn stop_run(&mut self) -> Option<Run> {
+        let mut run = self.run.take()?;
         run.sampler.stop();
         if let Some(reader) = run.reader.take() {
             reader.stop.store(true, Ordering::Release);
@@ -217,14 +284,7 @@ impl Running {
             // It cannot panic with anything to tell us.
             let _ = reader.thread.join();
         }
-        let recording = run.recording();
-        #[cfg(feature = "files")]
-        if let Some(file) = &run.file {
-            file.finish(&recording);
-        }
-        self.full |= run.full.load(Ordering::Acquire);
-        let about = self.about();
-        self.past.get_or_insert_with(|| Recording { about, ..Default::default() }).absorb(&recording);
+        Some(run)
     }
 }
 

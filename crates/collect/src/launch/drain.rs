@@ -40,6 +40,8 @@ pub struct Peekable {
     pub start: Nanos,
     /// Its place in the recording.
     pub index: ProcessIndex,
+    /// The kernel's id of its sampler's thread.
+    pub sampler: u32,
     /// Peeks asked for so far.
     pub peeks: u32,
     /// Of these, those that its own sampler has served and ended.
@@ -77,8 +79,8 @@ impl Drain {
 
     /// Forgets all samples; processes, threads and modules stay known.
     pub fn forget_samples(&mut self, recorder: &mut Recorder) {
-        recorder.clear_samples();
-        self.open.iter_mut().for_each(|open| open.stream.forget_stacks());
+        let before = recorder.clear_samples();
+        self.open.iter_mut().for_each(|open| open.stream.forget_stacks(&before, recorder));
     }
 
     /// The images that are here now, for peeks.

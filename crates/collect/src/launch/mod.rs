@@ -20,10 +20,10 @@ pub mod start;
 pub mod stream_file;
 
 pub use follow::record;
-pub use peeks::PeekPart;
-pub use ready::run;
 pub use library::Library;
+pub use peeks::PeekPart;
 pub use program::{NotStartable, Obstacle, Program};
+pub use ready::run;
 
 use stackglass_files::{Totals, WriteError};
 use stackglass_profile::{End, Recording};

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How much longer than the profile itself its end is waited for where the program's sampler keeps the time.
 const LATE: Duration = Duration::from_millis(500);
+/// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
+const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Patience with names at the end of everything.
 const LAST_NAMES: Duration = Duration::from_secs(20);
 
@@ -57,6 +59,8 @@ pub(super) struct Peeks {
 struct Known {
     index: ProcessIndex,
     seen: u32,
+    /// When the stacks of all threads were asked for that have not been shown yet, and whether a profile follows.
+    asked: Option<(Instant, bool)>,
     profile: Option<Profile>,
     /// Samples before this one were shown.
     shown: usize,
@@ -125,7 +129,7 @@ impl Peeks {
 
     fn look_at(&mut self, image: &Peekable, recorder: &mut Recorder) {
         let alone = self.alone;
-        let first = Known { index: image.index, seen: 0, profile: None, shown: 0, here: true };
+        let first = Known { index: image.index, seen: 0, asked: None, profile: None, shown: 0, here: true };
         let known = self.known.entry((image.pid, image.start)).or_insert(first);
         known.here = true;
         if image.peeks != known.seen {
@@ -138,20 +142,24 @@ impl Peeks {
                 let number = alone.then_some(image.peeks);
                 known.profile = Some(Profile { from, until: Instant::now() + self.duration, number });
             }
+            known.asked.get_or_insert((Instant::now(), !has_one));
+        }
+        if let Some((at, follows)) = known.asked {
             let recording = recorder.recording();
             let latest = recording.latest(image.index);
-            let part = if latest.is_empty() {
-                let name = &recording.processes[image.index.0 as usize].exe;
-                let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
-                PeekPart::Nothing { why }
-            } else {
-                PeekPart::Threads {
-                    recording: recording.excerpt(latest),
-                    activity: activity::of_process(image.pid),
-                    profile: (!has_one).then_some(self.duration),
-                }
-            };
-            self.name(part);
+            let activity = activity::of_process(image.pid, |tid| tid == image.sampler);
+            if latest.len() >= activity.len() || at.elapsed() > FIRST_STACKS {
+                known.asked = None;
+                let part = if latest.is_empty() {
+                    let name = &recording.processes[image.index.0 as usize].exe;
+                    let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
+                    PeekPart::Nothing { why }
+                } else {
+                    let profile = follows.then_some(self.duration);
+                    PeekPart::Threads { recording: recording.excerpt(latest), activity, profile }
+                };
+                self.name(part);
+            }
         }
         let key = (image.pid, image.start);
         let Some(known) = self.known.get_mut(&key) else { return };

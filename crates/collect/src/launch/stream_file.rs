@@ -3,7 +3,7 @@
 use super::bus_guard::GuardedMap;
 use super::drain::Peekable;
 use crate::{Image, Recorder};
-use stackglass_profile::Nanos;
+use stackglass_profile::{Nanos, Stacks};
 use stackglass_wire::stream::{self, Reader, Trouble};
 use stackglass_wire::{CONTROL_BYTES, ControlPage, Image as Bits, ProcessState};
 use std::fs::{File, OpenOptions};
@@ -95,8 +95,8 @@ impl StreamFile {
     }
 
     /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self) {
-        self.image.forget_stacks();
+    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        self.image.forget_stacks(before, recorder);
     }
 
     /// What a peek must know.
@@ -105,6 +105,7 @@ impl StreamFile {
             pid: self.pid(),
             start: self.start(),
             index: self.image.index(),
+            sampler: self.control.sampler_tid.load(Relaxed),
             peeks: self.control.peeks.load(Relaxed),
             served: self.control.peeks_served.load(Relaxed),
         }

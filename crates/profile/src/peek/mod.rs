@@ -5,14 +5,14 @@
 //! samples came about is nobody's concern here.
 //!
 //! ```
-//! use stackglass_profile::peek::{Activity, Peek};
+//! use stackglass_profile::peek::Peek;
 //! use stackglass_profile::Recording;
-//! use std::time::Duration;
+//! use std::{collections::HashMap, time::Duration};
 //!
 //! let (recording, mut text) = (Recording::default(), Vec::new());
 //! let peek = Peek::new(Duration::from_secs(1)).cols(100);
 //! peek.begin(&mut text)?;
-//! peek.threads(&recording, &|_thread| None, &mut text)?;
+//! peek.threads(&recording, &HashMap::new(), &mut text)?;
 //! peek.end(&mut text)?;
 //! peek.report(&recording, &mut text)?;
 //! assert!(String::from_utf8(text)?.contains("followed by a 1.0 second profile"));
@@ -22,7 +22,8 @@
 mod threads;
 
 use crate::report::{GroupBy, Report};
-use crate::{Links, Recording, ReportError, Style, Thread};
+use crate::{Links, Recording, ReportError, Style};
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -107,15 +108,15 @@ impl Peek {
         writeln!(out, "\n{rule}\n{notice}\n{rule}")
     }
 
-    /// The stacks of all threads that have a sample: of each the last one. Threads with the same stack stand
-    /// together. `activity` tells more than the sample does, where somebody knows it.
+    /// The stacks of all threads: of each the last sample's. Threads with the same stack stand together. `activity`,
+    /// by the kernel's ids, tells more than a sample does, and of threads that have none yet.
     ///
     /// # Errors
     /// When writing fails.
     pub fn threads(
         &self,
         recording: &Recording,
-        activity: &dyn Fn(&Thread) -> Option<Activity>,
+        activity: &HashMap<u32, Activity>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         threads::write(self, recording, activity, out)

@@ -4,8 +4,8 @@
 use super::{Activity, Peek};
 use crate::columns::{cut_right, harmless};
 use crate::style::{Line, Paint};
-use crate::{Frame, Recording, Sample, StackId, State, Thread, ThreadNumber};
-use std::collections::{BTreeMap, HashMap};
+use crate::{Frame, Recording, Sample, StackId, State, ThreadNumber};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 /// Of a deeper stack only so many frames from its leaf and from its root are shown.
@@ -24,13 +24,21 @@ struct Alike {
 pub(super) fn write(
     peek: &Peek,
     recording: &Recording,
-    activity: &dyn Fn(&Thread) -> Option<Activity>,
+    activity: &HashMap<u32, Activity>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut last: BTreeMap<u32, &Sample> = BTreeMap::new();
     for sample in &recording.samples {
         last.insert(sample.thread.0, sample);
     }
+    let known: HashSet<u32> = last
+        .keys()
+        .filter_map(|number| recording.thread(ThreadNumber(*number)))
+        .map(|thread| thread.tid)
+        .collect();
+    let mut missing: Vec<(u32, &Activity)> =
+        activity.iter().filter(|(tid, _)| !known.contains(tid)).map(|(tid, now)| (*tid, now)).collect();
+    missing.sort_by_key(|(tid, _)| *tid);
     for (index, process) in recording.processes.iter().enumerate() {
         let mut kinds: Vec<Alike> = Vec::new();
         let mut places: HashMap<(Activity, StackId), usize> = HashMap::new();
@@ -40,7 +48,7 @@ pub(super) fn write(
             if thread.process.0 as usize != index {
                 continue;
             }
-            let now = activity_of(sample, activity(thread));
+            let now = activity_of(sample, activity.get(&thread.tid));
             all += 1;
             running += usize::from(matches!(now, Activity::Running | Activity::Ready));
             let place = *places.entry((now.clone(), sample.stack)).or_insert_with(|| {
@@ -53,6 +61,11 @@ pub(super) fn write(
         if all == 0 {
             continue;
         }
+        // Those without a sample are known to be of one process: the only one that is shown.
+        let missing = std::mem::take(&mut missing);
+        all += missing.len();
+        let runs = |now: &Activity| matches!(now, Activity::Running | Activity::Ready);
+        running += missing.iter().filter(|(_, now)| runs(now)).count();
         let exe = harmless(&process.exe);
         writeln!(out, "\ncmd: {exe} {} running {running} of {all}", process.pid)?;
         for kind in &kinds {
@@ -60,17 +73,26 @@ pub(super) fn write(
             heading(peek, recording, kind, out)?;
             stack(peek, recording, kind, out)?;
         }
+        if !missing.is_empty() {
+            let tids: Vec<String> = missing.iter().take(NAMED * 2).map(|(tid, _)| tid.to_string()).collect();
+            let more = if missing.len() > tids.len() { ", …" } else { "" };
+            let (n, tids) = (missing.len(), tids.join(", "));
+            let threads = if n == 1 { "thread" } else { "threads" };
+            writeln!(out, "\n{n} more {threads}, no stack yet: {tids}{more}")?;
+        }
     }
     Ok(())
 }
 
 /// What goes with the sample's stack. More is known of a thread that still sleeps, or is stopped.
-fn activity_of(sample: &Sample, told: Option<Activity>) -> Activity {
+fn activity_of(sample: &Sample, told: Option<&Activity>) -> Activity {
     match (sample.state, told) {
         (_, Some(Activity::Stopped)) => Activity::Stopped,
         (State::Awake, _) => Activity::Running,
         (State::Waiting, _) => Activity::Ready,
-        (State::Asleep | State::Task, Some(Activity::Asleep { call })) => Activity::Asleep { call },
+        (State::Asleep | State::Task, Some(Activity::Asleep { call })) => {
+            Activity::Asleep { call: call.clone() }
+        }
         (State::Asleep | State::Task, _) => Activity::Asleep { call: None },
     }
 }
@@ -83,14 +105,7 @@ fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write
         Activity::Asleep { call: None } => "asleep".to_owned(),
         Activity::Stopped => "stopped".to_owned(),
     };
-    let named = kind.threads.iter().take(NAMED).map(|number| {
-        let (tid, name) = recording.thread(*number).map_or((0, ""), |thread| (thread.tid, &*thread.name));
-        format!("Thread {} ({}) {tid}", number.0, harmless(name))
-    });
-    let mut who = named.collect::<Vec<_>>().join(", ");
-    if let more @ 1.. = kind.threads.len().saturating_sub(NAMED) {
-        who += &format!(" and {more} more");
-    }
+    let who = who(recording, &kind.threads);
     // Names are cut before what the threads do.
     let room = peek.cols.saturating_sub(doing.len() + 2).max(20);
     let mut line = Line::new();
@@ -99,6 +114,33 @@ fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write
         if matches!(kind.activity, Activity::Running | Activity::Ready) { Paint::Bold } else { Paint::Grey };
     line.push(paint, doing);
     line.write(peek.style, out)
+}
+
+/// The threads by number and name; those of one name together.
+fn who(recording: &Recording, threads: &[ThreadNumber]) -> String {
+    let name = |number: &ThreadNumber| recording.thread(*number).map_or("", |thread| &*thread.name);
+    if let [only] = threads {
+        let tid = recording.thread(*only).map_or(0, |thread| thread.tid);
+        return format!("Thread {} ({}) {tid}", only.0, harmless(name(only)));
+    }
+    let mut named: Vec<(&str, Vec<u32>)> = Vec::new();
+    for number in threads {
+        let name = name(number);
+        match named.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, numbers)) => numbers.push(number.0),
+            None => named.push((name, vec![number.0])),
+        }
+    }
+    let part = |(name, numbers): &(&str, Vec<u32>)| {
+        let shown: Vec<String> = numbers.iter().take(NAMED).map(u32::to_string).collect();
+        let more = match numbers.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}{more} ({})", shown.join(", "), harmless(name))
+    };
+    let named: Vec<String> = named.iter().map(part).collect();
+    format!("{} threads: {}", threads.len(), named.join(", "))
 }
 
 fn stack(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {

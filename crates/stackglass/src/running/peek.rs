@@ -1,0 +1,77 @@
+//! A peek and the profile of the program share one run: there is one sampler in a process.
+//!
+//! A peek without a profile has a run of its own, whose samples go to nobody else. Where a profile begins, ends or
+//! is cleared meanwhile, the peek keeps its own copy of what it has seen so far, so that neither notices the other.
+
+use super::{Running, state};
+use crate::StartError;
+use stackglass_profile::{ProcessIndex, Recording};
+
+/// A peek that goes on.
+#[derive(Default)]
+pub(super) struct Going {
+    /// What was saved of runs that ended or were cleared meanwhile.
+    saved: Recording,
+    /// The first sample of the run that belongs to the peek.
+    from: usize,
+}
+
+/// Begins a peek; false when `stackglass record` answers it.
+pub(crate) fn begin() -> Result<bool, StartError> {
+    let mut state = state();
+    if state.run.is_none() {
+        let room = state.settings().n;
+        state.start_run(room)?;
+    }
+    let Some(run) = &state.run else { return Ok(false) };
+    let from = run.collector.with(|recorder| {
+        recorder.settle();
+        recorder.recording().samples.len()
+    });
+    // A run that a peek has started just now belongs to it from its first sample.
+    let from = if state.guards == 0 { 0 } else { from };
+    let about = state.about();
+    state.peek = Some(Going { saved: Recording { about, ..Recording::default() }, from });
+    Ok(true)
+}
+
+/// The last stack of each thread, without names.
+pub(crate) fn latest() -> Recording {
+    let state = state();
+    let Some(run) = &state.run else { return Recording::default() };
+    run.collector.with(|recorder| {
+        let recording = recorder.recording();
+        recording.excerpt(recording.latest(ProcessIndex(0)))
+    })
+}
+
+/// Ends the peek: what was sampled since its beginning, without names.
+pub(crate) fn end() -> Recording {
+    let mut state = state();
+    if state.guards == 0 {
+        // The last stacks are on their way.
+        if let Some(run) = &state.run {
+            run.sampler.stop();
+        }
+    }
+    state.save_for_peek();
+    if state.guards == 0 {
+        state.stop_run();
+    }
+    state.peek.take().unwrap_or_default().saved
+}
+
+impl Running {
+    /// Copies what the run has sampled for the peek so far. To be called before samples are forgotten.
+    pub(super) fn save_for_peek(&mut self) {
+        let (Some(run), Some(peek)) = (&self.run, &mut self.peek) else { return };
+        let from = peek.from;
+        let piece = run.collector.with(|recorder| {
+            recorder.settle();
+            let recording = recorder.recording();
+            recording.excerpt(from..recording.samples.len())
+        });
+        peek.saved.absorb(&piece);
+        peek.from = 0;
+    }
+}

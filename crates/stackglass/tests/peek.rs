@@ -1,0 +1,253 @@
+//! Peeks at a process that asks for nothing but `install()`: what it says on standard error, when, and what it does not
+//! disturb. Each scenario runs in a child process of this test program.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CHILD: &str = "STACKGLASS_TEST_PEEK_CHILD";
+
+#[inline(never)]
+fn spin_for_ever() {
+    loop {
+        std::hint::black_box(0);
+    }
+}
+
+#[inline(never)]
+fn spin(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::black_box(0);
+    }
+}
+
+/// True in the child, which then plays the scenario of this name.
+fn is_child(name: &str) -> bool {
+    std::env::var(CHILD).is_ok_and(|wanted| wanted == name)
+}
+
+/// This test program again, as the scenario's child; it is waited for until it says that it is ready.
+struct Peeked {
+    child: Child,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Peeked {
+    fn start(name: &str) -> Peeked {
+        Peeked::of(Command::new(std::env::current_exe().unwrap()), name)
+    }
+
+    fn of(mut command: Command, name: &str) -> Peeked {
+        let command = command.args(["--exact", name, "--nocapture"]).env(CHILD, name).env("COLUMNS", "100");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let mut peeked = Peeked { child, errors };
+        peeked.until("ready");
+        peeked
+    }
+
+    fn signal(&self) {
+        let sent = Command::new("kill").args(["-USR1", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// What it says up to the line that holds `text`.
+    fn until(&mut self, text: &str) -> String {
+        let mut all = String::new();
+        loop {
+            let before = all.len();
+            assert_ne!(self.errors.read_line(&mut all).unwrap(), 0, "ended before {text:?}:\n{all}");
+            if all[before..].contains(text) {
+                return all;
+            }
+        }
+    }
+
+    fn end(mut self) -> String {
+        let mut rest = String::new();
+        let _ = self.child.kill();
+        let _ = self.errors.read_to_string(&mut rest);
+        let _ = self.child.wait();
+        rest
+    }
+}
+
+impl Drop for Peeked {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn stacks_come_at_once_and_a_report_although_the_program_never_yields() {
+    const NAME: &str = "stacks_come_at_once_and_a_report_although_the_program_never_yields";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        let nap = || std::thread::sleep(Duration::from_secs(600));
+        std::thread::Builder::new().name("napper".into()).spawn(nap).unwrap();
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let mut peeked = Peeked::start(NAME);
+    std::thread::sleep(Duration::from_millis(50));
+    let asked = Instant::now();
+    peeked.signal();
+    let notice = peeked.until("followed by a 1.0 second profile.");
+    let stacks = peeked.until("Profile collected.");
+    let report = peeked.until("Utilization: 100%") + &peeked.until("spin_for_ever");
+    let took = asked.elapsed();
+    assert!(notice.contains(&"=".repeat(86)), "{notice}");
+    // The harness's own thread waits for the test's.
+    let pid = peeked.child.id();
+    assert!(stacks.contains(&format!(" {pid} running 1 of 3\n")), "{stacks}");
+    assert!(stacks.contains("peek::spin_for_ever at ") && stacks.contains("tests/peek.rs:"), "{stacks}");
+    assert!(stacks.contains(": running\n") || stacks.contains(": ready, waiting"), "{stacks}");
+    let napper = stacks.lines().find(|line| line.contains("(napper)")).unwrap();
+    assert!(napper.ends_with("asleep in clock_nanosleep"), "{napper}");
+    assert!(report.contains("Thread ") && report.contains(" Total snapshots: "), "{report}");
+    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
+    // A second one works as well.
+    peeked.signal();
+    peeked.until("running 1 of 3");
+    peeked.until("Utilization: 100%");
+    peeked.end();
+}
+
+#[test]
+fn a_second_signal_shows_the_stacks_again_and_no_second_report() {
+    const NAME: &str = "a_second_signal_shows_the_stacks_again_and_no_second_report";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let mut peeked = Peeked::start(NAME);
+    peeked.signal();
+    peeked.until("cmd: ");
+    peeked.signal();
+    let text = peeked.until("cmd: ") + &peeked.until("Profile collected.");
+    assert!(!text.contains("Information request"), "{text}");
+    std::thread::sleep(Duration::from_millis(1500));
+    let rest = peeked.end();
+    assert_eq!(rest.matches("Profile collected.").count(), 0, "{rest}");
+}
+
+#[test]
+fn a_report_of_ones_own_may_panic() {
+    const NAME: &str = "a_report_of_ones_own_may_panic";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        stackglass::peek::set_duration(Duration::from_millis(100)).unwrap();
+        stackglass::peek::set_report(|recording| {
+            let spun = |frame: &stackglass::Frame| frame.func.ends_with("spin_for_ever");
+            eprintln!("own report: {}", recording.symbols.frames().iter().any(spun));
+            panic!("as a test");
+        });
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let mut peeked = Peeked::start(NAME);
+    for _ in 0..2 {
+        peeked.signal();
+        peeked.until("0.1 second profile");
+        peeked.until("own report: true");
+        peeked.until("the report function of the peek panicked");
+    }
+    peeked.end();
+}
+
+#[test]
+fn a_profile_that_runs_is_shown_and_not_disturbed() {
+    const NAME: &str = "a_profile_that_runs_is_shown_and_not_disturbed";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        stackglass::peek::set_duration(Duration::from_millis(300)).unwrap();
+        eprintln!("ready");
+        // Begins while a peek goes on, ends while another one does.
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        stackglass::peek::request();
+        spin(Duration::from_millis(150));
+        let began = Instant::now();
+        let wall = stackglass::profile!({
+            spin(Duration::from_millis(700));
+            stackglass::peek::request();
+            spin(Duration::from_millis(150));
+            began.elapsed()
+        });
+        spin(Duration::from_millis(400));
+        let recording = stackglass::recording();
+        // All time of this thread, also what it waited for a processor, and of the one that waits for the test.
+        let time_of = |name: &str| -> u64 {
+            let number =
+                recording.threads.iter().position(|thread| &*thread.name == name).unwrap() as u32 + 1;
+            recording.samples.iter().filter(|s| s.thread.0 == number).map(|s| s.time.0 / 1000).sum()
+        };
+        let (spun, slept) = (time_of(&NAME[..15]), time_of(&recording.threads[0].name));
+        eprintln!("profiled {spun} and {slept} of {}, {} threads", wall.as_micros(), recording.threads.len());
+        // The second peek's report.
+        std::thread::sleep(Duration::from_secs(3));
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.stdin(Stdio::piped());
+    let mut peeked = Peeked::of(command, NAME);
+    drop(peeked.child.stdin.take());
+    let mut text = peeked.until("profiled ");
+    let last = text.lines().last().unwrap().to_owned();
+    let number = |at: usize| last.split([' ', ',']).nth(at).unwrap().parse::<f64>().unwrap();
+    // The profile has its own time and nothing of the peeks' before and after it, asleep or not; none of our threads.
+    assert!((0.95..1.02).contains(&(number(1) / number(5))), "{last}");
+    assert!((0.95..1.02).contains(&(number(3) / number(5))), "{last}");
+    assert!(last.ends_with(", 2 threads\n") || last.ends_with(", 2 threads"), "{last}");
+    peeked.errors.read_to_string(&mut text).unwrap();
+    assert_eq!(text.matches("Profile collected.").count(), 2, "{text}");
+    // Each of the peeks has seen its 300 ms, whatever the profile did meanwhile.
+    let hundred = |line: &&str| line.contains("Total snapshots: ") && line.contains("Utilization: ");
+    let counts = text
+        .lines()
+        .filter(hundred)
+        .filter_map(|line| line.split("Total snapshots: ").nth(1)?.split('.').next()?.parse::<u64>().ok());
+    let counts: Vec<u64> = counts.collect();
+    assert!(counts.iter().filter(|n| (280..400).contains(*n)).count() >= 2, "{counts:?}\n{text}");
+}
+
+#[test]
+fn a_full_buffer_and_an_odd_variable_change_nothing() {
+    const NAME: &str = "a_full_buffer_and_an_odd_variable_change_nothing";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        stackglass::init(400, None).unwrap();
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env("STACKGLASS_PEEK_HEAP_SNAPSHOT", "YES");
+    let mut peeked = Peeked::of(command, NAME);
+    for _ in 0..2 {
+        peeked.signal();
+        peeked.until("Profile collected.");
+        peeked.until("no heap snapshots yet");
+    }
+    peeked.end();
+}
+
+#[test]
+fn a_program_that_has_taken_the_signal_keeps_it() {
+    const NAME: &str = "a_program_that_has_taken_the_signal_keeps_it";
+    if is_child(NAME) {
+        let refused = stackglass::peek::install().unwrap_err().to_string();
+        eprintln!("ready: {refused}");
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    // Ignored at its start, so it stays.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' USR1; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+    let mut peeked = Peeked::of(command, NAME);
+    peeked.signal();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(peeked.child.try_wait().unwrap().is_none(), "it lives on");
+    let rest = peeked.end();
+    assert!(!rest.contains("Information request"), "{rest}");
+}
