@@ -65,7 +65,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Err(Failure::new("a .glass or .jlprof file is nothing for a terminal: name a file for it"));
     }
     input::refuse_same(&flags.from, &flags.to)?;
-    let input = input::read_exactly(&flags.from)?;
+    // Folded stacks do not tell moments, so their memory need not grow with the length of a recording.
+    let input = match kind {
+        Kind::Folded => input::read(&flags.from)?,
+        Kind::Glass | Kind::Jlprof => input::read_exactly(&flags.from)?,
+    };
     let said = lost(input.kind, kind);
     match input::is_stream(&flags.to) {
         true => to_stdout(input, kind)?,

@@ -33,7 +33,8 @@ pub(crate) struct Flags {
     /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
     file: Option<PathBuf>,
 
-    /// The screen of `record` with every branch, frame and thread
+    /// The screen of `record` with every branch, frame and thread; beside options of the complete report,
+    /// which folds nothing anyway, it changes nothing
     #[arg(long)]
     all: bool,
 

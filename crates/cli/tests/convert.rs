@@ -3,6 +3,7 @@
 mod support;
 
 use stackglass_files::{folded, jlprof};
+use stackglass_profile::snapshots;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use support::samples::{all_of_julia, julia, recorded};
@@ -33,6 +34,28 @@ fn a_recording_becomes_what_other_tools_read() {
     let piped = place.run_with_input(&["convert", "-", "-", "--to", "glass"], &bytes);
     fs::write(place.file("again.glass"), piped.stdout).unwrap();
     assert_eq!(place.recording("again.glass").samples, recording.samples);
+}
+
+#[test]
+fn a_recording_and_what_was_made_of_it_count_the_same() {
+    let place = recorded();
+    let total = |file: &str| {
+        let output = place.run(["print", file, "--format", "flat", "--c"]);
+        let report = text(&output.stdout);
+        let line = report.lines().find(|line| line.starts_with("Total snapshots: "));
+        let line = line.unwrap_or_else(|| panic!("{report}{}", text(&output.stderr)));
+        line["Total snapshots: ".len()..].split('.').next().unwrap().parse::<u64>().unwrap()
+    };
+    let recording = place.recording("r.glass");
+    let counted = recording.samples.iter().zip(snapshots(&recording));
+    // Folded stacks have no line for a stack of no frames.
+    let of_frames = counted.filter(|(sample, _)| sample.stack.0 != 0).map(|(_, count)| count).sum::<u64>();
+    let recorded = total("r.glass");
+    assert!(of_frames > 0 && of_frames <= recorded, "{of_frames} of {recorded}");
+    for (made, expected) in [("r.jlprof", recorded), ("r.folded", of_frames), ("again.glass", recorded)] {
+        assert!(place.run(["convert", "r.glass", made]).status.success());
+        assert_eq!(total(made), expected, "{made}");
+    }
 }
 
 #[test]
