@@ -4,7 +4,10 @@
 //! * `pairs N`: N rounds of three equal blocks of work at 10 kHz: not sampled, sampled with a
 //!   handler that only gives the mailbox back, sampled whole. The blocks of a round take turns, so
 //!   that a neighbour's load on the machine falls on all alike.
+//! * `task-poll N`: what it adds to a poll that the future is a task.
 #![forbid(unsafe_code)]
+
+mod task_poll;
 
 use serde_json::{Value, json};
 use stackglass_sampler::{Config, set_empty_handler};
@@ -27,6 +30,10 @@ fn main() -> ExitCode {
             Ok(rounds) => pairs(rounds),
             Err(_) => return usage(),
         },
+        ["task-poll", rounds] => match rounds.parse() {
+            Ok(rounds) => task_poll::rounds(rounds),
+            Err(_) => return usage(),
+        },
         _ => return usage(),
     };
     println!("{answer}");
@@ -34,7 +41,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("in-process start-stop | in-process pairs N");
+    eprintln!("in-process start-stop | in-process pairs N | in-process task-poll N");
     ExitCode::from(2)
 }
 

@@ -83,7 +83,9 @@ pub fn untold(polled: Polled) -> Option<TaskText> {
 #[derive(Debug)]
 pub struct Task {
     id: u64,
-    entry: u32,
+    entry: Option<&'static TaskEntry>,
+    /// Number of the entry, 0 for none.
+    number: u32,
 }
 
 impl Task {
@@ -92,8 +94,9 @@ impl Task {
         let id = LAST_ID.fetch_add(1, Relaxed) + 1;
         let text = TaskText::new(name, file, line);
         let now = pool_or_new().filter(|pool| pool.is_timed()).map_or(0, |_| system::now());
-        let entry = pool().map_or(0, |pool| pool.register(id, &text, now));
-        Task { id, entry }
+        let number = pool().map_or(0, |pool| pool.register(id, &text, now));
+        let entry = pool().and_then(|pool| pool.entry(number));
+        Task { id, entry, number }
     }
 
     /// Its id, never 0, of this process alone.
@@ -105,7 +108,7 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(pool) = pool() {
-            pool.unregister(self.id, self.entry);
+            pool.unregister(self.id, self.number);
         }
     }
 }
@@ -158,27 +161,22 @@ impl Task {
     pub fn poll(&self) -> Polling<'_> {
         let mut own = OWN.get();
         if own.cell.owner() != own.owner {
-            own = claim();
+            claim();
+            own = OWN.get();
         }
-        let before = own.cell.enter(self.id, self.entry);
-        if let Some((_, entry)) = self.in_table() {
+        let before = own.cell.enter(self.id, self.number);
+        if let Some(entry) = self.entry {
             entry.begin(own.number);
         }
         Polling { task: self, own, before }
-    }
-
-    #[inline(always)]
-    fn in_table(&self) -> Option<(&'static TaskPool, &'static TaskEntry)> {
-        let pool = pool()?;
-        Some((pool, pool.entry(self.entry)?))
     }
 }
 
 impl Drop for Polling<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some((pool, entry)) = self.task.in_table() {
-            if pool.is_timed() {
+        if let Some(entry) = self.task.entry {
+            if pool().is_some_and(TaskPool::is_timed) {
                 entry.set_since(system::now());
             }
             entry.end();
@@ -192,7 +190,7 @@ impl Drop for Polling<'_> {
 
 #[cold]
 #[inline(never)]
-fn claim() -> Own {
+fn claim() {
     let owner = system::thread_id();
     let claimed = pool_or_new().and_then(|pool| pool.claim(owner));
     let own = match claimed {
@@ -205,5 +203,4 @@ fn claim() -> Own {
         None => Own { cell: &NOBODYS, number: 0, owner: 0 },
     };
     OWN.set(own);
-    own
 }

@@ -33,13 +33,14 @@ pub struct TaskCell {
 }
 
 /// A task that lives.
+#[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TaskEntry {
     /// The task's id, 0 while free.
     id: AtomicU64,
     /// Number of the cell of the thread that polls it (its index and one), 0 while it waits.
     polled_by: AtomicU32,
-    /// Odd while it is polled; changes with each poll.
+    /// Changes with each poll, at its end.
     turn: AtomicU32,
     /// CLOCK_MONOTONIC ns at the end of its last poll, where that was asked for; else when it was made or 0.
     since: AtomicU64,
@@ -196,8 +197,6 @@ impl TaskEntry {
     /// The polling thread: a poll begins.
     #[inline(always)]
     pub fn begin(&self, cell: u32) {
-        // Only whoever polls writes here, one at a time.
-        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Relaxed);
         self.polled_by.store(cell, Relaxed);
     }
 
@@ -205,6 +204,7 @@ impl TaskEntry {
     #[inline(always)]
     pub fn end(&self) {
         self.polled_by.store(0, Relaxed);
+        // Only whoever polls writes here, one at a time.
         self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
     }
 

@@ -27,6 +27,7 @@ const GROUPS: &[Group] = &[
     ("ticks", "Ticks taken at 1 kHz", rows::ticks::measure),
     ("cpu-time", "CPU time per thread against the kernel's clock", rows::cpu_time::measure),
     ("sample-cost", "Cost of a sample to the profiled thread", rows::sample_cost::measure),
+    ("task-poll", "Cost of a task to each poll", rows::task_poll::measure),
     ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
     ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
     ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),

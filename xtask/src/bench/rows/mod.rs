@@ -12,5 +12,6 @@ pub mod sleepers;
 pub mod stacks;
 pub mod start_stop;
 pub mod symbols;
+pub mod task_poll;
 pub mod ticks;
 pub mod unwinder;

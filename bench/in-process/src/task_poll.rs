@@ -1,0 +1,48 @@
+//! What it adds to a poll that the future is a task: a bare future and an instrumented one, in turns.
+
+use serde_json::{Value, json};
+use stackglass::task::instrument;
+use std::future::poll_fn;
+use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use workloads::clock::thread_cpu;
+
+/// Polls in a block: some ten milliseconds.
+const POLLS: u32 = 4_000_000;
+
+/// That many rounds: ns a poll, bare and instrumented.
+pub fn rounds(rounds: usize) -> Value {
+    let mut bare = pin!(future());
+    let mut task = pin!(instrument(future(), "polled"));
+    let rounds: Vec<Value> = (0..rounds)
+        .map(|round| {
+            let mut times = [0.0; 2];
+            for turn in 0..2 {
+                let which = (round + turn) % 2;
+                times[which] = if which == 0 { block(bare.as_mut()) } else { block(task.as_mut()) };
+            }
+            json!({"bare_ns": times[0], "task_ns": times[1]})
+        })
+        .collect();
+    json!({"rounds": rounds})
+}
+
+/// A future that has something to do, and is never ready.
+fn future() -> impl Future<Output = ()> {
+    let mut polls = 0u64;
+    poll_fn(move |_| {
+        polls = black_box(polls + 1);
+        Poll::Pending
+    })
+}
+
+/// CPU ns a poll, in the mean of a block. The executor knows futures by address only.
+fn block(mut future: std::pin::Pin<&mut dyn Future<Output = ()>>) -> f64 {
+    let mut context = Context::from_waker(Waker::noop());
+    let begin = thread_cpu();
+    for _ in 0..POLLS {
+        assert!(black_box(future.as_mut()).poll(&mut context).is_pending());
+    }
+    (thread_cpu() - begin).as_nanos() as f64 / f64::from(POLLS)
+}
