@@ -143,7 +143,12 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         };
         match rule {
             Rule::Outermost => return Step::Outermost,
-            Rule::Missing => return self.step_without_rule(Some(module), place, stack, Cut::NoRule),
+            Rule::Missing => {
+                // A module without a name is code made at run time.
+                let unnamed = modules.path(module).is_empty();
+                let reason = if unnamed { Cut::NoModule } else { Cut::NoRule };
+                return self.step_without_rule(Some(module), place, stack, reason);
+            }
             Rule::Frame { from_rbp, cfa, rbp } if !place.all => {
                 let base = if from_rbp { self.rbp(source, lookup, place, stack) } else { Some(place.sp) };
                 let Some(base) = base else { return Step::Cut(Cut::RbpUnknown) };

@@ -24,10 +24,10 @@ pub enum End {
 pub enum Cut {
     /// More frames than there was room for.
     Depth = 1,
-    /// An address in no loaded module: code made at run time, or a module not yet seen. Also when one step
+    /// An address in no loaded module: code made at run time, or a module not yet seen. Also when steps
     /// by frame pointer led on from there, since frames may be missing.
     NoModule = 2,
-    /// The module says nothing about the address. Also when one step by frame pointer led on.
+    /// The module says nothing about the address. Also when steps by frame pointer led on.
     NoRule = 3,
     /// A word of the stack could not be read.
     UnreadableStack = 4,

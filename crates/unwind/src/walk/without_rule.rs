@@ -1,4 +1,6 @@
-//! Steps out of code that has no unwind rules. What is done here is either certain or marked as cut.
+//! Steps out of code that has no unwind rules. What is done here is either certain or marked as cut: frame pointers
+//! are followed only to addresses right behind a call, as often as it takes (code made at run time calls itself), and
+//! the stack counts as cut from there on, since frames may be missing.
 
 use super::{Cut, Place, Step, Walker};
 use crate::memory::{ImageMemory, StackMemory};
@@ -32,9 +34,6 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
             && (place.rbp == Some(0) || module.is_behind_entry(place.pc) || !self.is_behind_call(place.pc))
         {
             return Step::Outermost;
-        }
-        if place.guessed.is_some() {
-            return Step::Cut(reason);
         }
         // The pointer was null or led to data: nothing has run there, the return address is on top. The same
         // holds at the first instruction of code made at run time, and in assembly without rules, which has one
