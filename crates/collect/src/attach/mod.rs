@@ -10,20 +10,25 @@
 
 pub mod access;
 mod books;
+mod choice;
 mod clock;
 mod images;
 mod look;
 mod modules;
 mod moments;
+mod peek;
 mod places;
 pub mod process;
 mod ptrace;
+pub mod recognise;
 mod record;
 mod sampler;
 mod stream;
 pub mod threads;
 
 pub use access::Refusal;
+pub use choice::Driver;
+pub use peek::{PeekOptions, peek};
 pub use record::{AttachError, Options, record};
 
 use crate::Recorder;
@@ -75,8 +80,9 @@ impl Attached {
     ///
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
-    pub fn begin(pid: u32, delay: Duration) -> Result<Attached, Refusal> {
+    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>) -> Result<Attached, Refusal> {
         access::check(pid)?;
+        let _ = driver;
         access::allow_many_files();
         let orders = Arc::new(Orders {
             stop: AtomicBool::new(false),

@@ -5,7 +5,7 @@ use super::images::Images;
 use super::stream::Outlet;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_unwind::memory::read_process;
-use stackglass_unwind::modules::OwnedModuleList;
+use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleList, RuleTable};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,6 +13,9 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Programs with a fixed place are linked to one below this.
+const LINKED_BELOW: u64 = 1 << 32;
 
 /// The modules as last read.
 pub struct Modules {
@@ -25,13 +28,42 @@ pub struct Modules {
     told: HashSet<u32>,
 }
 
-/// A file that is mapped from its beginning.
+/// A file that is mapped from its beginning; without a path, code made at run time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Found {
     base: u64,
     /// End of the last mapping of the same file that follows.
     end: u64,
     path: Vec<u8>,
+    /// Set for code of a file that is mapped once more, elsewhere (node does that with its builtins).
+    bias: Option<u64>,
+}
+
+impl Found {
+    /// Its description, read from the memory of process `pid`.
+    fn module(&self, pid: u32) -> Option<Module> {
+        /// PT_LOAD; PF_R and PF_X.
+        const CODE: (u32, u32) = (1, 5);
+        let (kind, flags) = CODE;
+        if self.path.is_empty() || self.bias.is_some() {
+            let bias = self.bias.unwrap_or(0);
+            let (address, size) = (self.base.wrapping_sub(bias), self.end - self.base);
+            let code = ProgramHeader { kind, flags, address, size };
+            return Module::from_program_headers(bias, std::iter::once(code), |_, _| 0);
+        }
+        let module = Module::from_image(self.base, |at, into| read_process(pid as i32, at, into))?;
+        if module.range().start != self.base {
+            return None;
+        }
+        // Programs that are linked statically have no table of their rules, only the rules.
+        if module.eh_frame_hdr().is_empty()
+            && let Some(section) = eh_frame_in_file(pid, &self.path)
+        {
+            let at = section.start.wrapping_add(module.bias())..section.end.wrapping_add(module.bias());
+            return Some(module.with_eh_frame(at));
+        }
+        Some(module)
+    }
 }
 
 impl Modules {
@@ -55,19 +87,8 @@ impl Modules {
         }
         let Some(mut list) = OwnedModuleList::new() else { return false };
         images.forget();
-        let pid = self.pid as i32;
         for file in &found {
-            let module = Module::from_image(file.base, |at, into| read_process(pid, at, into));
-            let Some(mut module) = module.filter(|module| module.range().start == file.base) else {
-                continue;
-            };
-            // Programs that are linked statically have no table of their rules, only the rules.
-            if module.eh_frame_hdr().is_empty()
-                && let Some(section) = eh_frame_in_file(self.pid, &file.path)
-            {
-                let at = section.start.wrapping_add(module.bias())..section.end.wrapping_add(module.bias());
-                module = module.with_eh_frame(at);
-            }
+            let Some(module) = file.module(self.pid) else { continue };
             list.push(module, &file.path);
         }
         list.finish((self.list.generation() != 0).then_some(&*self.list));
@@ -85,7 +106,14 @@ impl Modules {
         let now_there: HashSet<u32> = self.list.iter().map(Module::id).collect();
         self.told.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
         for module in self.list.iter() {
-            if !self.told.contains(&module.id()) && outlet.module_load(module, self.list.path(module), now) {
+            // Code in no file is told by its addresses.
+            let path = self.list.path(module);
+            let named = |other: &&Module| self.list.path(other) == path && !other.build_id().is_empty();
+            let build_id = self.list.iter().find(named).map_or(&[][..], Module::build_id);
+            if !path.is_empty()
+                && !self.told.contains(&module.id())
+                && outlet.module_load(module, build_id, path, now)
+            {
                 self.told.insert(module.id());
             }
         }
@@ -112,25 +140,61 @@ fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
 fn find(maps: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut executable = HashSet::new();
+    let mut regular: Vec<Line<'_>> = Vec::new();
+    let mut stray: Vec<Line<'_>> = Vec::new();
     for line in maps.split(|b| *b == b'\n').filter_map(Line::parse) {
         let vdso = line.path == b"[vdso]";
-        if !vdso && !line.path.starts_with(b"/") {
+        // Code made at run time lies in no file, or in one that only holds memory.
+        let in_memory =
+            [&b"/memfd:"[..], b"/dev/zero", b"/anon_hugepage"].iter().any(|p| line.path.starts_with(p));
+        if !vdso && (in_memory || !line.path.starts_with(b"/")) {
+            if line.executable && line.path != b"[vsyscall]" {
+                match found.last_mut().filter(|last| last.path.is_empty() && last.end == line.start) {
+                    Some(last) => last.end = line.end,
+                    None => {
+                        found.push(Found { base: line.start, end: line.end, path: Vec::new(), bias: None })
+                    }
+                }
+            }
             continue;
         }
         if (line.offset == 0 || vdso)
             && found.last().is_none_or(|last| last.path != line.path || !line.executable)
         {
-            found.push(Found { base: line.start, end: line.end, path: line.path.to_vec() });
+            found.push(Found { base: line.start, end: line.end, path: line.path.to_vec(), bias: None });
         }
         // Mappings of one loading of a file stand together, with room for zeroed data at most between them.
-        if let Some(last) = found.last_mut().filter(|last| last.path == line.path) {
-            last.end = line.end;
-            if line.executable {
-                executable.insert(last.base);
+        match found.last_mut().filter(|last| last.path == line.path) {
+            Some(last) => {
+                last.end = line.end;
+                if line.executable {
+                    executable.insert(last.base);
+                    regular.push(line);
+                }
             }
+            None if line.executable => stray.push(line),
+            None => {}
         }
     }
-    found.retain(|file| executable.contains(&file.base));
+    let again: Vec<Found> = stray
+        .iter()
+        .filter_map(|line| {
+            let again = |other: &&Line<'_>| {
+                other.path == line.path
+                    && other.offset <= line.offset
+                    && line.offset < other.offset + other.len()
+            };
+            let address =
+                regular.iter().find(again).map(|other| other.start + (line.offset - other.offset))?;
+            let program = found.iter().find(|file| (file.base..file.end).contains(&address))?;
+            // Programs that lie where they were linked have no bias.
+            let linked = if program.base < LINKED_BELOW { 0 } else { program.base };
+            let bias = line.start.wrapping_sub(address - linked);
+            Some(Found { base: line.start, end: line.end, path: line.path.to_vec(), bias: Some(bias) })
+        })
+        .collect();
+    found.extend(again);
+    found.retain(|file| file.path.is_empty() || file.bias.is_some() || executable.contains(&file.base));
     for file in &mut found {
         if let Some(path) = file.path.strip_suffix(b" (deleted)") {
             file.path = path.to_vec();
@@ -149,6 +213,10 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    fn len(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
     fn parse(line: &'a [u8]) -> Option<Line<'a>> {
         let mut rest = line;
         let mut field = || {
@@ -185,20 +253,29 @@ mod tests {
 555555555000-555555556000 r-xp 00001000 fe:00 77 /opt/a b/prog (deleted)
 555555557000-555555558000 rw-p 00003000 fe:00 77 /opt/a b/prog (deleted)
 555555558000-555555579000 rw-p 00000000 00:00 0  [heap]
+7ffff6000000-7ffff6001000 r-xp 00021000 fe:00 79 /lib/libc.so.6
 7ffff7000000-7ffff7100000 r--p 00000000 fe:00 78 /usr/share/data
 7ffff7dc0000-7ffff7de0000 r--p 00000000 fe:00 79 /lib/libc.so.6
 7ffff7de0000-7ffff7f00000 r-xp 00020000 fe:00 79 /lib/libc.so.6
 7ffff7f00000-7ffff7f01000 r-xp 00000000 00:00 0
+7ffff7f01000-7ffff7f03000 rwxp 00000000 00:00 0  [anon:jit]
+7ffff7f03000-7ffff7f04000 rw-p 00000000 00:00 0
 7ffff7fc0000-7ffff7fc1000 r-xp 00000000 00:00 0  [vdso]
 ";
         let found = find(maps);
-        let of = |base, end, path: &[u8]| Found { base, end, path: path.to_vec() };
+        let of = |base, end, path: &[u8]| Found { base, end, path: path.to_vec(), bias: None };
+        let again = Found {
+            bias: Some(0x7ffff6000000 - 0x21000),
+            ..of(0x7ffff6000000, 0x7ffff6001000, b"/lib/libc.so.6")
+        };
         assert_eq!(
             found,
             [
                 of(0x555555554000, 0x555555558000, b"/opt/a b/prog"),
                 of(0x7ffff7dc0000, 0x7ffff7f00000, b"/lib/libc.so.6"),
+                of(0x7ffff7f00000, 0x7ffff7f03000, b""),
                 of(0x7ffff7fc0000, 0x7ffff7fc1000, b"[vdso]"),
+                again,
             ]
         );
         assert!(find(b"nonsense\n\n-- r 0").is_empty());

@@ -1,6 +1,6 @@
 //! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
 
-use super::{Attached, Refusal, Stopped, process};
+use super::{Attached, Driver, Refusal, Stopped, process};
 use crate::Recorder;
 use crate::launch::signals::{Signal, Signals};
 use crate::launch::{Observer, Progress, Saved, moment};
@@ -29,6 +29,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Sampling begins after this time.
     pub delay_start: Option<Duration>,
+    /// How running threads are made to show their stacks; `None`: what is best here.
+    pub driver: Option<Driver>,
     /// Name and version of the program that writes the recording.
     pub writer: String,
 }
@@ -60,7 +62,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         return Ok(());
     }
     let about = about(options);
-    let attached = Attached::begin(options.pid, options.delay)?;
+    let attached = Attached::begin(options.pid, options.delay, options.driver)?;
     let writer = GlassWriter::create(&options.output, &about)?;
     let mut recording = Growing {
         options,
@@ -92,7 +94,7 @@ fn wait(signals: &Signals, time: Duration) -> bool {
 }
 
 /// Signals that end the recording.
-fn ends(signal: i32) -> bool {
+pub(super) fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP)
 }
 

@@ -158,8 +158,7 @@ impl Outlet {
     }
 
     /// A module is there.
-    pub(super) fn module_load(&mut self, module: &Module, path: &[u8], at: u64) -> bool {
-        let build_id = module.build_id();
+    pub(super) fn module_load(&mut self, module: &Module, build_id: &[u8], path: &[u8], at: u64) -> bool {
         let bytes: Vec<u8> = build_id.iter().chain(path).copied().collect();
         let words: Vec<u64> = bytes
             .chunks(8)

@@ -1,0 +1,176 @@
+//! Programs that know nothing of us, looked at from outside: what is seen is true, and nothing happens to them.
+
+mod program;
+
+use program::{Program, Seen};
+use std::time::{Duration, Instant};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn shares_and_stacks_of_a_busy_program_are_right() {
+    for flags in [&[][..], &["-static"]] {
+        let program = Program::compile(flags).start(&["known"]);
+        let seen = Seen::of(program.pid(), SECOND);
+        let hits = seen.hits("burn");
+        assert!(hits > 200, "{hits} stacks in a second {flags:?}");
+        for (function, share) in [("one", 1.0 / 8.0), ("two", 2.0 / 8.0), ("five", 5.0 / 8.0)] {
+            let measured = seen.hits(function) as f64 / hits as f64;
+            let sigma = (share * (1.0 - share) / hits as f64).sqrt();
+            assert!((measured - share).abs() < 4.5 * sigma, "{function}: {measured} of {share} {flags:?}");
+        }
+        for (path, hits) in seen.stacks() {
+            let inner = path.rsplit("main;").next().unwrap_or("");
+            let expected = ["one", "two", "five"].map(|f| format!("known;turn;{f};burn"));
+            let between = ["known", "known;turn", "known;turn;one", "known;turn;two", "known;turn;five"];
+            assert!(
+                path.contains("main;") && (expected.iter().any(|e| e == inner) || between.contains(&inner)),
+                "{hits} of {path} {flags:?}"
+            );
+        }
+        assert_eq!(seen.cut(), 0, "{flags:?}");
+        // What the kernel counts: processor time and waiting make up the time.
+        let all = seen.awake() + seen.waiting() + seen.asleep();
+        assert!((0.9..1.15).contains(&all), "{all} s of one thread in a second");
+        assert!(seen.asleep() < 0.05, "{} s asleep", seen.asleep());
+    }
+}
+
+#[test]
+fn deep_stacks_are_whole() {
+    let program = Program::compile(&[]).start(&["deep", "900"]);
+    let seen = Seen::of(program.pid(), SECOND / 2);
+    assert!(seen.hits("burn") > 50 && seen.cut() == 0);
+    let deepest = seen.stacks().keys().filter(|path| path.matches("deep;").count() == 901).count();
+    assert!(deepest > 0, "{:?}", seen.stacks().keys().next());
+}
+
+#[test]
+fn five_hundred_sleepers_are_seen_and_never_woken() {
+    let program = Program::compile(&[]).start(&["parked", "500"]);
+    program.await_line("ready");
+    let before = program.switches();
+    assert_eq!(before.len(), 501);
+    let start = Instant::now();
+    let seen = Seen::of(program.pid(), SECOND);
+    assert!(start.elapsed() < SECOND * 3 / 2, "{:?}", start.elapsed());
+    assert_eq!(seen.threads_in("parked"), 500);
+    assert!(seen.hits("burn") > 100);
+    let woken = program.switches().iter().filter(|(tid, n)| **tid != program.pid() && before[tid] != **n).count();
+    assert_eq!(woken, 0, "threads that slept were given a processor");
+    assert!((seen.asleep() / 500.0 - 1.0).abs() < 0.15, "{}", seen.asleep());
+}
+
+#[test]
+fn waits_are_not_broken() {
+    let program = Program::compile(&[]).start(&["waits"]);
+    let seen = Seen::of(program.pid(), SECOND);
+    assert!(seen.hits("burn") > 20 && seen.asleep() > 0.2, "{} {}", seen.hits("burn"), seen.asleep());
+    assert_eq!(program.output(), "");
+}
+
+#[test]
+fn signals_reach_a_program_that_is_looked_at() {
+    let program = Program::compile(&[]).start(&["signals", "300"]);
+    program.await_line("ready");
+    let pid = program.pid();
+    let sender = std::thread::spawn(move || {
+        for _ in 0..300 {
+            // Real-time signals are counted one by one.
+            // SAFETY: a system call without pointers.
+            assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGRTMIN()) }, 0);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let seen = Seen::of(pid, SECOND);
+    sender.join().unwrap();
+    assert!(seen.hits("burn") > 100);
+    program.await_line("all");
+}
+
+#[test]
+fn a_stopped_program_stays_stopped_and_goes_on_when_told() {
+    let program = Program::compile(&[]).start(&["known"]);
+    let pid = program.pid();
+    let looker = std::thread::spawn(move || Seen::of(pid, SECOND));
+    std::thread::sleep(SECOND / 5);
+    program.signal(libc::SIGSTOP);
+    std::thread::sleep(SECOND / 5);
+    let cpu = program.cpu();
+    assert!(matches!(program.state(), 't' | 'T'), "{}", program.state());
+    std::thread::sleep(SECOND / 5);
+    assert_eq!(program.cpu(), cpu, "it ran although it was stopped");
+    program.signal(libc::SIGCONT);
+    let seen = looker.join().unwrap();
+    assert!(program.is_untouched());
+    assert!(seen.hits("burn") > 50);
+    // Stopped before we come: it stays so.
+    program.signal(libc::SIGSTOP);
+    while program.state() != 'T' {
+        std::thread::yield_now();
+    }
+    let seen = Seen::of(pid, SECOND / 4);
+    assert!(seen.hits("known") > 0 && seen.awake() < 0.01);
+    assert_eq!(program.state(), 'T');
+    program.signal(libc::SIGCONT);
+    assert!(program.is_untouched());
+}
+
+#[test]
+fn forks_are_not_harmed() {
+    let program = Program::compile(&[]).start(&["forks"]);
+    let seen = Seen::of(program.pid(), SECOND);
+    assert!(seen.hits("burn") > 20);
+    assert_eq!(program.output(), "");
+    assert!(program.is_untouched());
+}
+
+#[test]
+fn threads_that_come_later_are_seen() {
+    let program = Program::compile(&[]).start(&["threads"]);
+    let seen = Seen::of(program.pid(), SECOND);
+    let late = seen.recording.threads.iter().filter(|thread| &*thread.name == "late");
+    let (all, ended) = late.fold((0, 0), |(all, ended), t| (all + 1, ended + usize::from(t.end.is_some())));
+    assert!(all >= 8 && ended >= all - 1, "{all} came, {ended} went");
+    assert!(seen.hits("known") > 50);
+}
+
+#[test]
+fn an_exec_is_another_image_of_the_same_process() {
+    let program = Program::compile(&[]).start(&["execs"]);
+    let seen = Seen::of(program.pid(), SECOND * 3 / 2);
+    let images = &seen.recording.processes;
+    assert_eq!(images.len(), 2, "{images:?}");
+    assert!(images[0].end.is_some() && images[1].arguments[1..] == ["deep", "3"]);
+    assert!(seen.stacks().keys().any(|path| path.contains("deep;deep;deep;deep;turn;")));
+    assert!(program.is_untouched());
+}
+
+#[test]
+fn a_program_that_ends_is_told_so() {
+    let mut program = Program::compile(&[]).start(&["known"]);
+    let pid = program.pid();
+    let looker = std::thread::spawn(move || Seen::of(pid, SECOND * 20));
+    std::thread::sleep(SECOND / 3);
+    program.kill();
+    let start = Instant::now();
+    let seen = looker.join().unwrap();
+    assert!(start.elapsed() < SECOND * 2);
+    assert_eq!(seen.stopped, Some(stackglass_collect::attach::Stopped::Gone));
+    assert!(seen.hits("burn") > 50);
+}
+
+#[test]
+fn a_sleeper_is_left_in_peace() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    while program::name_of(child.id()) != "sleep" || program::state_of(child.id()) != 'S' {
+        std::thread::yield_now();
+    }
+    let before = program::switches_of(child.id());
+    let seen = Seen::of(child.id(), SECOND / 2);
+    assert!((0.4..0.7).contains(&seen.asleep()), "{}", seen.asleep());
+    assert_eq!(program::switches_of(child.id()), before, "it was given a processor");
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
