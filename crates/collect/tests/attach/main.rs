@@ -131,8 +131,8 @@ fn threads_that_come_later_are_seen() {
     let seen = Seen::of(program.pid(), SECOND);
     let late = seen.recording.threads.iter().filter(|thread| &*thread.name == "late");
     let (all, ended) = late.fold((0, 0), |(all, ended), t| (all + 1, ended + usize::from(t.end.is_some())));
-    assert!(all >= 8 && ended >= all - 1, "{all} came, {ended} went");
-    assert!(seen.hits("known") > 50);
+    assert!(all >= 3 && ended >= all - 1, "{all} came, {ended} went");
+    assert!(seen.hits("brief") > 50);
 }
 
 #[test]
