@@ -1,7 +1,8 @@
 //! The verbs and how their values are read. Each verb's flags are in its own file.
 
 use crate::{
-    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, print, record, run, save,
+    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, peek, print, record, run,
+    save,
 };
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
@@ -21,6 +22,7 @@ Examples:
   stackglass record -- ./server --port 1  profile a program; Ctrl-C reports
   stackglass record -- sh -c 'make -j4'   children are followed
   stackglass run -- ./server              ready to be peeked at (SIGUSR1)
+  stackglass peek 1234                    what is process 1234 doing?
   stackglass print                        this folder's newest recording again
   stackglass callers malloc               who called it, from which lines
   stackglass annotate --file search.rs    source lines with their times
@@ -44,6 +46,7 @@ pub(crate) struct Stackglass {
 pub(crate) enum Verb {
     Record(record::Flags),
     Run(run::Flags),
+    Peek(peek::Flags),
     Print(print::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),

@@ -22,6 +22,7 @@ mod input;
 mod library;
 mod live;
 mod man;
+mod peek;
 mod peek_text;
 mod print;
 mod record;
@@ -52,6 +53,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
     failure::status(match verb {
         Verb::Record(flags) => record::run(flags),
         Verb::Run(flags) => run::run(flags),
+        Verb::Peek(flags) => peek::run(&flags),
         Verb::Print(flags) => print::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),

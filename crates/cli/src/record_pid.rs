@@ -21,6 +21,7 @@ pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags)
         capacity: sampling.words,
         duration: sampling.duration,
         delay_start: sampling.delay_start,
+        driver: None,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut teller = Teller { live: Live::new(quiet), quiet };
