@@ -39,6 +39,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             duration: None,
             delay_start: None,
             no_children: false,
+            walltime: false,
             peek_duration: std::time::Duration::from_secs(1),
             quiet: false,
         },

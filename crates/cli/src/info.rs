@@ -2,7 +2,7 @@
 
 use crate::{Outcome, input, recording_file};
 use clap::Args;
-use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, Thread};
+use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Thread};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -162,7 +162,7 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nmodules")?;
-    for module in &recording.modules {
+    for module in recording.modules.iter().filter(|module| &*module.path != TASKS_MODULE) {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = if id.is_empty() { "no build id".into() } else { id };
         writeln!(out, "  {}  {id}", module.path)?;

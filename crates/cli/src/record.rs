@@ -42,7 +42,7 @@ pub(crate) struct Flags {
     pub(crate) sampling: SamplingFlags,
 
     /// Look at the process with this id, which runs already and runs on
-    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "walltime"])]
     pid: Option<u32>,
 
     /// Program to run, and its arguments.
@@ -76,6 +76,10 @@ pub(crate) struct SamplingFlags {
     /// How long the profile takes that follows SIGUSR1 (a peek)
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
+
+    /// Wall-time profile: each tick looks at one live async task, running or waiting (at a thread where there are no tasks)
+    #[arg(long)]
+    pub(crate) walltime: bool,
 
     /// No live line and no report
     #[arg(short, long)]
@@ -132,6 +136,7 @@ pub(crate) fn record(job: Job) -> Outcome {
     };
     let mut teller = Teller { live: Live::new(sampling.quiet), quiet: sampling.quiet };
     let end = launch::record(&options, &mut teller).map_err(|error| Failure {
+        walltime: sampling.walltime,
         status: error.program_status().unwrap_or(failure::OWN_FAILURE),
         line: error.to_string(),
     })?;

@@ -61,6 +61,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         delay_start: None,
         follow_children: !flags.no_children,
         peek: flags.peek_duration,
+        walltime: false,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let end = launch::run(&options, &mut Teller).map_err(|error| Failure {

@@ -9,8 +9,8 @@ use crate::Recorder;
 use crate::address_space::AddressSpace;
 use crate::word_hash::WordSeed;
 use stackglass_profile::{
-    Cut, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State, Task, TaskId,
-    Thread, ThreadNumber,
+    Cut, Location, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State,
+    TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
 };
 use stackglass_wire::{
     ControlPage, Counter, Event, Image as Bits, TEXT_BYTES, ThreadId, ThreadName, text_byte,
@@ -35,6 +35,8 @@ pub struct Image {
     paused: HashMap<u32, ThreadNumber, WordSeed>,
     /// Tasks that have names, by the process's own id: their place in the recording.
     tasks: HashMap<u64, usize, WordSeed>,
+    /// The first task of each name and place.
+    kinds: HashMap<(Arc<str>, Arc<str>, u32), TaskId>,
     seed: WordSeed,
     stacks: HashMap<u128, StackId, WordSeed>,
     locations: HashMap<u64, LocationId, WordSeed>,
@@ -60,6 +62,7 @@ impl Image {
             threads: HashMap::with_hasher(seed),
             paused: HashMap::with_hasher(seed),
             tasks: HashMap::with_hasher(seed),
+            kinds: HashMap::new(),
             seed,
             stacks: HashMap::with_hasher(seed),
             locations: HashMap::with_hasher(seed),
@@ -92,10 +95,15 @@ impl Image {
     pub fn take(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
-                let task = self.task_id(task);
                 let Some(number) = self.number(thread, at, recorder) else { return };
-                let Some(stack) = self.stack(frames, recorder) else { return };
-                let cut = (cut != 0).then_some(Cut(cut));
+                let waiting = cut == stackglass_wire::cut::WAITS;
+                let stack = match frames {
+                    [waited] if waiting => self.waiting(task, *waited, recorder),
+                    _ => self.stack(frames, recorder),
+                };
+                let Some(stack) = stack else { return };
+                let cut = (cut != 0 && !waiting).then_some(Cut(cut));
+                let task = self.task_id(task);
                 if let Some(so_far) = self.threads.get_mut(&thread.0) {
                     so_far.last = Some((stack, task, cut));
                 }
@@ -235,6 +243,26 @@ impl Image {
         if own == 0 { 0 } else { TaskId::in_process(self.index, own).0 }
     }
 
+    /// The stack of a task that has waited for so long.
+    fn waiting(&mut self, own: u64, waited: u64, recorder: &mut Recorder) -> Option<StackId> {
+        let mut kind = TaskId(u64::MAX >> 2);
+        if let Some(index) = self.tasks.get(&own) {
+            let task = recorder.task_mut(*index);
+            task.waited = task.waited.max(Nanos(waited));
+            let place = (task.name.clone(), task.file.clone(), task.line);
+            kind = *self.kinds.entry(place).or_insert(task.id);
+        }
+        let module = Module { path: TASKS_MODULE.into(), build_id: [].into() };
+        let module = Some(recorder.add_module(module)?);
+        let stacks = &mut recorder.recording_mut().stacks;
+        let task = Location { module, offset: kind.0 };
+        let leaf_first =
+            [stacks.intern_location(Location { module, offset: 0 }), stacks.intern_location(task)];
+        let stack = stacks.intern(&leaf_first);
+        recorder.check_bound();
+        Some(stack)
+    }
+
     /// The thread's number; one that was never announced (the event was lost) is taken up now.
     fn number(&mut self, id: ThreadId, at: u64, recorder: &mut Recorder) -> Option<ThreadNumber> {
         if !self.threads.contains_key(&id.0) {
@@ -330,6 +358,7 @@ fn state_of(state: stackglass_wire::State) -> State {
     match state {
         stackglass_wire::State::Awake => State::Awake,
         stackglass_wire::State::Asleep => State::Asleep,
+        stackglass_wire::State::Task => State::Task,
         stackglass_wire::State::Waiting => State::Waiting,
     }
 }

@@ -171,6 +171,10 @@ impl Recorder {
         Some(self.recording.tasks.len() - 1)
     }
 
+    pub(crate) fn task_mut(&mut self, index: usize) -> &mut Task {
+        &mut self.recording.tasks[index]
+    }
+
     pub(crate) fn add_module(&mut self, module: Module) -> Option<ModuleIndex> {
         if let Some(known) = self.modules.get(&module) {
             return Some(*known);

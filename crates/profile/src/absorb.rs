@@ -1,6 +1,8 @@
 //! Putting one recording's samples into another: several profiled regions of one process become one profile.
 
-use crate::{LocationId, ModuleIndex, ProcessIndex, Recording, StackId, Task, TaskId, ThreadNumber};
+use crate::{
+    LocationId, ModuleIndex, ProcessIndex, Recording, StackId, TASKS_MODULE, Task, TaskId, ThreadNumber,
+};
 use std::collections::HashMap;
 
 impl Recording {
@@ -23,6 +25,12 @@ impl Recording {
             .map(|location| {
                 let mut location = *location;
                 location.module = location.module.map(|module| modules[module.0 as usize]);
+                let module = location.module.and_then(|module| self.modules.get(module.0 as usize));
+                if location.offset != 0 && module.is_some_and(|module| &*module.path == TASKS_MODULE) {
+                    let task = TaskId(location.offset);
+                    let process = processes.get(task.process().0 as usize).copied().unwrap_or_default();
+                    location.offset = TaskId::in_process(process, task.0).0;
+                }
                 self.stacks.intern_location(location)
             })
             .collect();

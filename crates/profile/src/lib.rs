@@ -57,5 +57,5 @@ pub use source::Source;
 pub use stacks::{Location, Stacks};
 pub use style::Style;
 pub use symbols::Symbols;
-pub use task::Task;
+pub use task::{TASKS_MODULE, Task, WAITING};
 pub use uncertainty::standard_error;

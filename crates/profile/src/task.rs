@@ -1,10 +1,19 @@
 //! Async tasks: what they are called and where they were made.
 
-use crate::{Nanos, ProcessIndex, Recording, TaskId};
+use crate::{Frame, Location, LocationId, Nanos, ProcessIndex, Recording, TaskId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Bits of a task's id that its own process gave it; the process's index stands above them.
 const OWN_BITS: u32 = 40;
+
+/// Path of the module that stands in stacks of waiting tasks: they have no code. Offset 0 is their leaf, [`WAITING`]; other
+/// offsets are ids of tasks, of which those that have name and place in common share one. [`Recording::name_tasks`] makes
+/// the frames.
+pub const TASKS_MODULE: &str = "[tasks]";
+
+/// Function name of the leaf of a waiting task. What it waits for would stand above it.
+pub const WAITING: &str = "[waiting]";
 
 /// An async task that was sampled. Samples may also be of tasks that are not listed: those have no name.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,14 +34,52 @@ pub struct Task {
 
 impl TaskId {
     /// The id in a recording of the task that the process itself calls `own` (its lower 40 bits count).
+    ///
+    /// ```
+    /// # use stackglass_profile::{ProcessIndex, TaskId};
+    /// assert_eq!(TaskId::in_process(ProcessIndex(0), 7), TaskId(7));
+    /// ```
     pub fn in_process(process: ProcessIndex, own: u64) -> TaskId {
         // Two bits remain free: the highest marks threads that are their own task.
         let process = u64::from(process.0) & ((1 << (62 - OWN_BITS)) - 1);
         TaskId(process << OWN_BITS | (own & ((1 << OWN_BITS) - 1)).max(1))
     }
+
+    /// Its process.
+    pub(crate) fn process(self) -> ProcessIndex {
+        ProcessIndex((self.0 >> OWN_BITS) as u32 & ((1 << (62 - OWN_BITS)) - 1))
+    }
 }
 
 impl Recording {
+    /// Gives frames to the locations of waiting tasks that have none.
+    pub fn name_tasks(&mut self) {
+        let Some(module) = self.modules.iter().position(|module| &*module.path == TASKS_MODULE) else {
+            return;
+        };
+        let kinds: HashMap<u64, &Task> = self.tasks.iter().map(|task| (task.id.0, task)).collect();
+        for (index, Location { module: of, offset }) in self.stacks.locations().iter().enumerate() {
+            let id = LocationId(index as u32);
+            if of.is_none_or(|of| of.0 as usize != module) || !self.symbols.frame_indices(id).is_empty() {
+                continue;
+            }
+            let frame = match kinds.get(offset) {
+                Some(task) => Frame {
+                    func: format!("task {}", task.name).into(),
+                    file: task.file.clone(),
+                    line: if task.line == 0 { -1 } else { task.line.into() },
+                    foreign: false,
+                    ..Frame::unknown(0)
+                },
+                None => {
+                    let func = if *offset == 0 { WAITING } else { "task without a name" };
+                    Frame { func: func.into(), foreign: false, ..Frame::unknown(0) }
+                }
+            };
+            self.symbols.set(id, [frame]);
+        }
+    }
+
     /// The task with this id, where something is known about it.
     pub fn task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == id)

@@ -18,11 +18,13 @@ pub struct Config {
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,
+    /// A wall-time profile: each tick looks at one live task, whatever it does.
+    pub walltime: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES }
+        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES, walltime: false }
     }
 }
 
@@ -85,7 +87,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     };
     let (control, ring) = (image.control, image.ring);
     let thread = run::launch(Plan {
-        orders: Orders::Own(config.delay_ns),
+        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime },
         signal: config.signal,
         placement: Placement::Interrupted,
         make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),

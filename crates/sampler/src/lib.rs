@@ -30,6 +30,7 @@ mod run;
 mod sampler;
 mod slots;
 mod tasks;
+mod walltime;
 
 pub use in_process::{Config, Handle, is_delegated, start};
 pub use run::{

@@ -117,7 +117,7 @@ impl Sampler {
     }
 
     /// Where the kernel says the thread is.
-    fn look(&mut self, index: SlotIndex) -> Place {
+    pub(crate) fn look(&mut self, index: SlotIndex) -> Place {
         if !self.can_look {
             return Place::Unknown;
         }
@@ -127,7 +127,7 @@ impl Sampler {
     }
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
-    fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
+    pub(crate) fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
         let (polled, text) = self.polled(index);
         let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
         let thread = roster.get(index);
@@ -166,9 +166,16 @@ impl Sampler {
             self.modules_soon |= walk.end == End::Cut(Cut::NoModule);
         }
         self.tell_task(index, polled, text);
+        let chosen = self.take_chosen();
+        if let Some(chosen) = chosen.filter(|chosen| !self.is_of(index, *chosen, polled.task)) {
+            return self.tell_of_waiting(now, chosen);
+        }
         let Memory { roster, frames, .. } = &mut *self.memory;
         let stack = Stack { frames: &frames[..len], cut, task: polled.task };
-        self.outlet.asleep(roster.get(index), now, stack);
+        match chosen {
+            Some(chosen) => self.wall.tell(&mut self.outlet, roster.get(index), now, chosen, stack),
+            None => self.outlet.asleep(roster.get(index), now, stack),
+        }
     }
 
     fn may_signal(&mut self, index: SlotIndex, now: u64) -> bool {
@@ -177,7 +184,8 @@ impl Sampler {
     }
 
     /// Sends the signal with a mailbox.
-    fn send(&mut self, index: SlotIndex, now: u64, asleep_at: Option<(u64, u64)>) {
+    pub(crate) fn send(&mut self, index: SlotIndex, now: u64, asleep_at: Option<(u64, u64)>) {
+        let chosen = self.take_chosen();
         let counters = &self.control.counters;
         let Memory { roster, .. } = &mut *self.memory;
         let thread = roster.get(index);
@@ -207,6 +215,7 @@ impl Sampler {
                     ran: 0,
                     ask_at: self.delay / 2,
                     held_back: false,
+                    chosen,
                 });
                 self.memory.holders[mailbox] = index.0 as u32 + 1;
                 let which =
@@ -236,9 +245,14 @@ impl Sampler {
 
     fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
         let Some(errand) = self.memory.roster.get(index).errand else { return false };
-        let pool = &self.guest.mailboxes[mailbox];
+        let guest = self.guest;
+        let pool = &guest.mailboxes[mailbox];
         let Some((letter, frames)) = pool.read(errand.generation) else { return false };
         self.tell_task(index, letter.polled, letter.text);
+        if let Some(chosen) = errand.chosen {
+            let stack = Stack { frames, cut: letter.cut, task: letter.polled.task };
+            self.tell_chosen(index, errand.sent, chosen, stack);
+        }
         let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
@@ -249,7 +263,7 @@ impl Sampler {
         }
         let taken = Stack { frames, cut: letter.cut, task: letter.polled.task };
         match errand.asleep_at {
-            None if errand.held_back => {}
+            None if errand.held_back || errand.chosen.is_some() => {}
             None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))
                 && !thread.calls.believes(
                     Doubtful {
@@ -266,7 +280,9 @@ impl Sampler {
             }
             None => self.outlet.awake(thread, errand.sent, taken),
             Some(place) => {
-                self.outlet.asleep(thread, errand.sent, taken);
+                if errand.chosen.is_none() {
+                    self.outlet.asleep(thread, errand.sent, taken);
+                }
                 places.learn(index, place, frames, letter.cut, stack);
             }
         }
@@ -306,7 +322,7 @@ impl Sampler {
     }
 
     /// A signal is out: has it been out for too long, because the thread blocks it?
-    fn ask_after(&mut self, index: SlotIndex, now: u64) {
+    pub(crate) fn ask_after(&mut self, index: SlotIndex, now: u64) {
         let Memory { roster, tasks, holders, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let Some(errand) = thread.errand else { return };

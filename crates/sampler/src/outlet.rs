@@ -22,12 +22,16 @@ pub struct Stack<'a> {
 /// The writing end with the rules of telling.
 pub struct Outlet {
     writer: Writer<'static>,
+    /// Looks at tasks are told, and no thread's time.
+    walltime: bool,
+    /// When the last of them was.
+    last: u64,
 }
 
 impl Outlet {
     /// An outlet into `writer`.
-    pub fn new(writer: Writer<'static>) -> Outlet {
-        Outlet { writer }
+    pub fn new(writer: Writer<'static>, walltime: bool) -> Outlet {
+        Outlet { writer, walltime, last: 0 }
     }
 
     /// Any event; false when there was no room.
@@ -109,12 +113,14 @@ impl Outlet {
     /// The thread is gone: what is left goes to its last stack. It ends when it was last known to live.
     /// `goes_on`: only the sampling ends.
     pub fn end(&mut self, thread: &mut Record, goes_on: bool) {
-        let at = thread.ledger.until();
+        let at = thread.ledger.until().max(if self.walltime { self.last } else { 0 });
         if !self.announce(thread) {
             return;
         }
         let time = thread.ledger.pending();
-        if thread.known == Known::Nothing {
+        if self.walltime {
+            // Its time was never looked at.
+        } else if thread.known == Known::Nothing {
             let rest = thread.ledger.rest(true);
             let stack = Stack { frames: &[], cut: stackglass_wire::cut::ENDED, task: 0 };
             if self.sample(thread, at, time, State::Awake, stack, 0) {
@@ -136,6 +142,12 @@ impl Outlet {
             cpu: thread.ledger.given(),
             flags: thread.ever_blocked as u64 | (goes_on as u64) << 1,
         });
+    }
+
+    /// A look of a wall-time profile.
+    pub fn of_task(&mut self, thread: &mut Record, at: u64, time: u64, stack: Stack<'_>, hits: u32) -> bool {
+        self.last = at;
+        self.sample(thread, at, time, State::Task, stack, hits)
     }
 
     /// What a task is called; false when there was no room.

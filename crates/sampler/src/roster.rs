@@ -4,6 +4,7 @@
 
 use crate::calls::Account;
 use crate::ledger::Ledger;
+use crate::walltime::Chosen;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;
 use stackglass_wire::ThreadName;
@@ -45,6 +46,8 @@ pub struct Errand {
     pub ask_at: u64,
     /// It was found to block the signal: what it ran is told, and the answer comes from a later place.
     pub held_back: bool,
+    /// Who was chosen, in a wall-time profile.
+    pub chosen: Option<Chosen>,
 }
 
 /// One thread. All zeros is a free record.

@@ -4,6 +4,7 @@ use crate::memory::Memory;
 use crate::outlet::Outlet;
 use crate::polled::Links;
 use crate::slots::Slots;
+use crate::walltime::Wall;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Image as ProcessImage;
@@ -59,15 +60,20 @@ struct Polled {
 pub enum Orders {
     /// From a launcher, by its session page.
     Session(&'static SessionPage),
-    /// From this process: sample with this delay in ns until told to stop.
-    Own(u64),
+    /// From this process: sample until told to stop.
+    Own {
+        /// Time between two ticks, ns.
+        delay: u64,
+        /// A wall-time profile.
+        walltime: bool,
+    },
 }
 
 impl Orders {
     fn state(&self) -> SessionState {
         match self {
             Orders::Session(page) => SessionState::from_number(page.state.load(Acquire)),
-            Orders::Own(_) => SessionState::Sampling,
+            Orders::Own { .. } => SessionState::Sampling,
         }
     }
 
@@ -75,9 +81,17 @@ impl Orders {
     pub fn delay(&self) -> u64 {
         let delay = match self {
             Orders::Session(page) => page.delay_ns.load(Relaxed),
-            Orders::Own(delay) => *delay,
+            Orders::Own { delay, .. } => *delay,
         };
         delay.clamp(20_000, 10_000_000_000)
+    }
+
+    /// Whether this is a wall-time profile.
+    fn walltime(&self) -> bool {
+        match self {
+            Orders::Session(page) => page.walltime.load(Relaxed) != 0,
+            Orders::Own { walltime, .. } => *walltime,
+        }
     }
 }
 
@@ -119,6 +133,7 @@ pub struct Sampler {
     /// Whose name is read again next.
     pub(crate) next_name: usize,
     pub(crate) links_of_tasks: Links,
+    pub(crate) wall: Wall,
 }
 
 impl Sampler {
@@ -157,7 +172,7 @@ impl Sampler {
             guest,
             control,
             memory,
-            outlet: Outlet::new(Writer::new(control, image.ring)),
+            outlet: Outlet::new(Writer::new(control, image.ring), orders.walltime()),
             delay: orders.delay(),
             own_turn: 0,
             own_cpu: 0,
@@ -179,6 +194,7 @@ impl Sampler {
             peek_until: None,
             next_name: 0,
             links_of_tasks: Links::default(),
+            wall: Wall::new(orders.walltime()),
         })
     }
 
@@ -284,6 +300,7 @@ impl Sampler {
             self.take_up(main, begin, before.unwrap_or(cpu));
         }
         self.scan(begin, true);
+        self.begin_wall(now);
         self.link_tasks();
         signal::look_for_interrupting_handlers();
         (self.links_at, self.house_at) = (now + LINKS_EVERY, now + HOUSE_EVERY);
@@ -300,6 +317,10 @@ impl Sampler {
         self.hear_news(now);
         self.keep_house(now);
         self.link_tasks();
+        if self.wall.on {
+            self.take_one(now);
+            return self.tick_done(now);
+        }
         let n = self.memory.roster.len();
         let longest = (n / POLLS).next_power_of_two().clamp(1, LONGEST) as u8;
         let mut polled = Polled::default();
@@ -319,6 +340,10 @@ impl Sampler {
         }
         self.control.counters.add(Counter::Polls, polled.all);
         self.control.counters.add(Counter::Unmoved, polled.unmoved);
+        self.tick_done(now);
+    }
+
+    fn tick_done(&self, now: u64) {
         self.control.last_tick_ns.store(now, Release);
         if self.tick.is_multiple_of(16) {
             self.control.sampler_cpu_ns.store(system::own_cpu(), Relaxed);
@@ -369,6 +394,7 @@ impl Sampler {
         }
         let now = system::now();
         self.hear_news(now);
+        self.finish_wall();
         // Whoever waits for the next peek only pauses.
         let ready = self.orders.state() == SessionState::Ready;
         while self.memory.roster.len() > 0 {

@@ -36,6 +36,16 @@ pub enum StartError {
     /// The buffer is full from before.
     #[error("the buffer is full; stackglass::clear() empties it, stackglass::init() makes it larger")]
     Full,
+    /// A profile of the other kind is running.
+    #[error(
+        "a {running} is running, and one process has one profile at a time; stop it before you start a {asked}"
+    )]
+    OtherKind {
+        /// What is running.
+        running: Kind,
+        /// What was asked for.
+        asked: Kind,
+    },
     /// A recording is already being written to another file.
     #[error("samples are already being written to {0}; stop that profile first")]
     OtherFile(std::path::PathBuf),
@@ -43,4 +53,22 @@ pub enum StartError {
     #[cfg(feature = "files")]
     #[error(transparent)]
     File(#[from] stackglass_files::WriteError),
+}
+
+/// The two kinds of profiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Every thread is looked at at each tick: [`profile!`](crate::profile!).
+    Threads,
+    /// One live task is looked at at each tick: [`profile_walltime!`](crate::profile_walltime!).
+    Walltime,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Threads => "profile of threads (profile!)",
+            Kind::Walltime => "wall-time profile (profile_walltime!)",
+        })
+    }
 }

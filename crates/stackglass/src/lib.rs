@@ -58,7 +58,7 @@ mod samples;
 mod settings;
 pub mod task;
 
-pub use error::{InitError, StartError};
+pub use error::{InitError, Kind, StartError};
 pub use profiler::Profiler;
 pub use region::profile;
 pub use running::{clear, is_buffer_full, is_running};
@@ -81,7 +81,7 @@ pub mod model {
     pub use stackglass_profile::symbols::{Missing, ModuleNote};
     pub use stackglass_profile::{
         About, Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
-        Sample, StackId, Stacks, State, Symbols, TaskId, Thread, ThreadNumber,
+        Sample, StackId, Stacks, State, Symbols, Task, TaskId, Thread, ThreadNumber,
     };
 }
 
@@ -102,6 +102,27 @@ pub mod model {
 macro_rules! profile {
     ($($body:tt)*) => {{
         let region = $crate::__private::Region::enter();
+        let value = { $($body)* };
+        drop(region);
+        value
+    }};
+}
+
+/// Profiles an expression by wall time and gives back its value: each tick looks at one live [task](crate::task) chosen at
+/// random, running or waiting.
+///
+/// Every task gets the same share of looks, so the report tells how tasks spend their time, not how processors do. A
+/// task that waits shows as `[waiting]` under its name and the place where it was made; [`Recording::tasks`] has its
+/// longest wait. In a program without tasks threads are looked at in their place. Not together with [`profile!`].
+///
+/// ```
+/// let answer = stackglass::profile_walltime!((1..=10).sum::<u32>());
+/// assert_eq!(answer, 55);
+/// ```
+#[macro_export]
+macro_rules! profile_walltime {
+    ($($body:tt)*) => {{
+        let region = $crate::__private::Region::enter_walltime();
         let value = { $($body)* };
         drop(region);
         value

@@ -1,6 +1,6 @@
 //! Explicit control: a guard that says when it cannot start.
 
-use crate::{StartError, running};
+use crate::{Kind, StartError, running};
 
 /// Sampling goes on as long as at least one of these lives.
 ///
@@ -26,9 +26,18 @@ impl Profiler {
     /// Under `stackglass record` the command has the sampler: this then succeeds and does nothing more.
     ///
     /// # Errors
-    /// When the sampler cannot run here or the buffer is full.
+    /// When the sampler cannot run here or the buffer is full; while a wall-time profile runs.
     pub fn start() -> Result<Profiler, StartError> {
-        running::enter()?;
+        running::enter(Kind::Threads)?;
+        Ok(Profiler { _counted: () })
+    }
+
+    /// Starts a wall-time profile, or joins the one that runs: see [`profile_walltime!`](crate::profile_walltime!).
+    ///
+    /// # Errors
+    /// As [`Profiler::start`]; while a profile of threads runs.
+    pub fn start_walltime() -> Result<Profiler, StartError> {
+        running::enter(Kind::Walltime)?;
         Ok(Profiler { _counted: () })
     }
 

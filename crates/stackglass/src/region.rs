@@ -1,6 +1,6 @@
 //! A profiled region that cannot fail: what `profile!` and `profile()` stand on.
 
-use crate::Profiler;
+use crate::{Profiler, StartError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sampling as long as this lives; nothing where it could not be started.
@@ -15,7 +15,16 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 impl Region {
     /// Starts, or says on standard error why not.
     pub fn enter() -> Region {
-        let profiler = Profiler::start().map_err(|error| {
+        Region::of(Profiler::start())
+    }
+
+    /// The same for a wall-time profile.
+    pub fn enter_walltime() -> Region {
+        Region::of(Profiler::start_walltime())
+    }
+
+    fn of(started: Result<Profiler, StartError>) -> Region {
+        let profiler = started.map_err(|error| {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 eprintln!("stackglass: not sampling: {error}");
             }

@@ -8,7 +8,7 @@
 pub(crate) mod peek;
 
 use crate::settings::Settings;
-use crate::{InitError, StartError};
+use crate::{InitError, Kind, StartError};
 use stackglass_collect::in_process::Collector;
 use stackglass_profile::{About, Nanos, Recording};
 use stackglass_sampler::{Config, Handle, NotStarted};
@@ -36,6 +36,7 @@ struct Running {
 
 struct Run {
     pid: u32,
+    kind: Kind,
     began: Instant,
     sampler: Arc<Handle>,
     collector: Arc<Collector>,
@@ -60,8 +61,8 @@ fn state() -> MutexGuard<'static, Running> {
 }
 
 /// One more guard; the first starts the run.
-pub(crate) fn enter() -> Result<(), StartError> {
-    state().enter()
+pub(crate) fn enter(kind: Kind) -> Result<(), StartError> {
+    state().enter(kind)
 }
 
 /// One guard less; the last ends the run.
@@ -162,16 +163,20 @@ impl Running {
         }
     }
 
-    fn enter(&mut self) -> Result<(), StartError> {
+    fn enter(&mut self, asked: Kind) -> Result<(), StartError> {
         if self.guards == 0 && !self.delegated {
-            self.begin()?;
+            self.begin(asked)?;
+        } else if let Some(running) =
+            self.run.as_ref().map(|run| run.kind).filter(|running| *running != asked)
+        {
+            return Err(StartError::OtherKind { running, asked });
         }
         self.guards += 1;
         Ok(())
     }
 
     /// The first guard: a new run, or the run of a peek from now on.
-    fn begin(&mut self) -> Result<(), StartError> {
+    fn begin(&mut self, kind: Kind) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
         let room = self.settings().n.saturating_sub(stored);
         if room == 0 || self.full {
@@ -181,8 +186,12 @@ impl Running {
         if self.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire)) {
             self.stop_run();
         }
+        if self.run.as_ref().is_some_and(|run| run.kind != kind) {
+            self.save_for_peek();
+            self.stop_run();
+        }
         if self.run.is_none() {
-            return self.start_run(room);
+            return self.start_run(room, kind);
         }
         self.begin_anew();
         if let Some(run) = &self.run {
@@ -209,10 +218,11 @@ impl Running {
     }
 
     /// Starts the threads of a run with room for so many words.
-    fn start_run(&mut self, room: u64) -> Result<(), StartError> {
+    fn start_run(&mut self, room: u64, kind: Kind) -> Result<(), StartError> {
         let mut about = self.about();
         about.capacity = room;
-        let config = Config { delay_ns: about.delay.0, ..Config::default() };
+        let config =
+            Config { delay_ns: about.delay.0, walltime: kind == Kind::Walltime, ..Config::default() };
         let sampler = match stackglass_sampler::start(config) {
             Ok(handle) => Arc::new(handle),
             Err(NotStarted::Delegated) => {
@@ -225,6 +235,7 @@ impl Running {
         let collector = Arc::new(Collector::new(sampler.control(), sampler.ring(), about));
         let mut run = Run {
             pid: std::process::id(),
+            kind,
             began: Instant::now(),
             sampler,
             collector,
@@ -248,7 +259,7 @@ impl Running {
     /// The last guard has gone: what was sampled is kept. A peek goes on with the run alone.
     fn end_profile(&mut self) {
         let Some(run) = &self.run else { return };
-        let share = self.peek.is_some();
+        let share = self.peek.is_some() && run.kind == Kind::Threads;
         #[cfg(feature = "files")]
         let share = share && run.file.is_none();
         if share {
@@ -363,7 +374,7 @@ mod file {
         if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
             return Err(StartError::OtherFile(other.path.clone()));
         }
-        state.enter()?;
+        state.enter(Kind::Threads)?;
         let about = state.about();
         // Under `stackglass record` the command writes the file: none is touched here.
         let Some(run) = &mut state.run else { return Ok(()) };

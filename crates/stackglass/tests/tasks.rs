@@ -363,3 +363,94 @@ fn shares_are_told_in_each_of_ten_runs() {
     println!("{worst:.1?} sigma");
     assert!(worst.iter().all(|worst| *worst <= 4.0), "{worst:.1?}");
 }
+
+/// Time by the innermost frame's function, within samples of tasks of one name, ms.
+fn by_leaf(recording: &Recording, name: &str) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for sample in recording.samples.iter().filter(|sample| name_of(recording, sample) == name) {
+        assert_eq!(sample.state, State::Task);
+        let leaf = recording.stacks.walk(sample.stack).next();
+        let frame = leaf.and_then(|leaf| recording.symbols.frames_of(leaf).next());
+        let func = frame.map_or("nothing".to_owned(), |frame| frame.func.to_string());
+        *sums.entry(func).or_default() += sample.time.millis();
+    }
+    sums
+}
+
+#[test]
+fn by_wall_time_tasks_that_wait_have_the_share_of_those_that_run() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let line = line!() + 2;
+    stackglass::profile_walltime!(runtime.block_on(async {
+        let waits = tokio::spawn(tokio::time::sleep(Duration::from_secs(2)).task("waits"));
+        let runs = async {
+            while !waits.is_finished() {
+                work(10);
+                tokio::task::yield_now().await;
+            }
+        };
+        let half = async {
+            while !waits.is_finished() {
+                work(300);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // One runs and one waits half of the time, all polled by this thread alone.
+        futures_join(runs.task("runs"), half.task("half")).await;
+    }));
+    let recording = stackglass::recording();
+    let sum = |name: &str| by_leaf(&recording, name).values().sum::<f64>();
+    let all: f64 = recording.samples.iter().map(|sample| sample.time.millis()).sum();
+    assert!((1900.0..3000.0).contains(&all), "{all} ms in all");
+    // Looks at random: 4 standard errors of a third of some thousand of them.
+    let hits: u32 = recording.samples.iter().map(|sample| sample.hits).sum();
+    let off = 4.0 * (2.0 / 9.0 / f64::from(hits)).sqrt();
+    for name in ["waits", "runs", "half"] {
+        assert!(
+            (sum(name) / all - 1.0 / 3.0).abs() < off,
+            "{name}: {:?} of {all}",
+            by_leaf(&recording, name)
+        );
+    }
+    let waits = by_leaf(&recording, "waits");
+    assert!(waits["[waiting]"] > 0.95 * sum("waits"), "{waits:?}");
+    let task = recording.tasks.iter().find(|task| &*task.name == "waits").unwrap();
+    assert_eq!((&*task.file, task.line), (file!(), line));
+    assert!((1500.0..3000.0).contains(&task.waited.millis()), "{task:?}");
+    let mut text = Vec::new();
+    stackglass::Report::new().cols(200).write(&recording, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("task waits") && text.contains("[waiting]"), "{text}");
+    let error = stackglass::profile_walltime!(stackglass::Profiler::start().unwrap_err());
+    assert!(error.to_string().contains("stop it before"), "{error}");
+}
+
+/// Polls two futures until both are ready.
+async fn futures_join(a: impl Future, b: impl Future) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut a_done, mut b_done) = (false, false);
+    poll_fn(|context| {
+        a_done = a_done || a.as_mut().poll(context).is_ready();
+        b_done = b_done || b.as_mut().poll(context).is_ready();
+        if a_done && b_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+#[test]
+fn by_wall_time_a_program_without_tasks_shows_threads() {
+    stackglass::profile_walltime!({
+        let other = std::thread::Builder::new().name("other".into());
+        let other = other.spawn(|| std::thread::sleep(Duration::from_millis(500))).unwrap();
+        other.join().unwrap();
+    });
+    let recording = stackglass::recording();
+    let times = |name: &str| -> f64 {
+        let of =
+            |sample: &&Sample| recording.thread(sample.thread).is_some_and(|thread| &*thread.name == name);
+        recording.samples.iter().filter(of).map(|sample| sample.time.millis()).sum()
+    };
+    assert!(recording.samples.iter().all(|sample| sample.state == State::Task && sample.task == 0));
+    assert!(times("other") > 50.0, "{:?}", recording.threads);
+}

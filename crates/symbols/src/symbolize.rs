@@ -41,6 +41,7 @@ pub fn symbolize(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
+    recording.name_tasks();
     let mut outcome = Outcome::default();
     let jobs = jobs(recording, &mut outcome);
     let threads = options.threads();

@@ -9,3 +9,5 @@ pub const BLOCKED: u8 = 100;
 pub const NOT_TAKEN: u8 = 101;
 /// The thread ended before a stack was taken.
 pub const ENDED: u8 = 102;
+/// Not a stack at all: an async task that waits. The only word is how long it has, ns.
+pub const WAITS: u8 = 103;

@@ -22,6 +22,8 @@ pub enum State {
     Awake = 1,
     /// Blocked in the kernel.
     Asleep = 2,
+    /// A look of a wall-time profile, at a task in whatever state.
+    Task = 3,
     /// Ready to run, but no processor was free.
     Waiting = 4,
 }
@@ -239,6 +241,7 @@ impl<'a> Event<'a> {
         let state = |n: u64| match n & 0xff {
             1 => Ok(State::Awake),
             2 => Ok(State::Asleep),
+            3 => Ok(State::Task),
             4 => Ok(State::Waiting),
             _ => Err(Malformed),
         };

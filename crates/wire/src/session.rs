@@ -31,6 +31,8 @@ pub struct SessionPage {
     pub signal: AtomicU32,
     /// How long the profile of a peek takes, ns.
     pub peek_ns: AtomicU64,
+    /// Not zero: a wall-time profile, one look at a task at each tick.
+    pub walltime: AtomicU64,
     /// Changes at least once a second while the launcher lives. A guest that sees it stand
     /// still for five seconds stops sampling.
     pub beat: AtomicU64,
@@ -76,6 +78,7 @@ impl SessionPage {
             only_pid: AtomicU32::new(0),
             signal: AtomicU32::new(0),
             peek_ns: AtomicU64::new(1_000_000_000),
+            walltime: AtomicU64::new(0),
             beat: AtomicU64::new(0),
         }
     }

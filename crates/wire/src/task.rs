@@ -208,6 +208,11 @@ impl TaskEntry {
         self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
     }
 
+    /// From when it waits, CLOCK_MONOTONIC ns; 0 if not known.
+    pub fn since(&self) -> u64 {
+        self.since.load(Relaxed)
+    }
+
     /// From when it waits, CLOCK_MONOTONIC ns.
     pub fn set_since(&self, at: u64) {
         self.since.store(at, Relaxed);
@@ -333,6 +338,12 @@ impl TaskPool {
     /// Numbers of entries that are, or were once, in use: from 1 to this.
     pub fn entries_used(&self) -> u32 {
         self.entries_used.load(Acquire).min(ENTRIES as u32)
+    }
+
+    /// Kernel id of the thread that polls this task now.
+    pub fn owner_of(&self, entry: &TaskEntry) -> Option<u32> {
+        let number = entry.polled_by.load(Acquire) as usize;
+        self.cells.get(number.wrapping_sub(1)).map(TaskCell::owner).filter(|owner| *owner != 0)
     }
 
     /// Tasks that found the table full.

@@ -58,6 +58,7 @@ mod tests {
             delay_start: None,
             follow_children: true,
             peek: Duration::from_secs(1),
+            walltime: false,
             writer: String::new(),
         };
         assert!(reasons(&whole, false).is_empty());

@@ -58,6 +58,8 @@ pub struct Options {
     pub follow_children: bool,
     /// How long the profile of a peek takes.
     pub peek: Duration,
+    /// A wall-time profile: each tick looks at one live async task, whatever it does.
+    pub walltime: bool,
     /// Name and version of the program that writes the recording.
     pub writer: String,
 }
