@@ -15,6 +15,7 @@ mod completions;
 mod convert;
 mod demo;
 mod demo_workload;
+mod driver;
 mod failure;
 mod first_screen;
 mod info;

@@ -1,8 +1,8 @@
-//! What a peek has found, on standard error.
+//! What a peek has found: for whoever asked by `stackglass peek`, else on standard error.
 
-use crate::failure;
 use crate::terminal::Look;
 use stackglass_collect::launch::PeekPart;
+use stackglass_collect::peek_answer;
 use stackglass_profile::Peek;
 use stackglass_profile::Recording;
 use stackglass_profile::peek::Activity;
@@ -13,22 +13,21 @@ use std::time::Duration;
 /// Set to a truthy value, a peek takes a heap snapshot as well.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 
-/// Shows a part of a peek in one piece.
-pub(crate) fn to_stderr(part: &PeekPart) {
+/// Shows a part of a peek at process `pid` in one piece.
+pub(crate) fn answer(pid: u32, part: &PeekPart) {
     let look = Look::of_stderr();
     let mut text = Vec::new();
     // Writing to memory does not fail, and nothing can be done about a closed stderr.
-    let _ = match part {
+    let (made, last) = match part {
         PeekPart::Threads { recording, activity, profile } => {
-            threads(recording, activity, *profile, &look, &mut text)
+            (threads(recording, activity, *profile, &look, &mut text), false)
         }
-        PeekPart::Report { recording } => report(recording, &look, &mut text),
-        PeekPart::Nothing { why } => {
-            failure::say(why);
-            Ok(())
-        }
+        PeekPart::Report { recording } => (report(recording, &look, &mut text), true),
+        PeekPart::Nothing { why } => (writeln!(text, "stackglass: {why}"), true),
     };
-    let _ = io::stderr().lock().write_all(&text);
+    if made.is_ok() && !peek_answer::give(pid, &text, last) {
+        let _ = io::stderr().lock().write_all(&text);
+    }
 }
 
 /// The first notice, where a profile follows, and what all threads do now.

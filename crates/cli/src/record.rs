@@ -2,6 +2,7 @@
 
 use crate::arguments::{delay, duration, output_file, positive_duration, process_id, words};
 use crate::failure::{self, Failure};
+use crate::driver::DriverFlag;
 use crate::live::Live;
 use crate::{Outcome, first_screen, library, peek_text, record_pid};
 use clap::Args;
@@ -45,6 +46,9 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "walltime"])]
     pid: Option<u32>,
 
+    #[command(flatten)]
+    driver: DriverFlag,
+
     /// Program to run, and its arguments.
     #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -73,13 +77,13 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub(crate) no_children: bool,
 
-    /// How long the profile takes that follows SIGUSR1 (a peek)
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
-    pub(crate) peek_duration: Duration,
-
     /// Wall-time profile: each tick looks at one live async task, running or waiting (at a thread where there are no tasks)
     #[arg(long)]
     pub(crate) walltime: bool,
+
+    /// How long the profile takes that follows SIGUSR1 (a peek)
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
+    pub(crate) peek_duration: Duration,
 
     /// No live line and no report
     #[arg(short, long)]
@@ -98,7 +102,7 @@ pub(crate) struct Job {
 
 pub(crate) fn run(flags: Flags) -> Outcome {
     if let Some(pid) = flags.pid {
-        return record_pid::record(pid, flags.output, flags.sampling);
+        return record_pid::record(pid, flags.output, flags.sampling, flags.driver.asked());
     }
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();
@@ -132,11 +136,11 @@ pub(crate) fn record(job: Job) -> Outcome {
         delay_start: sampling.delay_start,
         follow_children: !sampling.no_children,
         peek: sampling.peek_duration,
+        walltime: sampling.walltime,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut teller = Teller { live: Live::new(sampling.quiet), quiet: sampling.quiet };
     let end = launch::record(&options, &mut teller).map_err(|error| Failure {
-        walltime: sampling.walltime,
         status: error.program_status().unwrap_or(failure::OWN_FAILURE),
         line: error.to_string(),
     })?;
@@ -189,9 +193,9 @@ impl Observer for Teller {
         failure::say(line);
     }
 
-    fn peek(&mut self, part: &PeekPart) {
+    fn peek(&mut self, pid: u32, part: &PeekPart) {
         self.live.clear();
-        peek_text::to_stderr(part);
+        peek_text::answer(pid, part);
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {

@@ -4,12 +4,16 @@ use crate::Outcome;
 use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::record::{SamplingFlags, Teller, default_output};
-use stackglass_collect::attach::{self, Options, access, process};
+use stackglass_collect::attach::{self, Driver, Options, access, process};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags) -> Outcome {
+pub(crate) fn record(
+    pid: u32,
+    output: Option<PathBuf>,
+    sampling: SamplingFlags,
+    driver: Option<Driver>,
+) -> Outcome {
     let process = access::process_of(pid);
-    access::check(process).map_err(Failure::new)?;
     let quiet = sampling.quiet;
     if process != pid && !quiet {
         failure::say(&format!("{pid} is a thread of process {process}: all of that is recorded"));
@@ -21,7 +25,7 @@ pub(crate) fn record(pid: u32, output: Option<PathBuf>, sampling: SamplingFlags)
         capacity: sampling.words,
         duration: sampling.duration,
         delay_start: sampling.delay_start,
-        driver: None,
+        driver,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut teller = Teller { live: Live::new(quiet), quiet };

@@ -83,7 +83,7 @@ impl Observer for Teller {
 
     fn snapshot(&mut self, _: &Recording, _: &Saved) {}
 
-    fn peek(&mut self, part: &PeekPart) {
-        peek_text::to_stderr(part);
+    fn peek(&mut self, pid: u32, part: &PeekPart) {
+        peek_text::answer(pid, part);
     }
 }

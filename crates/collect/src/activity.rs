@@ -29,9 +29,12 @@ pub fn of_thread(pid: u32, tid: u32) -> Option<Activity> {
         b'R' => Some(Activity::Running),
         b'T' | b't' => Some(Activity::Stopped),
         b'S' | b'D' | b'I' => {
-            let call = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok();
-            let number = call.as_deref().and_then(|text| text.split(' ').next()?.trim().parse().ok());
-            Some(Activity::Asleep { call: number.map(system_calls::name) })
+            // `running`, or number, six arguments, stack pointer and program counter.
+            let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+            let mut fields = text.split_ascii_whitespace();
+            let call = fields.next().and_then(|number| number.parse().ok()).map(system_calls::name);
+            let pc = fields.last().and_then(|pc| u64::from_str_radix(pc.strip_prefix("0x")?, 16).ok());
+            Some(Activity::Asleep { call, pc })
         }
         _ => None,
     }
@@ -50,11 +53,15 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_secs(60));
         });
         let tid = tid.recv().unwrap();
-        let asleep = Activity::Asleep { call: Some("clock_nanosleep".into()) };
-        while of_thread(std::process::id(), tid) != Some(asleep.clone()) {
+        let sleeps = |activity: Option<Activity>| match activity {
+            Some(Activity::Asleep { call: Some(call), pc: Some(_) }) => call == "clock_nanosleep",
+            _ => false,
+        };
+        while !sleeps(of_thread(std::process::id(), tid)) {
             std::thread::yield_now();
         }
-        assert_eq!(of_process(std::process::id(), |_| false).get(&tid), Some(&asleep));
+        assert!(sleeps(of_process(std::process::id(), |_| false).remove(&tid)));
+        assert!(of_process(std::process::id(), |asked| asked == tid).get(&tid).is_none());
         assert_eq!(of_process(u32::MAX, |_| false), HashMap::new());
     }
 }

@@ -5,7 +5,7 @@
 //! # Ok::<(), stackglass::peek::PeekError>(())
 //! ```
 //!
-//! Then `kill -USR1 PID`, or `stackglass peek PID`. On standard error appear, at once, `cmd: PROGRAM PID running R of
+//! Then `kill -USR1 PID`, or `stackglass peek PID`. On standard error (or where `stackglass peek` runs) appear, at once, `cmd: PROGRAM PID running R of
 //! N` and a stack of each thread; then all threads are profiled for [`get_duration`]; then the report by thread and task
 //! follows, or whatever [`set_report`] has set. It comes from a thread of its own, so it comes also when the program never yields.
 //!
@@ -19,6 +19,7 @@
 //!   resumed after a handler return EINTR in it once.
 
 use crate::{Recording, Style, running};
+use stackglass_collect::peek_answer;
 use stackglass_profile::Peek;
 use stackglass_profile::peek::{NO_HEAP_SNAPSHOT, is_truthy};
 use stackglass_sampler::peek as signal;
@@ -151,7 +152,10 @@ fn answer(mut seen: u32) {
         }
         seen = now;
         match running::peek::begin() {
-            Ok(true) => seen = peek(seen),
+            Ok(true) => {
+                seen = peek(seen);
+                peek_answer::give(std::process::id(), b"", true);
+            }
             // `stackglass record` has begun to answer since.
             Ok(false) => {}
             Err(error) => say(&format!("no peek: {error}")),
@@ -209,6 +213,7 @@ fn name(recording: &mut Recording) {
     // On this thread alone: others of ours would show up in a profile of the program.
     let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
     stackglass_symbols::symbolize(recording, &options, &mut |_| {});
+    stackglass_collect::give_back_memory();
 }
 
 fn report(recording: &Recording) {
@@ -225,7 +230,7 @@ fn say(line: &str) {
     to_stderr(|_, text| text.extend_from_slice(format!("stackglass: {line}\n").as_bytes()));
 }
 
-/// Writes to standard error in one piece. Nothing can be done about one that is closed.
+/// Writes in one piece: to whoever asked by `stackglass peek`, else to standard error. Nothing can be done about one that is closed.
 fn to_stderr(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
     let out = std::io::stderr();
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -234,5 +239,7 @@ fn to_stderr(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
     let columns = columns.unwrap_or(if out.is_terminal() { 80 } else { 120 });
     let mut text = Vec::new();
     write(&Peek::new(get_duration()).cols(columns).style(style), &mut text);
-    let _ = out.lock().write_all(&text);
+    if !peek_answer::give(std::process::id(), &text, false) {
+        let _ = out.lock().write_all(&text);
+    }
 }

@@ -6,7 +6,7 @@
 //! held can be named together with its remedy.
 
 use super::process::Status;
-use super::{ptrace, threads};
+use super::{Driver, ptrace, threads};
 use stackglass_unwind::memory::read_process;
 use std::fs;
 use std::io;
@@ -47,7 +47,8 @@ pub enum Refusal {
     },
     /// It is traced.
     #[error(
-        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first"
+        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first, \
+         or use --driver perf where that is allowed"
     )]
     Traced {
         /// Its id.
@@ -141,6 +142,17 @@ pub enum Refusal {
         /// Its id.
         pid: u32,
     },
+    /// None of the rules that can be seen.
+    #[error(
+        "process {pid} ({name}) may not be looked at, although the usual rules would allow it: a security module \
+         (AppArmor, SELinux) or the sandbox around us forbids it; look from outside of that"
+    )]
+    Forbidden {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
     /// Something else.
     #[error("process {pid} ({name}) cannot be looked at: {error}")]
     Other {
@@ -156,11 +168,11 @@ pub enum Refusal {
     Thread(io::Error),
 }
 
-/// Whether a process can be looked at. Does nothing to it.
+/// Whether a process can be looked at with a driver. Does nothing to it.
 ///
 /// # Errors
 /// What forbids it.
-pub fn check(pid: u32) -> Result<(), Refusal> {
+pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     let Some(status) = Status::read(pid) else { return Err(missing(pid)) };
     let name = status.name.clone();
     if status.process == std::process::id() {
@@ -172,7 +184,8 @@ pub fn check(pid: u32) -> Result<(), Refusal> {
     if !status.has_memory && !status.has_ended() {
         return Err(Refusal::Kernel { pid, name });
     }
-    if status.tracer != 0 && !is_ours(status.tracer) {
+    let traced = status.tracer != 0 && !is_ours(status.tracer);
+    if traced && driver == Driver::Ptrace {
         let tracer_name = Status::read(status.tracer).map_or_else(String::new, |tracer| tracer.name);
         return Err(Refusal::Traced { pid, name, tracer: status.tracer, tracer_name });
     }
@@ -185,7 +198,7 @@ pub fn check(pid: u32) -> Result<(), Refusal> {
     if !std::path::Path::new(&format!("/proc/{pid}/schedstat")).exists() {
         return Err(Refusal::NoAccount { pid });
     }
-    if status.tracer != 0 {
+    if driver == Driver::Perf || status.tracer != 0 {
         return Ok(());
     }
     match try_to_seize(pid) {
@@ -261,8 +274,7 @@ fn is_narrow(pid: u32) -> bool {
 /// Which rule refused.
 fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
     let name = status.name.clone();
-    let refused = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS));
-    if !refused {
+    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) {
         return if Status::read(pid).is_none_or(|status| status.has_ended()) {
             Refusal::NoProcess { pid }
         } else {
@@ -311,7 +323,7 @@ fn reason(
     if own.filtered {
         return Refusal::Filtered { pid, name };
     }
-    Refusal::Other { pid, name, error }
+    Refusal::Forbidden { pid, name }
 }
 
 fn yama_scope() -> u32 {
@@ -365,7 +377,7 @@ mod tests {
             (reason_for(0, 0, 0, 1, 0, eperm), "--cap-add SYS_PTRACE"),
             (reason_for(1000, 0, 1000, 0, 0, eperm), "is closed to its own user"),
             (reason_for(0, CAN_TRACE, 0, 0, 0, libc::ENOSYS), "seccomp"),
-            (reason_for(0, CAN_TRACE, 0, 0, 0, eperm), "cannot be looked at"),
+            (reason_for(0, CAN_TRACE, 0, 0, 0, eperm), "AppArmor"),
         ] {
             assert!(line.contains(part), "{line}");
             assert_eq!(line.lines().count(), 1);
@@ -374,14 +386,14 @@ mod tests {
 
     #[test]
     fn who_cannot_be_looked_at_is_told_apart() {
-        assert!(matches!(check(std::process::id()), Err(Refusal::Own { .. })));
-        assert!(matches!(check(0x3fff_ffff), Err(Refusal::NoProcess { .. })));
-        assert!(matches!(check(0), Err(Refusal::NoProcess { .. })));
+        assert!(matches!(check(std::process::id(), Driver::Ptrace), Err(Refusal::Own { .. })));
+        assert!(matches!(check(0x3fff_ffff, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
+        assert!(matches!(check(0, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
         let mut child = std::process::Command::new("true").spawn().unwrap();
         while !Status::read(child.id()).is_some_and(|status| status.has_ended()) {
             std::thread::yield_now();
         }
-        assert!(matches!(check(child.id()), Err(Refusal::Ended { .. })));
+        assert!(matches!(check(child.id(), Driver::Ptrace), Err(Refusal::Ended { .. })));
         child.wait().unwrap();
     }
 
@@ -392,7 +404,7 @@ mod tests {
         while Status::read(child.id()).is_none_or(|status| status.name != "sleep") {
             std::thread::yield_now();
         }
-        check(child.id()).unwrap();
+        check(child.id(), Driver::Ptrace).unwrap();
         let start = std::time::Instant::now();
         while Status::read(child.id()).unwrap().tracer != 0 {
             assert!(start.elapsed().as_secs() < 10);

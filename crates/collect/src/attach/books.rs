@@ -18,26 +18,14 @@ pub struct Books {
     pending: u64,
     given: u64,
     rest: i64,
-}
-
-/// What one entry found, ns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Passed {
-    /// It ran.
-    pub ran: u64,
-    /// It was ready to run without a processor.
-    pub waited: u64,
+    /// Of the rest, what it was ready to run.
+    waited: u64,
 }
 
 impl Books {
     /// Books that begin at `at`.
     pub fn open(at: u64, account: Account) -> Books {
-        Books { at, account, pending: 0, given: 0, rest: 0 }
-    }
-
-    /// The account at the last entry.
-    pub fn account(&self) -> Account {
-        self.account
+        Books { at, account, pending: 0, given: 0, rest: 0, waited: 0 }
     }
 
     /// When the last entry was made.
@@ -46,15 +34,15 @@ impl Books {
     }
 
     /// Enters a look. Clocks that seem to run backwards count as standing still.
-    pub fn enter(&mut self, at: u64, account: Account) -> Passed {
+    pub fn enter(&mut self, at: u64, account: Account) {
         let elapsed = at.saturating_sub(self.at);
         let ran = account.ran.saturating_sub(self.account.ran);
-        let waited = account.waited.saturating_sub(self.account.waited);
+        self.waited += account.waited.saturating_sub(self.account.waited);
         self.at = self.at.max(at);
-        self.account = account;
+        self.account.ran = self.account.ran.max(account.ran);
+        self.account.waited = self.account.waited.max(account.waited);
         self.pending += ran;
         self.rest = self.rest.saturating_add_unsigned(elapsed).saturating_sub_unsigned(ran);
-        Passed { ran, waited }
     }
 
     /// What it ran and no stack has got yet.
@@ -70,6 +58,23 @@ impl Books {
     /// What it did not run and no stack has got yet, 0 while it is not worth telling (always told with `all`).
     pub fn rest(&self, all: bool) -> u64 {
         if self.rest >= WORTH_TELLING || all { self.rest.max(0) as u64 } else { 0 }
+    }
+
+    /// It stood for `time` because we asked it to: it was ready to run.
+    pub fn stood(&mut self, time: u64) {
+        self.waited += time;
+    }
+
+    /// Of the rest, the time in which it was ready to run; none of it is kept back.
+    pub fn take_waited(&mut self) -> u64 {
+        let waited = self.waited.min(self.rest(false));
+        self.waited -= waited;
+        waited
+    }
+
+    /// It has slept since: what it waited to wake up belongs to that.
+    pub fn forget_waited(&mut self) {
+        self.waited = 0;
     }
 
     /// A stack has got `time` of the rest.
@@ -96,7 +101,8 @@ mod tests {
             let elapsed = step * 7919 % 2_000_000;
             now += elapsed;
             ran += elapsed * (step % 3) / 2;
-            assert_eq!(books.enter(now, Account { ran, waited: 7, turns: step }).waited, 0);
+            books.enter(now, Account { ran, waited: 7, turns: step });
+            assert_eq!(books.take_waited(), 0);
             if step % 5 == 0 {
                 awake += books.pending();
                 books.give_pending();
@@ -110,6 +116,23 @@ mod tests {
         asleep += books.rest(true);
         assert_eq!((awake, books.given()), (ran - 50, ran - 50));
         assert_eq!(awake + asleep, now - 1000);
-        assert_eq!(books.enter(0, Account::default()), Passed::default());
+        books.enter(0, Account::default());
+        assert_eq!((books.pending(), books.rest(true)), (0, 0));
+    }
+
+    #[test]
+    fn short_waits_add_up() {
+        let mut books = Books::open(0, Account::default());
+        let mut waited = 0;
+        for step in 1..=1000 {
+            books
+                .enter(step * 1_000_000, Account { ran: step * 970_000, waited: step * 20_000, turns: step });
+            books.stood(10_000);
+            let time = books.take_waited();
+            books.give_rest(time);
+            waited += time;
+        }
+        assert!((29_000_000..=30_000_000).contains(&waited), "{waited}");
+        assert!(books.rest(true) < 1_100_000);
     }
 }

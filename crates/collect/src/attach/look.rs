@@ -1,13 +1,15 @@
 //! Looking at one thread: did it run, does it sleep, and which way to its stack is open.
 
+use super::Driver;
 use super::clock::{self, monotonic};
+use super::perf_events::Event;
 use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
-use super::threads::Place;
+use super::threads::{Account, Place};
 use stackglass_unwind::walk::{Cut, End};
-use stackglass_unwind::{ProcessStack, Registers, Walk, Walker};
-use stackglass_wire::{Counter, Event, State, ThreadId, cut};
+use stackglass_unwind::{ProcessStack, Registers, StackMemory, Walk, Walker};
+use stackglass_wire::{Counter, Event as Told, State, ThreadId, cut};
 
 /// Rest of a sleeper that is told at once, ns: so much of it may be missing from a recording read meanwhile.
 const TOLD_AT_ONCE: u64 = 20_000_000;
@@ -17,6 +19,8 @@ const AT_ONCE: u64 = 60_000;
 /// thread of ours has fetched is missed by no more.
 const ANSWER_SOON: u64 = 1_000_000;
 const NEWS_SOON: u64 = 10_000_000;
+/// How far the kernel's account of a running thread may lag behind, ns: one tick at 100 Hz.
+const ACCOUNT_LAG: u64 = 10_000_000;
 
 /// What the reader was last told about a thread's stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +44,7 @@ impl Sampler {
         }
         let Some(account) = thread.files.account() else { return false };
         self.outlet.count(Counter::Polls);
-        if thread.known == Known::Asleep && account == thread.books.account() {
+        if thread.known == Known::Asleep && account == thread.account {
             // It was given no processor at all: the same stack, for all ticks since the last look.
             thread.books.enter(now, account);
             thread.interval = (thread.interval * 2).min(longest);
@@ -58,12 +62,13 @@ impl Sampler {
                 self.take_asleep(index, now, (pc, sp));
                 true
             }
-            // It has not had a processor since it last stood: its stack is the same.
-            Place::Running
-                if thread.known == Known::Awake && account.turns == thread.books.account().turns =>
-            {
+            // Its samples come by themselves.
+            Place::Running if thread.event.is_some() => {
+                thread.account = account;
                 true
             }
+            // It has not had a processor since it last stood: its stack is the same.
+            Place::Running if thread.known == Known::Awake && account.turns == thread.account.turns => true,
             Place::Running => self.ask(index, None),
             Place::Unknown => ptrace_is_alive(thread.tid),
         }
@@ -73,19 +78,24 @@ impl Sampler {
     fn enter(&mut self, index: usize, now: u64) {
         let thread = &mut self.threads[index];
         let Some(account) = thread.files.account() else { return };
-        let passed = thread.books.enter(now, account);
-        let stood = std::mem::take(&mut thread.stood);
-        let rest = thread.books.rest(false);
-        let waiting = rest.min(passed.waited + stood);
-        if thread.known == Known::Awake
-            && waiting > 0
-            && self.outlet.repeat(thread.number, now, waiting, State::Waiting)
-        {
-            thread.books.give_rest(waiting);
-        }
+        thread.account = account;
+        self.enter_account(index, now, account);
+    }
+
+    fn enter_account(&mut self, index: usize, now: u64, account: Account) {
+        let thread = &mut self.threads[index];
+        thread.books.enter(now, account);
         if thread.known == Known::Asleep {
             // It slept there until it ran.
-            self.tell_rest(index, now);
+            thread.books.forget_waited();
+            return self.tell_rest(index, now);
+        }
+        let waited = thread.books.take_waited();
+        if waited > 0
+            && thread.known == Known::Awake
+            && self.outlet.repeat(thread.number, now, waited, State::Waiting)
+        {
+            thread.books.give_rest(waited);
         }
     }
 
@@ -105,7 +115,7 @@ impl Sampler {
     fn take_asleep(&mut self, index: usize, now: u64, place: (u64, u64)) {
         let walk = self.walk(&Registers::new(place.0, place.1, None));
         let thread = &mut self.threads[index];
-        if thread.files.account() != Some(thread.books.account()) {
+        if thread.files.account() != Some(thread.account) {
             // It woke up meanwhile: what was read may be of two moments. The next tick looks again.
             return;
         }
@@ -157,6 +167,16 @@ impl Sampler {
         let thread = &mut self.threads[index];
         if thread.refused {
             return true;
+        }
+        if self.driver == Driver::Perf && asleep.is_none() && !thread.by_stop {
+            match Event::open(thread.tid, self.delay) {
+                Ok(event) => {
+                    thread.event = Some((event, thread.account.ran));
+                    return true;
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return false,
+                Err(_) => thread.by_stop = true,
+            }
         }
         if !thread.seized {
             match ptrace::seize(thread.tid) {
@@ -218,6 +238,9 @@ impl Sampler {
         let (mut seized, mut asked) = (false, false);
         let mut i = 0;
         while i < self.threads.len() {
+            if self.threads[i].event.is_some() {
+                self.take_samples(i);
+            }
             let thread = &self.threads[i];
             if !thread.seized {
                 i += 1;
@@ -274,7 +297,7 @@ impl Sampler {
         }
         let _ = ptrace::resume(tid, 0);
         let thread = &mut self.threads[index];
-        thread.stood = monotonic().saturating_sub(asked);
+        thread.books.stood(monotonic().saturating_sub(asked));
         let asleep_at = thread.asked_asleep.take();
         let frames = std::mem::take(&mut self.frames);
         let stack = &frames[..walk.len];
@@ -292,16 +315,47 @@ impl Sampler {
         self.frames = frames;
     }
 
-    /// Walks a stack of the process into `self.frames`.
+    /// Takes up what perf events have brought of a thread.
+    fn take_samples(&mut self, index: usize) {
+        let Some((mut event, before)) = self.threads[index].event.take() else { return };
+        let account = self.threads[index].files.account();
+        let mut too_deep = false;
+        while let Some(sample) = event.next(&mut self.record, &mut self.dump) {
+            let mut dump = std::mem::take(&mut self.dump);
+            let walk = self.walk_in(&sample.registers, &mut dump);
+            too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);
+            self.dump = dump;
+            let account = account.unwrap_or(self.threads[index].account);
+            // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
+            let ran = (before + sample.ran).clamp(account.ran, account.ran + ACCOUNT_LAG);
+            self.enter_account(index, sample.at, Account { ran, ..account });
+            self.outlet.count(Counter::StacksRunning);
+            let frames = std::mem::take(&mut self.frames);
+            self.tell_awake(index, sample.at, &frames[..walk.len], walk.end.code());
+            self.frames = frames;
+        }
+        let thread = &mut self.threads[index];
+        thread.by_stop |= too_deep;
+        thread.event = (!too_deep).then_some((event, before));
+    }
+
+    /// Walks a stack of the process as it is now into `self.frames`.
     fn walk(&mut self, registers: &Registers) -> Walk {
-        let mut stack = ProcessStack::new(self.pid as i32, &mut self.stack[..FETCH]);
+        let mut bytes = std::mem::take(&mut self.stack);
+        let mut stack = ProcessStack::new(self.pid as i32, &mut bytes[..FETCH]);
+        let walk = self.walk_in(registers, &mut stack);
+        self.stack = bytes;
+        walk
+    }
+
+    fn walk_in(&mut self, registers: &Registers, stack: &mut impl StackMemory) -> Walk {
         let mut walker = Walker {
             modules: self.modules.list(),
             table: Some(&self.modules.table),
             images: &self.images,
             scratch: &mut self.scratch,
         };
-        let walk = walker.walk(registers, &mut stack, &mut self.frames);
+        let walk = walker.walk(registers, stack, &mut self.frames);
         self.modules_soon |= walk.end == End::Cut(Cut::NoModule);
         walk
     }
@@ -334,7 +388,7 @@ impl Sampler {
         self.settle(index);
         let thread = &self.threads[index];
         let (at, cpu) = (thread.books.until(), thread.books.given());
-        self.outlet.push(&Event::ThreadEnd { thread: ThreadId(thread.number), at, cpu, flags: 0 });
+        self.outlet.push(&Told::ThreadEnd { thread: ThreadId(thread.number), at, cpu, flags: 0 });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Looking at a process that knows nothing of us, from outside and while it runs.
 //!
 //! [`Attached`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
-//! process_vm_readv and lets running ones show theirs, for some ten microseconds each, by ptrace. What it
+//! process_vm_readv, and has running ones show theirs by perf events or ptrace ([`choice`]). What it
 //! sees are the same events that a sampler inside a program writes, so recordings, reports and files
 //! are those of every other program. [`record()`] makes a recording of it.
 //!
@@ -10,13 +10,14 @@
 
 pub mod access;
 mod books;
-mod choice;
+pub mod choice;
 mod clock;
 mod images;
 mod look;
 mod modules;
 mod moments;
 mod peek;
+mod perf_events;
 mod places;
 pub mod process;
 mod ptrace;
@@ -27,7 +28,7 @@ mod stream;
 pub mod threads;
 
 pub use access::Refusal;
-pub use choice::Driver;
+pub use choice::{Choice, Driver};
 pub use peek::{PeekOptions, peek};
 pub use record::{AttachError, Options, record};
 
@@ -73,6 +74,7 @@ pub struct Attached {
     orders: Arc<Orders>,
     thread: Option<JoinHandle<()>>,
     drained: Vec<Drained>,
+    choice: Choice,
 }
 
 impl Attached {
@@ -81,8 +83,8 @@ impl Attached {
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
     pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>) -> Result<Attached, Refusal> {
-        access::check(pid)?;
-        let _ = driver;
+        let choice = choice::choose(pid, driver);
+        access::check(pid, choice.driver)?;
         access::allow_many_files();
         let orders = Arc::new(Orders {
             stop: AtomicBool::new(false),
@@ -92,7 +94,8 @@ impl Attached {
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
         });
         let delay = delay.as_nanos() as u64;
-        let sampler = sampler::Sampler::new(pid, delay, orders.clone()).ok_or(Refusal::NoProcess { pid })?;
+        let sampler = sampler::Sampler::new(pid, delay, choice.driver, orders.clone())
+            .ok_or(Refusal::NoProcess { pid })?;
         let thread = std::thread::Builder::new()
             .name("stackglass-look".into())
             .spawn(move || {
@@ -100,7 +103,12 @@ impl Attached {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attached { orders, thread: Some(thread), drained: Vec::new() })
+        Ok(Attached { orders, thread: Some(thread), drained: Vec::new(), choice })
+    }
+
+    /// How running threads are made to show their stacks, and why so.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     /// Takes up what was seen since the last call.

@@ -28,12 +28,16 @@ pub struct PeekOptions {
     pub driver: Option<Driver>,
 }
 
-/// Looks at the process for a while; it runs on. `show` gets the threads at once and the report at the end,
+/// Looks at the process for a while; it runs on. `say` is told which driver is used; `show` gets the threads at once and the report at the end,
 /// each with names, or why there is nothing to show.
 ///
 /// # Errors
 /// While nothing was seen.
-pub fn peek(options: &PeekOptions, show: &mut dyn FnMut(&PeekPart)) -> Result<(), AttachError> {
+pub fn peek(
+    options: &PeekOptions,
+    say: &mut dyn FnMut(&str),
+    show: &mut dyn FnMut(&PeekPart),
+) -> Result<(), AttachError> {
     let signals = Signals::block().map_err(AttachError::Signals)?;
     let about = About {
         command: super::process::arguments(options.pid),
@@ -42,6 +46,7 @@ pub fn peek(options: &PeekOptions, show: &mut dyn FnMut(&PeekPart)) -> Result<()
         ..About::default()
     };
     let mut attached = Attached::begin(options.pid, options.delay, options.driver)?;
+    say(&attached.choice().why);
     let mut recorder = Recorder::new(about);
     let began = Instant::now();
     let mut threads = Threads::Awaited;

@@ -1,6 +1,6 @@
 //! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
 
-use super::{Attached, Driver, Refusal, Stopped, process};
+use super::{Attached, Driver, Refusal, Stopped, choice, process};
 use crate::Recorder;
 use crate::launch::signals::{Signal, Signals};
 use crate::launch::{Observer, Progress, Saved, moment};
@@ -54,7 +54,7 @@ pub enum AttachError {
 /// # Errors
 /// Only while nothing was recorded; afterwards what goes wrong is told to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
-    super::access::check(options.pid)?;
+    super::access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
     let signals = Signals::block().map_err(AttachError::Signals)?;
     if let Some(delay) = options.delay_start
         && !wait(&signals, delay)
@@ -63,6 +63,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     }
     let about = about(options);
     let attached = Attached::begin(options.pid, options.delay, options.driver)?;
+    observer.note(&attached.choice().why);
     let writer = GlassWriter::create(&options.output, &about)?;
     let mut recording = Growing {
         options,

@@ -10,11 +10,12 @@ use super::images::Images;
 use super::look::Known;
 use super::modules::Modules;
 use super::moments::Moments;
+use super::perf_events::{Dump, Event as PerfEvent};
 use super::places::Places;
 use super::process::{ImageKey, Status};
 use super::stream::{Outlet, Stream};
-use super::threads::{self, Files};
-use super::{Orders, Stopped};
+use super::threads::{self, Account, Files};
+use super::{Driver, Orders, Stopped};
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
 use std::collections::HashSet;
@@ -44,6 +45,8 @@ pub(super) struct Thread {
     pub name: [u8; 16],
     pub files: Files,
     pub books: Books,
+    /// The kernel's account when it was last read.
+    pub account: Account,
     pub known: Known,
     /// Of the frames last told.
     pub hash: u64,
@@ -53,10 +56,12 @@ pub(super) struct Thread {
     pub asked: Option<u64>,
     /// Where it slept when it was asked.
     pub asked_asleep: Option<(u64, u64)>,
-    /// How long it stood for us since the books were last entered, at most, ns.
-    pub stood: u64,
     /// It cannot be traced.
     pub refused: bool,
+    /// Its samples, and what it had run when they began, ns.
+    pub event: Option<(PerfEvent, u64)>,
+    /// Perf events do not do for it: they were refused, or its stack is deeper than what they copy.
+    pub by_stop: bool,
     /// Tick of the next look.
     pub due: u64,
     /// Ticks between two looks.
@@ -67,6 +72,7 @@ pub(super) struct Thread {
 pub(super) struct Sampler {
     pub pid: u32,
     pub delay: u64,
+    pub driver: Driver,
     pub orders: Arc<Orders>,
     pub outlet: Outlet,
     pub threads: Vec<Thread>,
@@ -76,6 +82,8 @@ pub(super) struct Sampler {
     pub scratch: Box<Scratch>,
     pub frames: Vec<u64>,
     pub stack: Vec<u8>,
+    pub record: Vec<u8>,
+    pub dump: Dump,
     /// Code outside of all modules was met.
     pub modules_soon: bool,
     pub tick: u64,
@@ -92,7 +100,7 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Ready to look at `pid`; `None` when it is gone or there is no memory.
-    pub fn new(pid: u32, delay: u64, orders: Arc<Orders>) -> Option<Sampler> {
+    pub fn new(pid: u32, delay: u64, driver: Driver, orders: Arc<Orders>) -> Option<Sampler> {
         let now = monotonic();
         let key = ImageKey::read(pid)?;
         let stream = Stream::new(pid, now);
@@ -100,6 +108,7 @@ impl Sampler {
         let mut sampler = Sampler {
             pid,
             delay,
+            driver,
             orders,
             outlet: stream.outlet(),
             threads: Vec::new(),
@@ -109,6 +118,8 @@ impl Sampler {
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
             stack: vec![0; FETCH],
+            record: Vec::new(),
+            dump: Dump::default(),
             modules_soon: false,
             tick: 0,
             key,
@@ -236,13 +247,15 @@ impl Sampler {
             name,
             files,
             books: Books::open(now, account),
+            account,
             known: Known::Nothing,
             hash: 0,
             seized: false,
             asked: None,
             asked_asleep: None,
-            stood: 0,
             refused: false,
+            event: None,
+            by_stop: false,
             due: self.tick,
             interval: 1,
         });
@@ -274,7 +287,7 @@ impl Sampler {
     fn begin_anew(&mut self, key: ImageKey, now: u64) -> Result<(), Stopped> {
         self.close();
         self.threads.clear();
-        if let Err(why) = super::access::check(self.pid) {
+        if let Err(why) = super::access::check(self.pid, self.driver) {
             return Err(Stopped::Locked(why.to_string()));
         }
         let stream = Stream::new(self.pid, now);

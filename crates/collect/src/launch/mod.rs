@@ -113,8 +113,8 @@ pub trait Observer {
     /// The recording is complete (the program may still run, see [`Options::duration`]).
     fn recorded(&mut self, recording: &Recording, saved: &Saved);
 
-    /// Somebody peeked at the program: part of the answer.
-    fn peek(&mut self, part: &PeekPart);
+    /// Somebody peeked at process `pid`: part of the answer.
+    fn peek(&mut self, pid: u32, part: &PeekPart);
 
     /// A recording as of now was asked for; the program goes on.
     fn snapshot(&mut self, recording: &Recording, saved: &Saved);

@@ -44,13 +44,16 @@ pub enum PeekPart {
     },
 }
 
+/// Both ends of the thread that finds names: parts for a process go in and come out with them.
+type Namer = (Sender<(u32, PeekPart)>, Receiver<(u32, PeekPart)>);
+
 /// Peeks that go on, and those seen before.
 pub(super) struct Peeks {
     duration: Duration,
     /// The programs sample for peeks only.
     alone: bool,
     known: HashMap<(u32, Nanos), Known>,
-    namer: Option<(Sender<PeekPart>, Receiver<PeekPart>)>,
+    namer: Option<Namer>,
     /// Parts whose names are being looked for.
     unnamed: usize,
 }
@@ -158,7 +161,7 @@ impl Peeks {
                     let profile = follows.then_some(self.duration);
                     PeekPart::Threads { recording: recording.excerpt(latest), activity, profile }
                 };
-                self.name(part);
+                self.name(image.pid, part);
             }
         }
         let key = (image.pid, image.start);
@@ -185,13 +188,14 @@ impl Peeks {
         let samples = recording.samples.iter().enumerate().skip(profile.from);
         let picked: Vec<usize> = samples.filter(|(_, sample)| ours(sample)).map(|(index, _)| index).collect();
         let recording = recording.excerpt(picked);
-        self.name(PeekPart::Report { recording });
+        let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
+        self.name(pid, PeekPart::Report { recording });
     }
 
     /// Hands a part to the thread that finds names.
-    fn name(&mut self, part: PeekPart) {
+    fn name(&mut self, pid: u32, part: PeekPart) {
         let (to, _) = self.namer.get_or_insert_with(namer);
-        if to.send(part).is_ok() {
+        if to.send((pid, part)).is_ok() {
             self.unnamed += 1;
         }
     }
@@ -199,24 +203,24 @@ impl Peeks {
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
         let Some((_, from)) = &self.namer else { return };
         while self.unnamed > 0
-            && let Ok(part) = from.recv_timeout(patience)
+            && let Ok((pid, part)) = from.recv_timeout(patience)
         {
             self.unnamed -= 1;
-            observer.peek(&part);
+            observer.peek(pid, &part);
         }
     }
 }
 
 /// A thread that adds names to what it is sent and sends it back, until nobody sends any more.
-fn namer() -> (Sender<PeekPart>, Receiver<PeekPart>) {
-    let (to, jobs) = channel::<PeekPart>();
+fn namer() -> Namer {
+    let (to, jobs) = channel::<(u32, PeekPart)>();
     let (done, from) = channel();
     std::thread::spawn(move || {
-        for mut part in jobs {
+        for (pid, mut part) in jobs {
             if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording } = &mut part {
                 stackglass_symbols::symbolize(recording, &Default::default(), &mut |_| ());
             }
-            if done.send(part).is_err() {
+            if done.send((pid, part)).is_err() {
                 return;
             }
         }

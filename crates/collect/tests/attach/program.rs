@@ -1,7 +1,7 @@
 //! A program in C that is compiled, started and looked at.
 
 use stackglass_collect::Recorder;
-use stackglass_collect::attach::{Attached, Stopped};
+use stackglass_collect::attach::{Attached, Driver, Stopped};
 use stackglass_profile::{About, Recording, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
@@ -147,9 +147,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Looks at it for a while, each millisecond.
+    /// Looks at it for a while, each millisecond, by ptrace: nothing else can do harm.
     pub fn of(pid: u32, time: Duration) -> Seen {
-        let mut attached = Attached::begin(pid, Duration::from_millis(1), None).unwrap();
+        Seen::by(Driver::Ptrace, pid, time)
+    }
+
+    /// The same by a driver; by ptrace where the other one is not allowed.
+    pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
+        let mut attached = Attached::begin(pid, Duration::from_millis(1), Some(driver)).unwrap();
         let mut recorder = Recorder::new(About::default());
         let start = Instant::now();
         while start.elapsed() < time && attached.stopped().is_none() {

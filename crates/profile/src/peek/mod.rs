@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alike;
 mod threads;
 
 use crate::report::{GroupBy, Report};
@@ -29,6 +30,9 @@ use std::time::Duration;
 
 /// Width of the rule around the first notice, and around the second.
 const RULES: (usize, usize) = (86, 62);
+
+/// Branches below this many standard errors of their parent's count are hidden.
+const NOISE: f64 = 1.0;
 
 /// Said where a heap snapshot was asked for.
 pub const NO_HEAP_SNAPSHOT: &str =
@@ -57,6 +61,8 @@ pub enum Activity {
     Asleep {
         /// The system call's name, where it is known.
         call: Option<String>,
+        /// Where it was made, where that is known: a thread that has moved since its stack was taken sleeps elsewhere.
+        pc: Option<u64>,
     },
     /// Stopped by a signal or a debugger.
     Stopped,
@@ -131,7 +137,9 @@ impl Peek {
         writeln!(out, "\n{rule}\nProfile collected. A report will print now.\n{rule}\n")
     }
 
-    /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust.
+    /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust, and branches that
+    /// are not clearly above the noise. Tasks of one name and place stand together, and so do threads of one name that
+    /// slept in one place: how many they are is said with the name.
     ///
     /// # Errors
     /// When writing fails.
@@ -139,10 +147,11 @@ impl Peek {
         let report = Report::new()
             .group_by(GroupBy::ThreadTask)
             .c(!recording.has_rust())
+            .noisefloor(NOISE)
             .cols(self.cols)
             .style(self.style)
             .links(self.links.clone());
-        for warning in report.write(recording, out)?.warnings {
+        for warning in report.write(&alike::merged(recording), out)?.warnings {
             writeln!(out, "{warning}")?;
         }
         Ok(())

@@ -48,7 +48,7 @@ pub(super) fn write(
             if thread.process.0 as usize != index {
                 continue;
             }
-            let now = activity_of(sample, activity.get(&thread.tid));
+            let now = activity_of(recording, sample, activity.get(&thread.tid));
             all += 1;
             running += usize::from(matches!(now, Activity::Running | Activity::Ready));
             let place = *places.entry((now.clone(), sample.stack)).or_insert_with(|| {
@@ -84,16 +84,22 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What goes with the sample's stack. More is known of a thread that still sleeps, or is stopped.
-fn activity_of(sample: &Sample, told: Option<&Activity>) -> Activity {
+/// What goes with the sample's stack. More is known of a thread that still sleeps there, or is stopped.
+fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) -> Activity {
+    let asleep = |call| Activity::Asleep { call, pc: None };
     match (sample.state, told) {
         (_, Some(Activity::Stopped)) => Activity::Stopped,
         (State::Awake, _) => Activity::Running,
         (State::Waiting, _) => Activity::Ready,
-        (State::Asleep | State::Task, Some(Activity::Asleep { call })) => {
-            Activity::Asleep { call: call.clone() }
+        (State::Asleep | State::Task, Some(Activity::Asleep { call, pc })) => {
+            // Modules lie on pages: within one the address is the same as in the file.
+            let page = |address: u64| address & 0xfff;
+            let leaf =
+                recording.stacks.walk(sample.stack).next().map(|id| recording.stacks.location(id).offset);
+            let there = pc.zip(leaf).is_none_or(|(pc, leaf)| page(pc) == page(leaf));
+            asleep(call.clone().filter(|_| there))
         }
-        (State::Asleep | State::Task, _) => Activity::Asleep { call: None },
+        (State::Asleep | State::Task, _) => asleep(None),
     }
 }
 
@@ -101,8 +107,8 @@ fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write
     let doing = match &kind.activity {
         Activity::Running => "running".to_owned(),
         Activity::Ready => "ready, waiting for a processor".to_owned(),
-        Activity::Asleep { call: Some(call) } => format!("asleep in {call}"),
-        Activity::Asleep { call: None } => "asleep".to_owned(),
+        Activity::Asleep { call: Some(call), .. } => format!("asleep in {call}"),
+        Activity::Asleep { call: None, .. } => "asleep".to_owned(),
         Activity::Stopped => "stopped".to_owned(),
     };
     let who = who(recording, &kind.threads);

@@ -1,0 +1,30 @@
+//! `--driver`: how running threads of a foreign process are made to show their stacks.
+
+use clap::{Args, ValueEnum};
+use stackglass_collect::attach::Driver;
+
+/// The flag.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DriverFlag {
+    /// How running threads of a foreign process show their stacks [default: the best that is allowed]
+    #[arg(long, value_name = "DRIVER")]
+    driver: Option<Name>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Name {
+    /// Each stands for some ten microseconds; needs the right to trace
+    Ptrace,
+    /// The kernel copies them; needs root, CAP_PERFMON or kernel.perf_event_paranoid of at most 1
+    Perf,
+}
+
+impl DriverFlag {
+    /// What was asked for.
+    pub(crate) fn asked(&self) -> Option<Driver> {
+        self.driver.map(|name| match name {
+            Name::Ptrace => Driver::Ptrace,
+            Name::Perf => Driver::Perf,
+        })
+    }
+}
