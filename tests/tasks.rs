@@ -4,6 +4,7 @@
 //! and prints what each has used. It has no test harness, because a host must be a plain program; it answers
 //! nextest's questions by itself.
 
+use stackglass::model::State;
 use stackglass::task::TaskExt;
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use workloads::clock::thread_cpu;
 
 const NAME: &str = "tasks_with_shares_of_one_two_and_five";
 const LONG: &str = "tasks_with_shares_of_one_two_and_five_in_each_of_ten_runs";
+const WALLTIME: &str = "tasks_by_wall_time";
 const TASKS: [(&str, u64); 3] = [("one", 1), ("two", 2), ("five", 5)];
 
 fn main() {
@@ -20,7 +22,12 @@ fn main() {
     if has("host") {
         host();
     } else if has("--list") {
-        println!("{}: test", if has("--ignored") { LONG } else { NAME });
+        match has("--ignored") {
+            true => println!("{LONG}: test"),
+            false => println!("{NAME}: test\n{WALLTIME}: test"),
+        }
+    } else if has(WALLTIME) {
+        walltime();
     } else if has(LONG) {
         let worst: Vec<f64> = (0..10).map(|_| worst()).collect();
         println!("{worst:.1?} sigma");
@@ -61,6 +68,26 @@ fn host() {
     });
 }
 
+/// With `--walltime` every look is at a task, and tells how long it waits where it does.
+fn walltime() {
+    let me = std::env::current_exe().expect("a test knows its own path");
+    let outcome = Record::of(&me).args(["host"]).flag("--walltime").run();
+    assert_eq!(outcome.code(), 0);
+    let recording = outcome.recording();
+    let looks = |task: bool| -> u32 {
+        recording.samples.iter().filter(|sample| (sample.task != 0) == task).map(|sample| sample.hits).sum()
+    };
+    assert!(recording.samples.iter().all(|sample| sample.state == State::Task));
+    // Before the first task and after the last there are threads only.
+    assert!(looks(true) > 100 && looks(false) < looks(true) / 2, "{} and {}", looks(true), looks(false));
+    for (name, _) in TASKS {
+        let task = recording.tasks.iter().find(|task| &*task.name == name).expect("a task with this name");
+        assert!(recording.samples.iter().any(|sample| sample.task == task.id.0), "{name} was looked at");
+    }
+    let report = outcome.print();
+    assert!(report.contains("task five") && report.contains("[waiting]"), "{report}");
+}
+
 /// The worst deviation of a task's share from what it has really used, in standard errors.
 fn worst() -> f64 {
     let me = std::env::current_exe().expect("a test knows its own path");
@@ -80,8 +107,8 @@ fn worst() -> f64 {
     };
     let seen: Vec<(f64, u32)> = TASKS.iter().map(|(name, _)| of(name)).collect();
     let (time, hits) = seen.iter().fold((0.0, 0), |(time, hits), seen| (time + seen.0, hits + seen.1));
-    let report = outcome.print();
-    assert!(TASKS.iter().all(|(name, _)| report.contains(name)), "{report}");
+    let says = |name: &str| outcome.stderr.contains(&format!("1  {name}  "));
+    assert!(TASKS.iter().all(|(name, _)| says(name)), "{}", outcome.stderr);
     let all: f64 = used.iter().sum();
     let sigma = |(seen, used): (&(f64, u32), &f64)| {
         let share = used / all;
