@@ -1,8 +1,8 @@
 //! The verbs and how their values are read. Each verb's flags are in its own file.
 
 use crate::{
-    annotate, callers, cargo_verb, completions, convert, demo, demo_workload, info, man, peek, print, record, run,
-    save,
+    annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, info, man, peek, print,
+    record, run, save,
 };
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
@@ -53,6 +53,7 @@ pub(crate) enum Verb {
     Convert(convert::Flags),
     Info(info::Flags),
     Save(save::Flags),
+    Clear(clear::Flags),
     Demo(demo::Flags),
     #[command(hide = true)]
     DemoWorkload(demo_workload::Flags),

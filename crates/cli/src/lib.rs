@@ -11,6 +11,7 @@ mod arguments;
 mod callers;
 mod cargo_profile;
 mod cargo_verb;
+mod clear;
 mod completions;
 mod convert;
 mod demo;
@@ -61,6 +62,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Convert(flags) => convert::run(&flags),
         Verb::Info(flags) => info::run(&flags),
         Verb::Save(flags) => save::run(&flags),
+        Verb::Clear(flags) => clear::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
         Verb::Man(flags) => man::run(&flags),

@@ -1,8 +1,8 @@
 //! `stackglass record -- PROGRAM ARGS`: run a program and see where its time goes.
 
 use crate::arguments::{delay, duration, output_file, positive_duration, process_id, words};
-use crate::failure::{self, Failure};
 use crate::driver::DriverFlag;
+use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::{Outcome, first_screen, library, peek_text, record_pid};
 use clap::Args;

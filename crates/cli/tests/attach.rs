@@ -139,7 +139,16 @@ fn whoever_kills_us_does_not_harm_the_process() {
         random ^= random >> 7;
         random ^= random << 17;
         let mut child = place
-            .stackglass(["peek", &stranger.pid(), "--duration", "10s", "--delay", "200us"])
+            .stackglass([
+                "peek",
+                &stranger.pid(),
+                "--duration",
+                "10s",
+                "--delay",
+                "200us",
+                "--driver",
+                "ptrace",
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -175,7 +184,7 @@ fn a_process_that_is_killed_meanwhile_is_told() {
     let output = child.wait_with_output().unwrap();
     assert!(start.elapsed() < Duration::from_secs(10));
     let line = text(&output.stderr);
-    assert!(line.starts_with(&format!("stackglass: process {} ended after ", stranger.pid())), "{line}");
+    assert!(line.contains(&format!("stackglass: process {} ended after ", stranger.pid())), "{line}");
     assert!(text(&output.stdout).contains("Total snapshots: "));
     assert_eq!(output.status.code(), Some(0));
 }
@@ -199,6 +208,27 @@ fn five_hundred_threads_take_no_longer() {
 }
 
 #[test]
+fn code_made_at_run_time_does_not_hide_what_called_it() {
+    let script = "function fib(n){return n<2?n:fib(n-1)+fib(n-2)} for(;;)fib(20)";
+    let mut command = Command::new("node");
+    command.args(["--perf-basic-prof", "-e", script]);
+    let place = Place::new();
+    // Node writes the names of its code into its folder.
+    command.current_dir(place.path());
+    let stranger = Stranger::start(command);
+    let map = format!("/tmp/perf-{}.map", stranger.pid());
+    wait_until("the compiler", || fs::read_to_string(&map).is_ok_and(|text| text.contains("JS:*fib")));
+    for driver in ["ptrace", "perf"] {
+        let output =
+            place.run(["peek", &stranger.pid(), "--duration", "500ms", "--driver", driver, "--cols", "400"]);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("JS:*fib") && shown.contains("Builtins_JSEntry"), "{driver}: {shown}");
+        assert!(shown.contains("node::Start"), "{driver}: {shown}");
+    }
+    let _ = fs::remove_file(map);
+}
+
+#[test]
 fn what_cannot_be_looked_at_is_refused_in_one_line() {
     let place = Place::new();
     assert!(refusal(&place.run(["peek", "99999999"])).contains("there is no process 99999999"));
@@ -216,21 +246,30 @@ fn what_cannot_be_looked_at_is_refused_in_one_line() {
 
 #[test]
 fn a_process_that_is_traced_names_its_tracer() {
-    let (place, stranger) = (Place::new(), Stranger::busy());
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do :; done"]);
+    let (place, stranger) = (Place::new(), Stranger::start(command));
+    let pid = stranger.pid();
     let mut first = place
-        .stackglass(["peek", &stranger.pid(), "--duration", "30s"])
+        .stackglass(["peek", &pid, "--duration", "60s", "--driver", "ptrace"])
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let busy = || {
-        stranger.threads().iter().any(|tid| !matches!(stranger.status(tid, "TracerPid").as_str(), "0" | ""))
-    };
-    wait_until("the first one", busy);
-    // Only threads that run are traced, and it is the main one that is asked for.
-    wait_until("the main thread", || stranger.status(&stranger.pid(), "TracerPid") != "0" || busy());
-    let output = place.run(["peek", &stranger.pid(), "--duration", "300ms"]);
-    let line = text(&output.stderr);
-    assert!(output.status.code() == Some(0) || line.contains("is traced by stackglass"), "{line}");
+    wait_until("the first one", || stranger.status(&pid, "TracerPid") != "0");
+    let line = refusal(&place.run(["peek", &pid, "--driver", "ptrace"]));
+    assert!(
+        line.contains(&format!("is traced by stackglass (pid {})", stranger.status(&pid, "TracerPid"))),
+        "{line}"
+    );
+    // Perf events look past a tracer, where they are allowed.
+    let output = place.run(["peek", &pid, "--duration", "300ms", "--driver", "perf"]);
+    match output.status.code() {
+        Some(0) => assert!(text(&output.stdout).contains("Total snapshots: ")),
+        _ => {
+            assert!(text(&output.stderr).contains("perf events are refused here"), "{}", text(&output.stderr))
+        }
+    }
     first.kill().unwrap();
     first.wait().unwrap();
     wait_until("the process to be let go", || stranger.is_untouched());

@@ -30,6 +30,7 @@ const GROUPS: &[Group] = &[
     ("task-poll", "Cost of a task to each poll", rows::task_poll::measure),
     ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
     ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
+    ("attach", "A running program looked at from outside", rows::attach::measure),
     ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),
     ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
     ("parked", "1 000 parked threads at 1 kHz", rows::parked::measure),

@@ -2,11 +2,13 @@
 
 use super::{Attached, Driver, Refusal, Stopped, choice, process};
 use crate::Recorder;
+use crate::launch::session::Session;
 use crate::launch::signals::{Signal, Signals};
-use crate::launch::{Observer, Progress, Saved, moment};
+use crate::launch::{Observer, Progress, Saved, clearing, moment};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::{About, End, Nanos, Recording};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at the stream.
@@ -44,6 +46,9 @@ pub enum AttachError {
     /// The file for the recording cannot be made.
     #[error(transparent)]
     Output(#[from] WriteError),
+    /// There is no place for the session.
+    #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
+    Session(std::io::Error),
     /// Signals cannot be read.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),
@@ -56,6 +61,10 @@ pub enum AttachError {
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     super::access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
     let signals = Signals::block().map_err(AttachError::Signals)?;
+    // So that `save` and `clear` find us.
+    let session = Session::create().map_err(AttachError::Session)?;
+    session.page().launcher.store(std::process::id(), Relaxed);
+    clearing::name_attached(session.folder(), options.pid).map_err(AttachError::Session)?;
     if let Some(delay) = options.delay_start
         && !wait(&signals, delay)
     {
@@ -67,6 +76,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let writer = GlassWriter::create(&options.output, &about)?;
     let mut recording = Growing {
         options,
+        session,
         attached,
         recorder: Recorder::new(about),
         writer,
@@ -101,6 +111,7 @@ pub(super) fn ends(signal: i32) -> bool {
 
 struct Growing<'a> {
     options: &'a Options,
+    session: Session,
     attached: Attached,
     recorder: Recorder,
     writer: GlassWriter,
@@ -133,6 +144,9 @@ impl Growing<'_> {
             if let Some(why) = self.attached.stopped() {
                 return self.tell_why(why, observer);
             }
+            if clearing::is_asked(self.session.folder()) {
+                self.clear(observer);
+            }
             if self.recorder.is_full() {
                 self.attached.stop();
             }
@@ -142,6 +156,19 @@ impl Growing<'_> {
                 next_write = Instant::now() + WRITE_EVERY;
             }
         }
+    }
+
+    /// Forgets what was sampled so far, here and in the file.
+    fn clear(&mut self, observer: &mut dyn Observer) {
+        let before = self.recorder.clear_samples();
+        self.attached.forget_stacks(&before, &mut self.recorder);
+        match clearing::begin_anew(&self.options.output, &mut self.recorder) {
+            Ok(writer) => self.writer = writer,
+            Err(error) => observer.note(&format!("the recording's file does not begin anew: {error}")),
+        }
+        self.last.1 = 0;
+        observer.note("all samples so far are forgotten");
+        clearing::answer(self.session.folder());
     }
 
     fn tell_why(&mut self, why: Stopped, observer: &mut dyn Observer) {

@@ -3,6 +3,7 @@
 //! The recording ends when the program ends, when `--duration` is over, on the second Ctrl-C or
 //! when we are told to go; the program itself is always waited for.
 
+use super::clearing;
 use super::drain::Drain;
 use super::moment::{machine, monotonic, own_cpu, realtime, snapshot_path};
 use super::peeks::Peeks;
@@ -82,6 +83,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         sampling_since: None,
         interrupts: 0,
         told_to_end: None,
+        cleared: false,
         peeks: Peeks::new(options.peek),
         snapshots: 0,
         last: LastTold::default(),
@@ -109,6 +111,8 @@ struct Following<'a> {
     /// Ctrl-C and Ctrl-\ so far.
     interrupts: u32,
     told_to_end: Option<Instant>,
+    /// What was sampled before was forgotten (`stackglass clear`).
+    cleared: bool,
     peeks: Peeks,
     snapshots: u32,
     last: LastTold,
@@ -136,6 +140,9 @@ impl Following<'_> {
             let fullest = self.drain.read(&mut self.recorder);
             self.peeks.look(&images, &mut self.recorder, observer);
             pause = if fullest > FILLING { BUSY } else { CALM };
+            if clearing::is_asked(self.session.folder()) {
+                self.clear(observer);
+            }
             if self.recorder.is_full() {
                 self.session.set_state(SessionState::Stopped);
             }
@@ -146,6 +153,22 @@ impl Following<'_> {
                 next_write = Instant::now() + WRITE_EVERY;
             }
         }
+    }
+
+    /// Forgets what was sampled so far, here and in the file.
+    fn clear(&mut self, observer: &mut dyn Observer) {
+        self.drain.forget_samples(&mut self.recorder);
+        self.peeks.forgotten();
+        match clearing::begin_anew(&self.options.output, &mut self.recorder) {
+            Ok(writer) => self.writer = writer,
+            Err(error) => observer.note(&format!("the recording's file does not begin anew: {error}")),
+        }
+        (self.cleared, self.last.awake) = (true, 0);
+        if self.sampling_since.is_some() {
+            self.session.set_state(SessionState::Sampling);
+        }
+        observer.note("all samples so far are forgotten");
+        clearing::answer(self.session.folder());
     }
 
     /// `--delay-start` is over.
@@ -278,7 +301,7 @@ impl Following<'_> {
         let mut recording = self.recorder.into_recording();
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
-        let left_out = left_out::reasons(self.options, early);
+        let left_out = left_out::reasons(self.options, early, self.cleared);
         if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
             let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
             recording.about.remarks.extend(remark);

@@ -10,12 +10,14 @@ use stackglass_profile::{Nanos, Recording};
 /// Time that starting and ending a program may take without a word.
 const LEAST: u64 = 10_000_000;
 
-/// Why the kernel's account covers more than the recording; `early`: it ended before the program.
-pub fn reasons(options: &Options, early: bool) -> Vec<&'static str> {
+/// Why the kernel's account covers more than the recording; `early`: it ended before the program; `cleared`: it was
+/// begun anew.
+pub fn reasons(options: &Options, early: bool, cleared: bool) -> Vec<&'static str> {
     let late = options.delay_start.is_some_and(|delay| !delay.is_zero());
     [
         (!options.follow_children, "children (--no-children)"),
         (late, "the time before sampling began (--delay-start)"),
+        (cleared, "the time before the recording was cleared"),
         (early, "the time after the recording ended (--duration)"),
     ]
     .into_iter()
@@ -61,13 +63,13 @@ mod tests {
             walltime: false,
             writer: String::new(),
         };
-        assert!(reasons(&whole, false).is_empty());
+        assert!(reasons(&whole, false, false).is_empty());
         // A duration that was not reached leaves nothing out.
         let long = Options { duration: Some(Duration::from_secs(60)), ..whole.clone() };
-        assert!(reasons(&long, false).is_empty());
-        assert_eq!(reasons(&long, true).len(), 1);
+        assert!(reasons(&long, false, false).is_empty());
+        assert_eq!(reasons(&long, true, false).len(), 1);
         let late = Options { delay_start: Some(Duration::from_secs(1)), follow_children: false, ..whole };
-        let reasons = reasons(&late, false);
+        let reasons = reasons(&late, false, false);
         assert!(reasons[0].contains("--no-children") && reasons[1].contains("--delay-start"));
     }
 

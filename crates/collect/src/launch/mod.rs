@@ -6,6 +6,7 @@
 //! refused before the program starts; after that the program always runs.
 
 pub mod bus_guard;
+pub mod clearing;
 pub mod drain;
 mod follow;
 mod left_out;

@@ -109,19 +109,24 @@ impl Drop for Session {
     }
 }
 
-/// Process ids of this user's launchers that live and have a session.
-pub fn running_launchers() -> Vec<u32> {
-    let mut pids: Vec<u32> = places()
+/// Folders of this user's sessions whose launcher lives, and its process id.
+pub fn running() -> Vec<(PathBuf, u32)> {
+    places()
         .iter()
         .flat_map(|place| mine_in(place))
         .filter(|folder| !is_stale(folder))
         .filter_map(|folder| {
             let page = fs::read(folder.join(SESSION_FILE)).ok()?;
             let at = std::mem::offset_of!(SessionPage, launcher);
-            Some(u32::from_ne_bytes(page.get(at..at + 4)?.try_into().ok()?))
+            Some((folder, u32::from_ne_bytes(page.get(at..at + 4)?.try_into().ok()?)))
         })
-        .filter(|pid| *pid != 0)
-        .collect();
+        .filter(|(_, pid)| *pid != 0)
+        .collect()
+}
+
+/// Process ids of this user's launchers that live and have a session.
+pub fn running_launchers() -> Vec<u32> {
+    let mut pids: Vec<u32> = running().into_iter().map(|(_, pid)| pid).collect();
     pids.sort_unstable();
     pids.dedup();
     pids

@@ -1,5 +1,6 @@
 //! One file for each group of rows.
 
+pub mod attach;
 pub mod cpu_time;
 pub mod memory;
 pub mod parked;

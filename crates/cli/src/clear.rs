@@ -1,0 +1,39 @@
+//! `stackglass clear PID`: have a recording that is being made begin anew.
+
+use crate::Outcome;
+use crate::arguments::process_id;
+use crate::failure::{self, Failure};
+use clap::Args;
+use stackglass_collect::launch::clearing::{self, Cleared};
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass record -- ./server &
+  stackglass clear $(pidof server)   it has warmed up: from here on
+
+The recording goes on; all samples so far are forgotten, in its file as well.";
+
+/// Forget what was sampled so far of a recording that is being made.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Id of a process that is being recorded, or of its `stackglass record`
+    #[arg(value_parser = process_id)]
+    pid: u32,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let pid = flags.pid;
+    let folder = clearing::session_of(pid)
+        .ok_or_else(|| Failure::new(format!("process {pid} is not being recorded by this user")))?;
+    match clearing::ask(&folder) {
+        Ok(Cleared::Done) => {
+            failure::say("all samples so far are forgotten");
+            Ok(0)
+        }
+        Ok(Cleared::NotAnswered) => Err(Failure::new(format!(
+            "the stackglass of process {pid} does not answer: it does not record (stackglass run), or is stopped"
+        ))),
+        Err(error) => Err(Failure::new(format!("the recording of process {pid} cannot be asked: {error}"))),
+    }
+}
