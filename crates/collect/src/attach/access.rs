@@ -186,8 +186,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     }
     let traced = status.tracer != 0 && !is_ours(status.tracer);
     if traced && driver == Driver::Ptrace {
-        let tracer_name = Status::read(status.tracer).map_or_else(String::new, |tracer| tracer.name);
-        return Err(Refusal::Traced { pid, name, tracer: status.tracer, tracer_name });
+        return Err(traced(pid, name, status.tracer));
     }
     if let Err(error) = try_to_read(pid) {
         return Err(why(pid, &status, error));
@@ -223,6 +222,13 @@ pub fn allow_many_files() {
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
+}
+
+/// Names the process of a tracer, which is a thread.
+fn traced(pid: u32, name: String, tracer: u32) -> Refusal {
+    let tracer = process_of(tracer);
+    let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
+    Refusal::Traced { pid, name, tracer, tracer_name }
 }
 
 /// Whether a tracer is a thread of ours.
@@ -282,8 +288,7 @@ fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
         };
     }
     if let Some(tracer) = Status::read(pid).map(|status| status.tracer).filter(|tracer| *tracer != 0) {
-        let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
-        return Refusal::Traced { pid, name, tracer, tracer_name };
+        return traced(pid, name, tracer);
     }
     let own = Status::own();
     reason(pid, name, &own, status.user, yama_scope(), owner_of_files(pid), error)
