@@ -186,7 +186,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     }
     let traced = status.tracer != 0 && !is_ours(status.tracer);
     if traced && driver == Driver::Ptrace {
-        return Err(traced(pid, name, status.tracer));
+        return Err(traced_by(pid, name, status.tracer));
     }
     if let Err(error) = try_to_read(pid) {
         return Err(why(pid, &status, error));
@@ -225,7 +225,7 @@ pub fn allow_many_files() {
 }
 
 /// Names the process of a tracer, which is a thread.
-fn traced(pid: u32, name: String, tracer: u32) -> Refusal {
+fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
     let tracer = process_of(tracer);
     let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
     Refusal::Traced { pid, name, tracer, tracer_name }
@@ -288,7 +288,7 @@ fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
         };
     }
     if let Some(tracer) = Status::read(pid).map(|status| status.tracer).filter(|tracer| *tracer != 0) {
-        return traced(pid, name, tracer);
+        return traced_by(pid, name, tracer);
     }
     let own = Status::own();
     reason(pid, name, &own, status.user, yama_scope(), owner_of_files(pid), error)
