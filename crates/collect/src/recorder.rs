@@ -5,7 +5,8 @@
 //! taken up, whoever sends it.
 
 use stackglass_profile::{
-    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Stacks, Task, Thread, ThreadNumber,
+    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Stacks, State, Task, Thread,
+    ThreadNumber,
 };
 use std::collections::HashMap;
 
@@ -216,8 +217,10 @@ impl Recorder {
             totals.asleep = totals.asleep.saturating_add(time);
         } else {
             totals.awake = totals.awake.saturating_add(time);
-            let cpu = &mut self.recording.threads[sample.thread.0 as usize - 1].cpu.0;
-            *cpu = cpu.saturating_add(time);
+            if sample.state == State::Awake {
+                let cpu = &mut self.recording.threads[sample.thread.0 as usize - 1].cpu.0;
+                *cpu = cpu.saturating_add(time);
+            }
         }
         if sample.cut.is_some() {
             totals.cut = totals.cut.saturating_add(u64::from(sample.hits));

@@ -1,6 +1,6 @@
 //! Async tasks: what they are called and where they were made.
 
-use crate::{Frame, Location, LocationId, Nanos, ProcessIndex, Recording, TaskId};
+use crate::{Frame, Location, LocationId, Nanos, ProcessIndex, Recording, State, TaskId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -52,6 +52,11 @@ impl TaskId {
 }
 
 impl Recording {
+    /// Whether this is a wall-time profile: its samples are looks at tasks, not processor time of threads.
+    pub fn is_walltime(&self) -> bool {
+        !self.samples.is_empty() && self.samples.iter().all(|sample| sample.state == State::Task)
+    }
+
     /// Gives frames to the locations of waiting tasks that have none.
     pub fn name_tasks(&mut self) {
         let Some(module) = self.modules.iter().position(|module| &*module.path == TASKS_MODULE) else {

@@ -116,6 +116,9 @@ impl<'a> Calls<'a> {
 
     /// What is missing gets a line of its own, so that shares are of all that was used.
     fn add_unseen(&mut self) {
+        if self.recording.is_walltime() {
+            return;
+        }
         self.unseen = account::unseen(&self.recording.about, self.cpu().time);
         if self.unseen > 0 {
             let missing = Weight { time: self.unseen, hits: 0 };

@@ -201,7 +201,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
                 "{name} has changed since it was profiled, so its functions have no names: record again"
             ),
         };
-        notes.push((time, format!("{} of the CPU time: {what}", percent_text(time, cpu))));
+        notes.push((time, format!("{} of the {}: {what}", percent_text(time, cpu), super::whole(recording))));
     }
     notes.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     notes.into_iter().take(3).map(|(_, note)| note).collect()

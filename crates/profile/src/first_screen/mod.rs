@@ -3,7 +3,7 @@
 //! It answers "where did the time go" before anything is asked: a summary of a few lines, the tree
 //! of processor time with the runtime's frames trimmed and small branches folded, one line for each
 //! kind of sleeping thread, and what the reader must know to trust it. Percentages are of processor
-//! time, seen or not, except where a line says otherwise. The complete reports are in [`report`](crate::report).
+//! time, seen or not (of looks in a wall-time profile), except where a line says otherwise. The complete reports are in [`report`](crate::report).
 
 mod account;
 mod asleep;
@@ -24,6 +24,11 @@ pub use closing::{CUT_REASONS, CutReason, cut_reason};
 
 /// Share of processor time below which a branch is folded away.
 const NOTICEABLE: f64 = 0.005;
+
+/// What percentages are of.
+fn whole(recording: &Recording) -> &'static str {
+    if recording.is_walltime() { "looks" } else { "CPU time" }
+}
 
 /// The first screen of a recording.
 #[derive(Clone, Debug)]

@@ -52,7 +52,7 @@ pub(super) fn write(
                 hottest(title, &entries, cpu, screen.cols).cut(screen.cols).write(screen.style, out)?;
             }
         }
-        if let Some(mut line) = finding(calls, screen.cols) {
+        if let Some(mut line) = finding(recording, calls, screen.cols) {
             line.cut(screen.cols).write(screen.style, out)?;
         }
     }
@@ -67,7 +67,10 @@ fn overview(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Line {
         0 => format!("{} CPU", duration_text(cpu)),
         unseen => format!("{} CPU seen", account::part_text(cpu - unseen, cpu)),
     };
-    used = format!("{} wall, {used}", duration_text(about.wall.0));
+    used = match recording.is_walltime() {
+        true => format!("{} wall, wall-time profile", duration_text(about.wall.0)),
+        false => format!("{} wall, {used}", duration_text(about.wall.0)),
+    };
     let (paint, state) = match about.end {
         Some(End::Exit(0)) | None => (Paint::Normal, String::new()),
         Some(End::Exit(status)) => (Paint::Red, format!(", exit status {status}")),
@@ -78,7 +81,7 @@ fn overview(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Line {
     let rest = about.command.iter().skip(1).map(String::as_str);
     let command = command.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
     let command = harmless(&command);
-    if about.wall.0 > 0 {
+    if about.wall.0 > 0 && !recording.is_walltime() {
         let busy = format!(" ({:.1} cores busy)", cpu as f64 / about.wall.0 as f64);
         let least = width(&command).min(COMMAND) + 2;
         if least + width(&used) + width(&busy) + width(&state) <= cols {
@@ -119,16 +122,34 @@ fn taken(recording: &Recording) -> Line {
         several => format!(" of {} processes", grouped(several as u64)),
     };
     let mut line = Line::new();
-    line.plain(format!(
-        "{} in {}{processes}, every {}",
-        counted(hits, "stack", "stacks"),
-        counted(recording.threads.len() as u64, "thread", "threads"),
-        setting_text(recording.about.delay.0),
-    ));
+    let (what, of) = match recording.is_walltime() {
+        true => (counted(hits, "look", "looks"), looked_at(recording)),
+        false => {
+            let threads = counted(recording.threads.len() as u64, "thread", "threads");
+            (counted(hits, "stack", "stacks"), format!("in {threads}"))
+        }
+    };
+    line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.about.delay.0),));
     if asleep > 0 {
         line.plain(format!("; {} asleep", duration_text(asleep)));
     }
     line
+}
+
+/// `at 3 tasks`, one of them each time.
+fn looked_at(recording: &Recording) -> String {
+    let mut tasks: Vec<u64> = recording.samples.iter().map(|sample| sample.task).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let outside = tasks.first() == Some(&0);
+    let threads = if outside { "threads" } else { "" };
+    match (tasks.len() - usize::from(outside)) as u64 {
+        0 => "at one thread each".to_owned(),
+        n => {
+            let and = if outside { " or, between them, " } else { "" };
+            format!("at one of {}{and}{threads}", counted(n, "task", "tasks"))
+        }
+    }
 }
 
 /// One of the hottest functions or lines.
@@ -196,7 +217,7 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
 }
 
 /// "83 % of the CPU time is under X": the innermost function that still accounts for most of it.
-fn finding(calls: &Calls<'_>, cols: usize) -> Option<Line> {
+fn finding(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Option<Line> {
     let cpu = calls.cpu().time;
     let mut node = 0_u32;
     let heavy = |call: &Call| call.total.time as f64 >= cpu as f64 * DOMINANT;
@@ -225,13 +246,16 @@ fn finding(calls: &Calls<'_>, cols: usize) -> Option<Line> {
         }
         _ => String::new(),
     };
+    let whole = super::whole(recording);
     let text = |name: &str, caller: &str| {
         let mut line = Line::new();
         line.push(Paint::Bold, share.clone());
         if call.own.time as f64 >= call.total.time as f64 * 0.95 {
-            line.plain(" of the CPU time is in ").push(Paint::Bold, name).plain(format!(" itself{caller}"));
+            line.plain(format!(" of the {whole} is in "))
+                .push(Paint::Bold, name)
+                .plain(format!(" itself{caller}"));
         } else {
-            line.plain(" of the CPU time is under ").push(Paint::Bold, name);
+            line.plain(format!(" of the {whole} is under ")).push(Paint::Bold, name);
             if call.own.time as f64 >= call.total.time as f64 * 0.05 {
                 line.plain(format!(", {own} in itself"));
             }

@@ -7,7 +7,7 @@ use super::calls::Calls;
 use crate::columns::harmless;
 use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::style::{Line, Paint};
-use crate::{Recording, TaskId};
+use crate::{Recording, StackId, TASKS_MODULE, TaskId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
@@ -20,7 +20,16 @@ type Kind<'a> = Option<(&'a str, &'a str, u32)>;
 #[derive(Default)]
 struct Sum {
     time: u64,
+    /// Time of looks that found them waiting.
+    waiting: u64,
+    longest: u64,
     tasks: HashSet<u64>,
+}
+
+fn is_waiting(recording: &Recording, stack: StackId) -> bool {
+    let leaf = recording.stacks.walk(stack).next().map(|leaf| recording.stacks.location(leaf));
+    let module = leaf.and_then(|leaf| recording.modules.get(leaf.module?.0 as usize));
+    module.is_some_and(|module| &*module.path == TASKS_MODULE)
 }
 
 pub(super) fn write(
@@ -41,11 +50,20 @@ pub(super) fn write(
         let kind = known.get(&TaskId(sample.task)).copied().flatten();
         let sum = sums.entry(kind).or_default();
         sum.time += sample.time.0;
+        if is_waiting(recording, sample.stack) {
+            sum.waiting += sample.time.0;
+        }
         sum.tasks.insert(sample.task);
     }
     if sums.is_empty() {
         return Ok(());
     }
+    for task in &recording.tasks {
+        if let Some(sum) = sums.get_mut(&known.get(&task.id).copied().flatten()) {
+            sum.longest = sum.longest.max(task.waited.0);
+        }
+    }
+    let walltime = recording.is_walltime();
     let cpu = calls.cpu().time;
     let mut order: Vec<(Kind<'_>, Sum)> = sums.into_iter().collect();
     order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time));
@@ -55,11 +73,20 @@ pub(super) fn write(
         false => order.iter().filter(|(_, sum)| noticeable(sum.time)).count().min(LISTED),
     };
     let mut header = Line::new();
-    header.push(Paint::Grey, "    %       CPU    tasks  name").cut(screen.cols).write(screen.style, out)?;
+    let columns = match walltime {
+        true => "    %      time    tasks  waiting  longest  name",
+        false => "    %       CPU    tasks  name",
+    };
+    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
     for (kind, sum) in &order[..listed] {
         let mut line = Line::new();
         let (share, time) = (percent(sum.time, cpu), duration_text(sum.time));
         line.plain(format!("{share:>5.1}  {time:>8}  {:>7}  ", sum.tasks.len()));
+        if walltime {
+            let waiting = percent_text(sum.waiting, sum.time);
+            let longest = if sum.longest == 0 { "–".to_owned() } else { duration_text(sum.longest) };
+            line.plain(format!("{waiting:>7}  {longest:>7}  "));
+        }
         match kind {
             Some((name, file, number)) => {
                 line.plain(harmless(name).into_owned());
@@ -84,7 +111,8 @@ pub(super) fn write(
     if noticeable(outside) {
         let (share, time) = (percent(outside, cpu), duration_text(outside));
         let mut line = Line::new();
-        line.plain(format!("{share:>5.1}  {time:>8}           "));
+        let room = if walltime { 18 } else { 0 };
+        line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));
         line.push(Paint::Grey, "outside of tasks").cut(screen.cols).write(screen.style, out)?;
     }
     out.write_all(b"\n")
