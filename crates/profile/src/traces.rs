@@ -8,6 +8,7 @@ use crate::siblings::Siblings;
 use crate::{Address, Data, Dictionary, Frame, Recording, Source, State, expand::Addresses, snapshots};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::mpsc;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
@@ -85,6 +86,8 @@ pub(crate) struct Traces<'a> {
     pub nodes: Vec<(NodeNumber, PlaceNumber)>,
     /// In order of first meeting, newest sample first.
     pub runs: Vec<Run>,
+    /// Nodes are numbered in the order in which a walk over the runs meets them.
+    pub nodes_as_met: bool,
 }
 
 impl<'a> Traces<'a> {
@@ -113,14 +116,14 @@ impl<'a> Traces<'a> {
         let nodes =
             root.chain(recording.stacks.nodes().iter().map(|(caller, location)| (caller.0, location.0)));
         let counts = snapshots(recording);
-        let mut runs = Runs::default();
+        let mut runs = Runs::new();
         for (sample, count) in recording.samples.iter().zip(counts).rev() {
             if count > 0 {
                 let task = recording.task_of(sample).0;
                 runs.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state.word(), count);
             }
         }
-        Traces { places, nodes: nodes.collect(), runs: runs.list }
+        Traces { places, nodes: nodes.collect(), runs: runs.list, nodes_as_met: false }
     }
 
     fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> Traces<'a> {
@@ -141,7 +144,8 @@ impl<'a> Traces<'a> {
                 None => Frames::Unknown(Box::new(Frame::unknown(address))),
             },
         };
-        Traces { places: trie.addresses.into_iter().map(place).collect(), nodes: trie.nodes, runs }
+        let places = trie.addresses.into_iter().map(place).collect();
+        Traces { places, nodes: trie.nodes, runs, nodes_as_met: true }
     }
 
     /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from
@@ -178,6 +182,9 @@ const LARGE: usize = 1 << 20;
 /// Distinct stacks are handed over in parts of this many.
 const PART: usize = 512;
 
+/// So many samples are looked up together: they do not wait for each other's memory.
+const GROUP: usize = 32;
+
 /// Finds equal samples and counts them while another thread makes the trie. `None` when there is no
 /// other thread to be had.
 fn together(data: &Data) -> Option<(Vec<Run>, Trie)> {
@@ -198,22 +205,56 @@ fn together(data: &Data) -> Option<(Vec<Run>, Trie)> {
 /// Equal samples, with the numbers of their distinct stacks in place of nodes. The stacks go to
 /// `part` in order of their numbers.
 fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run> {
-    let mut numbers: Map<&[u64], u32> = Map::default();
+    let hasher = RandomState::default();
+    // By hash, or by the number after that when another stack has it: growing does not read the stacks again.
+    let mut numbers: Map<u64, (&[u64], u32)> = Map::default();
     let mut new: Vec<&[u64]> = Vec::new();
-    let mut runs = Runs::default();
-    for block in data.blocks() {
-        let next = numbers.len() as u32;
-        let stack = *numbers.entry(block.addresses).or_insert_with(|| {
-            new.push(block.addresses);
-            next
-        });
-        if new.len() == PART {
+    let mut runs = Runs::new();
+    let mut blocks = data.blocks();
+    let mut group = Vec::with_capacity(GROUP);
+    let mut found = Vec::with_capacity(GROUP);
+    loop {
+        group.clear();
+        group.extend(blocks.by_ref().take(GROUP).map(|block| (hasher.hash_one(block.addresses), block)));
+        if group.is_empty() {
+            break;
+        }
+        found.clear();
+        found.extend(group.iter().map(|(hash, _)| numbers.get(hash).copied()));
+        for ((hash, block), found) in group.iter().zip(&found) {
+            let stack = match found {
+                Some((known, number)) if *known == block.addresses => *number,
+                _ => number_of(&mut numbers, *hash, block.addresses, &mut new),
+            };
+            runs.add(stack, block.thread, block.task, block.state, 1);
+        }
+        if new.len() >= PART {
             part(std::mem::take(&mut new));
         }
-        runs.add(stack, block.thread, block.task, block.state, 1);
     }
     part(new);
     runs.list
+}
+
+/// The number of a stack, which is in `new` when it was not known.
+fn number_of<'a>(
+    numbers: &mut Map<u64, (&'a [u64], u32)>,
+    mut hash: u64,
+    addresses: &'a [u64],
+    new: &mut Vec<&'a [u64]>,
+) -> u32 {
+    let next = numbers.len() as u32;
+    loop {
+        let (known, number) = *numbers.entry(hash).or_insert((addresses, next));
+        if number == next {
+            new.push(addresses);
+            return next;
+        }
+        if known == addresses {
+            return number;
+        }
+        hash = hash.wrapping_add(1);
+    }
 }
 
 /// Distinct stacks of addresses.
@@ -248,7 +289,17 @@ impl Trie {
                 })
             }));
             let mut descend = |from: NodeNumber, leaf_first: &[PlaceNumber]| {
-                leaf_first.iter().rev().fold(from, |caller, place| nodes.child(caller, *place))
+                let mut places = leaf_first.iter().rev();
+                let mut at = from;
+                for place in places.by_ref() {
+                    let known = nodes.len() as u32;
+                    at = nodes.child(at, *place);
+                    if at == known {
+                        break;
+                    }
+                }
+                // Below a new node all is new.
+                places.fold(at, |caller, place| nodes.add_child(caller, *place))
             };
             let (inner, new) = leaf_first.split_at(inner.len());
             let from = known.unwrap_or_else(|| {
@@ -258,8 +309,7 @@ impl Trie {
             });
             ends.push(descend(from, inner));
         }
-        let nodes = (0..nodes.len() as u32).map(|node| (nodes.parent(node), nodes.key(node))).collect();
-        Trie { addresses, nodes, ends }
+        Trie { addresses, nodes: nodes.into_parents_and_keys(), ends }
     }
 }
 
@@ -273,27 +323,45 @@ fn outer_frames(depth: usize) -> usize {
 }
 
 /// Counts equal samples.
-#[derive(Default)]
 struct Runs {
     list: Vec<Run>,
-    /// By stack and kind.
-    index: Map<(NodeNumber, u32), u32>,
+    /// Runs of a stack by kind: below its first one are its others. A run's node is the number after its own.
+    family: Siblings,
+    /// By stack: the node of its first run; 0: none.
+    first: Vec<u32>,
     /// Numbers of the combinations of thread, task and state: there are few.
     kinds: Map<(u64, u64, u64), u32>,
     next: u64,
 }
 
 impl Runs {
+    fn new() -> Runs {
+        let (list, first, kinds) = Default::default();
+        Runs { list, family: Siblings::new(), first, kinds, next: 0 }
+    }
+
     fn add(&mut self, stack: NodeNumber, thread: u64, task: u64, state: u64, count: u64) {
         let oldest = self.next;
         self.next += 1;
         let new = self.kinds.len() as u32;
         let kind = *self.kinds.entry((thread, task, state)).or_insert(new);
-        let index = *self.index.entry((stack, kind)).or_insert_with(|| {
+        if self.first.len() <= stack as usize {
+            self.first.resize(stack as usize + 1, 0);
+        }
+        let first = &mut self.first[stack as usize];
+        let node = match *first {
+            0 => {
+                *first = self.family.lone(kind);
+                *first
+            }
+            first if self.family.key(first) == kind => first,
+            first => self.family.child(first, kind),
+        };
+        let index = node as usize - 1;
+        if index == self.list.len() {
             self.list.push(Run { stack, thread, task, state, count: 0, oldest });
-            self.list.len() as u32 - 1
-        });
-        let run = &mut self.list[index as usize];
+        }
+        let run = &mut self.list[index];
         run.count = run.count.saturating_add(count);
         run.oldest = oldest;
     }

@@ -24,8 +24,16 @@ pub(super) struct Node {
     pub sleeping: bool,
     /// Merged from frames with different full names.
     pub mixed: bool,
+    /// More than one node of the trie may lead to it.
+    shared: bool,
     /// What it shows, as an index into the steps.
     step: u32,
+}
+
+impl Node {
+    fn new(step: u32) -> Node {
+        Node { count: 0, overhead: 0, sleeping: true, mixed: false, shared: false, step }
+    }
 }
 
 /// What a node shows.
@@ -88,6 +96,9 @@ struct Builder<'a> {
     steps: Vec<Step<'a>>,
     /// By place: its part of the steps.
     ways: Vec<Option<Range<u32>>>,
+    /// By key: it is in one place only, and there once. Empty where that is not known, or where nodes of
+    /// the trie are gone through more than once.
+    sole: Vec<bool>,
     show_foreign: bool,
     combine: bool,
     quirks: Quirks,
@@ -95,14 +106,14 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(traces: &'a Traces<'a>, report: &Report) -> Builder<'a> {
-        let root = Node { count: 0, overhead: 0, sleeping: true, mixed: false, step: 0 };
         Builder {
             traces,
-            nodes: vec![root],
+            nodes: vec![Node::new(0)],
             siblings: Siblings::new(),
             frame_numbers: Map::default(),
             steps: Vec::new(),
             ways: vec![None; traces.places.len()],
+            sole: Vec::new(),
             show_foreign: report.c,
             combine: report.combine,
             quirks: report.quirks,
@@ -140,15 +151,45 @@ impl<'a> Builder<'a> {
     /// by going up.
     fn descend(&mut self, from: u32, place_number: u32) -> u32 {
         let mut at = from;
-        for step in self.way(place_number) {
-            at = self.siblings.child(at, self.steps[step as usize].key);
-            match self.nodes.get(at as usize) {
-                None => self.nodes.push(Node { count: 0, overhead: 0, sleeping: true, mixed: false, step }),
-                Some(node) if node.step != step => self.meet(at, step),
-                Some(_) => {}
+        let mut new = false;
+        let way = self.way(place_number);
+        if way.is_empty() {
+            self.nodes[from as usize].shared = true;
+        }
+        for step in way {
+            let key = self.steps[step as usize].key;
+            let sole = || self.sole.get(key as usize).is_some_and(|sole| *sole);
+            let number = self.nodes.len() as u32;
+            at = match new || sole() && !self.nodes[at as usize].shared {
+                true => self.siblings.add_child(at, key),
+                false => self.siblings.child(at, key),
+            };
+            new = at == number;
+            if new {
+                self.nodes.push(Node::new(step));
+                continue;
+            }
+            let node = &mut self.nodes[at as usize];
+            node.shared = true;
+            if node.step != step {
+                self.meet(at, step);
             }
         }
         at
+    }
+
+    /// Finds the keys by which different nodes of the trie cannot lead to the same node of the tree.
+    fn find_sole(&mut self) {
+        for place_number in 0..self.traces.places.len() as u32 {
+            self.way(place_number);
+        }
+        let keys = self.steps.iter().map(|step| step.key as usize + 1).max().unwrap_or(0);
+        let mut times = vec![0_u8; keys];
+        for step in &self.steps {
+            let times = &mut times[step.key as usize];
+            *times = times.saturating_add(1);
+        }
+        self.sole = times.into_iter().map(|times| times == 1).collect();
     }
 
     /// A node is met again, by another frame that is equal to its own.
@@ -169,14 +210,24 @@ impl<'a> Builder<'a> {
         let mut reached = vec![0_u32; traces.nodes.len()];
         self.nodes.reserve(traces.nodes.len());
         self.siblings.reserve(traces.nodes.len());
-        for node in traces.nodes_met(runs.iter().map(|run| run.stack)) {
+        // Then each node of the trie is gone through once.
+        let whole = runs.len() == traces.runs.len();
+        if whole {
+            self.find_sole();
+        }
+        let step = |node: NodeNumber| {
             let (caller, place) = traces.nodes[node as usize];
             reached[node as usize] = self.descend(reached[caller as usize], place);
+        };
+        match traces.nodes_as_met && whole {
+            true => (1..traces.nodes.len() as u32).for_each(step),
+            false => traces.nodes_met(runs.iter().map(|run| run.stack)).into_iter().for_each(step),
         }
         let ends: Vec<u32> = runs.iter().map(|run| reached[run.stack as usize]).collect();
         for (run, end) in runs.iter().zip(&ends) {
             let node = &mut self.nodes[*end as usize];
             node.count += run.count;
+            node.overhead += run.count;
             node.sleeping &= run.state == data::ASLEEP;
         }
         for number in (1..self.nodes.len()).rev() {
@@ -229,15 +280,13 @@ impl<'a> Builder<'a> {
                 }
                 seen.insert(place_number, at);
             }
+            self.nodes[at as usize].overhead += run.count;
             ends.push(at);
         }
         ends
     }
 
     fn finish(mut self, runs: &[Run], ends: &[u32], report: &Report) -> Tree<'a> {
-        for (run, end) in runs.iter().zip(ends) {
-            self.nodes[*end as usize].overhead += run.count;
-        }
         if report.quirks.earliest_earns_nothing {
             // The root earns what the earliest sample that was picked should have earned.
             let earliest = runs.iter().zip(ends).max_by_key(|(run, _)| run.oldest);
