@@ -151,14 +151,26 @@ impl Drop for Leaver {
 #[must_use = "the poll ends when this is dropped"]
 pub struct Polling<'a> {
     task: &'a Task,
+    begun: Begun,
+}
+
+/// The beginning of a poll, for [`Task::end`] on the same thread.
+#[derive(Clone, Copy)]
+pub struct Begun {
     own: Own,
     before: Before,
 }
 
 impl Task {
-    /// This thread begins to poll the task.
+    /// This thread polls the task as long as the answer lives.
     #[inline(always)]
     pub fn poll(&self) -> Polling<'_> {
+        Polling { task: self, begun: self.begin() }
+    }
+
+    /// This thread begins to poll the task. It must [end](Task::end) that, in the reverse order of beginnings.
+    #[inline(always)]
+    pub fn begin(&self) -> Begun {
         let mut own = OWN.get();
         if own.cell.owner() != own.owner {
             claim();
@@ -168,23 +180,29 @@ impl Task {
         if let Some(entry) = self.entry {
             entry.begin(own.number);
         }
-        Polling { task: self, own, before }
+        Begun { own, before }
     }
-}
 
-impl Drop for Polling<'_> {
+    /// This thread has polled the task.
     #[inline(always)]
-    fn drop(&mut self) {
-        if let Some(entry) = self.task.entry {
+    pub fn end(&self, begun: Begun) {
+        if let Some(entry) = self.entry {
             if pool().is_some_and(TaskPool::is_timed) {
                 entry.set_since(system::now());
             }
             entry.end();
         }
         // In a child forked meanwhile the cell is not ours any more.
-        if self.own.cell.owner() == self.own.owner {
-            self.own.cell.leave(self.before);
+        if begun.own.cell.owner() == begun.own.owner {
+            begun.own.cell.leave(begun.before);
         }
+    }
+}
+
+impl Drop for Polling<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.task.end(self.begun);
     }
 }
 

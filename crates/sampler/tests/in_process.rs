@@ -35,6 +35,7 @@ fn add(sums: &mut BTreeMap<u32, Sums>, event: Event<'_>, range: &std::ops::Range
         match state {
             State::Awake => sum.awake += time,
             State::Asleep | State::Waiting => sum.asleep += time,
+            State::Task => panic!("no wall-time profile was asked for"),
         }
         sum.last_in_range = inside.unwrap_or(sum.last_in_range);
         if sum.last_in_range {

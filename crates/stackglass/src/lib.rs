@@ -58,6 +58,9 @@ mod samples;
 mod settings;
 pub mod task;
 
+#[cfg(feature = "macros")]
+pub use stackglass_macros::task;
+
 pub use error::{InitError, Kind, StartError};
 pub use profiler::Profiler;
 pub use region::profile;

@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Wrap a future where it is handed to the executor: `tokio::spawn(serve().task("serve"))`, or
-//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`. It works on any executor, and takes part in
+//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`, or `#[stackglass::task]` on an async function with the
+//! feature `macros`. It works on any executor, and takes part in
 //! every profile of the process: by [`profile!`](crate::profile!), and under `stackglass record`, whose reports then divide
 //! time by task. A sample taken while a thread polls the future carries the task, wherever that thread
 //! is; outside of all of them a thread is its own task. Where one instrumented future polls another, the innermost counts.
@@ -37,6 +38,8 @@ use std::task::{Context, Poll};
 
 #[cfg(feature = "tokio")]
 mod on_tokio;
+#[cfg(all(feature = "tokio", tokio_unstable))]
+pub use on_tokio::hook;
 #[cfg(feature = "tokio")]
 pub use on_tokio::spawn;
 

@@ -373,3 +373,111 @@ impl TaskPool {
         self.timed.store(on.into(), Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::boxed::Box;
+    use std::collections::BTreeSet;
+    use std::string::String;
+    use std::vec::Vec;
+
+    fn pool() -> Box<TaskPool> {
+        // SAFETY: all zeros is an empty pool.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    fn name_of(text: &TaskText) -> (String, String) {
+        let bytes: Vec<u8> = text.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let (name, file) = (usize::from(text.name_len), usize::from(text.file_len));
+        let string = |from: usize, n: usize| String::from_utf8(bytes[from..from + n].to_vec()).unwrap();
+        (string(0, name), string(name, file))
+    }
+
+    #[test]
+    fn names_are_cut_at_their_end_and_paths_at_their_beginning() {
+        let text = TaskText::new("serve", "src/main.rs", 7);
+        assert_eq!(name_of(&text), ("serve".into(), "src/main.rs".into()));
+        assert_eq!(text.used().len(), 2);
+        let (name, file) = ("ä".repeat(100), "/a".repeat(100) + "/ö.rs");
+        let (name, file) = name_of(&TaskText::new(&name, &file, 7));
+        assert_eq!((name.len(), file.len()), (LONGEST_NAME, LONGEST_FILE));
+        assert!(name.chars().all(|c| c == 'ä') && file.ends_with("/ö.rs"));
+        // A character is never cut in two.
+        let text = TaskText::new(&("x".repeat(63) + "ä"), &("ö".repeat(64) + "x"), 7);
+        assert_eq!((text.name_len, text.file_len), (63, 127));
+    }
+
+    #[test]
+    fn a_text_is_told_once_in_a_run_and_to_its_own_task_only() {
+        let pool = pool();
+        let run = pool.begin_run();
+        let number = pool.register(7, &TaskText::new("a", "f", 1), 0);
+        let entry = pool.entry(number).unwrap();
+        assert_eq!(name_of(&entry.untold(7, run).unwrap()), ("a".into(), "f".into()));
+        assert_eq!(entry.untold(8, run), None);
+        entry.set_told(7, run);
+        assert_eq!(entry.untold(7, run), None);
+        assert!(entry.untold(7, pool.begin_run()).is_some());
+        // Not its own: nothing happens.
+        pool.unregister(8, number);
+        assert_eq!(entry.id(), 7);
+        pool.unregister(7, number);
+        assert_eq!(pool.register(9, &TaskText::new("b", "f", 1), 0), number, "the place is used again");
+        assert_eq!(name_of(&entry.untold(9, run).unwrap()).0, "b");
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_recovers() {
+        let pool = pool();
+        let text = TaskText::new("a", "f", 1);
+        let numbers: BTreeSet<u32> = (1..=ENTRIES as u64).map(|task| pool.register(task, &text, 0)).collect();
+        assert_eq!((numbers.len(), numbers.first()), (ENTRIES, Some(&1)));
+        assert_eq!((pool.register(1 << 40, &text, 0), pool.lost()), (0, 1));
+        assert!(pool.entry(0).is_none());
+        pool.unregister(77, 77);
+        assert_eq!(pool.register(1 << 40, &text, 0), 77);
+    }
+
+    #[test]
+    fn many_threads_register_and_no_place_is_given_twice() {
+        let pool = pool();
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    let text = TaskText::new("a", "f", 1);
+                    for round in 0..2000 {
+                        let tasks: Vec<u64> = (0..5).map(|i| (thread << 32 | round << 8 | i) + 1).collect();
+                        let held: Vec<u32> =
+                            tasks.iter().map(|task| pool.register(*task, &text, 0)).collect();
+                        for (task, number) in tasks.iter().zip(held) {
+                            assert_eq!(pool.entry(number).unwrap().id(), *task);
+                            pool.unregister(*task, number);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(pool.entries_used() <= 20, "{} places for 20 tasks at a time", pool.entries_used());
+    }
+
+    #[test]
+    fn cells_are_taken_and_given_back() {
+        let pool = pool();
+        let (cell, number) = pool.claim(70).unwrap();
+        let outer = cell.enter(7, 1);
+        let inner = cell.enter(8, 2);
+        assert_eq!(cell.polled_by(70), Polled { task: 8, entry: 2 });
+        assert_eq!(cell.polled_by(71), Polled::default());
+        cell.leave(inner);
+        assert_eq!(cell.polled_by(70), Polled { task: 7, entry: 1 });
+        cell.leave(outer);
+        assert_eq!(cell.polled_by(70), Polled::default());
+        assert_eq!(pool.claim(71).unwrap().1, number + 1);
+        cell.release();
+        assert_eq!(pool.claim(72).unwrap().1, number, "the first free one");
+        assert_eq!((pool.claims(), pool.cells().len()), (3, 2));
+    }
+}

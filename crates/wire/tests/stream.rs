@@ -33,6 +33,8 @@ fn all<'a>(frames: &'a [u64], text: &'a [u64]) -> Vec<Event<'a>> {
             path_len: 5,
         },
         Event::Sample { thread, at: 4, time: 5, task: 6, state: State::Awake, cut: 7, hits: 1, frames },
+        Event::TaskStart { thread, at: 7, task: u64::MAX, line: 12, text, name_len: 3, file_len: 4 },
+        Event::Sample { thread, at: 8, time: 5, task: 6, state: State::Task, cut: 0, hits: 2, frames },
         Event::Repeat { thread, at: 8, time: 9, state: State::Asleep },
         Event::ModuleUnload { module: ModuleId(1), at: 10 },
         Event::ThreadEnd { thread, at: 11, cpu: 12, flags: 1 },

@@ -252,6 +252,7 @@ fn owned(event: &Event<'_>) -> Told {
             Told::Sample { thread: thread.0, at, time, state, cut, hits, frames: frames.to_vec() }
         }
         Event::Repeat { thread, at, time, state } => Told::Repeat { thread: thread.0, at, time, state },
+        Event::TaskStart { .. } => panic!("no program here has async tasks"),
     }
 }
 
@@ -381,6 +382,7 @@ impl Thread {
     fn add(&mut self, stack: String, cut: u8, time: u64, state: State) {
         match state {
             State::Awake => self.awake += time,
+            State::Task => panic!("no session here is of a wall-time profile"),
             State::Asleep | State::Waiting => self.asleep += time,
         }
         *self.stacks.entry((stack, state != State::Awake)).or_default() += time;

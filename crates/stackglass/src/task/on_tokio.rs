@@ -5,6 +5,13 @@ use tokio::task::JoinHandle;
 
 /// Spawns a future on the current tokio runtime as a task of its own in profiles: `tokio::spawn` with a name.
 ///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let answer = stackglass::task::spawn("answer", async { 42 }).await;
+/// assert_eq!(answer.unwrap(), 42);
+/// # });
+/// ```
+///
 /// # Panics
 /// As `tokio::spawn`: outside of a runtime.
 #[track_caller]
@@ -14,4 +21,73 @@ where
     F::Output: Send + 'static,
 {
     tokio::spawn(instrument(future, name))
+}
+
+#[cfg(tokio_unstable)]
+pub use hooks::hook;
+
+#[cfg(tokio_unstable)]
+mod hooks {
+    //! The runtime's own hooks: every task it polls is one of ours, without any change where tasks are spawned.
+
+    use stackglass_sampler::task::{Begun, Task};
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::{Arc, Mutex, PoisonError};
+    use tokio::runtime::{Builder, TaskMeta};
+    use tokio::task::Id;
+
+    /// Parts of the table of tasks, each with a lock of its own.
+    const PARTS: usize = 64;
+
+    /// The runtime's tasks by its own ids.
+    struct Table {
+        parts: [Mutex<HashMap<Id, Arc<Task>>>; PARTS],
+        hash: RandomState,
+    }
+
+    impl Table {
+        fn part<R>(&self, id: Id, f: impl FnOnce(&mut HashMap<Id, Arc<Task>>) -> R) -> R {
+            let part = &self.parts[self.hash.hash_one(id) as usize % PARTS];
+            // A panic in here leaves a map whole.
+            f(&mut part.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    thread_local! {
+        /// Polls that go on on this thread, the innermost last.
+        static POLLS: RefCell<Vec<(Arc<Task>, Begun)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. Sets the
+    /// builder's four task hooks, which must not be set otherwise. Only for programs compiled with `--cfg tokio_unstable`.
+    pub fn hook(builder: &mut Builder) -> &mut Builder {
+        let table =
+            Arc::new(Table { parts: std::array::from_fn(|_| Mutex::default()), hash: RandomState::new() });
+        let [at_spawn, at_poll, at_end] = [table.clone(), table.clone(), table];
+        builder
+            .on_task_spawn(move |meta: &TaskMeta<'_>| {
+                let place = meta.spawned_at();
+                let task = Arc::new(Task::new("tokio task", place.file(), place.line()));
+                at_spawn.part(meta.id(), |part| part.insert(meta.id(), task));
+            })
+            .on_before_task_poll(move |meta| {
+                let known = at_poll.part(meta.id(), |part| part.get(&meta.id()).cloned());
+                // What begins and what ends must stay in step.
+                let task = known.unwrap_or_else(|| Arc::new(Task::new("tokio task", "", 0)));
+                let begun = task.begin();
+                if POLLS.try_with(|polls| polls.borrow_mut().push((task.clone(), begun))).is_err() {
+                    // A thread that is past its destructors.
+                    task.end(begun);
+                }
+            })
+            .on_after_task_poll(|_| {
+                let last = POLLS.try_with(|polls| polls.borrow_mut().pop());
+                if let Ok(Some((task, begun))) = last {
+                    task.end(begun);
+                }
+            })
+            .on_task_terminate(move |meta| drop(at_end.part(meta.id(), |part| part.remove(&meta.id()))))
+    }
 }
