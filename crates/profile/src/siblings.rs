@@ -132,7 +132,10 @@ impl Siblings {
 
     /// Parent and key of each node, in the same memory.
     pub(crate) fn into_parents_and_keys(self) -> Vec<(u32, u32)> {
-        self.links.into_iter().map(|link| (link.parent, link.key)).collect()
+        let mut nodes: Vec<_> = self.links.into_iter().map(|link| (link.parent, link.key)).collect();
+        // The second half of it is free again.
+        nodes.shrink_to_fit();
+        nodes
     }
 
     /// The children of a node, newest first.
