@@ -42,7 +42,7 @@ fn main() {
 #[inline(never)]
 fn work() {
     for _ in 0..20 {
-        black_box((0..4000u64).fold(1, |a, b| black_box(a) * 31 % 1_000_003 ^ b));
+        black_box((0..4000u64).fold(1, |a, b| (black_box(a) * 31 % 1_000_003) ^ b));
     }
 }
 

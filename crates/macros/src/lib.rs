@@ -11,10 +11,10 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 ///
 /// ```ignore
 /// #[stackglass::task]
-/// async fn serve(port: u16) -> std::io::Result<()> { … }
+/// async fn serve(port: u16) -> std::io::Result<()> { todo!() }
 ///
 /// #[stackglass::task("client")]
-/// async fn talk(&self) { … }
+/// async fn talk(&self) { todo!() }
 /// ```
 #[proc_macro_attribute]
 pub fn task(name: TokenStream, function: TokenStream) -> TokenStream {

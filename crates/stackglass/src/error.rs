@@ -42,9 +42,9 @@ pub enum StartError {
     )]
     OtherKind {
         /// What is running.
-        running: Kind,
+        running: ProfileKind,
         /// What was asked for.
-        asked: Kind,
+        asked: ProfileKind,
     },
     /// A recording is already being written to another file.
     #[error("samples are already being written to {0}; stop that profile first")]
@@ -57,18 +57,18 @@ pub enum StartError {
 
 /// The two kinds of profiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ProfileKind {
     /// Every thread is looked at at each tick: [`profile!`](crate::profile!).
     Threads,
     /// One live task is looked at at each tick: [`profile_walltime!`](crate::profile_walltime!).
     Walltime,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for ProfileKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Kind::Threads => "profile of threads (profile!)",
-            Kind::Walltime => "wall-time profile (profile_walltime!)",
+            ProfileKind::Threads => "profile of threads (profile!)",
+            ProfileKind::Walltime => "wall-time profile (profile_walltime!)",
         })
     }
 }

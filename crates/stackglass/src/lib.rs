@@ -61,7 +61,7 @@ pub mod task;
 #[cfg(feature = "macros")]
 pub use stackglass_macros::task;
 
-pub use error::{InitError, Kind, StartError};
+pub use error::{InitError, ProfileKind, StartError};
 pub use profiler::Profiler;
 pub use region::profile;
 pub use running::{clear, is_buffer_full, is_running};
@@ -111,7 +111,7 @@ macro_rules! profile {
     }};
 }
 
-/// Profiles an expression by wall time and gives back its value: each tick looks at one live [task](crate::task) chosen at
+/// Profiles an expression by wall time and gives back its value: each tick looks at one live [task](mod@crate::task) chosen at
 /// random, running or waiting.
 ///
 /// Every task gets the same share of looks, so the report tells how tasks spend their time, not how processors do. A

@@ -1,6 +1,6 @@
 //! Explicit control: a guard that says when it cannot start.
 
-use crate::{Kind, StartError, running};
+use crate::{ProfileKind, StartError, running};
 
 /// Sampling goes on as long as at least one of these lives.
 ///
@@ -28,7 +28,7 @@ impl Profiler {
     /// # Errors
     /// When the sampler cannot run here or the buffer is full; while a wall-time profile runs.
     pub fn start() -> Result<Profiler, StartError> {
-        running::enter(Kind::Threads)?;
+        running::enter(ProfileKind::Threads)?;
         Ok(Profiler { _counted: () })
     }
 
@@ -37,7 +37,7 @@ impl Profiler {
     /// # Errors
     /// As [`Profiler::start`]; while a profile of threads runs.
     pub fn start_walltime() -> Result<Profiler, StartError> {
-        running::enter(Kind::Walltime)?;
+        running::enter(ProfileKind::Walltime)?;
         Ok(Profiler { _counted: () })
     }
 

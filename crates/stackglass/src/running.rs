@@ -8,7 +8,7 @@
 pub(crate) mod peek;
 
 use crate::settings::Settings;
-use crate::{InitError, Kind, StartError};
+use crate::{InitError, ProfileKind, StartError};
 use stackglass_collect::in_process::Collector;
 use stackglass_profile::{About, Nanos, Recording};
 use stackglass_sampler::{Config, Handle, NotStarted};
@@ -36,7 +36,7 @@ struct Running {
 
 struct Run {
     pid: u32,
-    kind: Kind,
+    kind: ProfileKind,
     began: Instant,
     sampler: Arc<Handle>,
     collector: Arc<Collector>,
@@ -61,7 +61,7 @@ fn state() -> MutexGuard<'static, Running> {
 }
 
 /// One more guard; the first starts the run.
-pub(crate) fn enter(kind: Kind) -> Result<(), StartError> {
+pub(crate) fn enter(kind: ProfileKind) -> Result<(), StartError> {
     state().enter(kind)
 }
 
@@ -163,7 +163,7 @@ impl Running {
         }
     }
 
-    fn enter(&mut self, asked: Kind) -> Result<(), StartError> {
+    fn enter(&mut self, asked: ProfileKind) -> Result<(), StartError> {
         if self.guards == 0 && !self.delegated {
             self.begin(asked)?;
         } else if let Some(running) =
@@ -176,7 +176,7 @@ impl Running {
     }
 
     /// The first guard: a new run, or the run of a peek from now on.
-    fn begin(&mut self, kind: Kind) -> Result<(), StartError> {
+    fn begin(&mut self, kind: ProfileKind) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
         let room = self.settings().n.saturating_sub(stored);
         if room == 0 || self.full {
@@ -218,11 +218,11 @@ impl Running {
     }
 
     /// Starts the threads of a run with room for so many words.
-    fn start_run(&mut self, room: u64, kind: Kind) -> Result<(), StartError> {
+    fn start_run(&mut self, room: u64, kind: ProfileKind) -> Result<(), StartError> {
         let mut about = self.about();
         about.capacity = room;
         let config =
-            Config { delay_ns: about.delay.0, walltime: kind == Kind::Walltime, ..Config::default() };
+            Config { delay_ns: about.delay.0, walltime: kind == ProfileKind::Walltime, ..Config::default() };
         let sampler = match stackglass_sampler::start(config) {
             Ok(handle) => Arc::new(handle),
             Err(NotStarted::Delegated) => {
@@ -259,7 +259,7 @@ impl Running {
     /// The last guard has gone: what was sampled is kept. A peek goes on with the run alone.
     fn end_profile(&mut self) {
         let Some(run) = &self.run else { return };
-        let share = self.peek.is_some() && run.kind == Kind::Threads;
+        let share = self.peek.is_some() && run.kind == ProfileKind::Threads;
         #[cfg(feature = "files")]
         let share = share && run.file.is_none();
         if share {
@@ -374,7 +374,7 @@ mod file {
         if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
             return Err(StartError::OtherFile(other.path.clone()));
         }
-        state.enter(Kind::Threads)?;
+        state.enter(ProfileKind::Threads)?;
         let about = state.about();
         // Under `stackglass record` the command writes the file: none is touched here.
         let Some(run) = &mut state.run else { return Ok(()) };

@@ -17,15 +17,15 @@ fn drive<F: Future>(future: F) -> F::Output {
 
 fn work() {
     for _ in 0..4000 {
-        black_box((0..4000u64).fold(1, |a, b| black_box(a) * 31 % 1_000_003 ^ b));
+        black_box((0..4000u64).fold(1, |a, b| (black_box(a) * 31 % 1_000_003) ^ b));
     }
 }
 
 /// Documented, generic, with a bound and an early return.
 #[stackglass::task]
-async fn parsed<T: AsRef<str>>(text: T) -> Result<u64, ParseIntError>
+async fn parsed<T>(text: T) -> Result<u64, ParseIntError>
 where
-    T: Clone,
+    T: AsRef<str>,
 {
     work();
     let text = text.as_ref();

@@ -16,7 +16,7 @@ use std::time::Duration;
 #[inline(never)]
 fn work(n: u64) {
     for _ in 0..n {
-        black_box((0..4000u64).fold(1, |a, b| black_box(a) * 31 % 1_000_003 ^ b));
+        black_box((0..4000u64).fold(1, |a, b| (black_box(a) * 31 % 1_000_003) ^ b));
     }
 }
 

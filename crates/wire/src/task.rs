@@ -129,6 +129,9 @@ pub struct TaskPool {
     entries: [TaskEntry; ENTRIES],
 }
 
+// Two copies of this code, perhaps of different builds, meet in one pool.
+const _: () = assert!(size_of::<TaskCell>() == 64 && size_of::<TaskEntry>() == 256);
+
 /// What was polled before, to be put back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before {

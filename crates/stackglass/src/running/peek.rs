@@ -4,7 +4,7 @@
 //! is cleared meanwhile, the peek keeps its own copy of what it has seen so far, so that neither notices the other.
 
 use super::{Running, state};
-use crate::{Kind, StartError};
+use crate::{ProfileKind, StartError};
 use stackglass_profile::{ProcessIndex, Recording};
 
 /// A peek that goes on.
@@ -21,7 +21,7 @@ pub(crate) fn begin() -> Result<bool, StartError> {
     let mut state = state();
     if state.run.is_none() {
         let room = state.settings().n;
-        state.start_run(room, Kind::Threads)?;
+        state.start_run(room, ProfileKind::Threads)?;
     }
     let Some(run) = &state.run else { return Ok(false) };
     let from = run.collector.with(|recorder| {
