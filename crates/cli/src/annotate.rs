@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::callers::no_such_file;
 use crate::failure::Failure;
 use crate::input;
+use crate::report_flags::whole;
 use crate::source_files::Sources;
 use crate::terminal::LookFlags;
 use clap::Args;
@@ -44,7 +45,7 @@ pub(crate) struct Flags {
     all: bool,
 
     /// Lines shown around one that matters
-    #[arg(long, value_name = "LINES", default_value_t = 2)]
+    #[arg(long, value_name = "LINES", default_value = "2", value_parser = whole::<u16>)]
     context: u16,
 
     /// Count the time in which threads slept

@@ -176,7 +176,8 @@ fn factor(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a number from 0 on: 0.5 or 2".into())
 }
 
-fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
+/// A whole number from 0 on.
+pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
     text.parse()
         .ok()
         .filter(|number| *number >= T::default())

@@ -96,7 +96,11 @@ pub fn read_from(input: impl Read) -> Result<Recording, FoldedError> {
         let line = line.trim_end();
         if !line.is_empty() {
             let (names_of_line, count) = line.rsplit_once(' ').ok_or_else(|| wrong("has no count"))?;
-            let count: u64 = count.parse().map_err(|_| wrong("does not end with a whole number"))?;
+            let count: u64 =
+                count.parse().map_err(|_| match count.bytes().all(|byte| byte.is_ascii_digit()) {
+                    true if !count.is_empty() => wrong("has a count above 18446744073709551615"),
+                    _ => wrong("does not end with a whole number"),
+                })?;
             let stack = intern(&mut recording, &mut names, names_of_line.trim_end());
             surplus += count / u64::from(u32::MAX);
             if surplus > MAX_SURPLUS {

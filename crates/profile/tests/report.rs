@@ -74,7 +74,7 @@ fn reports_are_80_columns_wide_and_1000_in_files() {
     assert!(refused.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written(&Report::new(), &source));
     assert_eq!(folder.read_dir().unwrap().count(), 1);
-    let nowhere = Report::new().write_to_path((&source.0, &source.1), &folder.join("no/report.txt"));
+    let nowhere = Report::new().write_to_path((&source.0, &source.1), folder.join("no/report.txt"));
     assert!(nowhere.unwrap_err().to_string().contains("/no/report.txt: No such file"));
     std::fs::remove_dir_all(folder).unwrap();
 }

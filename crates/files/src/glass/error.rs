@@ -50,8 +50,8 @@ fn what_stays(kept: u64) -> String {
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; free some space, or record to another disk",
-        io::ErrorKind::QuotaExceeded => "; free some of your disk quota, or record to another disk",
+        io::ErrorKind::StorageFull => "; free some space, or name a file on another disk",
+        io::ErrorKind::QuotaExceeded => "; free some of your disk quota, or name a file on another disk",
         io::ErrorKind::FileTooLarge => {
             "; raise the limit (ulimit -f), or record less (a larger delay, a bound on words)"
         }

@@ -476,7 +476,15 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, Wr
         return Err(WriteError::NotOurs { path });
     }
     let part = whole::beside(&path, 0o600).map_err(create_error)?.into_temp_path();
-    let totals = GlassWriter::create(&part, &recording.about)?.finish(recording)?;
+    // What was written so far goes with its passing name.
+    let renamed = |error| match error {
+        WriteError::Create { source, .. } => create_error(source),
+        WriteError::Write { source, .. } => WriteError::Write { path: path.clone(), source, kept: 0 },
+        other => other,
+    };
+    let totals = GlassWriter::create(&part, &recording.about)
+        .and_then(|writer| writer.finish(recording))
+        .map_err(renamed)?;
     part.persist(&path).map_err(|e| create_error(e.error))?;
     Ok(totals)
 }

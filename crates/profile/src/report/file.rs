@@ -16,8 +16,9 @@ impl Report {
     pub fn write_to_path<'a>(
         &self,
         source: impl Into<Source<'a>>,
-        path: &Path,
+        path: impl AsRef<Path>,
     ) -> Result<Written, ReportError> {
+        let path = path.as_ref();
         let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
         let written = match path.metadata() {
             // A device or a pipe is written to; nothing may take its place.

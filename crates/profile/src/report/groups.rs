@@ -7,10 +7,13 @@ use crate::style::{Line, Paint};
 use crate::traces::{Run, Traces};
 use crate::{Source, data};
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 /// The line of totals is not wrapped to less.
 const NARROWEST: usize = 30;
+
+/// Bytes of a report that are written at once.
+const WRITTEN_AT_ONCE: usize = 64 << 10;
 
 /// What the parts of a report need to know.
 pub(super) struct Context<'a> {
@@ -133,29 +136,15 @@ impl Context<'_> {
         let picked = |run: &&Run| threads.has(run.thread) && tasks.has(run.task);
         let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
         let totals = Totals::of(&runs);
-        let mut text: Vec<u8> = Vec::new();
         let task_profile = match self.report.format {
             Format::Tree => self.traces.earliest_state() == Some(data::TASK),
             Format::Flat => self.traces.has_task_samples(),
         };
-        let shown = match self.report.format {
-            Format::Tree => {
-                let tree = tree::Tree::build(self.traces, &runs, self.report);
-                let shown = !tree.is_empty();
-                if shown {
-                    tree_text::write(&tree, self, &mut text)?;
-                }
-                shown
-            }
-            Format::Flat => {
-                let table = flat::Table::build(self.traces, &runs, self.report);
-                let shown = !table.is_empty();
-                if shown {
-                    flat::write(&table, self, &mut text)?;
-                }
-                shown
-            }
+        let body = match self.report.format {
+            Format::Tree => Body::Tree(tree::Tree::build(self.traces, &runs, self.report)),
+            Format::Flat => Body::Table(flat::Table::build(self.traces, &runs, self.report)),
         };
+        let shown = !body.is_empty();
         let style = self.report.style;
         match (grouped, shown) {
             (false, false) => {}
@@ -165,7 +154,7 @@ impl Context<'_> {
                 line.plain(format!(". Utilization: {}%", totals.utilization())).write(style, out)?;
             }
             (false, true) => {
-                out.write_all(&text)?;
+                body.write(self, out)?;
                 if task_profile {
                     writeln!(out, "Total snapshots: {}", totals.snapshots)?;
                 } else {
@@ -190,10 +179,34 @@ impl Context<'_> {
                     let utilization = totals.utilization();
                     writeln!(out, "Total snapshots: {}. Utilization: {utilization}%", totals.snapshots)?;
                 }
-                out.write_all(&text)?;
+                body.write(self, out)?;
             }
         }
         Ok((!shown).then(|| Empty::of(self.report, self.traces, &runs)))
+    }
+}
+
+/// A tree or a table, written as it goes: its text may be many times its size.
+enum Body<'a> {
+    Tree(tree::Tree<'a>),
+    Table(flat::Table<'a>),
+}
+
+impl Body<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Body::Tree(tree) => tree.is_empty(),
+            Body::Table(table) => table.is_empty(),
+        }
+    }
+
+    fn write(&self, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, out);
+        match self {
+            Body::Tree(tree) => tree_text::write(tree, context, &mut out)?,
+            Body::Table(table) => flat::write(table, context, &mut out)?,
+        }
+        out.flush()
     }
 }
 
