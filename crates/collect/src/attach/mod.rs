@@ -132,6 +132,11 @@ impl Attached {
         self.drained.iter_mut().for_each(|drained| drained.forget_stacks(before, recorder));
     }
 
+    /// The clock of samples, ns.
+    pub fn now() -> u64 {
+        clock::monotonic()
+    }
+
     /// How often all threads were looked at.
     pub fn ticks(&self) -> u64 {
         self.orders.ticks.load(Ordering::Relaxed)

@@ -2,6 +2,7 @@
 //! in its memory.
 
 use super::images::Images;
+use super::process;
 use super::stream::Outlet;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_unwind::memory::read_process;
@@ -37,6 +38,8 @@ struct Found {
     path: Vec<u8>,
     /// Set for code of a file that is mapped once more, elsewhere (node does that with its builtins).
     bias: Option<u64>,
+    /// The file has another name now, or none.
+    deleted: bool,
 }
 
 impl Found {
@@ -89,7 +92,7 @@ impl Modules {
         images.forget();
         for file in &found {
             let Some(module) = file.module(self.pid) else { continue };
-            list.push(module, &file.path);
+            list.push(module, &self.path_from_here(file));
         }
         list.finish((self.list.generation() != 0).then_some(&*self.list));
         if list.generation() != self.list.generation() {
@@ -100,6 +103,24 @@ impl Modules {
         self.found = found;
         self.tell(outlet, now);
         true
+    }
+
+    /// The path by which we find a file of the process, for its names: it may have been replaced since, or the
+    /// process may live in a container.
+    fn path_from_here(&self, file: &Found) -> Vec<u8> {
+        if !file.path.starts_with(b"/") {
+            return file.path.clone();
+        }
+        let pid = self.pid;
+        if file.deleted && process::executable(pid).as_os_str().as_bytes() == file.path {
+            return format!("/proc/{pid}/exe").into_bytes();
+        }
+        let world = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        let theirs = world(&pid.to_string());
+        if theirs.is_some() && theirs != world("self") {
+            return [format!("/proc/{pid}/root").as_bytes(), &file.path].concat();
+        }
+        file.path.clone()
     }
 
     fn tell(&mut self, outlet: &mut Outlet, now: u64) {
@@ -124,7 +145,7 @@ impl Modules {
 fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
     let path = Path::new(OsStr::from_bytes(path));
     // The process may see another file there than we do.
-    let file = match super::process::executable(pid) == path {
+    let file = match process::executable(pid) == path {
         true => File::open(format!("/proc/{pid}/exe")).ok(),
         false => None,
     };
@@ -151,9 +172,13 @@ fn find(maps: &[u8]) -> Vec<Found> {
             if line.executable && line.path != b"[vsyscall]" {
                 match found.last_mut().filter(|last| last.path.is_empty() && last.end == line.start) {
                     Some(last) => last.end = line.end,
-                    None => {
-                        found.push(Found { base: line.start, end: line.end, path: Vec::new(), bias: None })
-                    }
+                    None => found.push(Found {
+                        base: line.start,
+                        end: line.end,
+                        path: Vec::new(),
+                        bias: None,
+                        deleted: false,
+                    }),
                 }
             }
             continue;
@@ -161,7 +186,13 @@ fn find(maps: &[u8]) -> Vec<Found> {
         if (line.offset == 0 || vdso)
             && found.last().is_none_or(|last| last.path != line.path || !line.executable)
         {
-            found.push(Found { base: line.start, end: line.end, path: line.path.to_vec(), bias: None });
+            found.push(Found {
+                base: line.start,
+                end: line.end,
+                path: line.path.to_vec(),
+                bias: None,
+                deleted: false,
+            });
         }
         // Mappings of one loading of a file stand together, with room for zeroed data at most between them.
         match found.last_mut().filter(|last| last.path == line.path) {
@@ -190,14 +221,20 @@ fn find(maps: &[u8]) -> Vec<Found> {
             // Programs that lie where they were linked have no bias.
             let linked = if program.base < LINKED_BELOW { 0 } else { program.base };
             let bias = line.start.wrapping_sub(address - linked);
-            Some(Found { base: line.start, end: line.end, path: line.path.to_vec(), bias: Some(bias) })
+            Some(Found {
+                base: line.start,
+                end: line.end,
+                path: line.path.to_vec(),
+                bias: Some(bias),
+                deleted: false,
+            })
         })
         .collect();
     found.extend(again);
     found.retain(|file| file.path.is_empty() || file.bias.is_some() || executable.contains(&file.base));
     for file in &mut found {
         if let Some(path) = file.path.strip_suffix(b" (deleted)") {
-            file.path = path.to_vec();
+            (file.path, file.deleted) = (path.to_vec(), true);
         }
     }
     found
@@ -263,7 +300,8 @@ mod tests {
 7ffff7fc0000-7ffff7fc1000 r-xp 00000000 00:00 0  [vdso]
 ";
         let found = find(maps);
-        let of = |base, end, path: &[u8]| Found { base, end, path: path.to_vec(), bias: None };
+        let of =
+            |base, end, path: &[u8]| Found { base, end, path: path.to_vec(), bias: None, deleted: false };
         let again = Found {
             bias: Some(0x7ffff6000000 - 0x21000),
             ..of(0x7ffff6000000, 0x7ffff6001000, b"/lib/libc.so.6")
@@ -271,7 +309,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                of(0x555555554000, 0x555555558000, b"/opt/a b/prog"),
+                Found { deleted: true, ..of(0x555555554000, 0x555555558000, b"/opt/a b/prog") },
                 of(0x7ffff7dc0000, 0x7ffff7f00000, b"/lib/libc.so.6"),
                 of(0x7ffff7f00000, 0x7ffff7f03000, b""),
                 of(0x7ffff7fc0000, 0x7ffff7fc1000, b"[vdso]"),
