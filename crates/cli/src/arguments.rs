@@ -2,7 +2,7 @@
 
 use crate::{
     annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, info, man, peek, print,
-    record, run, save,
+    record, run, save, top,
 };
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
@@ -23,6 +23,7 @@ Examples:
   stackglass record -- sh -c 'make -j4'   children are followed
   stackglass run -- ./server              ready to be peeked at (SIGUSR1)
   stackglass peek 1234                    what is process 1234 doing?
+  stackglass top 1234                     the same, live
   stackglass print                        this folder's newest recording again
   stackglass callers malloc               who called it, from which lines
   stackglass annotate --file search.rs    source lines with their times
@@ -47,6 +48,7 @@ pub(crate) enum Verb {
     Record(record::Flags),
     Run(run::Flags),
     Peek(peek::Flags),
+    Top(top::Flags),
     Print(print::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),

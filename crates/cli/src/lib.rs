@@ -35,6 +35,7 @@ mod run;
 mod save;
 mod source_files;
 mod terminal;
+mod top;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
 use clap::Parser;
@@ -56,6 +57,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Record(flags) => record::run(flags),
         Verb::Run(flags) => run::run(flags),
         Verb::Peek(flags) => peek::run(&flags),
+        Verb::Top(flags) => top::run(&flags),
         Verb::Print(flags) => print::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
