@@ -177,13 +177,11 @@ impl Top {
                 return Ok(());
             }
             if event::poll(PATIENCE)? {
-                match event::read()? {
-                    Event::Key(key) if key.kind != KeyEventKind::Release => {
-                        if self.key(key) {
-                            return Ok(());
-                        }
-                    }
-                    _ => {}
+                if let Event::Key(key) = event::read()?
+                    && key.kind != KeyEventKind::Release
+                    && self.key(key)
+                {
+                    return Ok(());
                 }
                 terminal.draw(|frame| self.screen.draw(&self.model, frame))?;
             }
@@ -251,11 +249,8 @@ impl Top {
             KeyCode::PageDown => screen.selected += 10,
             KeyCode::Home => screen.selected = 0,
             KeyCode::Enter => self.focus(),
-            KeyCode::Esc | KeyCode::Backspace => {
-                if screen.focus.take().is_none() {
-                    screen.filter.clear();
-                }
-            }
+            KeyCode::Esc | KeyCode::Backspace if screen.focus.is_some() => screen.focus = None,
+            KeyCode::Esc | KeyCode::Backspace => screen.filter.clear(),
             _ => {}
         }
         false
