@@ -5,7 +5,6 @@
 //! nextest's questions by itself.
 
 use stackglass::model::State;
-use stackglass::task::TaskExt;
 use std::hint::black_box;
 use std::time::Duration;
 use whole_programs::{Outcome, Record};
@@ -60,7 +59,7 @@ fn host() {
                 }
                 used
             };
-            tokio::spawn(measured.task(name))
+            stackglass::task::spawn(name, measured)
         };
         for (task, (name, _)) in TASKS.map(spawn).into_iter().zip(TASKS) {
             println!("{name} {}", task.await.expect("no task panics").as_nanos());
