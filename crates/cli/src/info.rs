@@ -2,7 +2,8 @@
 
 use crate::{Outcome, input, recording_file};
 use clap::Args;
-use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Thread};
+use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Task, Thread};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,17 +145,25 @@ fn write_process(
     Ok(())
 }
 
-/// Async tasks that have names.
+/// Async tasks that have names; those of one name and place share a line.
 fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     if recording.tasks.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{:>20}  name, where it was made", "task")?;
+    let mut kinds: BTreeMap<(&str, &str, u32), Vec<&Task>> = BTreeMap::new();
     for task in &recording.tasks {
-        write!(out, "  0x{:016x}  {}  {}:{}", task.id.0, task.name, task.file, task.line)?;
-        match task.waited.0 {
-            0 => writeln!(out)?,
-            _ => writeln!(out, "  waited up to {}", seconds(task.waited))?,
+        kinds.entry((&task.name, &task.file, task.line)).or_default().push(task);
+    }
+    writeln!(out, "\n{:>20}  name, where it was made", "task")?;
+    for ((name, file, line), tasks) in kinds {
+        let which = match tasks[..] {
+            [task] => format!("0x{:016x}", task.id.0),
+            _ => format!("{} tasks", tasks.len()),
+        };
+        write!(out, "  {which:>18}  {name}  {file}:{line}")?;
+        match tasks.iter().map(|task| task.waited).max().unwrap_or_default() {
+            Nanos(0) => writeln!(out)?,
+            waited => writeln!(out, "  waited up to {}", seconds(waited))?,
         }
     }
     Ok(())
