@@ -34,7 +34,7 @@ pub use record::{AttachError, Options, record};
 
 use crate::Recorder;
 use stackglass_profile::Stacks;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -55,7 +55,6 @@ pub(crate) struct Orders {
     /// Images that the recording thread has not taken up.
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
-    ticks: AtomicU64,
     processors: usize,
 }
 
@@ -90,7 +89,6 @@ impl Attached {
             stop: AtomicBool::new(false),
             streams: Mutex::default(),
             stopped: Mutex::default(),
-            ticks: AtomicU64::new(0),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
         });
         let delay = delay.as_nanos() as u64;
@@ -135,11 +133,6 @@ impl Attached {
     /// The clock of samples, ns.
     pub fn now() -> u64 {
         clock::monotonic()
-    }
-
-    /// How often all threads were looked at.
-    pub fn ticks(&self) -> u64 {
-        self.orders.ticks.load(Ordering::Relaxed)
     }
 
     /// Why nothing more is to come, once that is so.

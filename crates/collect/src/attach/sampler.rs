@@ -20,7 +20,7 @@ use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 
 /// Time between two looks for threads that came or went, ns.
 const LINKS_EVERY: u64 = 1_000_000;
@@ -178,7 +178,6 @@ impl Sampler {
         if self.tick.is_multiple_of(NAMES_EVERY) {
             self.read_a_name(now);
         }
-        self.orders.ticks.fetch_add(1, Relaxed);
         Ok(())
     }
 
