@@ -12,8 +12,8 @@
 use crate::next::{self, Handler};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use stackglass_host::{guest, peek};
 use stackglass_host::signal::{self, Action};
+use stackglass_host::{guest, peek};
 
 /// Signals in whose mask we have put ours, a bit each.
 static MASKED: AtomicU64 = AtomicU64::new(0);
@@ -120,11 +120,12 @@ pub unsafe extern "C" fn sigaction(
     let answer = unsafe { real(number, asked, old) };
     if answer == 0 {
         // SAFETY: null or the caller's, filled by the C library just now.
-        let old = unsafe { old.as_mut() };
+        let mut old = unsafe { old.as_mut() };
+        if let (true, Some(old), Some(ours)) = (masked_before, old.as_deref_mut(), signal::installed()) {
+            old.sa_mask = set_of(mask_word(&old.sa_mask) & !(1 << (ours - 1)));
+        }
         if number == peek::SIGNAL {
             after_peek_signal(new, old);
-        } else if let (true, Some(old), Some(ours)) = (masked_before, old, signal::installed()) {
-            old.sa_mask = set_of(mask_word(&old.sa_mask) & !(1 << (ours - 1)));
         }
         if changed.is_some() {
             MASKED.fetch_or(bit, AcqRel);
