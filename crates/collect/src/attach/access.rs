@@ -406,7 +406,8 @@ mod tests {
     fn asking_leaves_no_trace() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // Between fork and exec it is still us.
-        while Status::read(child.id()).is_none_or(|status| status.name != "sleep") {
+        let sleeps = || Status::read(child.id()).is_some_and(|s| s.name == "sleep" && s.state == b'S');
+        while !sleeps() {
             std::thread::yield_now();
         }
         check(child.id(), Driver::Ptrace).unwrap();
