@@ -11,7 +11,7 @@ fn pipes_and_links_stay() {
     fs::create_dir_all(&folder).unwrap();
     let data = Data::new(vec![16, 1, 7, 100, 1, 0, 0]);
     let dictionary = Dictionary::new();
-    let write = |name: &str| Report::new().c(true).write_to_path((&data, &dictionary), &folder.join(name));
+    let write = |name: &str| Report::new().c(true).write_to_path((&data, &dictionary), folder.join(name));
 
     let pipe = folder.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -37,7 +37,7 @@ fn files_beside_it_are_left_alone_and_permissions_stay() {
     let folder = std::env::temp_dir().join(format!("stackglass-beside-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let write =
-        || Report::new().write_to_path((&Data::default(), &Dictionary::new()), &folder.join("tree.txt"));
+        || Report::new().write_to_path((&Data::default(), &Dictionary::new()), folder.join("tree.txt"));
     let process = std::process::id();
     let mine = ["tree.txt.unfinished".to_owned(), format!(".stackglass-{process}-0.part")];
     for name in &mine {
