@@ -27,7 +27,7 @@ const NOTICEABLE: f64 = 0.005;
 
 /// What percentages are of.
 fn whole(recording: &Recording) -> &'static str {
-    if recording.is_walltime() { "looks" } else { "CPU time" }
+    if recording.is_walltime() { "time" } else { "CPU time" }
 }
 
 /// The first screen of a recording.

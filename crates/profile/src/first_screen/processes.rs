@@ -42,11 +42,12 @@ pub(super) fn write(
         true => order.len(),
         false => order.iter().filter(|index| noticeable(index)).count().min(LISTED),
     };
+    let columns = match recording.is_walltime() {
+        true => "    %      time      pid  process",
+        false => "    %       CPU      pid  process",
+    };
     let mut header = Line::new();
-    header
-        .push(Paint::Grey, "    %       CPU      pid  process")
-        .cut(screen.cols)
-        .write(screen.style, out)?;
+    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
     for index in &order[..listed] {
         let process = &recording.processes[*index];
         let mut words = process.arguments.iter().map(String::as_str);
