@@ -27,7 +27,7 @@ fn the_file_is_a_full_device() {
 /// A small disk where mounting is allowed, else the limit on files again.
 #[test]
 fn a_small_disk_is_full() {
-    let mount = "mount -t tmpfs -o size=64k tmpfs \"$1\" && shift && exec \"$@\"";
+    let mount = "mount -t tmpfs -o size=32k tmpfs \"$1\" && shift && exec \"$@\"";
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display().to_string();
     let flags = ["-m", "-Urm"].into_iter().find(|flags| {
