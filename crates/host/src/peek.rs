@@ -89,6 +89,11 @@ pub fn requests() -> u32 {
     REQUESTS.load(Acquire)
 }
 
+/// In a forked child, before its sampler starts: its parent's requests are not its own.
+pub fn after_fork() {
+    REQUESTS.store(0, Release);
+}
+
 /// Waits until there are other than `seen` requests, or until `until` (CLOCK_MONOTONIC ns). May return early.
 pub fn wait(seen: u32, until: u64) {
     system::sleep_until(&REQUESTS, seen, until);

@@ -7,7 +7,7 @@ use crate::begin;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_host::image::{Image, Refused};
-use stackglass_host::{UNWINDER, system};
+use stackglass_host::{UNWINDER, peek, system};
 use stackglass_wire::{Image as ImageBits, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -41,6 +41,7 @@ unsafe extern "C" fn after_fork() {
         return;
     }
     UNWINDER.after_fork();
+    peek::after_fork();
     // Most children exec at once. The thread waits for one tick before it makes the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
     // A child that cannot be sampled runs on, and says nothing: it may have no stderr of its own.

@@ -190,7 +190,8 @@ impl Sampler {
             house_at: 0,
             scan_at: 0,
             beat: (0, 0),
-            peeks: peek::requests(),
+            // Also one that came before this thread did.
+            peeks: 0,
             peek_until: None,
             next_name: 0,
             links_of_tasks: Links::default(),
