@@ -212,7 +212,7 @@ impl Place<'_> {
                         format_args!("{text}:{}", frame.line),
                         link,
                     );
-                } else {
+                } else if !self.module.is_empty() {
                     line.push(Paint::Grey, format_args!(" in {}", harmless(short_module(self.module))));
                 }
             }
