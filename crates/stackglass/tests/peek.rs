@@ -96,22 +96,28 @@ fn stacks_come_at_once_and_a_report_although_the_program_never_yields() {
     peeked.signal();
     let notice = peeked.until("followed by a 1.0 second profile.");
     let stacks = peeked.until("Profile collected.");
-    let report = peeked.until("Utilization: 100%") + &peeked.until("spin_for_ever");
+    let report = peeked.until("spin_for_ever");
     let took = asked.elapsed();
     assert!(notice.contains(&"=".repeat(86)), "{notice}");
     // The harness's own thread waits for the test's.
     let pid = peeked.child.id();
-    assert!(stacks.contains(&format!(" {pid} running 1 of 3\n")), "{stacks}");
+    let running = |n| stacks.contains(&format!(" {pid} running {n} of 3\n"));
+    assert!(running(1) || running(2), "the harness may have woken: {stacks}");
     assert!(stacks.contains("peek::spin_for_ever at ") && stacks.contains("tests/peek.rs:"), "{stacks}");
     assert!(stacks.contains(": running\n") || stacks.contains(": ready, waiting"), "{stacks}");
     let napper = stacks.lines().find(|line| line.contains("(napper)")).unwrap();
     assert!(napper.ends_with("asleep in clock_nanosleep"), "{napper}");
-    assert!(report.contains("Thread ") && report.contains(" Total snapshots: "), "{report}");
+    let spinner = report.rsplit("Total snapshots: ").next().unwrap();
+    let utilization = spinner.split("Utilization: ").nth(1).unwrap().split('%').next().unwrap();
+    // What it has waited for a processor at the very end is not known to be that.
+    assert!(utilization.parse::<u32>().unwrap() > 80, "{report}");
+    assert!(report.contains("Thread "), "{report}");
     assert!(took > Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
     // A second one works as well.
     peeked.signal();
-    peeked.until("running 1 of 3");
-    peeked.until("Utilization: 100%");
+    peeked.until(" of 3\n");
+    peeked.until("Profile collected.");
+    peeked.until("spin_for_ever");
     peeked.end();
 }
 
