@@ -53,6 +53,12 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = access::process_of(flags.pid);
     if flags.driver.asked().is_none() && recognise::carries_our_handler(pid) {
+        if flags.duration != Duration::from_secs(1) {
+            failure::say(&format!(
+                "process {pid} answers peeks itself and looks for as long as it was told to at its start; \
+                 --duration is for --driver ptrace"
+            ));
+        }
         return ask(pid);
     }
     let options =

@@ -1,6 +1,6 @@
 //! Where the answer of a peek goes: to whoever asked by `stackglass peek PID`, else to standard error.
 //!
-//! The one who asks puts an empty file named by the process id into a private folder, sends the request, and reads
+//! The one who asks puts an empty file named by the process (and by himself) into a private folder, sends the request, and reads
 //! what is appended. The one who answers (the process itself, or the command that runs it) looks whether there is such a
 //! file. Both are the same user; a folder or file that is not private to him is nobody's. A process in another mount
 //! namespace does not see the file, and answers on its standard error.
@@ -38,8 +38,9 @@ impl Question {
             let line = format!("{} is not a folder of this user alone", folder.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, line));
         }
-        let path = folder.join(pid.to_string());
-        // Left by one who was killed.
+        // Several may ask at a time, each with a file of his own.
+        let path = folder.join(format!("{pid}.{}", std::process::id()));
+        // Left by one who was killed and had the same id.
         let _ = fs::remove_file(&path);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Question { path, file, ended: false })
@@ -83,14 +84,19 @@ fn give_in(folder: &Path, pid: u32, text: &[u8], last: bool) -> bool {
     if !is_private(folder) {
         return false;
     }
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let open = OpenOptions::new().append(true).custom_flags(flags).open(folder.join(pid.to_string()));
-    let Ok(mut file) = open else { return false };
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let asked = format!("{pid}.");
     let mut text = text.to_vec();
     if last {
         text.push(END);
     }
-    file.write_all(&text).is_ok()
+    let mut given = false;
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&asked)) {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let open = OpenOptions::new().append(true).custom_flags(flags).open(entry.path());
+        given |= open.is_ok_and(|mut file| file.write_all(&text).is_ok());
+    }
+    given
 }
 
 fn folder() -> PathBuf {
@@ -135,7 +141,7 @@ mod tests {
         let folder = place.path().join("questions");
         DirBuilder::new().mode(0o755).create(&folder).unwrap();
         assert!(Question::in_folder(&folder, 7).is_err());
-        fs::write(folder.join("7"), "").unwrap();
+        fs::write(folder.join("7.1"), "").unwrap();
         assert!(!give_in(&folder, 7, b"text", true));
         let link = place.path().join("link");
         let private = place.path().join("private");

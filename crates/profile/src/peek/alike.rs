@@ -5,7 +5,7 @@ use crate::{Recording, Sample, StackId, State, TaskId, ThreadNumber};
 use std::collections::{BTreeMap, HashMap};
 
 /// The recording with tasks of one name and place made one task, and threads that did nothing but sleep on one
-/// stack made one thread. Their names say how many they are.
+/// stack made one thread. Their names say so.
 pub(super) fn merged(recording: &Recording) -> Recording {
     let mut merged = recording.clone();
     merge_tasks(&mut merged);
@@ -30,7 +30,7 @@ fn merge_tasks(recording: &mut Recording) {
             one.insert(recording.tasks[*task].id.0, first);
         }
         let task = &mut recording.tasks[tasks[0]];
-        task.name = format!("{}: {} tasks", task.name, tasks.len()).into();
+        task.name = format!("{}, all of this name", task.name).into();
     }
     for sample in &mut recording.samples {
         if let Some(first) = one.get(&sample.task) {

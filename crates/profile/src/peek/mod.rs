@@ -139,7 +139,7 @@ impl Peek {
 
     /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust, and branches that
     /// are not clearly above the noise. Tasks of one name and place stand together, and so do threads of one name that
-    /// slept in one place: how many they are is said with the name.
+    /// slept in one place, which is said with the name.
     ///
     /// # Errors
     /// When writing fails.
