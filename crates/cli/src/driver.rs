@@ -6,14 +6,14 @@ use stackglass_collect::attach::Driver;
 /// The flag.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DriverFlag {
-    /// How running threads of a foreign process show their stacks [default: the best that is allowed]
+    /// How running threads of a foreign process show their stacks [default: ptrace, unless only perf is allowed]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<Name>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Name {
-    /// Each stands for some ten microseconds; needs the right to trace
+    /// Each stands for some tens of microseconds; needs the right to trace
     Ptrace,
     /// The kernel copies them; needs root, CAP_PERFMON or kernel.perf_event_paranoid of at most 1
     Perf,

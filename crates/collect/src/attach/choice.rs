@@ -15,7 +15,7 @@ const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
 /// The means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Driver {
-    /// Each is made to stand for some ten microseconds (ptrace).
+    /// Each is made to stand for some tens of microseconds (ptrace).
     Ptrace,
     /// The kernel copies registers and stack, and the thread runs on (perf events).
     Perf,

@@ -1,23 +1,7 @@
 //! Clocks, and how the looking thread asks not to be late.
 
+pub use crate::launch::moment::{monotonic, thread_cpu};
 use std::mem::MaybeUninit;
-
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is live and filled by the kernel; these clocks always exist.
-    unsafe { libc::clock_gettime(id, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// CLOCK_MONOTONIC, ns.
-pub fn monotonic() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-/// CPU time of the calling thread, ns.
-pub fn own_cpu() -> u64 {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
 
 /// Asks for punctuality; every request may be refused. Blocks all signals in the calling thread: they are
 /// for others, but for SIGCHLD, which [`wait_for_news`] fetches.

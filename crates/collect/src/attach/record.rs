@@ -2,9 +2,10 @@
 
 use super::{Attached, Driver, Refusal, Stopped, choice, process};
 use crate::Recorder;
+use crate::launch::recording_file::{LastTold, RecordingFile};
 use crate::launch::session::Session;
 use crate::launch::signals::{Signal, Signals};
-use crate::launch::{Observer, Progress, Saved, clearing, moment};
+use crate::launch::{Observer, clearing, moment};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::{About, End, Nanos, Recording};
 use std::path::PathBuf;
@@ -79,11 +80,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         session,
         attached,
         recorder: Recorder::new(about),
-        writer,
-        write_failed: false,
+        file: RecordingFile::new(&options.output, writer),
         began: Instant::now(),
-        snapshots: 0,
-        last: (Duration::ZERO, 0),
+        last: LastTold::default(),
     };
     recording.until_finished(&signals, observer);
     recording.finish(observer);
@@ -114,12 +113,9 @@ struct Growing<'a> {
     session: Session,
     attached: Attached,
     recorder: Recorder,
-    writer: GlassWriter,
-    write_failed: bool,
+    file: RecordingFile,
     began: Instant,
-    snapshots: u32,
-    /// When progress was told last, and the time awake then.
-    last: (Duration, u64),
+    last: LastTold,
 }
 
 impl Growing<'_> {
@@ -151,7 +147,7 @@ impl Growing<'_> {
                 self.attached.stop();
             }
             if Instant::now() >= next_write {
-                self.append(observer);
+                self.file.append(&mut self.recorder, observer);
                 self.tell(observer);
                 next_write = Instant::now() + WRITE_EVERY;
             }
@@ -162,11 +158,8 @@ impl Growing<'_> {
     fn clear(&mut self, observer: &mut dyn Observer) {
         let before = self.recorder.clear_samples();
         self.attached.forget_stacks(&before, &mut self.recorder);
-        match clearing::begin_anew(&self.options.output, &mut self.recorder) {
-            Ok(writer) => self.writer = writer,
-            Err(error) => observer.note(&format!("the recording's file does not begin anew: {error}")),
-        }
-        self.last.1 = 0;
+        self.file.begin_anew(&mut self.recorder, observer);
+        self.last.forget();
         observer.note("all samples so far are forgotten");
         clearing::answer(self.session.folder());
     }
@@ -180,45 +173,16 @@ impl Growing<'_> {
         self.recorder.remark(line);
     }
 
-    fn append(&mut self, observer: &mut dyn Observer) {
-        match self.writer.append(self.recorder.recording()) {
-            Ok(_) => self.recorder.settle(),
-            Err(error) if !self.write_failed => {
-                self.write_failed = true;
-                observer.note(&format!("{error}; the recording goes on in memory"));
-                self.recorder.remark(error.to_string());
-            }
-            Err(_) => {}
-        }
-    }
-
     fn tell(&mut self, observer: &mut dyn Observer) {
-        let totals = self.recorder.totals();
-        let elapsed = self.began.elapsed();
-        let passed = (elapsed - self.last.0).as_nanos().max(1) as f64;
-        let running = totals.awake.saturating_sub(self.last.1) as f64 / passed;
-        self.last = (elapsed, totals.awake);
-        observer.progress(&Progress {
-            elapsed,
-            samples: totals.hits,
-            processes: 1,
-            threads: totals.threads,
-            running,
-            cut: totals.cut as f64 / totals.hits.max(1) as f64,
-            sampling: !self.recorder.is_full(),
-        });
+        let (elapsed, totals) = (self.began.elapsed(), self.recorder.totals());
+        observer.progress(&self.last.progress(elapsed, totals, 1, !self.recorder.is_full()));
     }
 
     /// Writes a complete recording as of now beside the growing one.
     fn save_now(&mut self, observer: &mut dyn Observer) {
         let mut recording = self.recorder.recording().clone();
-        self.snapshots += 1;
-        let path = moment::snapshot_path(&self.options.output, self.snapshots);
         close(&mut recording, Some(End::Running));
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        let result = stackglass_files::write(&path, &recording);
-        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
-        observer.snapshot(&recording, &Saved { path, totals });
+        self.file.save_beside(recording, observer);
     }
 
     /// Lets the process go, names and saves everything.
@@ -228,13 +192,7 @@ impl Growing<'_> {
         let gone = self.attached.stopped() == Some(Stopped::Gone);
         let mut recording = self.recorder.into_recording();
         close(&mut recording, (!gone).then_some(End::Running));
-        // Samples first: whatever happens while names are looked for, they are on disk.
-        let _ = self.writer.append(&recording);
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        let path = self.options.output.clone();
-        let result = self.writer.finish(&recording);
-        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
-        observer.recorded(&recording, &Saved { path, totals });
+        self.file.finish(recording, observer);
     }
 }
 

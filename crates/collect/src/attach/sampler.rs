@@ -314,6 +314,6 @@ impl Sampler {
     }
 
     fn close(&mut self) {
-        self.outlet.close(self.last_seen, clock::own_cpu());
+        self.outlet.close(self.last_seen, clock::thread_cpu());
     }
 }

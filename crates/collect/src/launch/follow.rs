@@ -5,12 +5,13 @@
 
 use super::clearing;
 use super::drain::Drain;
-use super::moment::{machine, monotonic, own_cpu, realtime, snapshot_path};
+use super::moment::{machine, monotonic, own_cpu, realtime};
 use super::peeks::Peeks;
+use super::recording_file::{LastTold, RecordingFile};
 use super::session::Session;
 use super::signals::{Signal, Signals};
 use super::start::{self, Child};
-use super::{LaunchError, Observer, Options, Progress, Saved, left_out};
+use super::{LaunchError, Observer, Options, left_out};
 use crate::Recorder;
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::{About, End, Nanos, Recording};
@@ -77,15 +78,13 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         signals,
         child,
         recorder: Recorder::new(about),
-        writer,
-        write_failed: false,
+        file: RecordingFile::new(&options.output, writer),
         began: Instant::now(),
         sampling_since: None,
         interrupts: 0,
         told_to_end: None,
         cleared: false,
         peeks: Peeks::new(options.peek),
-        snapshots: 0,
         last: LastTold::default(),
     };
     if let Some(obstacle) = obstacle {
@@ -103,9 +102,7 @@ struct Following<'a> {
     signals: Signals,
     child: Child,
     recorder: Recorder,
-    writer: GlassWriter,
-    /// A write has failed and was told of; later ones are tried all the same.
-    write_failed: bool,
+    file: RecordingFile,
     began: Instant,
     sampling_since: Option<Instant>,
     /// Ctrl-C and Ctrl-\ so far.
@@ -114,15 +111,7 @@ struct Following<'a> {
     /// What was sampled before was forgotten (`stackglass clear`).
     cleared: bool,
     peeks: Peeks,
-    snapshots: u32,
     last: LastTold,
-}
-
-/// The state at the last progress call.
-#[derive(Default)]
-struct LastTold {
-    at: Duration,
-    awake: u64,
 }
 
 impl Following<'_> {
@@ -148,7 +137,7 @@ impl Following<'_> {
             }
             if Instant::now() >= next_write {
                 self.drain.settle(&mut self.recorder);
-                self.append(observer);
+                self.file.append(&mut self.recorder, observer);
                 self.tell(observer);
                 next_write = Instant::now() + WRITE_EVERY;
             }
@@ -159,11 +148,9 @@ impl Following<'_> {
     fn clear(&mut self, observer: &mut dyn Observer) {
         self.drain.forget_samples(&mut self.recorder);
         self.peeks.forgotten();
-        match clearing::begin_anew(&self.options.output, &mut self.recorder) {
-            Ok(writer) => self.writer = writer,
-            Err(error) => observer.note(&format!("the recording's file does not begin anew: {error}")),
-        }
-        (self.cleared, self.last.awake) = (true, 0);
+        self.file.begin_anew(&mut self.recorder, observer);
+        self.last.forget();
+        self.cleared = true;
         if self.sampling_since.is_some() {
             self.session.set_state(SessionState::Sampling);
         }
@@ -234,33 +221,10 @@ impl Following<'_> {
         }
     }
 
-    fn append(&mut self, observer: &mut dyn Observer) {
-        match self.writer.append(self.recorder.recording()) {
-            Ok(_) => self.recorder.settle(),
-            Err(error) if !self.write_failed => {
-                self.write_failed = true;
-                observer.note(&format!("{error}; the recording goes on in memory"));
-                self.recorder.remark(error.to_string());
-            }
-            Err(_) => {}
-        }
-    }
-
     fn tell(&mut self, observer: &mut dyn Observer) {
-        let totals = self.recorder.totals();
-        let elapsed = self.began.elapsed();
-        let passed = (elapsed - self.last.at).as_nanos().max(1) as f64;
-        let running = totals.awake.saturating_sub(self.last.awake) as f64 / passed;
-        self.last = LastTold { at: elapsed, awake: totals.awake };
-        observer.progress(&Progress {
-            elapsed,
-            samples: totals.hits,
-            processes: self.drain.processes(),
-            threads: totals.threads,
-            running,
-            cut: totals.cut as f64 / totals.hits.max(1) as f64,
-            sampling: self.sampling_since.is_some() && !self.recorder.is_full(),
-        });
+        let sampling = self.sampling_since.is_some() && !self.recorder.is_full();
+        let (elapsed, totals) = (self.began.elapsed(), self.recorder.totals());
+        observer.progress(&self.last.progress(elapsed, totals, self.drain.processes(), sampling));
     }
 
     /// Writes a complete recording as of now beside the growing one.
@@ -268,13 +232,8 @@ impl Following<'_> {
         self.drain.read(&mut self.recorder);
         self.drain.settle(&mut self.recorder);
         let mut recording = self.recorder.recording().clone();
-        self.snapshots += 1;
-        let path = snapshot_path(&self.options.output, self.snapshots);
         close(&mut recording, End::Running, None, self.drain.sampler_cpu());
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        let result = stackglass_files::write(&path, &recording);
-        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
-        observer.snapshot(&recording, &Saved { path, totals });
+        self.file.save_beside(recording, observer);
     }
 
     /// Stops all samplers, reads their last words, names and saves everything, waits for the program.
@@ -307,14 +266,7 @@ impl Following<'_> {
             recording.about.remarks.extend(remark);
         }
         close(&mut recording, end, kernel_cpu, sampler_cpu.0);
-        // Samples first: whatever happens while names are looked for, they are on disk. What fails
-        // here is tried again, and told, below.
-        let _ = self.writer.append(&recording);
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        let path = self.options.output.clone();
-        let result = self.writer.finish(&recording);
-        let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
-        observer.recorded(&recording, &Saved { path, totals });
+        self.file.finish(recording, observer);
         if self.child.ended().is_none() {
             let name = self.options.program.name.to_string_lossy();
             let pid = self.child.pid();
@@ -346,16 +298,21 @@ fn wait(child: &mut Child, signals: &Signals) -> End {
         if let Some((end, _)) = child.ended() {
             return end;
         }
-        match signals.next(Duration::from_secs(60)) {
-            Some(Signal {
-                number: libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ | libc::SIGUSR2, ..
-            })
-            | None => {}
-            Some(Signal { number: libc::SIGTSTP, .. }) => signals.stop_here(),
-            Some(Signal { number: libc::SIGINT | libc::SIGQUIT, from_kernel: true }) => {}
-            Some(Signal { number: libc::SIGHUP, from_kernel: true }) => child.hang_up(),
-            Some(signal) => child.send(signal.number),
+        if let Some(signal) = signals.next(Duration::from_secs(60)) {
+            pass_on(signal, child, signals);
         }
+    }
+}
+
+/// What a signal to us means to a program that is not recorded, or not any more.
+pub(super) fn pass_on(signal: Signal, child: &Child, signals: &Signals) {
+    match (signal.number, signal.from_kernel) {
+        (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ | libc::SIGUSR2, _) => {}
+        (libc::SIGTSTP, _) => signals.stop_here(),
+        // A key: the terminal has told the program as well.
+        (libc::SIGINT | libc::SIGQUIT, true) => {}
+        (libc::SIGHUP, true) => child.hang_up(),
+        (number, _) => child.send(number),
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod moment;
 mod peeks;
 pub mod program;
 mod ready;
+pub(crate) mod recording_file;
 pub mod session;
 pub mod signals;
 pub mod start;

@@ -37,3 +37,8 @@ pub fn realtime() -> u64 {
 pub fn own_cpu() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
+
+/// CPU time of the calling thread, ns.
+pub fn thread_cpu() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}

@@ -4,10 +4,10 @@
 //! are answered with, pass signals on and leave with the program's own end.
 
 use super::drain::Drain;
-use super::follow::{about, give_orders};
+use super::follow::{about, give_orders, pass_on};
 use super::peeks::Peeks;
 use super::session::Session;
-use super::signals::{Signal, Signals};
+use super::signals::Signals;
 use super::start;
 use super::{LaunchError, Observer, Options};
 use crate::Recorder;
@@ -49,16 +49,11 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             return Ok(end);
         }
         session.beat();
-        match signals.next(if peeks.is_busy() { BUSY } else { CALM }) {
-            Some(Signal { number: libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ, .. }) | None => {}
-            // A key: the terminal has told the program as well.
-            Some(Signal { number: libc::SIGINT | libc::SIGQUIT, from_kernel: true }) => {}
-            Some(Signal { number: libc::SIGTSTP, .. }) => signals.stop_here(),
-            Some(Signal { number: libc::SIGHUP, from_kernel: true }) => child.hang_up(),
-            Some(Signal { number: libc::SIGUSR2, .. }) => {
+        if let Some(signal) = signals.next(if peeks.is_busy() { BUSY } else { CALM }) {
+            if signal.number == libc::SIGUSR2 {
                 observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
             }
-            Some(signal) => child.send(signal.number),
+            pass_on(signal, &child, &signals);
         }
         // What the images say of themselves is asked before their streams are read: whatever they have ended
         // is in the stream by then.

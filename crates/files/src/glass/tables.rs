@@ -260,12 +260,8 @@ pub(crate) fn read_threads(
     while source.remaining() > 0 {
         source.spend(1)?;
         let index = source.number()?;
-        let process = source.number32()?;
-        if process as usize >= processes {
-            return Err(source.malformed(format!("a thread of process {process} of {processes}")));
-        }
         let thread = Thread {
-            process: ProcessIndex(process),
+            process: process_at(&mut source, processes, "thread")?,
             tid: source.number32()?,
             name: text_at(&mut source, texts)?,
             start: Nanos(source.number()?),
@@ -276,6 +272,19 @@ pub(crate) fn read_threads(
         put(&source, threads, index, thread, "thread")?;
     }
     Ok(())
+}
+
+/// The process whose row something (`what`) is, which must be one of so many.
+pub(crate) fn process_at(
+    source: &mut Source<'_>,
+    processes: usize,
+    what: &str,
+) -> Result<ProcessIndex, Malformed> {
+    let process = source.number32()?;
+    if process as usize >= processes {
+        return Err(source.malformed(format!("a {what} of process {process} of {processes}")));
+    }
+    Ok(ProcessIndex(process))
 }
 
 /// Replaces the entry with this index, or adds it if it is the next one.

@@ -1,8 +1,8 @@
 //! Async tasks as chunks. Samples name tasks by any number; those that are listed here have names.
 
 use super::bytes::{Body, Malformed, Source};
-use super::tables::{TextWriter, put, text_at};
-use stackglass_profile::{Nanos, ProcessIndex, Task, TaskId};
+use super::tables::{TextWriter, process_at, put, text_at};
+use stackglass_profile::{Nanos, Task, TaskId};
 use std::sync::Arc;
 
 /// Adds the row of a task.
@@ -27,12 +27,8 @@ pub(crate) fn read_tasks(
     while source.remaining() > 0 {
         source.spend(1)?;
         let index = source.number()?;
-        let process = source.number32()?;
-        if process as usize >= processes {
-            return Err(source.malformed(format!("a task of process {process} of {processes}")));
-        }
         let task = Task {
-            process: ProcessIndex(process),
+            process: process_at(&mut source, processes, "task")?,
             id: TaskId(source.number()?),
             name: text_at(&mut source, texts)?,
             file: text_at(&mut source, texts)?,
