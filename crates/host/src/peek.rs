@@ -6,18 +6,16 @@
 //! finds the [`marker`] wiped and gets what it would have got without us: its end.
 //!
 //! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
-//! with the name [`MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
+//! with the name [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
 
 use crate::signal::{self, Action};
 use crate::{guest, marker, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+use stackglass_wire::PEEK_MARK;
 
 /// The signal.
 pub const SIGNAL: i32 = libc::SIGUSR1;
-
-/// Name of the mapping that says "SIGUSR1 is a peek here".
-pub const MARK: &core::ffi::CStr = c"stackglass-peek";
 
 /// Requests so far; also the word that is waited on.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
@@ -56,25 +54,12 @@ pub fn install() -> Result<(), NotInstalled> {
     Ok(())
 }
 
-/// Whether SIGUSR1 is still ours.
-pub fn is_installed() -> bool {
-    marker::armed().is_some()
-        && INSTALLED.load(Acquire)
-        && signal::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
-}
-
 /// True for the address of our handler: a program that asks for the action before its own finds the default one.
 pub fn is_handler(handler: usize) -> bool {
     handler == enter as *const () as usize
 }
 
-/// The program sets its own action for SIGUSR1, or the default one. True when ours is to stand in for it: the
-/// default of a program that is ready to be peeked at is the peek.
-pub fn stands_in_for(new: &Action) -> bool {
-    new.handler == libc::SIG_DFL && INSTALLED.load(Acquire) && marker::armed().is_some()
-}
-
-/// The program has taken SIGUSR1, or (`false`) given it back.
+/// The program has taken SIGUSR1, or (`false`) set it to its default, for which ours stands in.
 pub fn program_owns(owns: bool) {
     if owns {
         hide_mark();
@@ -94,14 +79,10 @@ pub fn after_fork() {
     REQUESTS.store(0, Release);
 }
 
-/// Waits until there are other than `seen` requests, or until `until` (CLOCK_MONOTONIC ns). May return early.
-pub fn wait(seen: u32, until: u64) {
-    system::sleep_until(&REQUESTS, seen, until);
-}
-
-/// The same, for so long at the most.
+/// Waits until there are other than `seen` requests, for so long at the most. May return early.
 pub fn wait_for(seen: u32, time: core::time::Duration) {
-    wait(seen, system::now().saturating_add(time.as_nanos() as u64));
+    let until = system::now().saturating_add(time.as_nanos() as u64);
+    system::sleep_until(&REQUESTS, seen, until);
 }
 
 /// Counts a request that came another way than by signal, and wakes who waits.
@@ -147,7 +128,7 @@ fn show_mark() {
     // SAFETY: the name ends with a zero byte; the descriptor is closed before the block ends; the mapping is new
     // and its advice concerns it alone.
     unsafe {
-        let fd = libc::syscall(libc::SYS_memfd_create, MARK.as_ptr(), libc::MFD_CLOEXEC) as i32;
+        let fd = libc::syscall(libc::SYS_memfd_create, PEEK_MARK.as_ptr(), libc::MFD_CLOEXEC) as i32;
         if fd < 0 {
             return;
         }
@@ -175,8 +156,14 @@ fn hide_mark() {
 mod tests {
     use super::*;
 
+    fn is_installed() -> bool {
+        marker::armed().is_some()
+            && INSTALLED.load(Acquire)
+            && signal::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
+    }
+
     fn mapped() -> bool {
-        std::fs::read_to_string("/proc/self/maps").unwrap().contains(MARK.to_str().unwrap())
+        std::fs::read_to_string("/proc/self/maps").unwrap().contains(PEEK_MARK.to_str().unwrap())
     }
 
     #[test]
@@ -197,7 +184,7 @@ mod tests {
             status
         };
         while requests() == before {
-            wait(before, system::now() + 1_000_000);
+            wait_for(before, core::time::Duration::from_millis(1));
         }
         assert_eq!(requests(), before + 1);
         assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == SIGNAL, "{status:x}");

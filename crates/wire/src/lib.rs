@@ -45,6 +45,9 @@ pub const AGENT_SYMBOL: &str = "stackglass_agent_v1";
 /// says in the pool of the preload library which task each thread polls.
 pub const TASKS_SYMBOL: &str = "stackglass_tasks_v1";
 
+/// Name of the mapping by which a process shows that SIGUSR1 is a peek there.
+pub const PEEK_MARK: &core::ffi::CStr = c"stackglass-peek";
+
 /// Bytes reserved for the control page; the stream begins here.
 pub const CONTROL_BYTES: usize = 8192;
 

@@ -5,13 +5,14 @@
 //! of signals that the process catches.
 
 use super::process::Status;
+use stackglass_wire::PEEK_MARK;
 use std::{fs, io};
 
 /// The signal that asks.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// The mapping, as `/proc/PID/maps` names it.
-const MARK: &[u8] = b"/memfd:stackglass-peek";
+/// How `/proc/PID/maps` begins the name of a mapping that has only a name.
+const MEMFD: &[u8] = b"/memfd:";
 
 /// Whether the handler is there. False where that cannot be read.
 pub fn carries_our_handler(pid: u32) -> bool {
@@ -39,7 +40,8 @@ fn says_so(caught: u64, maps: &[u8]) -> bool {
     let marked = maps.split(|b| *b == b'\n').any(|line| {
         // Five fields without blanks come before the name.
         let name = line.splitn(6, |b| *b == b' ').nth(5).unwrap_or(&[]).trim_ascii();
-        name.strip_prefix(MARK).is_some_and(|rest| rest.is_empty() || rest.starts_with(b" "))
+        let mark = name.strip_prefix(MEMFD).and_then(|name| name.strip_prefix(PEEK_MARK.to_bytes()));
+        mark.is_some_and(|rest| rest.is_empty() || rest.starts_with(b" "))
     });
     caught >> (SIGNAL - 1) & 1 == 1 && marked
 }
