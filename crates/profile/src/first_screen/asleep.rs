@@ -2,9 +2,9 @@
 
 use super::FirstScreen;
 use super::calls::Calls;
-use super::classes::Class;
 use super::tree_text::short_location;
 use crate::columns::{cut_right, harmless, pad_right, width};
+use crate::kinds::Class;
 use crate::numbers::percent;
 use crate::short::{last_name, short_function, tail};
 use crate::style::{Line, Paint};
