@@ -11,7 +11,7 @@ mod absorb;
 pub mod annotate;
 pub mod callers;
 mod callers_text;
-mod columns;
+pub mod columns;
 pub mod data;
 pub mod dictionary;
 mod excerpt;
