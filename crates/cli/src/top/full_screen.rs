@@ -2,9 +2,10 @@
 //!
 //! Nothing here may fail loudly on the way out: the terminal may be gone by then, and standard error with it.
 
+use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
-use ratatui::{DefaultTerminal, Frame};
+use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, enable_raw_mode};
+use ratatui::{DefaultTerminal, Frame, Terminal};
 use std::io;
 use std::mem::ManuallyDrop;
 
@@ -46,8 +47,10 @@ impl FullScreen {
         self.leave();
         self.ours = true;
         enable_raw_mode()?;
-        execute!(io::stdout(), EnterAlternateScreen)?;
-        self.terminal.clear()
+        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
+        // Anew, since `Terminal::clear` asks the terminal where the cursor is, and the answer comes as keys.
+        self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
+        Ok(())
     }
 }
 

@@ -101,13 +101,15 @@ pub fn news(tid: u32) -> Option<News> {
 /// The same of a program that this process has started itself: its end stays to be asked for by whoever wants its
 /// exit status, and its id is nobody else's until then.
 pub fn news_of_own_child(tid: u32) -> Option<News> {
-    match wait_for(tid, libc::WSTOPPED) {
-        Ok(Some(told)) => Some(stop(told >> 8, told & 0xff)),
-        Ok(None) => match wait_for(tid, libc::WEXITED | libc::WNOWAIT) {
-            Ok(None) => None,
-            _ => Some(News::Ended),
+    // Looked at first: a stop is taken, an end is left. Without WSTOPPED the kernel would tell of stops as well.
+    match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT) {
+        Ok(None) => None,
+        Ok(Some((libc::CLD_TRAPPED | libc::CLD_STOPPED, _))) => match wait_for(tid, libc::WSTOPPED) {
+            Ok(Some((_, told))) => Some(stop(told >> 8, told & 0xff)),
+            // Killed between the two.
+            _ => None,
         },
-        Err(_) => Some(News::Ended),
+        _ => Some(News::Ended),
     }
 }
 
@@ -120,8 +122,8 @@ fn stop(event: i32, signal: i32) -> News {
     }
 }
 
-/// `si_status` of what waitid(2) has to tell, without waiting.
-fn wait_for(tid: u32, which: i32) -> io::Result<Option<i32>> {
+/// `si_code` and `si_status` of what waitid(2) has to tell, without waiting.
+fn wait_for(tid: u32, which: i32) -> io::Result<Option<(i32, i32)>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: the kernel fills the live struct, for which zeros are a value; both fields are those of a SIGCHLD.
     unsafe {
@@ -129,7 +131,7 @@ fn wait_for(tid: u32, which: i32) -> io::Result<Option<i32>> {
             return Err(io::Error::last_os_error());
         }
         let info = info.assume_init();
-        Ok((info.si_pid() != 0).then(|| info.si_status()))
+        Ok((info.si_pid() != 0).then(|| (info.si_code, info.si_status())))
     }
 }
 
