@@ -12,7 +12,7 @@ pub mod annotate;
 pub mod call_tree;
 pub mod callers;
 mod callers_text;
-mod columns;
+pub mod columns;
 pub mod data;
 pub mod dictionary;
 mod excerpt;
