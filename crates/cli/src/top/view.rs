@@ -113,7 +113,8 @@ impl Screen {
         let back = if self.focus.is_empty() && self.thread.is_none() { "" } else { "  esc back" };
         let long = format!("1 functions 2 lines 3 threads  {enter}{back}  / filter  p pause  ? help  q quit");
         let short = format!("1 2 3 tables  {enter}{back}  / filter  ? help  q quit");
-        let lines = [long, short, "? help  q quit".into()];
+        let shorter = format!("1 2 3  {enter}{back}  ? help  q quit");
+        let lines = [long, short, shorter, "? help  q quit".into()];
         vec![lines.into_iter().find(|line| width(line) <= columns).unwrap_or_else(|| "? q".into())]
     }
 
