@@ -49,6 +49,7 @@ fn kind_help(kind: Kind) -> &'static str {
         Kind::Glass => "our recording",
         Kind::Jlprof => "samples for Julia (form 1)",
         Kind::Folded => "a line for each stack: root;…;leaf 12",
+        Kind::PerfScript => "text of `perf script`",
     }
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     // Folded stacks do not tell moments, so their memory need not grow with the length of a recording.
     let input = match kind {
         Kind::Folded => input::read(&flags.from)?,
-        Kind::Glass | Kind::Jlprof => input::read_exactly(&flags.from)?,
+        Kind::Glass | Kind::Jlprof | Kind::PerfScript => input::read_exactly(&flags.from)?,
     };
     let said = lost(input.kind, kind);
     match input::is_stream(&flags.to) {
@@ -93,7 +94,8 @@ fn lost(from: Kind, to: Kind) -> Option<&'static str> {
         (Kind::Jlprof, Kind::Glass) => "lost: the clocks of all but the last of equal neighbours",
         (Kind::Jlprof, Kind::Folded) => "lost: files, lines, addresses, threads, tasks, clocks, states",
         (Kind::Glass, Kind::Glass) | (Kind::Jlprof, Kind::Jlprof) => return None,
-        (Kind::Folded, Kind::Folded | Kind::Glass | Kind::Jlprof) => return None,
+        (Kind::Folded, _) | (_, Kind::PerfScript) => return None,
+        (Kind::PerfScript, _) => "lost: addresses of inlined calls, times, processors, events",
     })
 }
 
@@ -114,7 +116,8 @@ fn to_file(input: Input, kind: Kind, path: &Path, mode: u32) -> Result<(), Failu
             return Ok(());
         }
         Kind::Jlprof => write_whole_at_most(path, mode, |out| write_jlprof(&input, out)),
-        Kind::Folded => {
+        // What perf prints is read only: no flag and no extension asks for it.
+        Kind::Folded | Kind::PerfScript => {
             let recording = recording(input)?;
             write_whole_at_most(path, mode, |out| folded::write_to(out, &recording))
         }
@@ -132,7 +135,7 @@ fn to_stdout(input: Input, kind: Kind) -> Result<(), Failure> {
             io::copy(&mut File::open(passing.path())?, &mut out)?;
         }
         Kind::Jlprof => write_jlprof(&input, &mut out)?,
-        Kind::Folded => folded::write_to(&mut out, &recording(input)?)?,
+        Kind::Folded | Kind::PerfScript => folded::write_to(&mut out, &recording(input)?)?,
     }
     Ok(out.flush()?)
 }

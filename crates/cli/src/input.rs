@@ -2,7 +2,7 @@
 
 use crate::failure::{self, Failure};
 use crate::recording_file;
-use stackglass_files::{folded, jlprof};
+use stackglass_files::{folded, jlprof, perf_script};
 use stackglass_profile::{Data, Dictionary, Recording, Source};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
@@ -20,10 +20,12 @@ pub(crate) enum Kind {
     Jlprof,
     /// `root;…;leaf N`
     Folded,
+    /// Text of `perf script`.
+    PerfScript,
 }
 
 impl Kind {
-    /// All of them.
+    /// All that can be written.
     pub(crate) const ALL: &[Kind] = &[Kind::Glass, Kind::Jlprof, Kind::Folded];
 
     /// Its name on the command line, and its file extension.
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Glass => "glass",
             Kind::Jlprof => "jlprof",
             Kind::Folded => "folded",
+            Kind::PerfScript => "perf script",
         }
     }
 
@@ -52,6 +55,9 @@ impl Kind {
         match head {
             _ if head.starts_with(b"\x8eGLASS") => Some(Kind::Glass),
             _ if is_jlprof => Some(Kind::Jlprof),
+            [_, ..] if is_text && perf_script::is_likely(&String::from_utf8_lossy(head)) => {
+                Some(Kind::PerfScript)
+            }
             [_, ..] if is_text => Some(Kind::Folded),
             // Its reader says what is wrong with it.
             _ => name,
@@ -185,7 +191,7 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
     let Some(kind) = Kind::of_content(&head, Kind::of_name(path)) else {
         let what = if head.is_empty() { "is empty" } else { "is none of these" };
         return Err(Failure::new(format!(
-            "{name} {what}: .glass, .jlprof and folded stacks (`root;…;leaf 12`) can be read"
+            "{name} {what}: .glass, .jlprof, folded stacks (`root;…;leaf 12`) and text of `perf script` can be read"
         )));
     };
     let input = Cursor::new(head).chain(input);
@@ -213,6 +219,10 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
         }
         Kind::Folded => {
             let recording = folded::read_from(input).map_err(|error| wrong(&error))?;
+            Samples::Recording(Box::new(recording))
+        }
+        Kind::PerfScript => {
+            let recording = perf_script::read_from(input).map_err(|error| wrong(&error))?;
             Samples::Recording(Box::new(recording))
         }
     };

@@ -16,6 +16,7 @@ mod completions;
 mod convert;
 mod demo;
 mod demo_workload;
+mod diff;
 mod driver;
 mod failure;
 mod first_screen;
@@ -61,6 +62,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Print(flags) => print::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
+        Verb::Diff(flags) => diff::run(&flags),
         Verb::Convert(flags) => convert::run(&flags),
         Verb::Info(flags) => info::run(&flags),
         Verb::Save(flags) => save::run(&flags),

@@ -4,6 +4,7 @@
 //!   readable up to the last whole chunk whatever happens. Layout in `FORMAT.md`.
 //! * [`jlprof`]: samples as Julia's FlameGraphs.jl saves and loads them.
 //! * [`folded`]: folded stacks, `root;…;leaf N`, which many tools read and write.
+//! * [`perf_script`]: the text of `perf script`.
 //! * [`recording_of`]: a recording made of what was read from such files.
 //!
 //! Writing, while a program runs and at its end:
@@ -39,6 +40,7 @@ pub mod folded;
 pub mod glass;
 mod import;
 pub mod jlprof;
+pub mod perf_script;
 mod whole;
 
 pub use glass::{

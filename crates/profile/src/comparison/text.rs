@@ -1,0 +1,166 @@
+//! The table of a comparison, for terminals.
+
+use super::{BEYOND, Comparison, Cost, Row};
+use crate::numbers::{duration_text, grouped};
+use crate::short::short_function;
+use crate::style::{Line, Paint, Style};
+use std::io::{self, Write};
+
+/// Rows within the noise that are shown unless all are asked for.
+const WITHIN: usize = 8;
+
+/// Length of the line under the heading.
+const RULE: usize = 72;
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparisonText<'a> {
+    comparison: &'a Comparison,
+    /// Columns of the terminal.
+    columns: usize,
+    style: Style,
+    all: bool,
+}
+
+impl<'a> ComparisonText<'a> {
+    /// A table that is so wide.
+    pub fn new(comparison: &'a Comparison, columns: usize, style: Style) -> ComparisonText<'a> {
+        ComparisonText { comparison, columns, style, all: false }
+    }
+
+    /// Shows all rows.
+    pub fn all(self, all: bool) -> ComparisonText<'a> {
+        ComparisonText { all, ..self }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+        let Comparison { rows, before, after, .. } = self.comparison;
+        self.line(Paint::Bold, format!("{} → {}", names.0, names.1), out)?;
+        for text in self.headlines(before, after) {
+            self.line(Paint::Normal, text, out)?;
+        }
+        let beyond = rows.iter().filter(|row| row.is_beyond_noise()).count();
+        let within = rows.len() - beyond;
+        writeln!(out)?;
+        let what = if self.comparison.timed { "own CPU time" } else { "samples of its own" };
+        self.line(
+            Paint::Bold,
+            format!(
+                "   {:>9} {:>9} {:>8} {:>9} → {:<9} {}",
+                "change", "± error", "%", "before", "after", "function"
+            ),
+            out,
+        )?;
+        self.line(Paint::Bold, "=".repeat(self.columns.min(RULE)), out)?;
+        for row in &rows[..beyond] {
+            self.row(row, out)?;
+        }
+        if beyond > 0 && within > 0 {
+            writeln!(out)?;
+        }
+        if within > 0 {
+            self.line(
+                Paint::Grey,
+                format!("within the noise (less than {BEYOND:.0} standard errors):"),
+                out,
+            )?;
+        }
+        let shown = if self.all { within } else { within.min(WITHIN) };
+        for row in &rows[beyond..beyond + shown] {
+            self.row(row, out)?;
+        }
+        if shown < within {
+            self.line(Paint::Grey, format!("… and {} more (--all shows them)", within - shown), out)?;
+        }
+        writeln!(out)?;
+        let functions = |n: usize| {
+            if n == 1 { "1 function".to_owned() } else { format!("{} functions", grouped(n as u64)) }
+        };
+        self.line(
+            Paint::Normal,
+            format!("{} of {} changed beyond the noise, by {what}", beyond, functions(rows.len())),
+            out,
+        )
+    }
+
+    fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
+        let Comparison { common, spread, timed, .. } = self.comparison;
+        let what = if *timed { "CPU time" } else { "samples" };
+        let mut lines = vec![match before.amount > 0.0 {
+            false => format!("{what} {} → {}", self.amount(before.amount), self.amount(after.amount)),
+            true => {
+                let ratio = after.amount / before.amount;
+                let error = ratio * root(before.hits).hypot(root(after.hits));
+                format!(
+                    "{what} {} → {} ({:+.1} % ± {:.1})",
+                    self.amount(before.amount),
+                    self.amount(after.amount),
+                    (ratio - 1.0) * 100.0,
+                    error * 100.0
+                )
+            }
+        }];
+        if *common != 1.0 {
+            lines.push(format!(
+                "{:+.1} % of that is common to most functions and taken off below",
+                (common - 1.0) * 100.0
+            ));
+        }
+        if *spread > 1.0 {
+            lines.push(format!(
+                "these runs differ {spread:.1} times as much as hits explain: errors are that much larger"
+            ));
+        }
+        lines
+    }
+
+    fn row(&self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+        let beyond = row.is_beyond_noise();
+        let sign = if row.change < 0.0 { "-" } else { "+" };
+        let percent = match row.percent(self.comparison.common) {
+            _ if row.after.amount == 0.0 => "gone".to_owned(),
+            None => "new".to_owned(),
+            Some(percent) if percent.abs() >= 999.5 => format!("{sign}{}×", (percent.abs() / 100.0).round()),
+            Some(percent) => format!("{percent:+.1}"),
+        };
+        let numbers = format!(
+            "{:>9} {:>9} {percent:>8} {:>9} → {:<9} ",
+            format!("{sign}{}", self.amount(row.change.abs())),
+            format!("±{}", self.amount(row.error)),
+            self.amount(row.before.amount),
+            self.amount(row.after.amount),
+        );
+        let paint = match (beyond, row.change > 0.0) {
+            (false, _) => Paint::Grey,
+            (true, true) => Paint::Red,
+            (true, false) => Paint::Green,
+        };
+        let room = self.columns.saturating_sub(3 + crate::columns::width(&numbers)).max(12);
+        let mut line = Line::new();
+        line.push(paint, if beyond { " ! " } else { "   " }.to_owned());
+        line.push(paint, numbers);
+        line.push(if beyond { Paint::Bold } else { Paint::Normal }, short_function(&row.name, room));
+        line.cut(self.columns).write(self.style, out)
+    }
+
+    fn amount(&self, amount: f64) -> String {
+        match self.comparison.timed {
+            true => duration_text(amount.round() as u64),
+            false => grouped(amount.round() as u64),
+        }
+    }
+
+    fn line(&self, paint: Paint, text: String, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new();
+        line.push(paint, text);
+        line.cut(self.columns).write(self.style, out)
+    }
+}
+
+fn root(hits: u64) -> f64 {
+    if hits == 0 { 0.0 } else { (hits as f64).sqrt().recip() }
+}
