@@ -11,6 +11,7 @@ mod calls;
 pub(crate) mod classes;
 mod closing;
 pub(crate) mod names;
+pub(crate) mod place;
 mod processes;
 mod summary;
 mod tasks;
