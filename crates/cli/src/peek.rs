@@ -21,8 +21,8 @@ const DURATION: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(1);
 /// How long the rest of an answer is waited for when the process is gone: its names may have to be looked for.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-/// How long the beginning of an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long somebody is waited for who takes the question to answer it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for more of it.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -125,7 +125,6 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
         Err(error) => return elsewhere(&error),
     };
     let asked = Instant::now();
-    let mut began = false;
     // Since when the program that was asked is not there any more.
     let mut gone: Option<Instant> = None;
     let mut out = io::stdout().lock();
@@ -134,7 +133,6 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
             gone.get_or_insert_with(Instant::now);
         }
         let text = question.more()?;
-        began |= !text.is_empty();
         out.write_all(&text)?;
         out.flush()?;
         if !text.is_empty() {
@@ -144,7 +142,7 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
         if gone.is_some_and(|since| since.elapsed() > LAST_WORDS) {
             break;
         }
-        if !began && gone.is_none() && asked.elapsed() > PATIENCE {
+        if !question.is_taken() && gone.is_none() && asked.elapsed() > PATIENCE {
             return elsewhere(&"it sees another /tmp, or is stopped");
         }
         std::thread::sleep(PAUSE);

@@ -97,7 +97,7 @@ fn a_program_that_is_only_ready_costs_nothing_until_it_is_asked() {
     let (status, text, place) = started.stop();
     assert_eq!(status, Some(5));
     // The thread keeps its number.
-    assert_eq!(text.matches("Thread 1 (sh)").count(), 6, "{text}");
+    assert_eq!(text.matches("Thread 1 (sh)").count(), 9, "{text}");
     assert!(!place.file("sh.glass").exists(), "nothing is recorded");
 }
 
@@ -175,9 +175,9 @@ fn who_asks_is_answered_as_he_wishes_and_nobody_else() {
     for verb in ["record", "run"] {
         let started = Started::new(&[verb, "--peek-duration", "300ms", "--", "sh", "-c", WORKER]);
         for (flags, seconds, looks, cols) in [
-            (&["--cols", "60"][..], "0.3", 200..500, 60),
-            (&["--duration", "900ms", "--cols", "50"], "0.9", 700..1200, 50),
-            (&["--cols", "60"], "0.3", 200..500, 60),
+            (&["--cols", "70"][..], "0.3", 200..900, 70),
+            (&["--duration", "900ms", "--cols", "70"], "0.9", 700..1500, 70),
+            (&["--cols", "70"], "0.3", 200..900, 70),
         ] {
             let output = started.answer(flags);
             let shown = text(&output.stdout);
@@ -208,7 +208,11 @@ fn a_peek_by_signal_ends_where_it_began_and_who_asks_meanwhile_has_his_own_after
         for child in asked {
             let output = child.wait_with_output().unwrap();
             let shown = text(&output.stdout);
-            assert_eq!(output.status.code(), Some(0), "{shown}");
+            assert_eq!(
+                (output.status.code(), text(&output.stderr).as_str()),
+                (Some(0), ""),
+                "{verb}: {shown}"
+            );
             assert!(shown.contains("is being peeked at already;"), "{verb}: {shown}");
             for part in ["Information request", "cmd: ", "Profile collected.", "\nIn short"] {
                 assert_eq!(shown.matches(part).count(), 1, "{verb}: {shown}");

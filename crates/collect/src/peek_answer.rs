@@ -139,7 +139,9 @@ mod tests {
         assert!(stderr.is_stderr() && !stderr.give(b"text") && !stderr.is_gone());
         let mut all = questions(&folder, 7);
         assert!(all.hear(0).is_empty());
+        assert!(!question.is_taken());
         let [audience] = &all.hear(1)[..] else { panic!("one question") };
+        assert!(question.is_taken());
         assert!(!audience.is_stderr() && *audience.wishes() == wishes);
         assert_eq!(question.more().unwrap(), b"");
         assert!(audience.give(b"stacks\n"));

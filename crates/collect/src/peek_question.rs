@@ -149,6 +149,11 @@ impl Question {
         Ok(text)
     }
 
+    /// Whether somebody has taken it away to answer it.
+    pub fn is_taken(&self) -> bool {
+        !self.path.exists()
+    }
+
     /// How the answer ended, once it has.
     pub fn answered(&self) -> Option<Answered> {
         self.ended

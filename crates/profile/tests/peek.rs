@@ -10,6 +10,7 @@ const LOOP: &str = "app! app::main src/main.rs:9 > app! app::server::serve src/s
 const PRICE: &str = "app! app::main src/main.rs:9 > app! app::shop::price src/shop.rs:41";
 const COPY: &str =
     "app! app::main src/main.rs:9 > app! app::shop::price src/shop.rs:44 > c /lib/libc.so.6! memcpy";
+const BLIND: &str = "app! app::main src/main.rs:9 > c /lib/libz.so.1! inflate > c /lib/libz.so.1! crc";
 const NAP: &str = "app! app::main src/main.rs:9 > c /lib/libc.so.6! epoll_wait";
 
 fn report(recording: &Recording, cols: usize) -> String {
@@ -28,12 +29,13 @@ fn program() -> Maker {
     let mut maker = Maker::new(&["app"]);
     let process = maker.process("/bin/app", &["app"]);
     let [worker, napper, sleeper] = ["worker", "napper", "sleeper"].map(|name| maker.thread(process, name));
-    let [looping, price, copy, nap] = [LOOP, PRICE, COPY, NAP].map(|text| maker.stack(text));
+    let [looping, price, copy, nap, blind] = [LOOP, PRICE, COPY, NAP, BLIND].map(|text| maker.stack(text));
     maker.sample(worker, price, State::Awake, 500);
     maker.sample(worker, copy, State::Awake, 200);
     maker.sample(worker, looping, State::Waiting, 100);
     maker.sample(worker, nap, State::Asleep, 200);
-    maker.sample(napper, looping, State::Awake, 50);
+    maker.sample(napper, blind, State::Awake, 30);
+    maker.sample(napper, looping, State::Awake, 20);
     maker.sample(napper, nap, State::Asleep, 950);
     maker.sample(sleeper, nap, State::Asleep, 1000);
     maker
@@ -49,7 +51,8 @@ Thread 1 (worker): 80%, 10% waiting for a processor
   20%  memcpy <- shop::price                                      src/shop.rs:44
   10%  app::server::serve                                       src/server.rs:30
 Thread 2 (napper): 5%
-   5%  app::server::serve                                       src/server.rs:30
+   3%  crc <- app::main                                            src/main.rs:9
+   2%  app::server::serve                                       src/server.rs:30
 1 thread ran less than 1% of the time
 ";
     assert_eq!(digest(&text), told, "{text}");
@@ -87,7 +90,9 @@ fn nothing_is_wider_than_the_terminal() {
     let (thread, stack) = (stackglass_profile::ThreadNumber(2), maker.stack(&long));
     maker.sample(thread, stack, State::Awake, 3000);
     maker.recording.threads[1].name = "a very long name of a thread, as processes of several have".into();
-    for cols in [40, 60, 80, 100] {
+    maker.recording.processes[0].exe =
+        "/a/long/way/down/to/where/programs/are/that/somebody/built/app".into();
+    for cols in [50, 60, 80, 100] {
         let peek = Peek::new(Duration::from_secs(1)).cols(cols);
         let mut out = Vec::new();
         peek.begin(&mut out).unwrap();

@@ -165,7 +165,7 @@ struct Requests {
 
 impl Requests {
     /// For whom the requests are that have come since the last call.
-    fn new(&mut self) -> Vec<Audience> {
+    fn heard(&mut self) -> Vec<Audience> {
         let now = signal::requests();
         self.questions.hear(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
     }
@@ -176,7 +176,7 @@ fn answer(seen: u32) {
     let questions = Questions::to(std::process::id());
     let mut requests = Requests { seen, questions, waiting: VecDeque::new() };
     loop {
-        let new = requests.new();
+        let new = requests.heard();
         requests.waiting.extend(new);
         let Some(audience) = requests.waiting.pop_front() else {
             signal::wait_for(requests.seen, WHILE);
@@ -213,7 +213,7 @@ fn peek(audience: &Audience, delay: Duration, requests: &mut Requests) {
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         signal::wait_for(requests.seen, if audience.is_stderr() { left } else { left.min(A_MOMENT) });
-        for late in requests.new() {
+        for late in requests.heard() {
             if audience.is_stderr() && late.is_stderr() {
                 show_threads();
                 continue;

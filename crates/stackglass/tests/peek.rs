@@ -291,11 +291,11 @@ fn who_asks_has_his_wishes_and_an_answer_of_his_own() {
     let own = |columns| Wishes { columns: Some(columns), ..Wishes::default() };
     let text = answer(ask(&peeked, &own(90)));
     assert!(text.contains("followed by a 0.8 second profile."), "{text}");
-    let fast = Wishes { duration: Some(Duration::from_millis(300)), ..own(50) };
+    let fast = Wishes { duration: Some(Duration::from_millis(300)), ..own(70) };
     let sparse = Wishes { delay: Some(Duration::from_millis(20)), ..fast };
     for (wishes, looks) in [(fast, 200..500), (sparse, 10..25)] {
         let text = answer(ask(&peeked, &wishes));
-        assert_eq!(text.lines().find(|line| line.chars().count() > 50), None, "{text}");
+        assert_eq!(text.lines().find(|line| line.chars().count() > 70), None, "{text}");
         // That of the thread that spins, which comes last.
         let count = text.rsplit("Total snapshots: ").next().unwrap().split('.').next().unwrap();
         assert!(looks.contains(&count.parse::<u64>().unwrap()), "{looks:?}: {text}");

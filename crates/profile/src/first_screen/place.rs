@@ -16,6 +16,26 @@ pub(crate) struct Place {
     pub(crate) line: Option<(Arc<str>, i64)>,
 }
 
+/// The same; of code without lines the innermost caller that has one stands with it.
+pub(crate) fn place_with_line(recording: &Recording, names: &Names, stack: StackId) -> Place {
+    let place = place(recording, names, stack);
+    if place.line.is_some() || place.caller.is_none() {
+        return place;
+    }
+    let frames = recording.stacks.walk(stack).flat_map(|location| names.frames(location).iter().rev());
+    let lined = frames.filter(|frame| frame.class == Class::Own).find_map(|frame| {
+        let line = &names.lines[frame.line as usize];
+        let name = &names.functions[frame.function as usize].name;
+        (!line.file.is_empty()).then(|| (name.clone(), (line.file.clone(), line.line)))
+    });
+    match lined {
+        Some((caller, line)) => {
+            Place { wait: place.wait.or(place.caller), caller: Some(caller), line: Some(line) }
+        }
+        None => place,
+    }
+}
+
 /// Where a stack of `recording`, whose names these are, ends.
 pub(crate) fn place(recording: &Recording, names: &Names, stack: StackId) -> Place {
     let name = |function: u32| names.functions[function as usize].name.clone();

@@ -4,7 +4,7 @@
 use super::Peek;
 use crate::columns::{cut_right, harmless, pad_right, width};
 use crate::first_screen::names::Names;
-use crate::first_screen::place::{Place, place};
+use crate::first_screen::place::{Place, place_with_line};
 use crate::numbers::percent;
 use crate::short::{location_text, short_function, tail};
 use crate::style::{Line, Paint};
@@ -134,7 +134,7 @@ fn functions(
 ) -> io::Result<()> {
     let mut lines: HashMap<Place, u64> = HashMap::new();
     for (stack, time) in &did.stacks {
-        *lines.entry(place(recording, names, *stack)).or_default() += time;
+        *lines.entry(place_with_line(recording, names, *stack)).or_default() += time;
     }
     // The same call from several lines is one function; the line shown is the hottest.
     let mut hot: BTreeMap<_, (u64, u64, Place)> = BTreeMap::new();
