@@ -2,9 +2,53 @@
 
 mod support;
 
-use std::process::Stdio;
+use rustix::process::Signal;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{Place, Terminal, stackglass, text};
+use support::{Place, Terminal, end_of, signal, stackglass, text, wait_until};
+
+/// A program that knows nothing of us; ended with the test.
+struct Target(Child);
+
+impl Target {
+    fn start() -> Target {
+        Target(Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// A line of `/proc/PID/status`.
+    fn status(&self, name: &str) -> String {
+        status_of(self.0.id(), name)
+    }
+
+    /// It sleeps as it did, and nobody traces it.
+    fn is_let_go(&self) -> bool {
+        self.status("State").starts_with('S') && self.status("TracerPid") == "0"
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn status_of(pid: u32, name: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+/// A shell that runs on until it is told to end, and then does `last`.
+fn until_told(last: &str) -> [String; 5] {
+    let script = format!("trap '{last}' TERM HUP; echo > ready; while :; do sleep 0.05; done");
+    ["top".into(), "--".into(), "sh".into(), "-c".into(), script]
+}
 
 /// Types one key after the other, with time to be drawn between.
 fn type_slowly(terminal: &mut Terminal, keys: &[&[u8]]) {
@@ -43,6 +87,155 @@ fn the_end_of_the_program_ends_the_view() {
     let (status, shown) = terminal.end();
     assert_eq!(status, Some(0), "{shown}");
     assert!(shown.contains("has ended"), "{shown}");
+}
+
+#[test]
+fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
+    let (place, target) = (Place::new(), Target::start());
+    for (number, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
+        let terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
+        terminal.await_text("waits", 1);
+        assert!(!terminal.reads_lines(), "keys are raw meanwhile");
+        signal(&terminal.child, number);
+        terminal.await_text("\x1b[?1049l", 1);
+        wait_until("the terminal as it was", || terminal.reads_lines());
+        let (status, shown) = terminal.end();
+        assert_eq!(status, Some(code), "{shown}");
+        assert!(shown.ends_with("\x1b[?1049l") && shown.contains("\x1b[?25h"), "{shown:?}");
+        wait_until("the target runs on", || target.is_let_go());
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_the_view() {
+    let (place, target) = (Place::new(), Target::start());
+    let (mut terminal, mut child) = Terminal::unread(place.stackglass(["top", &target.pid()]));
+    read_until(&mut terminal, "waits");
+    drop(terminal);
+    assert_eq!(end_of(&mut child), Some(129));
+    assert!(target.is_let_go());
+    // A program of ours hears of it, as it does alone.
+    let (mut terminal, mut child) = Terminal::unread(place.stackglass(until_told("exit 7")));
+    place.await_file("ready");
+    read_until(&mut terminal, "waits");
+    drop(terminal);
+    assert_eq!(end_of(&mut child), Some(7));
+}
+
+fn read_until(terminal: &mut std::fs::File, what: &str) {
+    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+    while !text(&all).contains(what) {
+        let n = terminal.read(&mut buffer).unwrap();
+        all.extend_from_slice(&buffer[..n]);
+    }
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_for_a_while() {
+    let (place, target) = (Place::new(), Target::start());
+    let mut terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
+    for round in 1..=2 {
+        terminal.await_text("\x1b[?1049h", round);
+        terminal.await_text("waits", round);
+        match round {
+            1 => terminal.type_keys(b"\x1a"),
+            _ => signal(&terminal.child, Signal::TSTP),
+        }
+        terminal.await_text("\x1b[?1049l", round);
+        wait_until("it stands", || status_of(terminal.child.id(), "State").starts_with('T'));
+        assert!(terminal.reads_lines());
+        // Nobody who stands holds the target.
+        assert!(target.is_let_go());
+        signal(&terminal.child, Signal::CONT);
+    }
+    terminal.await_text("\x1b[?1049h", 3);
+    // Drawn as a whole again, of one thread.
+    terminal.await_text("thread,", 1);
+    wait_until("raw keys", || !terminal.reads_lines());
+    terminal.type_keys(b"q");
+    let (status, shown) = terminal.end();
+    assert_eq!(status, Some(0), "{shown}");
+}
+
+#[test]
+fn the_programs_end_is_the_views() {
+    let place = Place::new();
+    let told = [
+        ("sleep 0.5; exit 3", 3, "has ended with status 3"),
+        ("sleep 0.5; kill -9 $$", 137, "was ended by signal 9"),
+        ("while [ $((i += 1)) -lt 100000 ]; do :; done; exit 4", 4, "has ended with status 4"),
+        ("exit 5", 5, "has ended with status 5"),
+        (":", 0, "has ended"),
+    ];
+    for (script, code, line) in told {
+        for driver in ["--driver=ptrace", "--driver=perf"] {
+            let command = place.stackglass(["top", driver, "--", "sh", "-c", script]);
+            let (status, shown) = Terminal::start(command).end();
+            if shown.contains("perf_event_paranoid") {
+                continue;
+            }
+            assert_eq!(status, Some(code), "{script}: {shown}");
+            assert!(shown.contains(line), "{script}: {shown}");
+        }
+    }
+    let (status, shown) = Terminal::start(place.stackglass(["top", "--", "./missing"])).end();
+    assert_eq!(status, Some(127), "{shown}");
+}
+
+#[test]
+fn a_signal_is_passed_on_to_the_program() {
+    let place = Place::new();
+    let terminal = Terminal::start(place.stackglass(until_told("exit 7")));
+    place.await_file("ready");
+    terminal.await_text("waits", 1);
+    signal(&terminal.child, Signal::TERM);
+    let (status, shown) = terminal.end();
+    assert_eq!(status, Some(7), "{shown}");
+    assert!(shown.contains("has ended with status 7"), "{shown}");
+}
+
+#[test]
+fn leaving_ends_the_program() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(place.stackglass(until_told("echo > told; exit 7")));
+    place.await_file("ready");
+    terminal.await_text("waits", 1);
+    terminal.type_keys(b"q");
+    assert_eq!(terminal.end().0, Some(0));
+    place.await_file("told");
+    // One that does not want to.
+    let mut terminal = Terminal::start(place.stackglass(until_told("")));
+    terminal.await_text("waits", 1);
+    terminal.type_keys(b"\x03");
+    let (status, shown) = terminal.end();
+    assert_eq!(status, Some(0), "{shown}");
+    assert!(shown.contains("killed"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_saved_is_said() {
+    let (place, target) = (Place::new(), Target::start());
+    let mut terminal = Terminal::start(place.stackglass(["top", "-o", "no/such/f.glass", &target.pid()]));
+    terminal.await_text("waits", 1);
+    terminal.type_keys(b"s");
+    terminal.await_text("no/such/f.glass", 1);
+    terminal.type_keys(b"q");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
+#[test]
+fn enter_on_a_thread_shows_its_functions() {
+    let place = Place::new();
+    let mut terminal =
+        Terminal::start(place.stackglass(["top", "--", stackglass(), "demo-workload", "--time", "60s"]));
+    terminal.await_text("compute", 1);
+    terminal.await_text("smooth", 1);
+    type_slowly(&mut terminal, &[b"3", b"/compute\r", b"\r"]);
+    terminal.await_text("only", 1);
+    type_slowly(&mut terminal, &[b"\r"]);
+    terminal.await_text("called", 1);
+    terminal.type_keys(b"q");
+    assert_eq!(terminal.end().0, Some(0));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Finding cases: any JSON file that looks like one, however deep.
 
 use crate::case::Case;
+use crate::flame::FlameCase;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 /// Folders deeper than this are links that lead round in circles.
@@ -49,6 +51,8 @@ pub(crate) struct Found {
 pub(crate) enum What {
     /// A case of the CPU reports, and its file as a value.
     Profile(Box<Case>, Value),
+    /// A case of flame graphs.
+    Flame(FlameCase),
     /// A `.jlprof` file and what is known of it.
     Jlprof(Value),
     /// Of a kind that nothing here runs.
@@ -109,6 +113,16 @@ fn cases_of(path: &Path, found: &mut Vec<Found>) {
             })),
             Err(error) => found.push(file(&stem, kind, What::Broken(error))),
         },
+        (kind, Some(cases), _) if crate::KINDS.contains(&kind) => match read_deep(path) {
+            Ok(value) => {
+                let value = Arc::new(value);
+                found.extend((0..cases.len()).map(|index| {
+                    let case = FlameCase { file: value.clone(), index, kind: kind.to_owned() };
+                    file(case.id(), kind, What::Flame(case.clone()))
+                }));
+            }
+            Err(error) => found.push(file(&stem, kind, What::Broken(error))),
+        },
         (_, Some(cases), _) => found.extend(cases.iter().map(|_| file(&stem, kind, What::Other))),
         (kind, None, name) if crate::KINDS.contains(&kind) => {
             let name = name.unwrap_or(stem);
@@ -137,6 +151,15 @@ struct Head {
 /// A file as JSON, or a line about why not.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     serde_json::from_slice(&read(path)?).map_err(|error| not_json(path, &error))
+}
+
+/// The same for trees that are deeper than a reader of JSON likes. Only what the project or whoever runs this
+/// has chosen is read so.
+fn read_deep(path: &Path) -> Result<Value, String> {
+    let text = read(path)?;
+    let mut reader = serde_json::Deserializer::from_slice(&text);
+    reader.disable_recursion_limit();
+    Value::deserialize(&mut reader).map_err(|error| not_json(path, &error))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

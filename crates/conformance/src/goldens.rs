@@ -109,6 +109,15 @@ impl Store {
         Some(self.goldens.entry(home.clone()).or_insert_with(|| Goldens::open(home)))
     }
 
+    /// Goldens for a case of flame graphs: those of the project, for its own cases or the very same ones.
+    pub(crate) fn own_flame(&mut self, path: &Path) -> Option<&mut Goldens> {
+        let home = own_folder().join("flamegraphs");
+        let own = home.join(path.parent()?.file_name()?).join(path.file_name()?);
+        let same =
+            own == path || matches!((fs::read(&own), fs::read(path)), (Ok(own), Ok(given)) if own == given);
+        same.then(|| self.goldens.entry(home.clone()).or_insert_with(|| Goldens::open(home)))
+    }
+
     fn is_own(&mut self, case: &Case, value: &Value, path: &Path) -> bool {
         let own = own_folder().join("profile/cases").join(format!("{}.json", case.name));
         if !own.exists() || read_json(&own).as_ref() != Ok(value) {

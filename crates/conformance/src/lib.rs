@@ -19,6 +19,7 @@
 #![deny(missing_docs)]
 
 mod case;
+mod flame;
 mod folder;
 mod goldens;
 mod jlprof;
@@ -41,6 +42,9 @@ pub const KINDS: &[&str] = &[
     "add_fake_meta",
     "has_meta",
     "ids",
+    "flamegraph",
+    "allocs",
+    "text",
     // Form 1 of `.jlprof`. Files of form 2, flame graphs, are cases of kind `jlprof-graph`.
     "jlprof-samples",
 ];

@@ -87,6 +87,14 @@ fn judge(found: Found, store: &mut Store, bless: bool, outcome: &mut Outcome) {
             *outcome.not_implemented.entry(kind).or_default() += 1;
             return;
         }
+        What::Flame(case) => {
+            let own = store.own_flame(&path);
+            verdicts.push((Mode::Recorded, guarded(|| case.judge(Mode::Recorded, None, bless))));
+            if let Some(goldens) = own.filter(|_| case.has_quirks()) {
+                verdicts.push((Mode::Ours, guarded(|| case.judge(Mode::Ours, Some(goldens), bless))));
+                outcome.as_users_see += 1;
+            }
+        }
         What::Jlprof(_) if kind == "jlprof-graph" => {
             *outcome.not_implemented.entry(kind).or_default() += 1;
             return;

@@ -25,7 +25,7 @@ fn is_simple(text: &str) -> bool {
 }
 
 /// Columns a text takes.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     if is_simple(text) { text.len() } else { text.chars().map(char_width).sum() }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn cut_at(text: &str, columns: usize) -> Option<usize> {
 }
 
 /// The text cut at its right end to `columns`, the cut marked with `…`.
-pub(crate) fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
     match cut_at(text, columns) {
         Some(end) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -57,7 +57,7 @@ pub(crate) fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// The text cut at its left end to `columns`, the cut marked with `…`.
-pub(crate) fn cut_left(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn cut_left(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
@@ -86,7 +86,7 @@ pub(crate) fn digits(n: u64) -> usize {
 }
 
 /// A text broken at spaces into lines of at most `columns`; longer words stay whole.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

@@ -9,9 +9,10 @@
 
 mod absorb;
 pub mod annotate;
+pub mod call_tree;
 pub mod callers;
 mod callers_text;
-mod columns;
+pub mod columns;
 pub mod data;
 pub mod dictionary;
 mod excerpt;
@@ -22,6 +23,7 @@ mod flatten;
 pub mod frame;
 mod function_pattern;
 pub mod ids;
+pub mod kinds;
 pub mod links;
 mod numbers;
 pub mod peek;
@@ -39,6 +41,7 @@ mod traces;
 pub mod uncertainty;
 
 pub use annotate::Annotate;
+pub use call_tree::CallTree;
 pub use callers::{Caller, Callers, CallersError};
 pub use callers_text::CallersText;
 pub use data::{Data, DataError};

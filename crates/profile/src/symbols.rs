@@ -12,6 +12,8 @@ pub struct Symbols {
     frame_ids: HashMap<FrameKey, u32, RandomState>,
     /// By location id: the indices of its frames. Empty: not symbolized yet.
     by_location: Vec<Box<[u32]>>,
+    /// By location id, as far as any is true: it ends in a call through a vtable or a function pointer.
+    dispatches: Vec<bool>,
     short_paths: HashMap<Arc<str>, ShortPath>,
     /// Modules whose names are wanting, with the reason, by module file name.
     notes: Vec<ModuleNote>,
@@ -64,6 +66,21 @@ impl Symbols {
             self.by_location.resize_with(index + 1, Box::default);
         }
         self.by_location[index] = ids;
+    }
+
+    /// Says that a location's code ends in a call through a vtable or a function pointer (not through the tables
+    /// of the dynamic linker), told from the instruction before the return address.
+    pub fn set_dispatches(&mut self, location: LocationId) {
+        let index = location.0 as usize;
+        if self.dispatches.len() <= index {
+            self.dispatches.resize(index + 1, false);
+        }
+        self.dispatches[index] = true;
+    }
+
+    /// Whether the call at a location goes through a vtable or a function pointer; what it calls was *dispatched*.
+    pub fn dispatches(&self, location: LocationId) -> bool {
+        self.dispatches.get(location.0 as usize).copied().unwrap_or(false)
     }
 
     fn intern(&mut self, mut frame: Frame) -> u32 {

@@ -24,6 +24,8 @@ pub(crate) struct Place<'a> {
     pub address: Address,
     /// Innermost first.
     pub frames: Frames<'a>,
+    /// It ends in a call through a vtable or a function pointer.
+    pub dispatches: bool,
 }
 
 /// Frames of a place, wherever they are kept.
@@ -109,7 +111,7 @@ impl<'a> Traces<'a> {
                 [] => Frames::Unknown(Box::new(Frame::unknown(address.0))),
                 _ => Frames::Indexed(symbols.frames(), indices),
             };
-            Place { address, frames }
+            Place { address, frames, dispatches: symbols.dispatches(id) }
         };
         let places = recording.stacks.locations().iter().enumerate().map(place).collect();
         let root = std::iter::once((0, 0));
@@ -143,9 +145,18 @@ impl<'a> Traces<'a> {
                 Some(frames) => Frames::Listed(frames),
                 None => Frames::Unknown(Box::new(Frame::unknown(address))),
             },
+            dispatches: false,
         };
         let places = trie.addresses.into_iter().map(place).collect();
         Traces { places, nodes: trie.nodes, runs, nodes_as_met: true }
+    }
+
+    /// The first address of a stack in use that nothing is known of.
+    pub(crate) fn first_unlisted(&self) -> Option<u64> {
+        let nodes = self.nodes_met(self.runs.iter().map(|run| run.stack));
+        let mut places = nodes.iter().map(|node| &self.places[self.nodes[*node as usize].1 as usize]);
+        let unknown = |place: &&Place| matches!(place.frames, Frames::Unknown(_));
+        places.find(unknown).map(|place| place.address.0)
     }
 
     /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from

@@ -237,7 +237,11 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
             let offset_by = |offset: i32| cfa.wrapping_add(i64::from(offset) as u64);
             let mut found = match how {
                 Saved::Same | Saved::Undefined => Ok(None),
-                Saved::At(offset) => Ok(stack.read_u64(offset_by(offset))),
+                Saved::At(offset) => {
+                    let (saved_at, sp) = (offset_by(offset), registers.sp());
+                    let popped = || value(column).filter(|_| was_popped(saved_at, sp));
+                    Ok(stack.read_u64(saved_at).or_else(popped))
+                }
                 Saved::Value(offset) => Ok(Some(offset_by(offset))),
                 Saved::Register(number) => known(number).map(Some),
                 Saved::AtExpression(e) => {
@@ -265,6 +269,12 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
     }
 }
 
+/// Whether what was saved there has been taken off the stack again: compilers do not say so in an epilogue, and
+/// the register holds it still. A copy of a stack ends at `sp`; where memory can be read it says the same.
+fn was_popped(saved_at: u64, sp: u64) -> bool {
+    saved_at < sp
+}
+
 /// The usual step. Loads the return address and, if it was saved, `rbp`.
 #[inline(always)]
 fn step_by_rule<S: StackMemory>(
@@ -280,7 +290,12 @@ fn step_by_rule<S: StackMemory>(
     }
     place.pc = stack.read_u64(cfa.wrapping_sub(8)).ok_or(Cut::UnreadableStack)?;
     if rbp != 0 {
-        place.rbp = Some(stack.read_u64(cfa.wrapping_sub(u64::from(rbp) * 8)).ok_or(Cut::UnreadableStack)?);
+        let saved_at = cfa.wrapping_sub(u64::from(rbp) * 8);
+        match stack.read_u64(saved_at) {
+            Some(rbp) => place.rbp = Some(rbp),
+            None if was_popped(saved_at, place.sp) => {}
+            None => return Err(Cut::UnreadableStack),
+        }
     }
     place.sp = cfa;
     place.exact = false;

@@ -8,7 +8,9 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use stackglass_unwind::memory::{ProcessStack, read_process};
 use stackglass_unwind::modules::OwnedModuleList;
 use stackglass_unwind::rules::{Rule, rule_at};
-use stackglass_unwind::{Cut, End, ImageMemory, Module, Registers, RuleTable, Scratch, Walker};
+use stackglass_unwind::{
+    Cut, End, ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,20 @@ impl ImageMemory for Images {
             }
         }
         0
+    }
+}
+
+/// What a copy of the stack holds that was made from the stack pointer up (perf events make one): nothing of what
+/// has just been popped.
+struct FromSp<'a> {
+    stack: ProcessStack<'a>,
+    sp: u64,
+}
+
+impl StackMemory for FromSp<'_> {
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        let popped = self.sp.saturating_sub(4096)..self.sp;
+        (!popped.contains(&address)).then(|| self.stack.read_u64(address)).flatten()
     }
 }
 
@@ -126,14 +142,27 @@ impl Stepper {
 
     fn walk(&mut self, regs: &libc::user_regs_struct, out: &mut [u64]) -> (usize, End) {
         let mut buffer = [0u8; 4096];
-        let walk = Walker {
+        let walk = self.walk_in(regs, &mut ProcessStack::new(self.pid, &mut buffer), out);
+        (walk.len, walk.end)
+    }
+
+    /// Whether a copy of the stack that begins at the stack pointer gives the same.
+    fn same_from_sp(&self, regs: &libc::user_regs_struct, frames: &[u64], end: End) -> bool {
+        let mut buffer = [0u8; 4096];
+        let mut out = [0u64; 512];
+        let mut stack = FromSp { stack: ProcessStack::new(self.pid, &mut buffer), sp: regs.rsp };
+        let walk = self.walk_in(regs, &mut stack, &mut out);
+        (&out[..walk.len], walk.end) == (frames, end)
+    }
+
+    fn walk_in(&self, regs: &libc::user_regs_struct, stack: &mut impl StackMemory, out: &mut [u64]) -> Walk {
+        Walker {
             modules: &self.modules,
             table: Some(&self.table),
             images: &self.images,
             scratch: &mut Scratch::new(),
         }
-        .walk(&Registers::of_stopped(regs), &mut ProcessStack::new(self.pid, &mut buffer), out);
-        (walk.len, walk.end)
+        .walk(&Registers::of_stopped(regs), stack, out)
     }
 
     fn place(&self, pc: u64) -> String {
@@ -150,6 +179,12 @@ impl Stepper {
     fn check(&mut self, regs: &libc::user_regs_struct, outcome: &mut Outcome) {
         let mut out = [0u64; 512];
         let (len, end) = self.walk(regs, &mut out);
+        if !self.same_from_sp(regs, &out[..len], end) {
+            let entry = outcome.wrong.entry(self.place(regs.rip)).or_default();
+            entry.0 += 1;
+            entry.1 = "not the same from a copy that begins at sp".into();
+            return;
+        }
         let wanted = self.shadow.iter().rev().map(|e| e.lookup).chain(self.base.iter().copied());
         outcome.deepest = outcome.deepest.max(len);
         if end == End::Complete && out[0] == regs.rip && out[1..len].iter().copied().eq(wanted.clone()) {

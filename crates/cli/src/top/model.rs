@@ -12,7 +12,16 @@ const WINDOW: usize = 10;
 /// A function or a line, by number.
 pub(crate) type Id = u32;
 
-/// A function with its times, ns.
+/// A line of code.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Line {
+    /// File and line.
+    pub(crate) at: String,
+    /// The function it is seen in.
+    pub(crate) function: Id,
+}
+
+/// A function or line with its times, ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
     /// Its number.
@@ -27,7 +36,7 @@ pub(crate) struct Row {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ThreadRow {
     /// Its number.
-    pub(crate) number: u32,
+    pub(crate) number: ThreadNumber,
     /// The kernel's.
     pub(crate) tid: u32,
     /// Its name.
@@ -40,20 +49,45 @@ pub(crate) struct ThreadRow {
     pub(crate) hottest: Option<Id>,
 }
 
+/// Functions from root to leaf in a thread, and the leaf's line.
+type Stack = (ThreadNumber, Vec<Id>, Option<Id>);
+
 /// One refresh's worth.
 #[derive(Default)]
 struct Slice {
     wall: u64,
-    /// Functions from root to leaf, the leaf's line, and the time it ran there.
-    stacks: HashMap<(ThreadNumber, Vec<Id>, Option<Id>), u64>,
+    /// The time it ran on each.
+    stacks: HashMap<Stack, u64>,
     waiting: HashMap<ThreadNumber, u64>,
+}
+
+/// Things with a number each.
+struct Numbered<T> {
+    all: Vec<T>,
+    numbers: HashMap<T, Id>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Numbered<T> {
+        Numbered { all: Vec::new(), numbers: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
+    fn number(&mut self, one: T) -> Id {
+        let next = self.all.len() as Id;
+        *self.numbers.entry(one).or_insert_with_key(|one| {
+            self.all.push(one.clone());
+            next
+        })
+    }
 }
 
 /// The last seconds.
 #[derive(Default)]
 pub(crate) struct Model {
-    names: Vec<String>,
-    numbers: HashMap<String, Id>,
+    functions: Numbered<String>,
+    lines: Numbered<Line>,
     /// Functions and lines of a place in code, innermost first.
     known: HashMap<Location, Vec<(Id, Option<Id>)>>,
     slices: VecDeque<Slice>,
@@ -116,27 +150,30 @@ impl Model {
             let module = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or(""));
             let mut named: Vec<(Id, Option<Id>)> = Vec::new();
             for frame in frames {
-                let line = line_of(&part, frame).map(|line| self.number(line));
-                named.push((self.number(function_of(frame, module, location.offset)), line));
+                let function = self.functions.number(function_of(frame, module, location.offset));
+                let line = line_of(&part, frame).map(|at| self.lines.number(Line { at, function }));
+                named.push((function, line));
             }
             if named.is_empty() {
-                named.push((self.number(unnamed(module, location.offset)), None));
+                named.push((self.functions.number(unnamed(module, location.offset)), None));
             }
             self.known.insert(*location, named);
         }
     }
 
-    fn number(&mut self, name: String) -> Id {
-        let next = self.names.len() as Id;
-        *self.numbers.entry(name).or_insert_with_key(|name| {
-            self.names.push(name.clone());
-            next
-        })
+    /// The name of a function.
+    pub(crate) fn name(&self, function: Id) -> &str {
+        self.functions.all.get(function as usize).map_or("", String::as_str)
     }
 
-    /// The name of a function or line.
-    pub(crate) fn name(&self, id: Id) -> &str {
-        self.names.get(id as usize).map_or("", String::as_str)
+    /// A line.
+    pub(crate) fn line(&self, line: Id) -> Option<&Line> {
+        self.lines.all.get(line as usize)
+    }
+
+    /// Nothing has been taken up yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slices.is_empty()
     }
 
     /// Time that the window covers, ns.
@@ -144,18 +181,19 @@ impl Model {
         self.slices.iter().map(|slice| slice.wall).sum::<u64>().max(1)
     }
 
-    fn stacks(&self) -> impl Iterator<Item = (&(ThreadNumber, Vec<Id>, Option<Id>), u64)> {
-        self.slices.iter().flat_map(|slice| slice.stacks.iter().map(|(key, time)| (key, *time)))
+    fn stacks(&self, of: Option<ThreadNumber>) -> impl Iterator<Item = (&Stack, u64)> {
+        let stacks = self.slices.iter().flat_map(|slice| slice.stacks.iter().map(|(key, time)| (key, *time)));
+        stacks.filter(move |((thread, ..), _)| of.is_none_or(|of| of == *thread))
     }
 
     /// Time that all threads ran, ns.
     pub(crate) fn awake(&self) -> u64 {
-        self.stacks().map(|(_, time)| time).sum()
+        self.stacks(None).map(|(_, time)| time).sum()
     }
 
-    /// Functions, those with most own time first.
-    pub(crate) fn functions(&self) -> Vec<Row> {
-        self.rows(|(_, stack, _), time, rows| {
+    /// Functions (of one thread, or all), those with most own time first.
+    pub(crate) fn functions(&self, of: Option<ThreadNumber>) -> Vec<Row> {
+        self.rows(of, |(_, stack, _), time, rows| {
             let mut seen = HashSet::new();
             for id in stack.iter().filter(|id| seen.insert(**id)) {
                 rows.entry(*id).or_default().1 += time;
@@ -167,8 +205,8 @@ impl Model {
     }
 
     /// Lines, by the time that was spent on them.
-    pub(crate) fn lines(&self) -> Vec<Row> {
-        self.rows(|(_, _, line), time, rows| {
+    pub(crate) fn lines(&self, of: Option<ThreadNumber>) -> Vec<Row> {
+        self.rows(of, |(_, _, line), time, rows| {
             if let Some(line) = line {
                 rows.entry(*line).or_default().0 += time;
                 rows.entry(*line).or_default().1 += time;
@@ -177,17 +215,22 @@ impl Model {
     }
 
     /// Who called a function directly, by the time the function was on the stack then.
-    pub(crate) fn callers(&self, function: Id) -> Vec<Row> {
-        self.neighbours(function, |stack, at| at.checked_sub(1).and_then(|at| stack.get(at).copied()))
+    pub(crate) fn callers(&self, of: Option<ThreadNumber>, function: Id) -> Vec<Row> {
+        self.neighbours(of, function, |stack, at| at.checked_sub(1).and_then(|at| stack.get(at).copied()))
     }
 
     /// What a function called directly; itself for its own time.
-    pub(crate) fn callees(&self, function: Id) -> Vec<Row> {
-        self.neighbours(function, |stack, at| stack.get(at + 1).or(stack.get(at)).copied())
+    pub(crate) fn callees(&self, of: Option<ThreadNumber>, function: Id) -> Vec<Row> {
+        self.neighbours(of, function, |stack, at| stack.get(at + 1).or(stack.get(at)).copied())
     }
 
-    fn neighbours(&self, function: Id, next: impl Fn(&[Id], usize) -> Option<Id>) -> Vec<Row> {
-        self.rows(|(_, stack, _), time, rows| {
+    fn neighbours(
+        &self,
+        of: Option<ThreadNumber>,
+        function: Id,
+        next: impl Fn(&[Id], usize) -> Option<Id>,
+    ) -> Vec<Row> {
+        self.rows(of, |(_, stack, _), time, rows| {
             let mut seen = HashSet::new();
             for (at, _) in stack.iter().enumerate().filter(|(_, id)| **id == function) {
                 if let Some(other) = next(stack, at).filter(|other| seen.insert(*other)) {
@@ -199,23 +242,22 @@ impl Model {
 
     fn rows(
         &self,
-        mut add: impl FnMut(&(ThreadNumber, Vec<Id>, Option<Id>), u64, &mut HashMap<Id, (u64, u64)>),
+        of: Option<ThreadNumber>,
+        mut add: impl FnMut(&Stack, u64, &mut HashMap<Id, (u64, u64)>),
     ) -> Vec<Row> {
         let mut rows = HashMap::new();
-        for (key, time) in self.stacks() {
+        for (key, time) in self.stacks(of) {
             add(key, time, &mut rows);
         }
         let mut rows: Vec<Row> = rows.into_iter().map(|(id, (own, total))| Row { id, own, total }).collect();
-        rows.sort_by(|a, b| {
-            (b.own, b.total).cmp(&(a.own, a.total)).then_with(|| self.name(a.id).cmp(self.name(b.id)))
-        });
+        rows.sort_by(|a, b| (b.own, b.total).cmp(&(a.own, a.total)).then(a.id.cmp(&b.id)));
         rows
     }
 
     /// Threads that live, those that ran most first.
     pub(crate) fn threads(&self) -> Vec<ThreadRow> {
         let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::new();
-        for ((thread, stack, _), time) in self.stacks() {
+        for ((thread, stack, _), time) in self.stacks(None) {
             let leaf = stack.last().copied().unwrap_or(Id::MAX);
             *in_functions.entry(*thread).or_default().entry(leaf).or_default() += time;
         }
@@ -226,7 +268,7 @@ impl Model {
                 let functions = in_functions.get(number);
                 let hottest = functions.and_then(|f| f.iter().max_by_key(|(id, time)| (**time, **id)));
                 ThreadRow {
-                    number: number.0,
+                    number: *number,
                     tid: *tid,
                     name: name.clone(),
                     awake: functions.map_or(0, |f| f.values().sum()),
@@ -259,26 +301,29 @@ fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
             prefix => format!("{prefix}/{}", short.rest),
         },
     );
-    Some(format!("{file}:{}  {}", frame.line, frame.func))
+    Some(format!("{file}:{}", frame.line))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use stackglass_profile::{Nanos, ProcessIndex, Sample, Thread};
 
-    fn recording(stacks: &[(&[u64], u64)]) -> Recording {
+    /// Two threads, `slower` (77) and `other` (78), and stacks of functions without names in them.
+    pub(in crate::top) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
         let mut recording = Recording::default();
-        recording.threads.push(Thread {
-            process: ProcessIndex(0),
-            tid: 77,
-            name: "worker".into(),
-            start: Nanos(0),
-            end: None,
-            cpu: Nanos(0),
-            blocked_signal: false,
-        });
-        for (leaf_first, time) in stacks {
+        for (tid, name) in [(77, "slower"), (78, "other")] {
+            recording.threads.push(Thread {
+                process: ProcessIndex(0),
+                tid,
+                name: name.into(),
+                start: Nanos(0),
+                end: None,
+                cpu: Nanos(0),
+                blocked_signal: false,
+            });
+        }
+        for (thread, leaf_first, time) in stacks {
             let ids: Vec<_> = leaf_first
                 .iter()
                 .map(|offset| recording.stacks.intern_location(Location { module: None, offset: *offset }))
@@ -286,7 +331,7 @@ mod tests {
             let stack = recording.stacks.intern(&ids);
             recording.samples.push(Sample {
                 stack,
-                thread: ThreadNumber(1),
+                thread: ThreadNumber(*thread),
                 task: 0,
                 clock: Nanos(0),
                 state: State::Awake,
@@ -298,6 +343,18 @@ mod tests {
         recording
     }
 
+    /// A model that knows these places of code by function and line, and has seen each run for this long.
+    pub(in crate::top) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
+        let mut model = Model::default();
+        for ((function, at, time), offset) in places.iter().zip(0..) {
+            let function = model.functions.number((*function).to_owned());
+            let line = model.lines.number(Line { at: (*at).to_owned(), function });
+            model.known.insert(Location { module: None, offset }, vec![(function, Some(line))]);
+            model.take(&recording(&[(1, &[offset], *time)]), 0, 100);
+        }
+        model
+    }
+
     fn named(model: &Model, rows: &[Row]) -> Vec<(String, u64, u64)> {
         rows.iter().map(|row| (model.name(row.id).to_owned(), row.own, row.total)).collect()
     }
@@ -306,30 +363,33 @@ mod tests {
     fn times_of_functions_callers_and_callees() {
         let mut model = Model::default();
         // 1 calls 2 and 3; 3 calls itself once.
-        model.take(&recording(&[(&[2, 1], 50), (&[3, 3, 1], 30), (&[1], 5)]), 0, 100);
-        let functions = named(&model, &model.functions());
+        model.take(&recording(&[(1, &[2, 1], 50), (1, &[3, 3, 1], 30), (1, &[1], 5)]), 0, 100);
+        let functions = named(&model, &model.functions(None));
         assert_eq!(
             functions,
             [("0x2".into(), 50, 50), ("0x3".into(), 30, 30), ("0x1".into(), 5, 85)],
             "recursion counts once"
         );
-        let id = |name: &str| model.functions().iter().find(|row| model.name(row.id) == name).unwrap().id;
-        assert_eq!(named(&model, &model.callers(id("0x2"))), [("0x1".into(), 0, 50)]);
-        let callees = named(&model, &model.callees(id("0x1")));
+        let id = |name: &str| model.functions(None).iter().find(|row| model.name(row.id) == name).unwrap().id;
+        assert_eq!(named(&model, &model.callers(None, id("0x2"))), [("0x1".into(), 0, 50)]);
+        let callees = named(&model, &model.callees(None, id("0x1")));
         assert_eq!(callees, [("0x2".into(), 0, 50), ("0x3".into(), 0, 30), ("0x1".into(), 0, 5)]);
         let threads = model.threads();
         assert_eq!((threads[0].awake, threads[0].tid, model.wall()), (85, 77, 100));
         assert_eq!(threads[0].hottest.map(|id| model.name(id)), Some("0x2"));
+        let other = Some(ThreadNumber(2));
+        assert_eq!(model.functions(Some(ThreadNumber(1))), model.functions(None));
+        assert!(model.functions(other).is_empty() && model.callers(other, id("0x2")).is_empty());
     }
 
     #[test]
     fn what_is_long_ago_is_forgotten() {
         let mut model = Model::default();
-        model.take(&recording(&[(&[2, 1], 50)]), 0, 100);
+        model.take(&recording(&[(1, &[2, 1], 50)]), 0, 100);
         for _ in 0..WINDOW {
-            model.take(&recording(&[(&[9, 1], 10)]), 0, 100);
+            model.take(&recording(&[(1, &[9, 1], 10)]), 0, 100);
         }
-        let functions = named(&model, &model.functions());
+        let functions = named(&model, &model.functions(None));
         assert_eq!(functions, [("0x9".into(), 100, 100), ("0x1".into(), 0, 100)]);
         assert_eq!(model.wall(), 1000);
     }

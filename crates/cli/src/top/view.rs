@@ -1,171 +1,192 @@
 //! How `top` looks: a head line, the busiest threads, one table, a line of keys. Good at 80 by 24.
+//!
+//! Names and paths are cut at their left ends, since what tells them apart stands at the right.
 
-use super::model::{Id, Model, Row as Times};
+use super::help;
+use super::model::{Id, Model, Row as Times, ThreadRow};
+use super::screen::{Screen, Tab};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Table, TableState};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Paragraph, Row, Table, TableState};
+use stackglass_profile::columns::{cut_left, width, wrap};
 
-/// Which table is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Tab {
-    /// Functions by own time.
-    #[default]
-    Functions,
-    /// Lines by own time.
-    Lines,
-    /// All threads.
-    Threads,
-}
-
-/// What is on the screen beside the figures.
-#[derive(Default)]
-pub(crate) struct Screen {
-    pub(crate) tab: Tab,
-    /// The function whose callers and callees are shown.
-    pub(crate) focus: Option<Id>,
-    pub(crate) selected: usize,
-    pub(crate) filter: String,
-    /// Keys go to the filter.
-    pub(crate) typing: bool,
-    pub(crate) paused: bool,
-    pub(crate) help: bool,
-    /// Told once, at the bottom.
-    pub(crate) message: String,
-    /// Program, process and driver.
-    pub(crate) head: String,
-}
-
-const HELP: &str = "\
-up down j k    choose a row             enter    callers and callees of it
-1 2 3, tab     functions, lines, threads    esc  back
-/              filter by name           p space  pause, go on
-s              save a recording         q        leave
-
-Times are those of the last ten seconds. own: in the function itself; total:
-in it and in what it calls. 100 % is one processor. Threads that sleep have no
-share. The program runs on; what top has started itself ends with it.";
+/// Threads above the table of functions.
+const BUSIEST: usize = 4;
+/// Most lines of a message.
+const MESSAGE: usize = 4;
+/// Columns of a share.
+const SHARE: usize = 7;
 
 impl Screen {
-    /// The functions of the table as it is shown, for keys that act on one.
-    pub(crate) fn rows(&self, model: &Model) -> Vec<Times> {
-        let rows = match (self.focus, self.tab) {
-            (Some(function), _) => model.callers(function),
-            (None, Tab::Lines) => model.lines(),
-            _ => model.functions(),
-        };
-        rows.into_iter().filter(|row| self.shows(model.name(row.id))).collect()
-    }
-
-    fn shows(&self, name: &str) -> bool {
-        self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
-    }
-
     /// Draws everything.
-    pub(crate) fn draw(&mut self, model: &Model, frame: &mut Frame<'_>) {
+    pub(super) fn draw(&mut self, model: &Model, frame: &mut Frame<'_>) {
         let threads = model.threads();
-        let shown_threads =
-            if self.tab == Tab::Threads || self.focus.is_some() { 0 } else { threads.len().min(4) };
-        let [head, top, table, foot] = Layout::vertical([
+        let in_tables = self.tab == Tab::Threads || !self.focus.is_empty() || self.thread.is_some();
+        let busiest = &threads[..if in_tables { 0 } else { threads.len().min(BUSIEST) }];
+        let foot = self.foot(usize::from(frame.area().width));
+        let state = self.state(&threads);
+        let [head, second, top, table, bottom] = Layout::vertical([
             Constraint::Length(1),
-            Constraint::Length(if shown_threads == 0 { 0 } else { shown_threads as u16 + 1 }),
+            Constraint::Length(u16::from(!state.is_empty())),
+            Constraint::Length(if busiest.is_empty() { 0 } else { busiest.len() as u16 + 1 }),
             Constraint::Min(3),
-            Constraint::Length(1),
+            Constraint::Length(foot.len() as u16),
         ])
         .areas(frame.area());
         let running = model.awake() as f64 / model.wall() as f64;
-        let paused = if self.paused { "  PAUSED" } else { "" };
-        let filter =
-            if self.filter.is_empty() { String::new() } else { format!("  filter: {}", self.filter) };
-        let who = &self.head;
-        let line = format!("{who}  {} threads  {running:.2} running{paused}{filter}", threads.len());
+        let some = if threads.len() == 1 { "thread" } else { "threads" };
+        let line = format!("{}  {} {some}, {running:.2} running", self.head, threads.len());
         frame.render_widget(Paragraph::new(Line::styled(line, bold())), head);
-        if shown_threads > 0 {
-            self.threads(model, &threads[..shown_threads], top, frame, false);
+        frame.render_widget(Paragraph::new(Line::styled(state, bold())), second);
+        if !busiest.is_empty() {
+            threads_table(model, busiest, None, top, frame);
         }
-        match (self.focus, self.tab) {
+        match (self.focus.last().copied(), self.tab) {
             (Some(function), _) => self.callers_and_callees(model, function, table, frame),
             (None, Tab::Threads) => {
-                let matching: Vec<_> =
-                    threads.into_iter().filter(|thread| self.shows(&thread.name)).collect();
-                self.threads(model, &matching, table, frame, true);
+                let threads = self.threads(model);
+                let selected = self.select(threads.len());
+                threads_table(model, &threads, selected, table, frame);
+                self.say_why_empty(threads.is_empty(), model, table, frame);
             }
-            (None, tab) => {
-                let rows = self.rows(model);
-                self.selected = self.selected.min(rows.len().saturating_sub(1));
-                let title = if tab == Tab::Lines { "line, function" } else { "function" };
-                times(model, &rows, title, Some(self.selected), table, frame);
+            (None, Tab::Functions) => {
+                let rows = self.functions(model);
+                let selected = self.select(rows.len());
+                functions_table(model, &rows, "function", selected, table, frame);
+                self.say_why_empty(rows.is_empty(), model, table, frame);
+            }
+            (None, Tab::Lines) => {
+                let rows = self.lines(model);
+                let selected = self.select(rows.len());
+                lines_table(model, &rows, selected, table, frame);
+                self.say_why_empty(rows.is_empty(), model, table, frame);
             }
         }
-        frame.render_widget(Paragraph::new(self.foot()), foot);
-        if self.help {
-            let area = middle(frame.area(), 80, 12);
-            frame.render_widget(Clear, area);
-            frame.render_widget(
-                Paragraph::new(HELP).block(Block::new().borders(Borders::ALL).title("keys")),
-                area,
-            );
+        frame.render_widget(Paragraph::new(Text::from_iter(foot)), bottom);
+        if let Some(first) = self.help {
+            self.help = Some(help::draw(first, frame));
         }
     }
 
-    fn foot(&self) -> String {
+    /// Keeps the chosen row among those there are.
+    fn select(&mut self, rows: usize) -> Option<usize> {
+        self.selected = self.selected.min(rows.saturating_sub(1));
+        (rows > 0).then_some(self.selected)
+    }
+
+    /// What keeps something from the tables.
+    fn state(&self, threads: &[ThreadRow]) -> String {
+        let mut parts = Vec::new();
+        if self.paused {
+            parts.push("PAUSED".to_owned());
+        }
+        if let Some(number) = self.thread {
+            parts.push(match threads.iter().find(|thread| thread.number == number) {
+                Some(thread) => format!("only thread {} {}", thread.name, thread.tid),
+                None => "only a thread that has ended".to_owned(),
+            });
+        }
+        if !self.filter.is_empty() && !self.typing {
+            parts.push(format!("only names with \"{}\"", self.filter));
+        }
+        parts.join("  ")
+    }
+
+    /// A message, the filter while it is typed, or as many keys as fit.
+    fn foot(&self, columns: usize) -> Vec<String> {
         if self.typing {
-            return format!("filter: {}_   enter keeps it, esc drops it", self.filter);
+            let after = "_   enter keeps it, esc drops it";
+            let room = columns.saturating_sub(width(after) + 8).max(8);
+            return vec![format!("filter: {}{after}", cut_left(&self.filter, room))];
         }
         if !self.message.is_empty() {
-            return self.message.clone();
+            let mut lines = wrap(&self.message, columns.max(1));
+            lines.truncate(MESSAGE);
+            return lines;
         }
-        "1 functions 2 lines 3 threads  enter callers  / filter  p pause  ? help  q quit".into()
+        let enter = match (self.focus.is_empty(), self.tab) {
+            (true, Tab::Threads) => "enter its functions",
+            _ => "enter callers",
+        };
+        let back = if self.focus.is_empty() && self.thread.is_none() { "" } else { "  esc back" };
+        let long = format!("1 functions 2 lines 3 threads  {enter}{back}  / filter  p pause  ? help  q quit");
+        let short = format!("1 2 3 tables  {enter}{back}  / filter  ? help  q quit");
+        let lines = [long, short, "? help  q quit".into()];
+        vec![lines.into_iter().find(|line| width(line) <= columns).unwrap_or_else(|| "? q".into())]
     }
 
     fn callers_and_callees(&mut self, model: &Model, function: Id, area: Rect, frame: &mut Frame<'_>) {
+        let (callers, callees) = self.around(model, function);
+        let selected = self.select(callers.len() + callees.len());
+        // The callers get what they need, up to a half.
+        let need = callers.len().clamp(1, usize::from(area.height) / 2) as u16 + 1;
         let [title, upper, lower] =
-            Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
-        frame.render_widget(Paragraph::new(Line::styled(model.name(function).to_owned(), bold())), title);
-        let rows = self.rows(model);
-        self.selected = self.selected.min(rows.len().saturating_sub(1));
-        times(model, &rows, "called by", Some(self.selected), upper, frame);
-        times(model, &model.callees(function), "calls (itself: own time)", None, lower, frame);
+            Layout::vertical([Constraint::Length(1), Constraint::Length(need), Constraint::Fill(1)])
+                .areas(area);
+        let name = cut_left(model.name(function), usize::from(area.width));
+        frame.render_widget(Paragraph::new(Line::styled(name, bold())), title);
+        let above = selected.filter(|row| *row < callers.len());
+        functions_table(model, &callers, "called by", above, upper, frame);
+        if callers.is_empty() {
+            let why =
+                if self.filter.is_empty() { "nothing: threads begin here" } else { "nothing of that name" };
+            below_head(why, upper, frame);
+        }
+        let below = selected.and_then(|row| row.checked_sub(callers.len()));
+        functions_table(model, &callees, "calls (itself: own time)", below, lower, frame);
+        if callees.is_empty() {
+            let why = if self.filter.is_empty() { "it has not run any more" } else { "nothing of that name" };
+            below_head(why, lower, frame);
+        }
     }
 
-    fn threads(
-        &mut self,
-        model: &Model,
-        threads: &[super::model::ThreadRow],
-        area: Rect,
-        frame: &mut Frame<'_>,
-        choose: bool,
-    ) {
-        let wall = model.wall();
-        let rows = threads.iter().map(|thread| {
-            Row::new([
-                share(thread.awake, wall),
-                share(thread.waiting, wall),
-                thread.tid.to_string(),
-                thread.name.clone(),
-                thread.hottest.map_or_else(String::new, |id| model.name(id).to_owned()),
-            ])
-        });
-        let widths = [
-            Constraint::Length(6),
-            Constraint::Length(6),
-            Constraint::Length(8),
-            Constraint::Length(16),
-            Constraint::Fill(1),
-        ];
-        let head = Row::new(["runs %", "waits", "tid", "thread", "mostly in"]).style(dim());
-        let mut state = TableState::default();
-        if choose {
-            self.selected = self.selected.min(threads.len().saturating_sub(1));
-            state.select(Some(self.selected));
+    fn say_why_empty(&self, empty: bool, model: &Model, area: Rect, frame: &mut Frame<'_>) {
+        if !empty {
+            return;
         }
-        let table = Table::new(rows, widths).header(head).row_highlight_style(chosen());
-        frame.render_stateful_widget(table, area, &mut state);
+        let runs = !model.functions(self.thread).is_empty();
+        below_head(
+            match (model.is_empty(), self.filter.is_empty(), self.tab) {
+                (true, ..) => "looking …",
+                (_, false, Tab::Threads) => "no thread has a name with this text (esc shows all)",
+                (_, false, _) if runs => "no name with this text (esc shows all)",
+                (_, _, Tab::Lines) if runs => "no lines are known: build with debug information (-g)",
+                _ if self.thread.is_some() => "this thread has not run in the last ten seconds",
+                _ => "nothing has run in the last ten seconds",
+            },
+            area,
+            frame,
+        );
     }
 }
 
-fn times(
+fn threads_table(
+    model: &Model,
+    threads: &[ThreadRow],
+    selected: Option<usize>,
+    area: Rect,
+    frame: &mut Frame<'_>,
+) {
+    let wall = model.wall();
+    let name = threads.iter().map(|thread| width(&thread.name)).max().unwrap_or(0).clamp(6, 16);
+    let widths = [SHARE, SHARE, 7, name];
+    let room = rest(&widths, area);
+    let rows = threads.iter().map(|thread| {
+        let hottest = thread.hottest.map_or("", |id| model.name(id));
+        Row::new([
+            share(thread.awake, wall),
+            share(thread.waiting, wall),
+            format!("{:>7}", thread.tid),
+            thread.name.clone(),
+            cut_left(hottest, room).into_owned(),
+        ])
+    });
+    table(rows, ["runs %", "waits %", "    tid", "thread", "mostly in"], &widths, selected, area, frame);
+}
+
+fn functions_table(
     model: &Model,
     rows: &[Times],
     title: &str,
@@ -174,27 +195,69 @@ fn times(
     frame: &mut Frame<'_>,
 ) {
     let wall = model.wall();
-    let lines = rows
+    let widths = [SHARE, SHARE];
+    let room = rest(&widths, area);
+    let lines = rows.iter().map(|row| {
+        let name = cut_left(model.name(row.id), room).into_owned();
+        Row::new([share(row.own, wall), share(row.total, wall), name])
+    });
+    table(lines, ["  own %", "total %", title], &widths, selected, area, frame);
+}
+
+fn lines_table(model: &Model, rows: &[Times], selected: Option<usize>, area: Rect, frame: &mut Frame<'_>) {
+    let wall = model.wall();
+    let lines: Vec<_> = rows
         .iter()
-        .map(|row| Row::new([share(row.own, wall), share(row.total, wall), model.name(row.id).to_owned()]));
-    let widths = [Constraint::Length(6), Constraint::Length(7), Constraint::Fill(1)];
-    let head = Row::new(["own %".to_owned(), "total %".to_owned(), title.to_owned()]).style(dim());
+        .filter_map(|row| model.line(row.id).map(|line| (row.own, &*line.at, model.name(line.function))))
+        .collect();
+    // Both get what they need; where that is too much, the function keeps two fifths.
+    let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width).max().unwrap_or(0);
+    let place = longest(&mut lines.iter().map(|line| line.1)).max(4);
+    let function = longest(&mut lines.iter().map(|line| line.2));
+    let both = rest(&[SHARE, 0], area);
+    let place = place.min(both.saturating_sub(function.min(both * 2 / 5)));
+    let widths = [SHARE, place];
+    let room = rest(&widths, area);
+    let lines = lines.iter().map(|(own, at, function)| {
+        Row::new([share(*own, wall), cut_left(at, place).into_owned(), cut_left(function, room).into_owned()])
+    });
+    table(lines, ["  own %", "line", "function"], &widths, selected, area, frame);
+}
+
+/// Columns that columns of these widths, each with one between, leave.
+fn rest(widths: &[usize], area: Rect) -> usize {
+    usize::from(area.width).saturating_sub(widths.iter().sum::<usize>() + widths.len()).max(1)
+}
+
+fn table<'a, const N: usize>(
+    rows: impl Iterator<Item = Row<'a>>,
+    head: [&str; N],
+    widths: &[usize],
+    selected: Option<usize>,
+    area: Rect,
+    frame: &mut Frame<'_>,
+) {
+    let widths = widths.iter().map(|width| Constraint::Length(*width as u16)).chain([Constraint::Fill(1)]);
     let mut state = TableState::default();
-    state.select(selected.filter(|_| !rows.is_empty()));
-    let table = Table::new(lines, widths).header(head).row_highlight_style(chosen());
+    state.select(selected);
+    let head = Row::new(head.map(str::to_owned)).style(dim());
+    let table = Table::new(rows, widths).header(head).row_highlight_style(chosen());
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// One line where the first row were.
+fn below_head(text: &str, area: Rect, frame: &mut Frame<'_>) {
+    if area.height > 1 {
+        let line = Rect { y: area.y + 1, height: 1, ..area };
+        frame.render_widget(Paragraph::new(text.to_owned()), line);
+    }
 }
 
 fn share(part: u64, wall: u64) -> String {
     match part as f64 / wall as f64 * 100.0 {
         0.0 => String::new(),
-        percent => format!("{percent:.1}"),
+        percent => format!("{percent:>SHARE$.1}"),
     }
-}
-
-fn middle(area: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height }
 }
 
 fn bold() -> Style {
@@ -211,34 +274,67 @@ fn chosen() -> Style {
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::tests::with_lines;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn shown(screen: &mut Screen, width: u16, height: u16) -> String {
+    fn shown(screen: &mut Screen, model: &Model, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| screen.draw(&Model::default(), frame)).unwrap();
+        terminal.draw(|frame| screen.draw(model, frame)).unwrap();
         let buffer = terminal.backend().buffer();
         let cells = buffer.content().chunks(usize::from(width));
         cells.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect()
     }
 
     #[test]
-    fn keys_and_help_fit_eighty_columns() {
-        let mut screen = Screen { head: "server 1234".into(), ..Screen::default() };
-        let text = shown(&mut screen, 80, 24);
-        assert!(
-            text.contains("server 1234") && text.contains("? help  q quit") && text.contains("own %"),
-            "{text}"
-        );
-        screen.help = true;
-        let text = shown(&mut screen, 80, 24);
-        for line in HELP.lines() {
-            assert!(text.contains(line), "{line} is cut: {text}");
+    fn paths_keep_their_ends_and_functions_their_room() {
+        let path = "a/very/long/way/to/the/place/where/the/source/lies/multiarch/memmove.S:351";
+        let function = "some::module::with::a::long::path::of::Things::and::the_function_itself";
+        let model = with_lines(&[(function, path, 60), ("short", "lib.rs:7", 20), (function, "x.rs:1", 5)]);
+        let mut screen = Screen { tab: Tab::Lines, ..Screen::default() };
+        for columns in [80, 60] {
+            let text = shown(&mut screen, &model, columns, 24);
+            let row =
+                text.lines().find(|line| line.contains("memmove.S:351")).unwrap_or_else(|| panic!("{text}"));
+            assert!(row.contains("the_function_itself") && row.matches('…').count() == 2, "{row}");
+            assert!(text.contains(" lib.rs:7 ") && text.contains(" short"), "{text}");
         }
-        // Too small for anything: drawn all the same.
+        let text = shown(&mut screen, &model, 200, 24);
+        assert!(text.contains(path) && text.contains(function), "{text}");
+        screen.tab = Tab::Functions;
+        let text = shown(&mut screen, &model, 60, 24);
+        assert!(text.contains(" …") && text.contains("::of::Things::and::the_function_itself"), "{text}");
+    }
+
+    #[test]
+    fn empty_tables_say_why() {
+        let model = with_lines(&[("work", "lib.rs:7", 20)]);
+        let mut screen = Screen { filter: "zzz".into(), ..Screen::default() };
+        assert!(shown(&mut screen, &model, 80, 24).contains("no name with this text"));
+        screen.filter.clear();
+        screen.thread = Some(stackglass_profile::ThreadNumber(2));
+        assert!(shown(&mut screen, &model, 80, 24).contains("this thread has not run"));
+        screen.thread = None;
+        screen.focus.push(0);
+        assert!(shown(&mut screen, &model, 80, 24).contains("threads begin here"));
+        let text = shown(&mut Screen::default(), &model, 80, 24);
+        assert!(text.contains("2 threads, 0.20 running") && !text.contains("1 threads"), "{text}");
+    }
+
+    #[test]
+    fn keys_fit_and_no_size_is_too_small() {
+        let mut screen = Screen { head: "server 1234".into(), ..Screen::default() };
+        let model = Model::default();
+        for width in [80, 60, 40] {
+            let text = shown(&mut screen, &model, width, 24);
+            for word in ["server 1234", "? help  q quit", "own %", "looking"] {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        }
+        screen.message = "words ".repeat(100);
         for (width, height) in [(20, 5), (1, 1), (200, 60)] {
-            shown(&mut screen, width, height);
+            shown(&mut screen, &model, width, height);
         }
     }
 }

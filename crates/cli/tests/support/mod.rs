@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longest time that anything here may take.
@@ -101,7 +102,8 @@ pub fn text(bytes: &[u8]) -> String {
 pub struct Terminal {
     master: File,
     pub child: Child,
-    reader: Option<std::thread::JoinHandle<String>>,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reader: std::thread::JoinHandle<()>,
 }
 
 impl Terminal {
@@ -109,16 +111,16 @@ impl Terminal {
     pub fn start(command: Command) -> Terminal {
         let (master, child) = Terminal::unread(command);
         let mut output = master.try_clone().expect("a descriptor is free");
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let all = shown.clone();
         let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
             let mut buffer = [0; 4096];
             // Ends with EIO when the last program has left the terminal.
             while let Ok(n @ 1..) = output.read(&mut buffer) {
-                all.extend_from_slice(&buffer[..n]);
+                all.lock().expect("nobody panics with it").extend_from_slice(&buffer[..n]);
             }
-            text(&all)
         });
-        Terminal { master, child, reader: Some(reader) }
+        Terminal { master, child, shown, reader }
     }
 
     /// The same with nobody at the other end: the terminal is gone when the file is dropped.
@@ -148,11 +150,29 @@ impl Terminal {
         self.master.write_all(keys).expect("the terminal is there");
     }
 
+    /// What was shown so far.
+    pub fn shown(&self) -> String {
+        text(&self.shown.lock().expect("nobody panics with it"))
+    }
+
+    /// Waits until this was shown, `times` times.
+    pub fn await_text(&self, what: &str, times: usize) {
+        wait_until(what, || self.shown().matches(what).count() >= times);
+    }
+
+    /// Keys come as lines and are echoed.
+    pub fn reads_lines(&self) -> bool {
+        use rustix::termios::{LocalModes, tcgetattr};
+        let modes = tcgetattr(&self.master).expect("the terminal is there").local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
     /// Waits for the end: exit status and everything that was shown.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = end_of(&mut self.child);
-        let shown = self.reader.take().map(|reader| reader.join().expect("reading does not panic"));
-        (status, shown.unwrap_or_default())
+        self.reader.join().expect("reading does not panic");
+        let shown = text(&self.shown.lock().expect("nobody panics with it"));
+        (status, shown)
     }
 }
 

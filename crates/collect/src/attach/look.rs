@@ -246,7 +246,8 @@ impl Sampler {
                 i += 1;
                 continue;
             }
-            match ptrace::news(thread.tid) {
+            let own = self.own_child && thread.tid == self.pid;
+            match if own { ptrace::news_of_own_child(thread.tid) } else { ptrace::news(thread.tid) } {
                 None => {
                     seized = true;
                     asked |= thread.asked.is_some();

@@ -30,7 +30,7 @@ pub mod threads;
 pub use access::Refusal;
 pub use choice::{Choice, Driver};
 pub use peek::{PeekOptions, peek};
-pub use record::{AttachError, Options, record};
+pub use record::{AttachError, Options, ends, record};
 
 use crate::Recorder;
 use stackglass_profile::Stacks;
@@ -47,6 +47,15 @@ pub enum Stopped {
     Gone,
     /// It has exec'ed a program that may not be looked at; why and what to do.
     Locked(String),
+}
+
+impl From<Refusal> for Stopped {
+    fn from(why: Refusal) -> Stopped {
+        match why {
+            Refusal::NoProcess { .. } | Refusal::Ended { .. } => Stopped::Gone,
+            why => Stopped::Locked(why.to_string()),
+        }
+    }
 }
 
 /// What the recording thread and the looking one tell each other.
@@ -70,6 +79,9 @@ impl Orders {
 
 /// A process that is looked at. When it is dropped, the process is let go.
 pub struct Attached {
+    pid: u32,
+    delay: Duration,
+    driver: Option<Driver>,
     orders: Arc<Orders>,
     thread: Option<JoinHandle<()>>,
     drained: Vec<Drained>,
@@ -91,8 +103,7 @@ impl Attached {
             stopped: Mutex::default(),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
         });
-        let delay = delay.as_nanos() as u64;
-        let sampler = sampler::Sampler::new(pid, delay, choice.driver, orders.clone())
+        let sampler = sampler::Sampler::new(pid, delay.as_nanos() as u64, choice.driver, orders.clone())
             .ok_or(Refusal::NoProcess { pid })?;
         let thread = std::thread::Builder::new()
             .name("stackglass-look".into())
@@ -101,7 +112,7 @@ impl Attached {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attached { orders, thread: Some(thread), drained: Vec::new(), choice })
+        Ok(Attached { pid, delay, driver, orders, thread: Some(thread), drained: Vec::new(), choice })
     }
 
     /// How running threads are made to show their stacks, and why so.
@@ -138,6 +149,20 @@ impl Attached {
     /// Why nothing more is to come, once that is so.
     pub fn stopped(&self) -> Option<Stopped> {
         self.orders.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets the process go, stops ourselves as Ctrl-Z does (`stand` returns when somebody continues us), and looks
+    /// again: a thread of it that we have asked to stand would stand as long as we do.
+    pub fn interrupt_for(&mut self, recorder: &mut Recorder, stand: impl FnOnce()) {
+        self.stop();
+        self.drain(recorder);
+        stand();
+        if self.stopped().is_none() {
+            match Attached::begin(self.pid, self.delay, self.driver) {
+                Ok(again) => *self = again,
+                Err(why) => self.orders.ended(why.into()),
+            }
+        }
     }
 
     /// Ends the looking; what was seen until then can still be drained.

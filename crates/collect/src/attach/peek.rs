@@ -38,7 +38,7 @@ pub fn peek(
     say: &mut dyn FnMut(&str),
     show: &mut dyn FnMut(&PeekPart),
 ) -> Result<Option<String>, AttachError> {
-    let signals = Signals::block().map_err(AttachError::Signals)?;
+    let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     let about = About {
         command: super::process::arguments(options.pid),
         start: Nanos(moment::monotonic()),

@@ -94,13 +94,44 @@ pub fn news(tid: u32) -> Option<News> {
         // Not ours any more: it ended with an exec of another thread, or was never there.
         ..0 => Some(News::Ended),
         _ if !libc::WIFSTOPPED(status) => Some(News::Ended),
-        _ => Some(match (status >> 16, libc::WSTOPSIG(status)) {
-            (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
-                News::ProcessStopped
-            }
-            (0, signal) => News::Signal(signal),
-            _ => News::Stands,
-        }),
+        _ => Some(stop(status >> 16, libc::WSTOPSIG(status))),
+    }
+}
+
+/// The same of a program that this process has started itself: its end stays to be asked for by whoever wants its
+/// exit status, and its id is nobody else's until then.
+pub fn news_of_own_child(tid: u32) -> Option<News> {
+    // Looked at first: a stop is taken, an end is left. Without WSTOPPED the kernel would tell of stops as well.
+    match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT) {
+        Ok(None) => None,
+        Ok(Some((libc::CLD_TRAPPED | libc::CLD_STOPPED, _))) => match wait_for(tid, libc::WSTOPPED) {
+            Ok(Some((_, told))) => Some(stop(told >> 8, told & 0xff)),
+            // Killed between the two.
+            _ => None,
+        },
+        _ => Some(News::Ended),
+    }
+}
+
+/// What a stop with this event and signal means.
+fn stop(event: i32, signal: i32) -> News {
+    match (event, signal) {
+        (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => News::ProcessStopped,
+        (0, signal) => News::Signal(signal),
+        _ => News::Stands,
+    }
+}
+
+/// `si_code` and `si_status` of what waitid(2) has to tell, without waiting.
+fn wait_for(tid: u32, which: i32) -> io::Result<Option<(i32, i32)>> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the kernel fills the live struct, for which zeros are a value; both fields are those of a SIGCHLD.
+    unsafe {
+        if libc::waitid(libc::P_PID, tid, info.as_mut_ptr(), which | libc::WNOHANG | libc::__WALL) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let info = info.assume_init();
+        Ok((info.si_pid() != 0).then(|| (info.si_code, info.si_status())))
     }
 }
 

@@ -61,7 +61,7 @@ pub enum AttachError {
 /// Only while nothing was recorded; afterwards what goes wrong is told to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     super::access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
-    let signals = Signals::block().map_err(AttachError::Signals)?;
+    let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // So that `save` and `clear` find us.
     let session = Session::create().map_err(AttachError::Session)?;
     session.page().launcher.store(std::process::id(), Relaxed);
@@ -104,7 +104,7 @@ fn wait(signals: &Signals, time: Duration) -> bool {
 }
 
 /// Signals that end the recording.
-pub(super) fn ends(signal: i32) -> bool {
+pub fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP)
 }
 
@@ -132,7 +132,7 @@ impl Growing<'_> {
                 Some(Signal { number, .. }) if ends(number) => return,
                 Some(Signal { number: libc::SIGTSTP, .. }) => {
                     observer.suspended();
-                    signals.stop_here();
+                    self.attached.interrupt_for(&mut self.recorder, || signals.stop_here());
                 }
                 Some(Signal { number: libc::SIGUSR2, .. }) => self.save_now(observer),
                 _ => {}

@@ -71,6 +71,8 @@ pub(super) struct Thread {
 /// Looks at one process.
 pub(super) struct Sampler {
     pub pid: u32,
+    /// We have started it: somebody here will ask for its exit status.
+    pub own_child: bool,
     pub delay: u64,
     pub driver: Driver,
     pub orders: Arc<Orders>,
@@ -107,6 +109,7 @@ impl Sampler {
         orders.add(stream);
         let mut sampler = Sampler {
             pid,
+            own_child: Status::read(pid).is_some_and(|status| status.parent == std::process::id()),
             delay,
             driver,
             orders,
@@ -301,9 +304,7 @@ impl Sampler {
     fn begin_anew(&mut self, key: ImageKey, now: u64) -> Result<(), Stopped> {
         self.close();
         self.threads.clear();
-        if let Err(why) = super::access::check(self.pid, self.driver) {
-            return Err(Stopped::Locked(why.to_string()));
-        }
+        super::access::check(self.pid, self.driver).map_err(Stopped::from)?;
         let stream = Stream::new(self.pid, now);
         self.orders.add(stream);
         self.outlet = stream.outlet();

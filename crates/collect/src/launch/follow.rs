@@ -305,7 +305,7 @@ fn wait(child: &mut Child, signals: &Signals) -> End {
 }
 
 /// What a signal to us means to a program that is not recorded, or not any more.
-pub(super) fn pass_on(signal: Signal, child: &Child, signals: &Signals) {
+pub fn pass_on(signal: Signal, child: &Child, signals: &Signals) {
     match (signal.number, signal.from_kernel) {
         (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ | libc::SIGUSR2, _) => {}
         (libc::SIGTSTP, _) => signals.stop_here(),

@@ -21,7 +21,7 @@ pub mod signals;
 pub mod start;
 pub mod stream_file;
 
-pub use follow::record;
+pub use follow::{pass_on, record};
 pub use library::Library;
 pub use peeks::PeekPart;
 pub use program::{NotStartable, Obstacle, Program};

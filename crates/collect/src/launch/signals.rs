@@ -9,7 +9,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Signals that are read.
+/// Signals that are read; the first is not always.
 const READ: [i32; 10] = [
     libc::SIGCHLD,
     libc::SIGINT,
@@ -45,6 +45,19 @@ impl Signals {
     /// # Errors
     /// When the kernel makes no signalfd.
     pub fn block() -> io::Result<Signals> {
+        Signals::block_and_read(&READ)
+    }
+
+    /// The same, but SIGCHLD is left to the thread that looks at another process: it waits for that signal, and
+    /// every one that is read here keeps a thread of the process standing for longer.
+    ///
+    /// # Errors
+    /// When the kernel makes no signalfd.
+    pub fn block_as_onlooker() -> io::Result<Signals> {
+        Signals::block_and_read(READ.split_first().map_or(&[], |(_, others)| others))
+    }
+
+    fn block_and_read(read: &[i32]) -> io::Result<Signals> {
         // SAFETY: the sets are initialised by sigemptyset (or filled by the kernel) before use, and
         // the new descriptor belongs to nobody else.
         unsafe {
@@ -54,11 +67,17 @@ impl Signals {
             for number in READ {
                 libc::sigaddset(&mut set, number);
             }
+            let mut read_set = MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(read_set.as_mut_ptr());
+            let mut read_set = read_set.assume_init();
+            for number in read {
+                libc::sigaddset(&mut read_set, *number);
+            }
             // A parent that ignores its children has this ignored in us, and no end is ever told.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             let mut before = MaybeUninit::<libc::sigset_t>::uninit();
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, before.as_mut_ptr());
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            let fd = libc::signalfd(-1, &read_set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {
                 let error = io::Error::last_os_error();
                 libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());

@@ -1,8 +1,9 @@
 //! Starting the program: the preload library and the session in its environment, all else as we
 //! found it.
 
-use super::Options;
 use super::session::Session;
+use super::signals::Signals;
+use super::{Options, Program};
 use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A started program.
@@ -59,6 +60,27 @@ pub fn start(
     Ok(Child { pid: child.id() as libc::pid_t, end: None })
 }
 
+/// Starts a program that is looked at from outside: nothing of ours gets into it, and it has no terminal, which is
+/// ours. Its signal mask is the one from before `signals`.
+///
+/// # Errors
+/// What execve(2) says.
+pub fn start_apart(program: &Program, arguments: &[OsString], signals: &Signals) -> io::Result<Child> {
+    let mut command = Command::new(&program.path);
+    command.arg0(&program.name).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mask = signals.mask_before();
+    // SAFETY: between fork and exec the closure makes one system call; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+    let child = command.spawn()?;
+    Ok(Child { pid: child.id() as libc::pid_t, end: None })
+}
+
 impl Child {
     /// Its process id.
     pub fn pid(&self) -> u32 {
@@ -74,7 +96,8 @@ impl Child {
                 let mut usage: libc::rusage = std::mem::zeroed();
                 (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
             };
-            if pid == self.pid {
+            // A stop is told only where a thread of ours traces the program; it is not the end.
+            if pid == self.pid && !libc::WIFSTOPPED(status) {
                 let end = if libc::WIFSIGNALED(status) {
                     End::Signal(libc::WTERMSIG(status))
                 } else {

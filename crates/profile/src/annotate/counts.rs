@@ -1,6 +1,6 @@
 //! How much time each source line has.
 
-use crate::first_screen::classes::{self, Class};
+use crate::kinds::{self, Class};
 use crate::numbers::Weight;
 use crate::{Frame, Recording, StackId, State};
 use std::collections::{BTreeMap, HashMap};
@@ -155,7 +155,7 @@ impl Numbering {
                     numbering.lines.len() as u32 - 1
                 })
             });
-            let own = classes::class(frame) == Class::Own;
+            let own = kinds::class(frame) == Class::Own;
             numbering.frames.push(Numbered { line: number, own });
         }
         numbering

@@ -6,9 +6,9 @@
 //! it). It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
 
 use super::account;
-use super::classes::Class;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
 use crate::frame::file_name;
+use crate::kinds::Class;
 use crate::numbers::Weight;
 use crate::{Cut, Recording, StackId};
 use std::collections::HashMap;

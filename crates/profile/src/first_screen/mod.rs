@@ -8,7 +8,6 @@
 mod account;
 mod asleep;
 mod calls;
-pub(crate) mod classes;
 mod closing;
 pub(crate) mod names;
 pub(crate) mod place;

@@ -1,8 +1,8 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
-use super::classes::{self, Class};
 use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::kinds::{self, Class};
 use crate::numbers::Weight;
 use crate::short::in_brackets;
 use crate::{Frame, LocationId, Recording};
@@ -119,8 +119,8 @@ impl Numbering {
 
     fn shown(&mut self, frame: &Frame, module: &str) -> Shown {
         let module = file_name(module);
-        let class = classes::class(frame);
-        let start = classes::is_start(frame, self.rust);
+        let class = kinds::class(frame);
+        let start = kinds::is_start(frame, self.rust);
         let name = match (&*frame.func, module) {
             ("", "") => "[unknown code]".to_owned(),
             ("", module) => in_brackets(module),

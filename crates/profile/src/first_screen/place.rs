@@ -1,7 +1,7 @@
 //! Where a stack is, in the reader's terms: the innermost function that is no library's, and what it called there.
 
-use super::classes::Class;
 use super::names::Names;
+use crate::kinds::Class;
 use crate::{Recording, StackId};
 use std::sync::Arc;
 

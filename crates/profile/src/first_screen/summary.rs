@@ -1,12 +1,12 @@
 //! The lines above the tree: how long it ran, and the few names that matter most.
 
 use super::calls::{Call, Calls, What};
-use super::classes::Class;
 use super::names::SourceLine;
 use super::totals::{Chain, chains};
 use super::{FirstScreen, account, tree_text};
 use crate::columns::{cut_right, harmless, width};
 use crate::frame::file_name;
+use crate::kinds::Class;
 use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
 use crate::short::{last_name, shortest_location, tail};
 use crate::style::{Line, Paint};

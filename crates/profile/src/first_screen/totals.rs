@@ -5,8 +5,8 @@
 //! with practically the same time: no function is left out in favour of one with less.
 
 use super::calls::{Calls, What};
-use super::classes::Class;
 use super::names::FunctionNumber;
+use crate::kinds::Class;
 use std::collections::HashMap;
 
 /// Share of a function's time that makes the rest not worth a word.

@@ -5,11 +5,11 @@
 //! at 80 columns however deep they are.
 
 use super::calls::{Calls, What};
-use super::classes::Class;
 use super::closing::cut_reason;
 use super::{FirstScreen, NOTICEABLE};
 use crate::Recording;
 use crate::columns::{cut_right, harmless, width, wrap};
+use crate::kinds::Class;
 use crate::numbers::{counted, grouped, percent, percent_text};
 use crate::short::{location_text, short_function};
 use crate::style::{Line, Paint};

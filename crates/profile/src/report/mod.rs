@@ -50,9 +50,9 @@ mod flat;
 mod groups;
 mod names;
 mod options;
-mod order;
+pub(crate) mod order;
 mod quirks;
-mod tree;
+pub(crate) mod tree;
 mod tree_text;
 
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};

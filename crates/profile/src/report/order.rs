@@ -4,7 +4,7 @@ use crate::Frame;
 use std::cmp::Ordering;
 
 /// File, function, line; frames of which nothing is known last.
-pub(super) fn by_file_func_line(a: &Frame, b: &Frame) -> Ordering {
+pub(crate) fn by_file_func_line(a: &Frame, b: &Frame) -> Ordering {
     a.is_unknown()
         .cmp(&b.is_unknown())
         .then_with(|| if a.is_unknown() { Ordering::Equal } else { a.file.as_bytes().cmp(b.file.as_bytes()) })

@@ -24,6 +24,9 @@ pub struct Quirks {
     pub one_reason: bool,
     /// The line of totals is not wrapped.
     pub wide_totals: bool,
+    /// An address that is also the sample's thread number leads back to the root where recursion is folded: the
+    /// search runs on into the sample's metadata.
+    pub folds_into_metadata: bool,
     /// Frames without names are one, whatever module they are in.
     pub nameless_alike: bool,
 }
@@ -40,6 +43,7 @@ impl Quirks {
         any_spec: true,
         one_reason: true,
         wide_totals: true,
+        folds_into_metadata: true,
         nameless_alike: true,
     };
 }

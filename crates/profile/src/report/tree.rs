@@ -15,7 +15,7 @@ use std::ops::Range;
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A line of the tree.
-pub(super) struct Node {
+pub(crate) struct Node {
     /// Snapshots in it or below it.
     pub count: u64,
     /// Snapshots that ended in it.
@@ -24,6 +24,8 @@ pub(super) struct Node {
     pub sleeping: bool,
     /// Merged from frames with different full names.
     pub mixed: bool,
+    /// Some call that led to it went through a vtable or a function pointer.
+    pub dispatched: bool,
     /// More than one node of the trie may lead to it.
     shared: bool,
     /// What it shows, as an index into the steps.
@@ -32,13 +34,13 @@ pub(super) struct Node {
 
 impl Node {
     fn new(step: u32) -> Node {
-        Node { count: 0, overhead: 0, sleeping: true, mixed: false, shared: false, step }
+        Node { count: 0, overhead: 0, sleeping: true, mixed: false, dispatched: false, shared: false, step }
     }
 }
 
 /// What a node shows.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(crate) struct Step<'a> {
     pub frame: &'a Frame,
     /// Address of the frame first met.
     pub address: u64,
@@ -47,7 +49,7 @@ pub(super) struct Step<'a> {
 }
 
 /// The tree; node 0 is its root, and numbers ascend in order of first meeting.
-pub(super) struct Tree<'a> {
+pub(crate) struct Tree<'a> {
     pub nodes: Vec<Node>,
     siblings: Siblings,
     steps: Vec<Step<'a>>,
@@ -56,7 +58,7 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Tree<'a> {
+    pub(crate) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Tree<'a> {
         let mut builder = Builder::new(traces, report);
         let ends = match report.recur {
             Recur::Off => builder.plain(runs),
@@ -65,17 +67,17 @@ impl<'a> Tree<'a> {
         builder.finish(runs, &ends, report)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
 
     /// What a node shows; `None` for the root only.
-    pub(super) fn shown(&self, node: u32) -> Option<&Step<'a>> {
+    pub(crate) fn shown(&self, node: u32) -> Option<&Step<'a>> {
         (node != 0).then(|| &self.steps[self.nodes[node as usize].step as usize])
     }
 
     /// The children of a node, the one met last first.
-    pub(super) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.siblings.children(node)
     }
 
@@ -147,9 +149,12 @@ impl<'a> Builder<'a> {
         way
     }
 
-    /// Goes down from a node by the frames of a place. The path taken can be read from the result
-    /// by going up.
-    fn descend(&mut self, from: u32, place_number: u32) -> u32 {
+    /// Goes down from a node by the frames of a place, which another place called: `caller`. The path taken can
+    /// be read from the result by going up.
+    fn descend(&mut self, from: u32, caller: NodeNumber, place_number: u32) -> u32 {
+        // The root, which is node 0 of the trie, has no place of its own.
+        let caller = self.traces.nodes[caller as usize].1;
+        let mut dispatched = from != 0 && self.traces.places[caller as usize].dispatches;
         let mut at = from;
         let mut new = false;
         let way = self.way(place_number);
@@ -167,6 +172,10 @@ impl<'a> Builder<'a> {
             new = at == number;
             if new {
                 self.nodes.push(Node::new(step));
+            }
+            // Only the outermost of inlined frames was called.
+            self.nodes[at as usize].dispatched |= std::mem::take(&mut dispatched);
+            if new {
                 continue;
             }
             let node = &mut self.nodes[at as usize];
@@ -217,7 +226,7 @@ impl<'a> Builder<'a> {
         }
         let step = |node: NodeNumber| {
             let (caller, place) = traces.nodes[node as usize];
-            reached[node as usize] = self.descend(reached[caller as usize], place);
+            reached[node as usize] = self.descend(reached[caller as usize], caller, place);
         };
         match traces.nodes_as_met && whole {
             true => (1..traces.nodes.len() as u32).for_each(step),
@@ -264,9 +273,11 @@ impl<'a> Builder<'a> {
                 let foreign = recur == Recur::Flat && place.frames.len() > 0 && place.frames.get(0).foreign;
                 if let Some(earlier) = seen.get(&place_number).filter(|_| !foreign) {
                     at = *earlier;
+                } else if self.quirks.folds_into_metadata && !foreign && place.address.0 == run.thread {
+                    at = 0;
                 } else {
                     let from = at;
-                    at = self.descend(from, place_number);
+                    at = self.descend(from, traces.nodes[*node as usize].0, place_number);
                     marks.resize(self.nodes.len(), 0);
                     let mut up = at;
                     while up != from {

@@ -1,58 +1,107 @@
-//! What it costs a program to be looked at from outside, by each driver: the time that one busy thread needs more.
+//! A program that is looked at from outside, by each driver: what share of its stacks is exactly right, and the
+//! time that one busy thread needs more.
 //!
-//! Wall time, since a thread that stands uses no CPU time. The same work in slices that take turns, each with a
-//! short twin that takes the start off; the looking process begins before the work does and ends with it.
+//! Wall time, since a thread that stands uses no CPU time; where none stands, CPU time beside it, which a busy
+//! machine does not stretch. The same work in slices that take turns, each with a short twin that takes the start
+//! off; the looking process begins before the work does and ends with it.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::lab::Lab;
 use crate::bench::statistics::{Interval, median};
 use anyhow::Result;
+use std::path::Path;
 use std::time::Duration;
 
 /// Names of the drivers and what each may cost.
 const DRIVERS: [(&str, f64); 2] = [("ptrace", 0.06), ("perf", 0.03)];
 
-/// What each driver adds.
+/// Rightness, then cost.
 pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let mut rounds: Vec<[f64; 3]> = Vec::new();
-    for round in 0..lab.either(30, 4) {
-        let mut walls = [f64::NAN; 3];
-        for i in 0..walls.len() {
-            let which = (i + round) % walls.len();
-            let driver = which.checked_sub(1).map(|i| DRIVERS[i].0);
-            walls[which] = slice(lab, driver, "1800")? - slice(lab, driver, "300")?;
+    let mut figures = Vec::new();
+    for (driver, _) in DRIVERS {
+        for depth in ["20", "200", "2000"] {
+            figures.push(stacks(lab, driver, depth)?);
         }
-        rounds.push(walls);
     }
-    Ok(DRIVERS
-        .iter()
-        .enumerate()
-        .map(|(i, (name, bound))| {
-            let added = |rounds: &[[f64; 3]]| {
-                median(&rounds.iter().map(|walls| walls[i + 1] / walls[0] - 1.0).collect::<Vec<_>>())
-            };
-            let interval = Interval::bootstrap(&rounds, added);
-            let what = format!("one busy thread at 1 kHz, wall time: {name} adds");
-            let work: f64 = rounds.iter().map(|walls| walls[0]).sum();
-            Figure::must(what, interval, Unit::Percent, Bound::AtMost(*bound))
-                .note(format!("{} slices, {work:.0} s of work", rounds.len()))
-        })
-        .collect())
+    figures.extend(costs(lab)?);
+    Ok(figures)
 }
 
-/// Wall time of some work, s.
-fn slice(lab: &Lab, driver: Option<&str>, work: &str) -> Result<f64> {
-    let before = driver.map_or_else(Vec::new, |driver| {
-        // The shell becomes the workload: whoever looks at it sees one process.
-        let script = format!(
-            "'{}' record -q --driver {driver} -o '{}' --pid $$ 2>/dev/null & sleep 0.1; exec \"$@\"",
-            lab.tools.stackglass.display(),
-            lab.scratch("attach.glass").display()
-        );
-        ["sh".into(), "-c".into(), script, "sh".into()].to_vec()
-    });
+/// Stacks of a known chain of calls.
+fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
+    let file = lab.scratch("attach-chain.glass");
+    let looked_at = looked_at(lab, driver, "250us", &file);
+    let chain = lab.workload(&["chain", "--depth", depth, "--seconds", lab.either("5", "1")]);
+    lab.run(&[looked_at, chain].concat())?;
+    std::thread::sleep(Duration::from_millis(500));
+    let truth = lab.truth("chain", &file, &[depth])?;
+    let number = |key: &str| truth[key].as_u64().unwrap_or(0);
+    let interval = Interval::share(number("right"), number("hits"));
+    let what = format!("{driver}, stacks right, depth {depth}");
+    Ok(Figure::must(what, interval, Unit::Percent, Bound::AtLeast(0.999)).note(format!(
+        "{} stacks, {} outside the chain",
+        number("hits"),
+        number("outside")
+    )))
+}
+
+/// What each driver adds.
+fn costs(lab: &Lab) -> Result<Vec<Figure>> {
+    let mut rounds: Vec<[Times; 3]> = Vec::new();
+    for round in 0..lab.either(60, 4) {
+        let mut times = [Times::default(); 3];
+        for i in 0..times.len() {
+            let which = (i + round) % times.len();
+            let driver = which.checked_sub(1).map(|i| DRIVERS[i].0);
+            let (long, short) = (slice(lab, driver, "1800")?, slice(lab, driver, "300")?);
+            times[which] = Times { wall: long.wall - short.wall, cpu: long.cpu - short.cpu };
+        }
+        rounds.push(times);
+    }
+    let added = |which: usize, time: fn(&Times) -> f64| {
+        let added = |rounds: &[[Times; 3]]| {
+            median(&rounds.iter().map(|r| time(&r[which]) / time(&r[0]) - 1.0).collect::<Vec<_>>())
+        };
+        Interval::bootstrap(&rounds, added)
+    };
+    let work: f64 = rounds.iter().map(|times| times[0].wall).sum();
+    let note = format!("{} slices, {work:.0} s of work", rounds.len());
+    let mut figures = Vec::new();
+    for (i, (name, bound)) in DRIVERS.iter().enumerate() {
+        let what = format!("one busy thread at 1 kHz, wall time: {name} adds");
+        let wall = added(i + 1, |times| times.wall);
+        figures.push(Figure::must(what, wall, Unit::Percent, Bound::AtMost(*bound)).note(note.clone()));
+        let what = format!("one busy thread at 1 kHz, its CPU time: {name} adds");
+        figures.push(Figure::told(what, added(i + 1, |times| times.cpu), Unit::Percent));
+    }
+    Ok(figures)
+}
+
+/// What some work took, s.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    wall: f64,
+    /// Of the thread that worked.
+    cpu: f64,
+}
+
+/// The start of a command line whose program is looked at from its start to its end.
+fn looked_at(lab: &Lab, driver: &str, delay: &str, file: &Path) -> Vec<String> {
+    // The shell becomes the workload: whoever looks at it sees one process.
+    let script = format!(
+        "'{}' record -q --driver {driver} --delay {delay} -o '{}' --pid $$ 2>/dev/null & sleep 0.1; exec \"$@\"",
+        lab.tools.stackglass.display(),
+        file.display()
+    );
+    ["sh".into(), "-c".into(), script, "sh".into()].to_vec()
+}
+
+/// Some work, looked at or not.
+fn slice(lab: &Lab, driver: Option<&str>, work: &str) -> Result<Times> {
+    let before =
+        driver.map_or_else(Vec::new, |driver| looked_at(lab, driver, "1ms", &lab.scratch("attach.glass")));
     let run = lab.run(&[before, lab.workload(&["chain", "--work", work])].concat())?;
     // The looking process writes its file after that, and must not be the next slice's noise.
     std::thread::sleep(Duration::from_millis(if driver.is_some() { 400 } else { 0 }));
-    Ok(run.wall)
+    Ok(Times { wall: run.wall, cpu: run.number("cpu_ns")? * 1e-9 })
 }

@@ -1,11 +1,15 @@
-//! What kind of code a frame is, which decides whether the first screen shows it.
+//! What kind of code a frame is, told by its name, file and module: one table of rules for first screens and
+//! flame graphs, to check and to extend.
+//!
+//! What is not told by names: calls through vtables and function pointers, see
+//! [`Symbols::dispatches`](crate::Symbols::dispatches).
 
 use crate::Frame;
 use crate::frame::file_name;
 
 /// Kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
+pub enum Class {
     /// The standard library of Rust.
     Std,
     /// The C library, the dynamic linker, the vdso.
@@ -57,6 +61,140 @@ const START_FILES: &[&str] = &[
     "backtrace.rs",
 ];
 
+/// Functions of C libraries that manage memory: the C standard's and POSIX's, glibc's internal ones
+/// (malloc/malloc.c), C++'s operators.
+const MEMORY_FOREIGN: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "malloc_consolidate",
+    "sysmalloc",
+    "systrim",
+    "sysmalloc_mmap",
+    "unlink_chunk",
+    "heap_trim",
+    "grow_heap",
+    "shrink_heap",
+    "new_heap",
+    "arena_get2",
+    "ptmalloc_init",
+    "alloc_perturb",
+    "munmap_chunk",
+    "mremap_chunk",
+    "_int_malloc",
+    "_int_free",
+    "_int_free_chunk",
+    "_int_free_merge_chunk",
+    "_int_free_create_chunk",
+    "_int_free_maybe_consolidate",
+    "_int_realloc",
+    "_int_memalign",
+    "_mid_memalign",
+    "tcache_init",
+    "tcache_get",
+    "tcache_put",
+    "tcache_key_initialize",
+    "checked_request2size",
+    "operator new",
+    "_Znwm",
+    "_Znam",
+    "_ZdlPv",
+    "_ZdlPvm",
+    "_ZdaPv",
+    "_ZdaPvm",
+    "operator new[]",
+    "operator delete",
+    "operator delete[]",
+];
+
+/// Beginnings of names of allocators that are linked in: jemalloc (with tikv's prefix, too), mimalloc, tcmalloc,
+/// snmalloc, rpmalloc, dlmalloc, scudo.
+const MEMORY_PREFIXES: &[&str] = &[
+    "je_",
+    "_rjem_",
+    "mi_malloc",
+    "mi_zalloc",
+    "mi_calloc",
+    "mi_realloc",
+    "mi_free",
+    "mi_heap_",
+    "mi_page_",
+    "mi_segment",
+    "mi_arena",
+    "_mi_",
+    "tc_malloc",
+    "tc_free",
+    "tc_new",
+    "tc_delete",
+    "tcmalloc::",
+    "sn_rust_",
+    "snmalloc::",
+    "rpmalloc",
+    "rpfree",
+    "dlmalloc",
+    "scudo::",
+];
+
+/// Allocators that are modules of their own.
+const MEMORY_MODULES: &[&str] =
+    &["libjemalloc", "libmimalloc", "libtcmalloc", "libsnmalloc", "librpmalloc", "libhoard", "libscudo"];
+
+/// Functions of Rust's allocation interface and drop glue, and all that is below them in path.
+const MEMORY_RUST: &[&str] = &[
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_dealloc",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rdl_alloc_zeroed",
+    "__rdl_dealloc",
+    "__rdl_realloc",
+    "__rg_alloc",
+    "__rg_alloc_zeroed",
+    "__rg_dealloc",
+    "__rg_realloc",
+    "alloc::alloc",
+    "std::alloc",
+    "std::sys::alloc",
+    "core::alloc",
+    "core::ptr::drop_in_place",
+    "core::ptr::drop_glue",
+];
+
+/// Prefixes and suffixes that libraries give to names of the same functions.
+fn plain(func: &str) -> &str {
+    let name = func.split('@').next().unwrap_or("");
+    let name = name.strip_prefix("__GI_").unwrap_or(name);
+    name.strip_prefix("__libc_").unwrap_or(name)
+}
+
+/// Whether a function manages memory: an allocator's, or drop glue, whatever allocator is linked.
+pub fn is_memory(frame: &Frame) -> bool {
+    let under = |name: &&str| {
+        frame.func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
+    };
+    if MEMORY_RUST.iter().any(under) {
+        return true;
+    }
+    let name = plain(&frame.func);
+    let module = file_name(&frame.module);
+    frame.foreign
+        && (MEMORY_FOREIGN.contains(&name)
+            || MEMORY_FOREIGN.contains(&name.trim_start_matches('_'))
+            || MEMORY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || MEMORY_MODULES.iter().any(|name| module.starts_with(name)))
+}
+
 /// Modules of the C library and what comes with it.
 const C_MODULES: &[&str] = &[
     "libc.so",
@@ -88,7 +226,7 @@ const STD_CRATES: &[&str] = &[
 
 /// Whether a function may be one of those that only start a program or a thread. In a Rust program
 /// the symbol `main` is such a function: it calls `lang_start`, which calls the `main` of main.rs.
-pub(super) fn is_start(frame: &Frame, rust: bool) -> bool {
+pub fn is_start(frame: &Frame, rust: bool) -> bool {
     // Versioned or suffixed names are the same function: `__libc_start_main_impl`, `…@GLIBC_2.34`.
     let plain = frame.func.split('@').next().unwrap_or("").trim_end_matches("_impl");
     let matches = |name: &&str| match plain.strip_prefix(*name) {
@@ -103,7 +241,7 @@ pub(super) fn is_start(frame: &Frame, rust: bool) -> bool {
 }
 
 /// The kind of a frame.
-pub(crate) fn class(frame: &Frame) -> Class {
+pub fn class(frame: &Frame) -> Class {
     let module = file_name(&frame.module);
     if frame.foreign {
         return if C_MODULES.iter().any(|name| module.starts_with(name)) { Class::C } else { Class::Own };

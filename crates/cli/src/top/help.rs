@@ -1,0 +1,96 @@
+//! The keys of `top` and what its figures mean, laid out for any size: two columns of keys where there is room,
+//! one where not, and lines that can be moved where they do not all fit.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+use stackglass_profile::columns::wrap;
+
+const KEYS: [(&str, &str); 12] = [
+    ("up down j k", "choose a row"),
+    ("enter", "callers and callees; of"),
+    ("1", "functions"),
+    ("", "a thread: its functions"),
+    ("2", "lines"),
+    ("esc", "one step back"),
+    ("3", "threads"),
+    ("/", "show names with a text"),
+    ("s", "save a recording"),
+    ("p space", "pause, go on"),
+    ("q", "leave"),
+    ("ctrl-z", "to the shell; fg returns"),
+];
+
+const MEANING: &str = "Times are those of the last ten seconds; 100 % is one processor. own: in the \
+    function itself; total: in it and in what it calls. waits: ready to run, but without a processor. \
+    Threads that sleep have no share. The program runs on; one that top has started ends with it.";
+
+/// Columns of a key and of what it does.
+const KEY: usize = 12;
+const WHAT: usize = 25;
+
+/// Draws the help with `first` as its first line, as far as there are lines, and returns the line it was.
+pub(super) fn draw(first: usize, frame: &mut Frame<'_>) -> usize {
+    let all = frame.area();
+    let width = all.width.min(80);
+    let lines = lines(usize::from(width.saturating_sub(2)));
+    let height = all.height.min(lines.len() as u16 + 2);
+    let area = Rect { x: (all.width - width) / 2, y: (all.height - height) / 2, width, height };
+    let first = first.min(lines.len().saturating_sub(usize::from(height.saturating_sub(2))));
+    let title = if usize::from(height) < lines.len() + 2 { "keys (up, down: more)" } else { "keys" };
+    let text: Vec<Line<'_>> = lines.into_iter().skip(first).map(Line::from).collect();
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(text).block(Block::new().borders(Borders::ALL).title(title)), area);
+    first
+}
+
+fn lines(width: usize) -> Vec<String> {
+    let shown = |(key, what): &(&str, &str)| format!("{key:KEY$}{what:WHAT$}");
+    let mut lines: Vec<String> = if width >= 2 * (KEY + WHAT) {
+        KEYS.chunks(2).map(|pair| pair.iter().map(shown).collect()).collect()
+    } else {
+        // Those of the left column first, then those of the right one.
+        KEYS.iter().step_by(2).chain(KEYS.iter().skip(1).step_by(2)).map(shown).collect()
+    };
+    lines.push(String::new());
+    lines.extend(wrap(MEANING, width));
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn shown(first: usize, width: u16, height: u16) -> (usize, String) {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let mut at = 0;
+        terminal.draw(|frame| at = draw(first, frame)).unwrap();
+        let cells = terminal.backend().buffer().content().chunks(usize::from(width));
+        (at, cells.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>() + "\n").collect())
+    }
+
+    #[test]
+    fn every_word_can_be_read_at_any_size() {
+        let words = KEYS.iter().flat_map(|(key, what)| [*key, *what]).chain(MEANING.split(' '));
+        let words: Vec<&str> = words.flat_map(|text| text.split(' ')).collect();
+        for (width, height) in [(80, 24), (60, 20), (40, 10), (39, 8), (200, 60)] {
+            let mut all = String::new();
+            for first in 0..40 {
+                all += &shown(first, width, height).1;
+            }
+            for word in &words {
+                assert!(all.contains(word), "{word} at {width}x{height}");
+            }
+        }
+        let (last, text) = shown(1000, 39, 8);
+        assert!(last > 0 && text.contains("with it.") && text.contains("more"), "{text}");
+        assert!(!shown(0, 80, 24).1.contains("more"));
+        // Too small for anything: drawn all the same.
+        for (width, height) in [(1, 1), (2, 2), (20, 3)] {
+            shown(3, width, height);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Cases of flame graphs: files with a kind and a list of cases, and what they share.
+
+mod allocs;
+mod graphs;
+mod node;
+mod text;
+
+use crate::Mode;
+use crate::goldens::Goldens;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A file of cases and one of them.
+#[derive(Clone)]
+pub(crate) struct FlameCase {
+    pub file: Arc<Value>,
+    pub index: usize,
+    pub kind: String,
+}
+
+impl FlameCase {
+    /// The case itself.
+    pub(crate) fn case(&self) -> &Value {
+        &self.file["cases"][self.index]
+    }
+
+    /// Its name within its kind.
+    pub(crate) fn id(&self) -> &str {
+        self.case()["id"].as_str().unwrap_or_default()
+    }
+
+    /// Kinds that differ as our users see them.
+    pub(crate) fn has_quirks(&self) -> bool {
+        matches!(&*self.kind, "flamegraph" | "allocs")
+    }
+
+    /// Holds it against what we say.
+    pub(crate) fn judge(&self, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Result<(), String> {
+        match &*self.kind {
+            "flamegraph" | "allocs" => self.judge_graph(mode, goldens, bless),
+            "text" => text::judge(self.case()),
+            other => Err(format!("nothing here runs cases of kind `{other}`\n")),
+        }
+    }
+
+    fn judge_graph(&self, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Result<(), String> {
+        let case = self.case();
+        let ours = match &*self.kind {
+            "flamegraph" => graphs::run(&self.file["profile"], case, mode),
+            _ => allocs::run(&self.file, case, mode),
+        };
+        let recorded = node::Outcome::recorded(case)?;
+        let ties = case["ties"].as_bool() == Some(true);
+        match (mode, goldens) {
+            (Mode::Recorded, _) | (Mode::Ours, None) => node::compare(&recorded, &ours, ties),
+            (Mode::Ours, Some(goldens)) => {
+                let text = ours.text();
+                let name = format!("{}/{}", self.kind, self.id()).replace('/', "-");
+                if bless {
+                    let same = node::compare(&recorded, &ours, ties).is_ok();
+                    let kept = if same { None } else { Some(&*text) };
+                    return goldens.bless(&name, kept, false).map_err(|error| error.to_string());
+                }
+                match goldens.text(&name).map_err(|error| error.to_string())? {
+                    Some(golden) => crate::same::same_text(&golden, &text, false),
+                    None => node::compare(&recorded, &ours, ties),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Flame graphs of allocation records: who allocated how much of what.
+//!
+//! Source: FlameGraphs.jl, `flamegraph(results::Profile.Allocs.AllocResults)`. Foreign frames are dropped before
+//! equal ones are merged here, so their callers merge, unlike in graphs of time.
+
+use crate::flamegraph::Flamegraph;
+use crate::{Flamegraphed, GraphBuilder, Span, Status, Warning};
+use foldhash::fast::RandomState;
+use stackglass_profile::Frame;
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// One allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocationRecord<'a> {
+    /// Innermost first.
+    pub stack: &'a [Frame],
+    /// Bytes.
+    pub size: u64,
+    /// What was allocated.
+    pub type_name: &'a str,
+}
+
+/// What makes a box wide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Weight {
+    /// Bytes allocated.
+    #[default]
+    Bytes,
+    /// Number of allocations.
+    Count,
+}
+
+/// A word that is no [`Weight`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{given}` is not a weight of allocations: use bytes or count")]
+pub struct UnknownWeight {
+    /// What was given.
+    pub given: String,
+}
+
+impl FromStr for Weight {
+    type Err = UnknownWeight;
+
+    fn from_str(word: &str) -> Result<Weight, UnknownWeight> {
+        match word {
+            "bytes" => Ok(Weight::Bytes),
+            "count" => Ok(Weight::Count),
+            _ => Err(UnknownWeight { given: word.to_owned() }),
+        }
+    }
+}
+
+/// How a graph of allocations is made: the options `c`, `prune`, `norepl` and `filter` of a [`Flamegraph`], and a
+/// [`Weight`].
+#[derive(Debug, Default)]
+pub struct AllocationGraph {
+    options: Flamegraph,
+    weight: Weight,
+}
+
+/// A box in the making.
+struct Box {
+    frame: Frame,
+    status: Status,
+    weight: u64,
+    children: Vec<usize>,
+}
+
+impl AllocationGraph {
+    /// With these options and this weight.
+    pub fn new(options: Flamegraph, weight: Weight) -> AllocationGraph {
+        AllocationGraph { options, weight }
+    }
+
+    /// Makes the graph.
+    pub fn graph<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> Flamegraphed {
+        let boxes = self.boxes(records);
+        if boxes[0].weight == 0 {
+            return Flamegraphed { graph: None, warning: Some(Warning::Empty) };
+        }
+        let mut builder = GraphBuilder::default();
+        // What is still to do, the next last: boxes with their starts, `None` ends one.
+        let mut steps = vec![Some((0, 1_i64))];
+        while let Some(step) = steps.pop() {
+            let Some((number, start)) = step else {
+                builder.close();
+                continue;
+            };
+            let node: &Box = &boxes[number];
+            let frame = builder.frame(&node.frame);
+            builder.open(frame, node.status, Span::of_len(start, node.weight));
+            steps.push(None);
+            let mut children = node.children.clone();
+            children.sort_by(|a, b| order(&boxes[*a].frame).cmp(&order(&boxes[*b].frame)));
+            let (first, mut start) = (steps.len(), start);
+            for child in children {
+                steps.push(Some((child, start)));
+                start = start.saturating_add_unsigned(boxes[child].weight);
+            }
+            steps[first..].reverse();
+        }
+        match builder.finish() {
+            Some(graph) => self.options.trimmed(graph),
+            None => Flamegraphed { graph: None, warning: Some(Warning::Empty) },
+        }
+    }
+
+    fn boxes<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> Vec<Box> {
+        let mut boxes =
+            vec![Box::of(Frame { func: "root".into(), line: 0, foreign: false, ..Frame::unknown(0) })];
+        let mut known: HashMap<(usize, Frame), usize, RandomState> = HashMap::default();
+        for record in records {
+            let weight = match self.weight {
+                Weight::Bytes => record.size,
+                Weight::Count => 1,
+            };
+            let mut at = 0;
+            boxes[0].add(weight);
+            let mut pruned = false;
+            for frame in record.stack.iter().rev() {
+                let status = self.options.status(frame);
+                // FlameGraphs.jl looks at `C` first here: a hidden frame is never pruned.
+                if frame.foreign && !self.options.c {
+                    boxes[at].status |= status;
+                    continue;
+                }
+                if self.options.prunes(frame) {
+                    pruned = true;
+                    break;
+                }
+                at = child(&mut boxes, &mut known, at, frame);
+                boxes[at].status |= status;
+                boxes[at].add(weight);
+            }
+            if !pruned {
+                let func = type_name(record.type_name).into();
+                let leaf = Frame { func, line: 0, foreign: false, ..Frame::unknown(0) };
+                let leaf = child(&mut boxes, &mut known, at, &leaf);
+                boxes[leaf].add(weight);
+            }
+        }
+        boxes
+    }
+}
+
+impl Box {
+    fn of(frame: Frame) -> Box {
+        Box { frame, status: Status::NONE, weight: 0, children: Vec::new() }
+    }
+
+    fn add(&mut self, weight: u64) {
+        self.weight = self.weight.saturating_add(weight);
+    }
+}
+
+/// The child with this frame. Whether it is inlined says the first that was seen.
+fn child(
+    boxes: &mut Vec<Box>,
+    known: &mut HashMap<(usize, Frame), usize, RandomState>,
+    of: usize,
+    frame: &Frame,
+) -> usize {
+    let key = Frame { inlined: false, ..frame.clone() };
+    *known.entry((of, key)).or_insert_with(|| {
+        boxes.push(Box::of(frame.clone()));
+        let new = boxes.len() - 1;
+        boxes[of].children.push(new);
+        new
+    })
+}
+
+/// File, function, line; the unknown frame last.
+fn order(frame: &Frame) -> (bool, &[u8], &[u8], i64) {
+    (frame.is_unknown(), frame.file.as_bytes(), frame.func.as_bytes(), frame.line)
+}
+
+/// Most characters of a type's name, and what is left of both ends of a longer one.
+const LONGEST: usize = 120;
+const HEAD: usize = 59;
+const TAIL: usize = 60;
+
+/// A type's name as boxes show it.
+fn type_name(name: &str) -> String {
+    let name = name.replace("Profile.Allocs.", "");
+    let len = name.chars().count();
+    if len <= LONGEST {
+        return name;
+    }
+    let head: String = name.chars().take(HEAD).collect();
+    let tail: String = name.chars().skip(len - TAIL).collect();
+    format!("{head}…{tail}")
+}

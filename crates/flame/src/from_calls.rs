@@ -1,0 +1,141 @@
+//! From a tree of calls to boxes: who gets a span, where, and with which bits.
+//!
+//! Rules of FlameGraphs.jl, the surprising ones included: a pruned frame gives its room back, so later siblings
+//! move left; a hidden foreign frame keeps its room, and what it calls is drawn directly below its caller.
+
+use crate::flamegraph::Flamegraph;
+use crate::{FrameId, Graph, GraphBuilder, Span, Status};
+use foldhash::fast::RandomState;
+use stackglass_profile::{CallTree, Frame, Source};
+use std::collections::HashMap;
+
+/// A step of the walk.
+enum Step {
+    /// A frame of the tree begins at this position. It may be known already that only its bits count.
+    Take { call: u32, start: i64, outermost: bool },
+    /// The bits of a hidden frame whose calls are pruned.
+    Bits(u32),
+    /// The box that is open ends.
+    Close,
+}
+
+/// The graph of a tree; `None` when nothing is below the root.
+pub(crate) fn graph(tree: &CallTree<'_>, options: &Flamegraph, source: Source<'_>) -> Option<Graph> {
+    if tree.is_empty() {
+        return None;
+    }
+    let mut walk = Walk { tree, options, builder: GraphBuilder::default(), known: HashMap::default() };
+    walk.builder.reserve(tree.len());
+    let mut steps = Vec::new();
+    let mut calls = tree.children(0);
+    let all = calls.iter().map(|call| tree.count(*call)).sum();
+    let root = walk.builder.frame(&Frame::unknown(0));
+    walk.builder.open(root, options.status(&Frame::unknown(0)), Span::of_len(1, all));
+    walk.push(&mut calls, 1, true, &mut steps);
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Close => walk.builder.close(),
+            Step::Bits(call) => walk.bits(call, &mut calls, &mut steps),
+            Step::Take { call, start, outermost } => {
+                walk.take(call, start, outermost, &mut calls, &mut steps)
+            }
+        }
+    }
+    let mut builder = walk.builder;
+    let files: Vec<_> = builder.files().collect();
+    for file in files {
+        if let Some(short) = source.short_path(&file) {
+            builder.short_path(file, short.clone());
+        }
+    }
+    builder.finish()
+}
+
+struct Walk<'a> {
+    tree: &'a CallTree<'a>,
+    options: &'a Flamegraph,
+    builder: GraphBuilder,
+    /// By where a frame lies: its number and bits. Trees show few frames many times.
+    known: HashMap<*const Frame, Known, RandomState>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    frame: FrameId,
+    status: Status,
+    pruned: bool,
+    hidden: bool,
+}
+
+impl Walk<'_> {
+    fn known(&mut self, call: u32) -> Known {
+        // Only the root has no frame, and nothing calls it.
+        let Some(frame) = self.tree.frame(call) else {
+            let (frame, status) = (FrameId(0), Status::NONE);
+            return Known { frame, status, pruned: false, hidden: false };
+        };
+        if let Some(known) = self.known.get(&std::ptr::from_ref(frame)) {
+            return *known;
+        }
+        let known = Known {
+            frame: self.builder.frame(frame),
+            status: self.options.status(frame),
+            pruned: self.options.prunes(frame),
+            hidden: frame.foreign && !self.options.c,
+        };
+        self.known.insert(frame, known);
+        known
+    }
+
+    /// The bits of a call: those of its name, and how it was reached.
+    fn status(&self, call: u32, known: &Known) -> Status {
+        let dispatched = self.tree.dispatched(call) && !self.options.quirks.julia_only;
+        known.status | if dispatched { Status::DISPATCH } else { Status::NONE }
+    }
+
+    /// Plans what is called at `start`, one beside the other. Empties the list.
+    fn push(&mut self, calls: &mut Vec<u32>, start: i64, outermost: bool, steps: &mut Vec<Step>) {
+        let first = steps.len();
+        let mut start = start;
+        for call in calls.drain(..) {
+            let known = self.known(call);
+            match (known.pruned, known.hidden) {
+                (false, _) => {
+                    steps.push(Step::Take { call, start, outermost });
+                    start = start.saturating_add_unsigned(self.tree.count(call));
+                }
+                (true, true) => steps.push(Step::Bits(call)),
+                (true, false) => {}
+            }
+        }
+        steps[first..].reverse();
+    }
+
+    fn take(&mut self, call: u32, start: i64, outermost: bool, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
+        let known = self.known(call);
+        let mut status = self.status(call, &known);
+        let starts = outermost && !self.options.quirks.julia_only && self.tree.starts(call);
+        if starts {
+            status |= Status::RUNTIME;
+        }
+        if known.hidden {
+            self.builder.mark(self.status(call, &known));
+        } else {
+            self.builder.open(known.frame, status, Span::of_len(start, self.tree.count(call)));
+            steps.push(Step::Close);
+        }
+        self.tree.add_children(call, calls);
+        self.push(calls, start, starts, steps);
+    }
+
+    fn bits(&mut self, call: u32, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
+        let known = self.known(call);
+        self.builder.mark(self.status(call, &known));
+        self.tree.add_children(call, calls);
+        for call in calls.drain(..) {
+            if self.known(call).hidden {
+                steps.push(Step::Bits(call));
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A flame graph: nodes in pre-order, each with its frame, status bits and span of the cost axis.
+//!
+//! One flat list: what a node calls follows it, up to [`Node::end`]. Nothing that walks it recurses, so a graph may
+//! be as deep as it likes, and a node costs 32 bytes.
+//!
+//! Source: `NodeData` of FlameGraphs.jl.
+
+use crate::{Span, Status};
+use foldhash::fast::RandomState;
+use stackglass_profile::{Frame, ShortPath};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Number of a node in [`Graph::nodes`]; 0 is the root.
+pub type NodeId = u32;
+
+/// Number of a frame in [`Graph::frames`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FrameId(pub u32);
+
+/// A box of the picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// Where it lies on the cost axis.
+    pub span: Span,
+    /// What it shows.
+    pub frame: FrameId,
+    /// One more than the number of the last node in it or below it.
+    pub end: NodeId,
+    /// Boxes between it and the root; the root's is 0.
+    pub depth: u32,
+    /// What is known of it and of what is hidden directly below it.
+    pub status: Status,
+}
+
+/// A flame graph; it has a root always.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    frames: Vec<Frame>,
+    short_paths: HashMap<Arc<str>, ShortPath, RandomState>,
+}
+
+impl Graph {
+    /// All nodes in pre-order. Never empty.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All frames, in no order that means anything.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// The outermost node.
+    pub fn root(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// The frame of a node.
+    pub fn frame(&self, node: &Node) -> &Frame {
+        &self.frames[node.frame.0 as usize]
+    }
+
+    /// How a source path is shown, if it has a short form.
+    pub fn short_path(&self, file: &str) -> Option<&ShortPath> {
+        self.short_paths.get(file)
+    }
+
+    /// Levels of the deepest branch, the root's included.
+    pub fn depth(&self) -> usize {
+        self.nodes.iter().map(|node| node.depth as usize + 1).max().unwrap_or(0)
+    }
+
+    /// Numbers of what a node calls, in order.
+    pub fn children(&self, of: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let end = self.nodes[of as usize].end;
+        let mut next = of + 1;
+        std::iter::from_fn(move || {
+            let child = next;
+            (child < end).then(|| {
+                next = self.nodes[child as usize].end;
+                child
+            })
+        })
+    }
+
+    /// Numbers of a node and of all below it.
+    pub fn branch(&self, of: NodeId) -> Range<NodeId> {
+        of..self.nodes[of as usize].end
+    }
+
+    /// The parent of each node; the root is its own.
+    pub fn parents(&self) -> Vec<NodeId> {
+        let mut path: Vec<NodeId> = Vec::new();
+        let parents = (0..).zip(&self.nodes).map(|(number, node)| {
+            path.truncate(node.depth as usize);
+            let parent = path.last().copied().unwrap_or(0);
+            path.push(number);
+            parent
+        });
+        parents.collect()
+    }
+
+    /// The graph of some of its nodes, spans as they are. What was below a node that is left out is below the
+    /// nearest that is not. The root stays.
+    pub(crate) fn retain(&self, kept: impl Fn(NodeId) -> bool) -> Graph {
+        let mut nodes: Vec<Node> = Vec::with_capacity(self.nodes.len());
+        // Nodes that are open: where they end in the old numbering, and their new numbers.
+        let mut open: Vec<(NodeId, usize)> = Vec::new();
+        for (number, node) in (0..).zip(&self.nodes) {
+            if number > 0 && !kept(number) {
+                continue;
+            }
+            while let Some((_, new)) = open.pop_if(|(end, _)| *end <= number) {
+                nodes[new].end = nodes.len() as NodeId;
+            }
+            open.push((node.end, nodes.len()));
+            nodes.push(Node { depth: open.len() as u32 - 1, ..*node });
+        }
+        while let Some((_, new)) = open.pop() {
+            nodes[new].end = nodes.len() as NodeId;
+        }
+        Graph { nodes, frames: self.frames.clone(), short_paths: self.short_paths.clone() }
+    }
+
+    /// The same nodes in another order: `order` names the branches directly below the root.
+    pub(crate) fn with_branches(&self, order: &[NodeId], lift: impl Fn(NodeId) -> u32) -> Graph {
+        let mut nodes = vec![self.nodes[0]];
+        for branch in order {
+            let (offset, lifted) = (nodes.len() as NodeId, lift(*branch));
+            nodes.extend(self.branch(*branch).map(|number| {
+                let node = self.nodes[number as usize];
+                Node { end: node.end - branch + offset, depth: node.depth - lifted, ..node }
+            }));
+        }
+        nodes[0].end = nodes.len() as NodeId;
+        Graph { nodes, frames: self.frames.clone(), short_paths: self.short_paths.clone() }
+    }
+
+    /// Samples that ended in a node, by node: what its children leave free of its span.
+    pub fn own(&self) -> Vec<u64> {
+        let mut own: Vec<u64> = self.nodes.iter().map(|node| node.span.len()).collect();
+        let mut path: Vec<NodeId> = Vec::new();
+        for (number, node) in (0..).zip(&self.nodes) {
+            path.truncate(node.depth as usize);
+            if let Some(parent) = path.last() {
+                let own = &mut own[*parent as usize];
+                *own = own.saturating_sub(node.span.len());
+            }
+            path.push(number);
+        }
+        own
+    }
+}
+
+/// Puts a graph together, node by node in pre-order.
+///
+/// ```
+/// use stackglass_flame::{GraphBuilder, Span, Status};
+/// use stackglass_profile::Frame;
+///
+/// let mut builder = GraphBuilder::default();
+/// let unknown = builder.frame(&Frame::unknown(0));
+/// builder.open(unknown, Status::NONE, Span::new(1, 10));
+/// builder.open(unknown, Status::DISPATCH, Span::new(1, 4));
+/// builder.close();
+/// builder.open(unknown, Status::NONE, Span::new(5, 8));
+/// let graph = builder.finish().unwrap();
+/// assert_eq!((graph.nodes().len(), graph.depth()), (3, 2));
+/// assert_eq!(graph.children(0).collect::<Vec<_>>(), [1, 2]);
+/// assert_eq!(graph.own(), [2, 4, 4]);
+/// ```
+#[derive(Debug, Default)]
+pub struct GraphBuilder {
+    graph: Graph,
+    numbers: HashMap<FrameKey, FrameId, RandomState>,
+    path: Vec<NodeId>,
+}
+
+/// What tells two frames of a picture apart: all that it may show.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct FrameKey(Frame, Option<Arc<str>>, Arc<str>, Arc<str>);
+
+impl GraphBuilder {
+    /// The number of a frame; equal ones share it.
+    pub fn frame(&mut self, frame: &Frame) -> FrameId {
+        let key = FrameKey(frame.clone(), frame.spec.clone(), frame.module.clone(), frame.krate.clone());
+        let next = FrameId(self.graph.frames.len() as u32);
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.graph.frames.push(frame.clone());
+            next
+        })
+    }
+
+    /// Remembers how a source path is shown.
+    pub fn short_path(&mut self, file: Arc<str>, short: ShortPath) {
+        self.graph.short_paths.insert(file, short);
+    }
+
+    /// Makes room for so many nodes.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.graph.nodes.reserve(nodes);
+    }
+
+    /// The source files of all frames so far.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Arc<str>> {
+        let files: HashSet<Arc<str>, RandomState> =
+            self.graph.frames.iter().map(|f| f.file.clone()).collect();
+        files.into_iter()
+    }
+
+    /// Adds bits to the node that is open.
+    pub(crate) fn mark(&mut self, status: Status) {
+        if let Some(node) = self.path.last() {
+            self.graph.nodes[*node as usize].status |= status;
+        }
+    }
+
+    /// Begins a node within the one that is open. After the root has been closed, the root again.
+    pub fn open(&mut self, frame: FrameId, status: Status, span: Span) -> NodeId {
+        let number = self.graph.nodes.len() as NodeId;
+        if self.path.is_empty() && number > 0 {
+            self.path.push(0);
+        }
+        let depth = self.path.len() as u32;
+        self.graph.nodes.push(Node { span, frame, end: number + 1, depth, status });
+        self.path.push(number);
+        number
+    }
+
+    /// Ends the node that is open.
+    pub fn close(&mut self) {
+        if let Some(node) = self.path.pop() {
+            self.graph.nodes[node as usize].end = self.graph.nodes.len() as NodeId;
+        }
+    }
+
+    /// Nodes that are open.
+    pub fn depth(&self) -> usize {
+        self.path.len()
+    }
+
+    /// The graph, with all that is open ended; `None` when it has no root.
+    pub fn finish(mut self) -> Option<Graph> {
+        while !self.path.is_empty() {
+            self.close();
+        }
+        let Graph { nodes, .. } = &mut self.graph;
+        let all = nodes.len() as NodeId;
+        nodes.first_mut()?.end = all;
+        Some(self.graph)
+    }
+}

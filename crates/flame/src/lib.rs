@@ -1,0 +1,41 @@
+//! Flame graphs of profiles: the graph, its pixels, its tags and its pictures, as FlameGraphs.jl computes them.
+//!
+//! A [`Graph`] is a tree of boxes: each has a frame, a [`Status`] and a [`Span`] of the cost axis, which counts
+//! samples. [`Flamegraph`] makes one of a profile. Nothing here reads files or asks the system anything.
+//!
+//! ```
+//! use stackglass_flame::Flamegraph;
+//! use stackglass_profile::{Data, Dictionary, Frame};
+//!
+//! let mut dictionary = Dictionary::new();
+//! let rust = |name: &str, line| Frame { func: name.into(), line, foreign: false, ..Frame::unknown(0) };
+//! dictionary.set(16, [rust("parse", 7)]);
+//! dictionary.set(32, [rust("main", 2)]);
+//! let data = Data::new(vec![16, 32, 0, 16, 32, 0, 32, 0]).add_fake_meta(1, 1)?;
+//! let drawn = Flamegraph::new().graph((&data, &dictionary))?;
+//! let graph = drawn.graph.unwrap();
+//! let names: Vec<_> = graph.nodes().iter().map(|node| (&*graph.frame(node).func, node.span.to_string())).collect();
+//! assert_eq!(names, [("", "1:3".into()), ("main", "1:3".into()), ("parse", "1:2".into())]);
+//! # Ok::<(), stackglass_flame::FlameError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod allocations;
+mod filter;
+pub mod flamegraph;
+mod from_calls;
+pub mod graph;
+pub mod matcher;
+pub mod print;
+mod runtime;
+pub mod span;
+pub mod status;
+
+pub use allocations::{AllocationGraph, AllocationRecord, Weight};
+pub use flamegraph::{FlameError, Flamegraph, Flamegraphed, Warning};
+pub use graph::{FrameId, Graph, GraphBuilder, Node, NodeId};
+pub use matcher::Matcher;
+pub use print::{TreeText, frame_text, node_text};
+pub use span::Span;
+pub use status::Status;

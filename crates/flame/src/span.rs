@@ -1,0 +1,67 @@
+//! A stretch of the cost axis.
+
+use std::fmt;
+
+/// Positions on the cost axis, counted from 1, both ends included; `stop` is `start - 1` where it is empty.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Span {
+    start: i64,
+    stop: i64,
+}
+
+impl Span {
+    /// From `start` to `stop`; empty, from `start` on, when `stop` is before it (as Julia's ranges).
+    pub const fn new(start: i64, stop: i64) -> Span {
+        let before = start.saturating_sub(1);
+        Span { start, stop: if stop < before { before } else { stop } }
+    }
+
+    /// So many positions from `start` on.
+    pub const fn of_len(start: i64, len: u64) -> Span {
+        Span::new(start, start.saturating_sub(1).saturating_add_unsigned(len))
+    }
+
+    /// The first position.
+    pub const fn start(self) -> i64 {
+        self.start
+    }
+
+    /// The last position.
+    pub const fn stop(self) -> i64 {
+        self.stop
+    }
+
+    /// Number of positions: how often a frame was seen at its place.
+    pub const fn len(self) -> u64 {
+        // One more than fits is as many as fit.
+        self.stop.abs_diff(self.start.saturating_sub(1))
+    }
+
+    /// True when no position is in it.
+    pub const fn is_empty(self) -> bool {
+        self.stop < self.start
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.start, self.stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_lengths() {
+        assert_eq!((Span::new(3, 7).len(), Span::of_len(3, 5)), (5, Span::new(3, 7)));
+        assert_eq!(Span::new(5, 1).to_string(), "5:4");
+        assert!(Span::of_len(1, 0).is_empty() && Span::new(5, 1).is_empty());
+        for span in [Span::new(i64::MIN, i64::MAX), Span::new(i64::MIN, i64::MIN), Span::of_len(7, u64::MAX)]
+        {
+            assert!(span.stop() >= span.start() - i64::from(span.start() > i64::MIN), "{span}");
+            let _ = span.len();
+        }
+    }
+}
