@@ -1,5 +1,6 @@
 //! How the command says that it could not do its work: one line on stderr and a status.
 
+use crate::terminal::Look;
 use std::fmt::Display;
 use std::io;
 
@@ -56,6 +57,26 @@ pub(crate) fn usage(error: &clap::Error) -> i32 {
     // Nothing can be done about a closed stdout or stderr.
     let _ = error.print();
     error.exit_code()
+}
+
+/// A note for people on stderr: on a terminal no line is wider than that.
+pub(crate) fn note(text: &str) {
+    let look = Look::of_stderr();
+    let room = look.columns.saturating_sub("stackglass: ".len()).max(20);
+    if !look.terminal {
+        return say(text);
+    }
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            say(&std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    say(&line);
 }
 
 /// One line for people on stderr.

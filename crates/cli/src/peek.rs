@@ -6,14 +6,23 @@ use crate::failure::{self, Failure};
 use crate::terminal::LookFlags;
 use crate::{Outcome, peek_text};
 use clap::Args;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
+use stackglass_collect::attach::process::{ImageKey, Status};
 use stackglass_collect::attach::{self, PeekOptions, access, recognise};
 use stackglass_collect::launch::PeekPart;
-use stackglass_collect::peek_answer::Question;
+use stackglass_collect::peek_question::{Answered, Question, Wishes};
+use stackglass_profile::Style;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long the beginning of an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a profile takes, and time between two looks, of a program that has no defaults of its own.
+const DURATION: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_millis(1);
+/// How long the rest of an answer is waited for when the process is gone: its names may have to be looked for.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How long somebody is waited for who takes the question to answer it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for more of it.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -25,7 +34,12 @@ Examples:
 Any program: nothing need be prepared. It runs on and is sent no signal; a
 thread that sleeps is not woken. A program that answers peeks by itself
 (under stackglass record or run, or by stackglass::peek::install) is asked to,
-by SIGUSR1: it knows its async tasks, and how long it shall look.";
+by SIGUSR1: it knows its async tasks. One peek at a time: yours may have to
+wait for another's end. Ready threads count as running, as in Julia: R of
+\"running R of N\" and Utilization hold also those that wait for a processor.
+
+Status: 0; 125 when there was nothing to see, or the process ended before
+the peek's end (what was seen until then is shown), or stdout is closed.";
 
 /// See what a running program does now, and where the next second goes.
 #[derive(Args, Debug)]
@@ -35,13 +49,13 @@ pub(crate) struct Flags {
     #[arg(value_parser = process_id)]
     pid: u32,
 
-    /// How long the profile takes
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
-    duration: Duration,
+    /// How long the profile takes [default: 1s, or what a program that answers itself has set]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    duration: Option<Duration>,
 
-    /// Time between two looks at each thread (100us to 1h)
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
-    delay: Duration,
+    /// Time between two looks at each thread (100us to 1h) [default: 1ms, or as above]
+    #[arg(long, value_name = "TIME", value_parser = delay)]
+    delay: Option<Duration>,
 
     #[command(flatten)]
     driver: DriverFlag,
@@ -51,29 +65,36 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let pid = access::process_of(flags.pid);
-    if flags.driver.asked().is_none() && recognise::carries_our_handler(pid) {
-        if flags.duration != Duration::from_secs(1) {
-            failure::say(&format!(
-                "process {pid} answers peeks itself and looks for as long as it was told to at its start; \
-                 --duration is for --driver ptrace"
-            ));
-        }
-        return ask(pid);
+    if is_closed(&io::stdout()) {
+        return Err(Failure::new("standard output is closed: there is nowhere to show the peek"));
     }
-    let options =
-        PeekOptions { pid, duration: flags.duration, delay: flags.delay, driver: flags.driver.asked() };
+    let pid = access::process_of(flags.pid);
     let look = flags.look.of_stdout();
+    if flags.driver.asked().is_none() && recognise::carries_our_handler(pid) {
+        let wishes = Wishes {
+            duration: flags.duration,
+            delay: flags.delay,
+            columns: Some(look.columns),
+            colours: look.style == Style::Ansi,
+        };
+        return ask(pid, &wishes);
+    }
+    let options = PeekOptions {
+        pid,
+        duration: flags.duration.unwrap_or(DURATION),
+        delay: flags.delay.unwrap_or(DELAY),
+        driver: flags.driver.asked(),
+    };
     let mut written = Ok(());
-    attach::peek(&options, &mut |line| failure::say(line), &mut |part| {
+    let early = attach::peek(&options, &mut |line| failure::note(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
                 peek_text::threads(recording, activity, *profile, &look, &mut text)
             }
-            PeekPart::Report { recording } => peek_text::report(recording, &look, &mut text),
+            PeekPart::Report { recording, .. } => peek_text::report(recording, &look, &mut text),
             PeekPart::Nothing { why } => {
-                failure::say(why);
+                failure::note(why);
                 Ok(())
             }
         };
@@ -84,15 +105,16 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     })
     .map_err(Failure::new)?;
     written?;
-    Ok(0)
+    early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }
 
 /// Sends the signal that the program has put up a sign for, and shows what it answers.
-fn ask(pid: u32) -> Outcome {
-    let question = Question::new(pid);
+fn ask(pid: u32, wishes: &Wishes) -> Outcome {
+    let image = ImageKey::read(pid);
+    let question = Question::new(pid, wishes);
     recognise::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
-        failure::say(&format!(
+        failure::note(&format!(
             "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
              ({why}; --driver ptrace looks from here)"
         ));
@@ -103,21 +125,47 @@ fn ask(pid: u32) -> Outcome {
         Err(error) => return elsewhere(&error),
     };
     let asked = Instant::now();
-    let mut began = false;
+    // Since when the program that was asked is not there any more.
+    let mut gone: Option<Instant> = None;
     let mut out = io::stdout().lock();
-    while !question.is_answered() {
-        let lives = std::path::Path::new(&format!("/proc/{pid}")).exists();
+    while question.answered().is_none() {
+        if Status::read(pid).is_none_or(|status| status.has_ended()) || ImageKey::read(pid) != image {
+            gone.get_or_insert_with(Instant::now);
+        }
         let text = question.more()?;
-        began |= !text.is_empty();
         out.write_all(&text)?;
         out.flush()?;
-        if text.is_empty() && !lives {
-            return Err(Failure::new(format!("process {pid} ended during the peek")));
+        if !text.is_empty() {
+            continue;
         }
-        if !began && asked.elapsed() > PATIENCE {
+        // The stackglass that runs it may have something to say still.
+        if gone.is_some_and(|since| since.elapsed() > LAST_WORDS) {
+            break;
+        }
+        if !question.is_taken() && gone.is_none() && asked.elapsed() > PATIENCE {
             return elsewhere(&"it sees another /tmp, or is stopped");
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(0)
+    match (question.answered(), gone) {
+        (Some(Answered::Whole), _) => Ok(0),
+        (_, Some(since)) => {
+            let what = if Status::read(pid).is_none_or(|status| status.has_ended()) {
+                "ended"
+            } else {
+                "began to run another program"
+            };
+            Err(Failure::new(format!("process {pid} {what} after {:.1?} of the peek", since - asked)))
+        }
+        (_, None) => Err(Failure::new(format!("the peek at process {pid} was broken off by who answers it"))),
+    }
+}
+
+/// Whether there is no standard output: where it was closed, the standard library has opened /dev/null for reading and
+/// writing in its place, which nobody does who wants nothing shown.
+fn is_closed(out: &impl AsFd) -> bool {
+    let both = fcntl_getfl(out).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR);
+    both && fstat(out).is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == makedev(1, 3)
+    })
 }

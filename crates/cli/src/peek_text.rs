@@ -2,10 +2,9 @@
 
 use crate::terminal::Look;
 use stackglass_collect::launch::PeekPart;
-use stackglass_collect::peek_answer;
-use stackglass_profile::Peek;
-use stackglass_profile::Recording;
+use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::peek::Activity;
+use stackglass_profile::{Peek, Recording, Style};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,20 +12,33 @@ use std::time::Duration;
 /// Set to a truthy value, a peek takes a heap snapshot as well.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 
-/// Shows a part of a peek at process `pid` in one piece.
-pub(crate) fn answer(pid: u32, part: &PeekPart) {
-    let look = Look::of_stderr();
+/// Standard error of a program in the background is a log, read by people: no wider than that.
+const WIDEST_LOG: usize = 120;
+
+/// Shows a part of a peek in one piece, as wide as whoever asked wishes.
+pub(crate) fn answer(part: &PeekPart, audience: &Audience) {
+    let mut look = Look::of_stderr();
+    if !audience.is_stderr() {
+        let style = if audience.wishes().colours { Style::Ansi } else { Style::Plain };
+        let columns = audience.wishes().columns.unwrap_or(look.columns);
+        look = Look { columns, style, terminal: false, links: None };
+    } else if !look.terminal {
+        look.columns = look.columns.min(WIDEST_LOG);
+    }
     let mut text = Vec::new();
     // Writing to memory does not fail, and nothing can be done about a closed stderr.
-    let (made, last) = match part {
+    let made = match part {
         PeekPart::Threads { recording, activity, profile } => {
-            (threads(recording, activity, *profile, &look, &mut text), false)
+            threads(recording, activity, *profile, &look, &mut text)
         }
-        PeekPart::Report { recording } => (report(recording, &look, &mut text), true),
-        PeekPart::Nothing { why } => (writeln!(text, "stackglass: {why}"), true),
+        PeekPart::Report { recording, .. } => report(recording, &look, &mut text),
+        PeekPart::Nothing { why } => writeln!(text, "stackglass: {why}"),
     };
-    if made.is_ok() && !peek_answer::give(pid, &text, last) {
+    if made.is_ok() && !audience.give(&text) {
         let _ = io::stderr().lock().write_all(&text);
+    }
+    if let PeekPart::Report { early, .. } = part {
+        audience.end(!early);
     }
 }
 
@@ -58,6 +70,5 @@ pub(crate) fn report(recording: &Recording, look: &Look, out: &mut Vec<u8>) -> i
 }
 
 fn peek(duration: Duration, look: &Look) -> Peek {
-    let columns = if look.terminal { look.columns } else { look.columns.min(120) };
-    Peek::new(duration).cols(columns).style(look.style).links(look.links.clone())
+    Peek::new(duration).cols(look.columns).style(look.style).links(look.links.clone())
 }

@@ -7,6 +7,7 @@ use crate::live::Live;
 use crate::{Outcome, first_screen, library, peek_text, record_pid};
 use clap::Args;
 use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Progress, Saved};
+use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::Recording;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -43,7 +44,7 @@ pub(crate) struct Flags {
     pub(crate) sampling: SamplingFlags,
 
     /// Look at the process with this id, which runs already and runs on
-    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "walltime"])]
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
     pid: Option<u32>,
 
     #[command(flatten)]
@@ -193,9 +194,9 @@ impl Observer for Teller {
         failure::say(line);
     }
 
-    fn peek(&mut self, pid: u32, part: &PeekPart) {
+    fn peek(&mut self, _: u32, part: &PeekPart, audience: &Audience) {
         self.live.clear();
-        peek_text::answer(pid, part);
+        peek_text::answer(part, audience);
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {

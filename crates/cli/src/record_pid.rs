@@ -13,6 +13,11 @@ pub(crate) fn record(
     sampling: SamplingFlags,
     driver: Option<Driver>,
 ) -> Outcome {
+    if sampling.walltime {
+        let line = "--walltime looks at async tasks, which only the program itself knows: start it with \
+                    `stackglass record --walltime -- PROGRAM` (or leave --walltime out)";
+        return Err(Failure { status: 2, line: line.into() });
+    }
     let process = access::process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {

@@ -5,6 +5,7 @@ use crate::failure::{self, Failure};
 use crate::{Outcome, library, peek_text};
 use clap::Args;
 use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Saved};
+use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::Recording;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ impl Observer for Teller {
 
     fn snapshot(&mut self, _: &Recording, _: &Saved) {}
 
-    fn peek(&mut self, pid: u32, part: &PeekPart) {
-        peek_text::answer(pid, part);
+    fn peek(&mut self, _: u32, part: &PeekPart, audience: &Audience) {
+        peek_text::answer(part, audience);
     }
 }

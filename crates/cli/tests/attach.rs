@@ -187,8 +187,9 @@ fn a_process_that_is_killed_meanwhile_is_told() {
     assert!(start.elapsed() < Duration::from_secs(10));
     let line = text(&output.stderr);
     assert!(line.contains(&format!("stackglass: process {} ended after ", stranger.pid())), "{line}");
+    assert_eq!(line.matches(" ended ").count(), 1, "{line}");
     assert!(shown.iter().any(|line| line.contains("Total snapshots: ")), "{shown:?}");
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(125));
 }
 
 #[test]
@@ -240,6 +241,13 @@ fn what_cannot_be_looked_at_is_refused_in_one_line() {
     let usage = place.run(["peek", "server"]);
     assert_eq!(usage.status.code(), Some(2));
     assert!(text(&usage.stderr).contains("write the id of a process"));
+    let walltime = place.run(["record", "--pid", "1", "--walltime"]);
+    assert_eq!(walltime.status.code(), Some(2));
+    let line = text(&walltime.stderr);
+    assert!(
+        line.lines().count() == 1 && line.contains("start it with `stackglass record --walltime"),
+        "{line}"
+    );
     for arguments in [&["record", "--pid", "1", "--", "true"][..], &["record", "--pid", "1", "--no-children"]]
     {
         assert_eq!(place.run(arguments).status.code(), Some(2));
@@ -331,4 +339,34 @@ fn a_stopped_peek_leaves_nothing_behind() {
     assert!(lines.any(|line| line.contains("Total snapshots: ")));
     assert_eq!(end_of(&mut child), Some(0));
     wait_until("the process to be let go", || stranger.is_untouched());
+}
+
+#[test]
+fn a_program_that_execs_has_the_stacks_of_before_under_the_name_of_before() {
+    let mut command = Command::new("sh");
+    // It begins to run sleep while it is looked at.
+    command.args(["-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; exec sleep 60"]);
+    let (place, stranger) = (Place::new(), Stranger::start(command));
+    let output = place.run(["peek", &stranger.pid(), "--duration", "4s"]);
+    let shown = text(&output.stdout);
+    let before = shown.find("Thread 1 (sh)").unwrap_or_else(|| panic!("{shown}"));
+    assert!(shown.contains("(sleep"), "{shown}");
+    let report = &shown[shown.find("Profile collected").unwrap()..];
+    let of_sh = report.split("Thread ").find(|part| part.starts_with("1 (sh")).unwrap();
+    assert!(of_sh.contains("Utilization: ") && !of_sh.contains("nanosleep"), "{before}: {report}");
+    let of_sleep = report.split("Thread ").find(|part| part.starts_with("2 (sleep")).unwrap();
+    assert!(!of_sleep.contains("evaltree") && !of_sleep.contains("dash+"), "{report}");
+}
+
+#[test]
+fn a_closed_stdout_is_a_failure() {
+    let (place, stranger) = (Place::new(), Stranger::busy());
+    let mut closed = Command::new("sh");
+    closed.args(["-c", "exec \"$0\" peek \"$1\" --duration 50ms >&-"]).arg(stackglass()).arg(stranger.pid());
+    assert!(
+        refusal(&closed.current_dir(place.path()).output().unwrap()).contains("standard output is closed")
+    );
+    let null =
+        place.stackglass(["peek", &stranger.pid(), "--duration", "50ms"]).stdout(Stdio::null()).status();
+    assert_eq!(null.unwrap().code(), Some(0));
 }

@@ -23,6 +23,7 @@ pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
 pub mod peek_answer;
+pub mod peek_question;
 pub mod recorder;
 #[path = "system_calls_x86_64.rs"]
 mod system_calls;

@@ -128,8 +128,8 @@ pub struct Sampler {
     beat: (u64, u64),
     /// Peeks noticed.
     peeks: u32,
-    /// When the sampling for a peek ends, while one goes on that nobody else samples for.
-    peek_until: Option<u64>,
+    /// When the sampling for a peek began, while one goes on that nobody else samples for.
+    peek_began: Option<u64>,
     /// Whose name is read again next.
     pub(crate) next_name: usize,
     pub(crate) links_of_tasks: Links,
@@ -192,7 +192,7 @@ impl Sampler {
             beat: (0, 0),
             // Also one that came before this thread did.
             peeks: 0,
-            peek_until: None,
+            peek_began: None,
             next_name: 0,
             links_of_tasks: Links::default(),
             wall: Wall::new(orders.walltime()),
@@ -243,6 +243,12 @@ impl Sampler {
                 }
                 SessionState::Sampling => {}
             }
+            if self.orders.delay() != self.delay {
+                self.delay = self.orders.delay();
+                slots = Slots::new(self.delay, now);
+                next = slots.next(now, 0);
+                continue;
+            }
             if now < next {
                 continue;
             }
@@ -272,14 +278,17 @@ impl Sampler {
         if peeks != self.peeks {
             self.peeks = peeks;
             self.control.peeks.store(peeks, Release);
-            if let Orders::Session(page) = self.orders {
-                // One that comes during another does not make it longer.
-                self.peek_until.get_or_insert(now + page.peek_ns.load(Relaxed));
-            }
+            // One that comes during another does not make it longer.
+            self.peek_began.get_or_insert(now);
         }
-        self.peek_until = self.peek_until.filter(|until| now < *until);
+        // How long it takes may be told after it has begun: whoever asks the launcher has wishes.
+        let lasts = match self.orders {
+            Orders::Session(page) => page.peek_ns.load(Relaxed),
+            Orders::Own { .. } => 0,
+        };
+        self.peek_began = self.peek_began.filter(|began| now - *began < lasts);
         match self.orders.state() {
-            SessionState::Ready if self.peek_until.is_some() => SessionState::Sampling,
+            SessionState::Ready if self.peek_began.is_some() => SessionState::Sampling,
             state => state,
         }
     }

@@ -10,6 +10,9 @@
 //! follows, or whatever [`set_report`] has set. It comes from a thread of its own, so it comes also when the program never yields.
 //!
 //! - A second signal during a peek shows the stacks again; the profile that goes on is not made longer.
+//! - Each peek is answered where it was asked for: a `stackglass peek PID` that comes during another peek is told so and gets
+//!   its own afterwards, a signal that comes during the peek of a `stackglass peek` as well. `stackglass peek` may wish another
+//!   duration, delay and width; where nobody waits for the answer any more, the peek ends.
 //! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, which is not disturbed by it.
 //! - A program that handles or ignores SIGUSR1 keeps it: [`install`] is then an error, and a handler that is set
 //!   later takes the place of the peek. `stackglass peek PID` looks at such a program from outside.
@@ -19,10 +22,13 @@
 //!   resumed after a handler return EINTR in it once.
 
 use crate::{Recording, Style, running};
-use stackglass_collect::peek_answer;
+use stackglass_collect::peek_answer::{Audience, Questions};
+use stackglass_collect::peek_question;
 use stackglass_profile::Peek;
 use stackglass_profile::peek::{NO_HEAP_SNAPSHOT, is_truthy};
 use stackglass_sampler::peek as signal;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +41,8 @@ const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Time between two looks whether they are there.
 const A_TICK: Duration = Duration::from_millis(2);
+/// Time between two looks whether who asked still waits.
+const A_MOMENT: Duration = Duration::from_millis(200);
 /// The longest wait for a request before looking again.
 const WHILE: Duration = Duration::from_secs(3600);
 
@@ -44,6 +52,11 @@ static DURATION: Mutex<Duration> = Mutex::new(Duration::from_secs(1));
 static REPORT: Mutex<Option<Report>> = Mutex::new(None);
 /// The process that has the answering thread: a forked child has none.
 static THREAD_OF: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// For whom the peek is that this thread answers.
+    static AUDIENCE: RefCell<Audience> = RefCell::default();
+}
 
 /// Why there is no peek by signal.
 #[derive(Debug, thiserror::Error)]
@@ -134,60 +147,105 @@ pub fn set_report(report: impl FnMut(&Recording) + Send + 'static) {
     *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(report));
 }
 
-/// Prints the profile by thread and task to standard error.
+/// Prints the profile by thread and task, and where the time went in a few lines, to standard error; in a peek that
+/// `stackglass peek` asked for, there.
 pub fn default_report(recording: &Recording) {
-    to_stderr(|peek, text| {
+    to_audience(|peek, text| {
         // Writing to memory does not fail.
         let _ = peek.report(recording, text);
     });
 }
 
-/// Answers requests for the rest of the process's life.
-fn answer(mut seen: u32) {
-    loop {
+/// Requests, and for whom they are.
+struct Requests {
+    seen: u32,
+    questions: Questions,
+    waiting: VecDeque<Audience>,
+}
+
+impl Requests {
+    /// For whom the requests are that have come since the last call.
+    fn heard(&mut self) -> Vec<Audience> {
         let now = signal::requests();
-        if now == seen {
-            signal::wait_for(seen, WHILE);
+        self.questions.hear(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
+    }
+}
+
+/// Answers requests for the rest of the process's life.
+fn answer(seen: u32) {
+    let questions = Questions::to(std::process::id());
+    let mut requests = Requests { seen, questions, waiting: VecDeque::new() };
+    loop {
+        let new = requests.heard();
+        requests.waiting.extend(new);
+        let Some(audience) = requests.waiting.pop_front() else {
+            signal::wait_for(requests.seen, WHILE);
+            continue;
+        };
+        if audience.is_gone() {
             continue;
         }
-        seen = now;
-        match running::peek::begin() {
-            Ok(true) => {
-                seen = peek(seen);
-                peek_answer::give(std::process::id(), b"", true);
+        AUDIENCE.set(audience.clone());
+        match running::peek::begin(audience.wishes().delay) {
+            Ok(Some(delay)) => {
+                peek(&audience, delay, &mut requests);
+                audience.end(true);
             }
             // `stackglass record` has begun to answer since.
-            Ok(false) => {}
-            Err(error) => say(&format!("no peek: {error}")),
+            Ok(None) => audience.end(false),
+            Err(error) => {
+                say(&format!("no peek: {error}"));
+                audience.end(false);
+            }
         }
     }
 }
 
-/// One peek, that has begun; the requests seen when it was over.
-fn peek(mut seen: u32) -> u32 {
-    let duration = get_duration();
-    let until = Instant::now() + duration;
-    to_stderr(|peek, text| {
+/// One peek, that has begun.
+fn peek(audience: &Audience, delay: Duration, requests: &mut Requests) {
+    let until = Instant::now() + duration_for(audience);
+    if audience.wishes().delay.is_some_and(|wished| wished != delay) {
+        say(&format!("a profile goes on, with a look every {delay:?}: --delay changes nothing"));
+    }
+    to_audience(|peek, text| {
         let _ = peek.begin(text);
     });
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        signal::wait_for(seen, left);
-        if signal::requests() != seen {
-            seen = signal::requests();
-            show_threads();
+        signal::wait_for(requests.seen, if audience.is_stderr() { left } else { left.min(A_MOMENT) });
+        for late in requests.heard() {
+            if audience.is_stderr() && late.is_stderr() {
+                show_threads();
+                continue;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            late.give(peek_question::waits(std::process::id(), left).as_bytes());
+            // To standard error one report is enough.
+            if !late.is_stderr() || !requests.waiting.iter().any(Audience::is_stderr) {
+                requests.waiting.push_back(late);
+            }
+        }
+        if audience.is_gone() {
+            break;
         }
     }
     let mut recording = running::peek::end();
+    if audience.is_gone() {
+        return;
+    }
     name(&mut recording);
-    to_stderr(|peek, text| {
+    to_audience(|peek, text| {
         let _ = peek.end(text);
     });
     report(&recording);
     if is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        to_stderr(|_, text| text.extend_from_slice(format!("{NO_HEAP_SNAPSHOT}\n").as_bytes()));
+        to_audience(|_, text| text.extend_from_slice(format!("{NO_HEAP_SNAPSHOT}\n").as_bytes()));
     }
-    seen
+}
+
+/// How long its profile takes.
+fn duration_for(audience: &Audience) -> Duration {
+    audience.wishes().duration.unwrap_or_else(get_duration)
 }
 
 fn show_threads() {
@@ -203,7 +261,7 @@ fn show_threads() {
         }
     };
     name(&mut recording);
-    to_stderr(|peek, text| {
+    to_audience(|peek, text| {
         let _ = peek.threads(&recording, &activity, text);
     });
 }
@@ -227,19 +285,26 @@ fn report(recording: &Recording) {
 }
 
 fn say(line: &str) {
-    to_stderr(|_, text| text.extend_from_slice(format!("stackglass: {line}\n").as_bytes()));
+    to_audience(|_, text| text.extend_from_slice(format!("stackglass: {line}\n").as_bytes()));
 }
 
-/// Writes in one piece: to whoever asked by `stackglass peek`, else to standard error. Nothing can be done about one that is closed.
-fn to_stderr(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
+/// Writes in one piece: to whoever asked by `stackglass peek` for the peek that this thread answers, else to standard error.
+/// Nothing can be done about one that is closed.
+fn to_audience(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
+    let audience = AUDIENCE.with_borrow(Audience::clone);
     let out = std::io::stderr();
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let style = if out.is_terminal() && !set("NO_COLOR") { Style::Ansi } else { Style::Plain };
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let columns = columns.unwrap_or(if out.is_terminal() { 80 } else { 120 });
+    let colours =
+        if audience.is_stderr() { out.is_terminal() && !set("NO_COLOR") } else { audience.wishes().colours };
+    let style = if colours { Style::Ansi } else { Style::Plain };
+    let columns = audience
+        .wishes()
+        .columns
+        .or_else(|| std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()))
+        .unwrap_or(if out.is_terminal() { 80 } else { 120 });
     let mut text = Vec::new();
-    write(&Peek::new(get_duration()).cols(columns).style(style), &mut text);
-    if !peek_answer::give(std::process::id(), &text, false) {
+    write(&Peek::new(duration_for(&audience)).cols(columns).style(style), &mut text);
+    if !audience.give(&text) {
         let _ = out.lock().write_all(&text);
     }
 }

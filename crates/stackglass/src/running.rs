@@ -37,6 +37,7 @@ struct Running {
 struct Run {
     pid: u32,
     kind: ProfileKind,
+    delay: Duration,
     began: Instant,
     sampler: Arc<Handle>,
     collector: Arc<Collector>,
@@ -186,12 +187,13 @@ impl Running {
         if self.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire)) {
             self.stop_run();
         }
-        if self.run.as_ref().is_some_and(|run| run.kind != kind) {
+        let delay = self.settings().delay;
+        if self.run.as_ref().is_some_and(|run| run.kind != kind || run.delay != delay) {
             self.save_for_peek();
             self.stop_run();
         }
         if self.run.is_none() {
-            return self.start_run(room, kind);
+            return self.start_run(room, delay, kind);
         }
         self.begin_anew();
         if let Some(run) = &self.run {
@@ -218,9 +220,9 @@ impl Running {
     }
 
     /// Starts the threads of a run with room for so many words.
-    fn start_run(&mut self, room: u64, kind: ProfileKind) -> Result<(), StartError> {
+    fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
         let mut about = self.about();
-        about.capacity = room;
+        (about.capacity, about.delay) = (room, Nanos(delay.as_nanos() as u64));
         let config =
             Config { delay_ns: about.delay.0, walltime: kind == ProfileKind::Walltime, ..Config::default() };
         let sampler = match stackglass_sampler::start(config) {
@@ -236,6 +238,7 @@ impl Running {
         let mut run = Run {
             pid: std::process::id(),
             kind,
+            delay,
             began: Instant::now(),
             sampler,
             collector,

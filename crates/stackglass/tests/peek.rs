@@ -1,6 +1,7 @@
 //! Peeks at a process that asks for nothing but `install()`: what it says on standard error, when, and what it does not
 //! disturb. Each scenario runs in a child process of this test program.
 
+use stackglass_collect::peek_question::{Answered, Question, Wishes};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -256,4 +257,108 @@ fn a_program_that_has_taken_the_signal_keeps_it() {
     assert!(peeked.child.try_wait().unwrap().is_none(), "it lives on");
     let rest = peeked.end();
     assert!(!rest.contains("Information request"), "{rest}");
+}
+
+/// A question to the process, as `stackglass peek` puts it up.
+fn ask(peeked: &Peeked, wishes: &Wishes) -> Question {
+    let question = Question::new(peeked.child.id(), wishes).unwrap();
+    peeked.signal();
+    question
+}
+
+/// The whole answer.
+fn answer(mut question: Question) -> String {
+    let (began, mut text) = (Instant::now(), Vec::new());
+    while question.answered().is_none() {
+        text.extend(question.more().unwrap());
+        assert!(began.elapsed() < Duration::from_secs(20), "no end: {}", String::from_utf8_lossy(&text));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(question.answered(), Some(Answered::Whole));
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn who_asks_has_his_wishes_and_an_answer_of_his_own() {
+    const NAME: &str = "who_asks_has_his_wishes_and_an_answer_of_his_own";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        stackglass::peek::set_duration(Duration::from_millis(800)).unwrap();
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let mut peeked = Peeked::start(NAME);
+    let own = |columns| Wishes { columns: Some(columns), ..Wishes::default() };
+    let text = answer(ask(&peeked, &own(90)));
+    assert!(text.contains("followed by a 0.8 second profile."), "{text}");
+    let fast = Wishes { duration: Some(Duration::from_millis(300)), ..own(70) };
+    let sparse = Wishes { delay: Some(Duration::from_millis(20)), ..fast };
+    for (wishes, looks) in [(fast, 200..2500), (sparse, 10..125)] {
+        let text = answer(ask(&peeked, &wishes));
+        assert_eq!(text.lines().find(|line| line.chars().count() > 70), None, "{text}");
+        // That of the thread that spins, which comes last.
+        let count = text.rsplit("Total snapshots: ").next().unwrap().split('.').next().unwrap();
+        assert!(looks.contains(&count.parse::<u64>().unwrap()), "{looks:?}: {text}");
+        assert!(text.contains("\nIn short"), "{text}");
+    }
+    // A peek by signal is for standard error; who asks meanwhile waits.
+    peeked.signal();
+    peeked.until("cmd: ");
+    let questions = [ask(&peeked, &fast), ask(&peeked, &fast)];
+    let stderr = peeked.until("In short");
+    assert!(stderr.contains("Profile collected."), "{stderr}");
+    for question in questions {
+        let text = answer(question);
+        assert!(
+            text.starts_with("stackglass: process ") && text.contains("your peek follows in 0."),
+            "{text}"
+        );
+        for part in ["cmd: ", "Profile collected.", "\nIn short"] {
+            assert_eq!(text.matches(part).count(), 1, "{text}");
+        }
+    }
+    // And a signal during the peek of one who asked has its own afterwards.
+    let question = ask(&peeked, &Wishes { duration: Some(Duration::from_millis(600)), ..own(80) });
+    std::thread::sleep(Duration::from_millis(300));
+    peeked.signal();
+    assert_eq!(answer(question).matches("cmd: ").count(), 1);
+    let stderr = peeked.until("In short");
+    assert_eq!(stderr.matches("Information request received.").count(), 1, "{stderr}");
+    let rest = peeked.end();
+    assert!(!rest.contains("Information request"), "{rest}");
+}
+
+#[test]
+fn the_peek_of_who_has_gone_ends_and_leaves_no_thread() {
+    const NAME: &str = "the_peek_of_who_has_gone_ends_and_leaves_no_thread";
+    if is_child(NAME) {
+        stackglass::peek::install().unwrap();
+        eprintln!("ready");
+        spin_for_ever();
+    }
+    let peeked = Peeked::start(NAME);
+    let threads = || -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", peeked.child.id())).unwrap();
+        let name =
+            |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let mut names: Vec<String> = tasks.map(|task| name(task.unwrap()).trim().to_owned()).collect();
+        names.retain(|name| name.starts_with("stackglass"));
+        names
+    };
+    let wait = |count| {
+        let began = Instant::now();
+        while threads().len() != count {
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", threads());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for _ in 0..3 {
+        let hour = Wishes { duration: Some(Duration::from_secs(3600)), ..Wishes::default() };
+        let question = ask(&peeked, &hour);
+        wait(3);
+        drop(question);
+        wait(1);
+        assert_eq!(threads(), ["stackglass-peek"]);
+    }
+    assert!(!peeked.end().contains("Information request"));
 }

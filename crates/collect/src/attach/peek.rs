@@ -29,7 +29,7 @@ pub struct PeekOptions {
 }
 
 /// Looks at the process for a while; it runs on. `say` is told which driver is used; `show` gets the threads at once and the report at the end,
-/// each with names, or why there is nothing to show.
+/// each with names. What it returns is why it ended before its time, if it did.
 ///
 /// # Errors
 /// While nothing was seen.
@@ -37,7 +37,7 @@ pub fn peek(
     options: &PeekOptions,
     say: &mut dyn FnMut(&str),
     show: &mut dyn FnMut(&PeekPart),
-) -> Result<(), AttachError> {
+) -> Result<Option<String>, AttachError> {
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     let about = About {
         command: super::process::arguments(options.pid),
@@ -62,21 +62,17 @@ pub fn peek(
     attached.stop();
     attached.drain(&mut recorder);
     threads.finish(options, &recorder, show);
-    match attached.stopped() {
-        Some(Stopped::Gone) => {
-            let why = format!("process {} ended after {:.1?} of the peek", options.pid, began.elapsed());
-            show(&PeekPart::Nothing { why });
-        }
-        Some(Stopped::Locked(why)) => show(&PeekPart::Nothing { why }),
-        None => {}
-    }
+    let early = attached.stopped().map(|why| match why {
+        Stopped::Gone => format!("process {} ended after {:.1?} of the peek", options.pid, began.elapsed()),
+        Stopped::Locked(why) => why,
+    });
     let mut recording = recorder.into_recording();
     if !recording.samples.is_empty() {
         recording.about.wall = Nanos(moment::monotonic().saturating_sub(recording.about.start.0));
         symbolize(&mut recording);
-        show(&PeekPart::Report { recording });
+        show(&PeekPart::Report { recording, early: early.is_some() });
     }
-    Ok(())
+    Ok(early)
 }
 
 /// How far the first part has come.
@@ -101,7 +97,7 @@ impl Threads {
             Threads::Awaited => {
                 let recording = recorder.recording();
                 let latest = latest(recording);
-                let listed = super::threads::list(options.pid).len();
+                let listed = super::threads::of_the_program(options.pid).len();
                 if latest.len() < listed && began.elapsed() < FIRST_STACKS || latest.is_empty() {
                     return Threads::Awaited;
                 }
@@ -160,7 +156,7 @@ fn latest(recording: &Recording) -> Vec<usize> {
 
 fn part(options: &PeekOptions, recording: &Recording, latest: Vec<usize>) -> PeekPart {
     let recording = recording.excerpt(latest);
-    let mut activity = activity::of_process(options.pid, |_| false);
+    let mut activity = activity::of_process(options.pid, |tid| super::threads::is_ours(options.pid, tid));
     for sample in &recording.samples {
         let Some(tid) = recording.thread(sample.thread).map(|thread| thread.tid) else { continue };
         let slept = sample.state == State::Asleep;

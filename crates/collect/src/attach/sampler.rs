@@ -90,8 +90,8 @@ pub(super) struct Sampler {
     pub modules_soon: bool,
     pub tick: u64,
     key: ImageKey,
-    /// Threads that have ended and are still listed.
-    dead: HashSet<u32>,
+    /// Threads that are listed and not followed: they have ended, or serve a profiler inside the program.
+    passed_over: HashSet<u32>,
     last_number: u32,
     links: (u64, u64),
     house_at: u64,
@@ -126,7 +126,7 @@ impl Sampler {
             modules_soon: false,
             tick: 0,
             key,
-            dead: HashSet::new(),
+            passed_over: HashSet::new(),
             last_number: 0,
             links: (0, 0),
             house_at: now + HOUSE_EVERY,
@@ -219,10 +219,10 @@ impl Sampler {
 
     fn look_for_threads(&mut self, now: u64) -> Result<(), Stopped> {
         let list = threads::list(self.pid);
-        self.dead.retain(|tid| list.contains(tid));
+        self.passed_over.retain(|tid| list.contains(tid));
         let followed: HashSet<u32> = self.threads.iter().map(|thread| thread.tid).collect();
         for &tid in &list {
-            if !followed.contains(&tid) && !self.dead.contains(&tid) {
+            if !followed.contains(&tid) && !self.passed_over.contains(&tid) {
                 self.take_up(tid, now);
             }
         }
@@ -236,6 +236,10 @@ impl Sampler {
         let mut files = Files::new(self.pid, tid);
         let Some(account) = files.account() else { return };
         let name = files.name().unwrap_or_default();
+        if threads::is_our_name(self.pid, tid, &name) {
+            self.passed_over.insert(tid);
+            return;
+        }
         self.last_number += 1;
         let number = self.last_number;
         let event = Event::ThreadStart { thread: ThreadId(number), tid, at: now, name };
@@ -268,7 +272,7 @@ impl Sampler {
         self.end(index);
         let thread = self.threads.swap_remove(index);
         if Status::read(thread.tid).is_some_and(|status| status.process == self.pid) {
-            self.dead.insert(thread.tid);
+            self.passed_over.insert(thread.tid);
         }
         // Its link is gone soon; a full look finds out whether it was the last.
         self.links.0 = 0;
@@ -279,8 +283,19 @@ impl Sampler {
         let Some(thread) = self.threads.get_mut(self.next_name) else { return };
         if let Some(name) = thread.files.name()
             && name != thread.name
-            && self.outlet.push(&Event::ThreadRename { thread: ThreadId(thread.number), at: now, name })
         {
+            self.rename(name, now);
+        }
+    }
+
+    fn rename(&mut self, name: [u8; 16], now: u64) {
+        // An exec changes the name as well, and is seen later: the stacks so far are of the program before.
+        if ImageKey::read(self.pid) != Some(self.key) {
+            self.house_at = 0;
+            return;
+        }
+        let Some(thread) = self.threads.get_mut(self.next_name) else { return };
+        if self.outlet.push(&Event::ThreadRename { thread: ThreadId(thread.number), at: now, name }) {
             thread.name = name;
         }
     }
@@ -296,7 +311,7 @@ impl Sampler {
         self.modules = Modules::new(self.pid).ok_or(Stopped::Gone)?;
         self.images.forget();
         self.places.forget();
-        self.dead.clear();
+        self.passed_over.clear();
         (self.key, self.last_number, self.links) = (key, 0, (0, 0));
         self.look_for_modules(now);
         Ok(())

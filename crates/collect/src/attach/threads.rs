@@ -126,6 +126,29 @@ pub fn list(pid: u32) -> Vec<u32> {
     tids
 }
 
+/// Names of threads that serve a profiler inside the program: the sampler (of the crate and of the preload library), and the crate's
+/// threads that answer peeks, read samples and write a file.
+const OURS: [&[u8]; 4] = [b"stackglass", b"stackglass-peek", b"stackglass-read", b"stackglass-file"];
+
+/// Whether a name, padded with zeros, is that of a thread of ours. A program's own thread of such a name is taken for one
+/// too; the main thread never is, for the command's own is called so.
+pub fn is_our_name(pid: u32, tid: u32, name: &[u8]) -> bool {
+    let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+    tid != pid && OURS.contains(&&name[..len])
+}
+
+/// Whether a thread serves a profiler inside the program, by its name.
+pub fn is_ours(pid: u32, tid: u32) -> bool {
+    Files::new(pid, tid).name().is_some_and(|name| is_our_name(pid, tid, &name))
+}
+
+/// The same as [`list`], without ours.
+pub fn of_the_program(pid: u32) -> Vec<u32> {
+    let mut tids = list(pid);
+    tids.retain(|tid| !is_ours(pid, *tid));
+    tids
+}
+
 /// Changes when a thread comes or goes: the folder has a link for each.
 pub fn links(pid: u32) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -148,6 +171,26 @@ mod tests {
         for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff"] {
             assert_eq!(Place::parse(bad), Place::Unknown);
         }
+    }
+
+    #[test]
+    fn our_own_threads_are_known_by_their_names() {
+        assert!(is_our_name(7, 8, b"stackglass\0\0\0\0\0\0") && is_our_name(7, 8, b"stackglass-peek\0"));
+        assert!(!is_our_name(7, 7, b"stackglass\0\0\0\0\0\0"), "the main thread of the command");
+        assert!(
+            !is_our_name(7, 8, b"stackglass-look\0") && !is_our_name(7, 8, b"") && !is_our_name(7, 8, b"\0")
+        );
+        let (tell, tid) = std::sync::mpsc::channel();
+        let reader = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            std::thread::park();
+        });
+        let (reader, tid) = (reader.unwrap(), tid.recv().unwrap());
+        let me = std::process::id();
+        assert!(is_ours(me, tid) && list(me).contains(&tid) && !of_the_program(me).contains(&tid));
+        reader.thread().unpark();
+        reader.join().unwrap();
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         interrupts: 0,
         told_to_end: None,
         cleared: false,
-        peeks: Peeks::new(options.peek),
+        peeks: Peeks::new(options.peek, options.delay),
         last: LastTold::default(),
     };
     if let Some(obstacle) = obstacle {
@@ -127,7 +127,7 @@ impl Following<'_> {
             }
             let images = self.drain.peekable();
             let fullest = self.drain.read(&mut self.recorder);
-            self.peeks.look(&images, &mut self.recorder, observer);
+            self.peeks.look(&images, self.session.page(), &mut self.recorder, observer);
             pause = if fullest > FILLING { BUSY } else { CALM };
             if clearing::is_asked(self.session.folder()) {
                 self.clear(observer);

@@ -27,6 +27,7 @@ pub use peeks::PeekPart;
 pub use program::{NotStartable, Obstacle, Program};
 pub use ready::run;
 
+use crate::peek_answer::Audience;
 use stackglass_files::{Totals, WriteError};
 use stackglass_profile::{End, Recording};
 use std::ffi::OsString;
@@ -115,8 +116,8 @@ pub trait Observer {
     /// The recording is complete (the program may still run, see [`Options::duration`]).
     fn recorded(&mut self, recording: &Recording, saved: &Saved);
 
-    /// Somebody peeked at process `pid`: part of the answer.
-    fn peek(&mut self, pid: u32, part: &PeekPart);
+    /// Somebody peeked at process `pid`: part of the answer, and for whom it is.
+    fn peek(&mut self, pid: u32, part: &PeekPart, audience: &Audience);
 
     /// A recording as of now was asked for; the program goes on.
     fn snapshot(&mut self, recording: &Recording, saved: &Saved);

@@ -4,13 +4,21 @@
 //! looks at the streams. The profile of a peek is a piece of the samples that come anyway (`record`)
 //! or that the program's sampler takes for this purpose alone (`run`). Names are found on a
 //! thread of their own: reading debug information must not hold up the streams.
+//!
+//! A process is peeked at for one audience at a time. A question that comes meanwhile is told so and gets a peek of its
+//! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
 
 use super::Observer;
 use super::drain::Peekable;
+use crate::attach::recognise;
+use crate::peek_answer::{Audience, Questions};
+use crate::peek_question;
 use crate::{Recorder, activity};
 use stackglass_profile::peek::Activity;
 use stackglass_profile::{Nanos, ProcessIndex, Recording};
-use std::collections::HashMap;
+use stackglass_wire::SessionPage;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -36,6 +44,8 @@ pub enum PeekPart {
     Report {
         /// Of one process, for as long as the peek took.
         recording: Recording,
+        /// The process has ended, or the recording of it, before the peek should.
+        early: bool,
     },
     /// There is nothing to be shown, and why.
     Nothing {
@@ -44,12 +54,16 @@ pub enum PeekPart {
     },
 }
 
-/// Both ends of the thread that finds names: parts for a process go in and come out with them.
-type Namer = (Sender<(u32, PeekPart)>, Receiver<(u32, PeekPart)>);
+/// A part, of which process and for whom it is.
+type Addressed = (u32, Audience, PeekPart);
+/// Both ends of the thread that finds names: parts go in and come out with them.
+type Namer = (Sender<Addressed>, Receiver<Addressed>);
 
 /// Peeks that go on, and those seen before.
 pub(super) struct Peeks {
     duration: Duration,
+    /// Time between two looks at a thread.
+    delay: Duration,
     /// The programs sample for peeks only.
     alone: bool,
     known: HashMap<(u32, Nanos), Known>,
@@ -62,9 +76,14 @@ pub(super) struct Peeks {
 struct Known {
     index: ProcessIndex,
     seen: u32,
-    /// When the stacks of all threads were asked for that have not been shown yet, and whether a profile follows.
-    asked: Option<(Instant, bool)>,
+    questions: Questions,
+    /// Requests that we have sent ourselves and that it has not got yet.
+    own_requests: u32,
+    /// When the stacks of all threads were asked for that have not been shown yet, and which profile follows.
+    asked: Option<(Instant, Option<Duration>)>,
     profile: Option<Profile>,
+    /// For whom the next ones are.
+    waiting: VecDeque<Audience>,
     /// Samples before this one were shown.
     shown: usize,
     here: bool,
@@ -72,6 +91,9 @@ struct Known {
 
 /// A profile that goes on.
 struct Profile {
+    audience: Audience,
+    /// Time between two looks at a thread.
+    delay: Duration,
     /// Its first sample.
     from: usize,
     until: Instant,
@@ -80,14 +102,14 @@ struct Profile {
 }
 
 impl Peeks {
-    /// None yet; each profile takes `duration`.
-    pub(super) fn new(duration: Duration) -> Peeks {
-        Peeks { duration, alone: false, known: HashMap::new(), namer: None, unnamed: 0 }
+    /// None yet; each profile takes `duration`, unless it is wished otherwise.
+    pub(super) fn new(duration: Duration, delay: Duration) -> Peeks {
+        Peeks { duration, delay, alone: false, known: HashMap::new(), namer: None, unnamed: 0 }
     }
 
     /// The same where the programs sample for peeks only.
-    pub(super) fn alone(duration: Duration) -> Peeks {
-        Peeks { alone: true, ..Peeks::new(duration) }
+    pub(super) fn alone(duration: Duration, delay: Duration) -> Peeks {
+        Peeks { alone: true, ..Peeks::new(duration, delay) }
     }
 
     /// The recorder has forgotten all samples.
@@ -96,33 +118,36 @@ impl Peeks {
     }
 
     /// Looks for new requests, profiles that are over and names that were found. `images` is what they said
-    /// of themselves before their streams were last read.
-    pub(super) fn look(&mut self, images: &[Peekable], recorder: &mut Recorder, observer: &mut dyn Observer) {
+    /// of themselves before their streams were last read; where they sample for peeks only, they do so as `page` says.
+    pub(super) fn look(
+        &mut self,
+        images: &[Peekable],
+        page: &SessionPage,
+        recorder: &mut Recorder,
+        observer: &mut dyn Observer,
+    ) {
         self.known.values_mut().for_each(|known| known.here = false);
         for image in images {
-            self.look_at(image, recorder);
+            self.look_at(image, page, recorder);
         }
         let over: Vec<_> = self.known.iter().filter(|(_, known)| !known.here).map(|(key, _)| *key).collect();
         for key in over {
-            if let Some(Known { index, profile: Some(profile), .. }) = self.known.remove(&key) {
-                self.report(index, &profile, recorder);
-            }
+            self.abandon(key, recorder);
         }
         self.show(Duration::ZERO, observer);
     }
 
     /// True while a profile goes on or names are looked for.
     pub(super) fn is_busy(&self) -> bool {
-        self.unnamed > 0 || self.known.values().any(|known| known.profile.is_some())
+        self.unnamed > 0
+            || self.known.values().any(|known| known.profile.is_some() || !known.waiting.is_empty())
     }
 
     /// Ends all profiles as they are and shows what there is.
     pub(super) fn finish(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        let known: Vec<Known> = self.known.drain().map(|(_, known)| known).collect();
-        for Known { index, profile, .. } in known {
-            if let Some(profile) = profile {
-                self.report(index, &profile, recorder);
-            }
+        let known: Vec<_> = self.known.keys().copied().collect();
+        for key in known {
+            self.abandon(key, recorder);
         }
         let until = Instant::now() + LAST_NAMES;
         while self.unnamed > 0 && Instant::now() < until {
@@ -130,56 +155,103 @@ impl Peeks {
         }
     }
 
-    fn look_at(&mut self, image: &Peekable, recorder: &mut Recorder) {
-        let alone = self.alone;
-        let first = Known { index: image.index, seen: 0, asked: None, profile: None, shown: 0, here: true };
-        let known = self.known.entry((image.pid, image.start)).or_insert(first);
-        known.here = true;
-        if image.peeks != known.seen {
-            known.seen = image.peeks;
-            let has_one = known.profile.is_some();
-            if !has_one {
-                // From here on: whatever grows now belongs to the profile of this peek.
-                recorder.settle();
-                let from = if alone { known.shown } else { recorder.recording().samples.len() };
-                let number = alone.then_some(image.peeks);
-                known.profile = Some(Profile { from, until: Instant::now() + self.duration, number });
-            }
-            known.asked.get_or_insert((Instant::now(), !has_one));
+    /// An image is gone: its profile ends as it is, and nobody waits for another.
+    fn abandon(&mut self, key: (u32, Nanos), recorder: &mut Recorder) {
+        let Some(known) = self.known.remove(&key) else { return };
+        if let Some(profile) = &known.profile {
+            self.report(known.index, profile, Instant::now() < profile.until, recorder);
         }
-        if let Some((at, follows)) = known.asked {
-            let recording = recorder.recording();
-            let latest = recording.latest(image.index);
-            let activity = activity::of_process(image.pid, |tid| tid == image.sampler);
-            if latest.len() >= activity.len() || at.elapsed() > FIRST_STACKS {
-                known.asked = None;
-                let part = if latest.is_empty() {
-                    let name = &recording.processes[image.index.0 as usize].exe;
-                    let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
-                    PeekPart::Nothing { why }
-                } else {
-                    let profile = follows.then_some(self.duration);
-                    PeekPart::Threads { recording: recording.excerpt(latest), activity, profile }
-                };
-                self.name(image.pid, part);
-            }
-        }
+        known.waiting.iter().for_each(|audience| audience.end(false));
+    }
+
+    fn look_at(&mut self, image: &Peekable, page: &SessionPage, recorder: &mut Recorder) {
         let key = (image.pid, image.start);
-        let Some(known) = self.known.get_mut(&key) else { return };
-        let index = known.index;
+        let known = self.known.entry(key).or_insert_with(|| Known {
+            index: image.index,
+            seen: 0,
+            questions: Questions::to(image.pid),
+            own_requests: 0,
+            asked: None,
+            profile: None,
+            waiting: VecDeque::new(),
+            shown: 0,
+            here: true,
+        });
+        known.here = true;
+        let new = image.peeks.wrapping_sub(std::mem::replace(&mut known.seen, image.peeks));
+        let own = new.min(known.own_requests);
+        known.own_requests -= own;
+        for audience in known.questions.hear(new - own) {
+            match &known.profile {
+                Some(profile) if profile.audience.is_stderr() && audience.is_stderr() => {
+                    known.asked.get_or_insert((Instant::now(), None));
+                }
+                Some(profile) => {
+                    let left = profile.until.saturating_duration_since(Instant::now());
+                    audience.give(peek_question::waits(image.pid, left).as_bytes());
+                    known.waiting.push_back(audience);
+                }
+                None => known.waiting.push_back(audience),
+            }
+        }
+        while known.profile.is_none()
+            && let Some(audience) = known.waiting.pop_front()
+        {
+            if !audience.is_gone() {
+                known.profile =
+                    begin(self.alone, (self.duration, self.delay), image, known, audience, page, recorder);
+            }
+        }
+        self.show_threads(image, recorder);
+        self.end_profile(image, page, recorder);
+    }
+
+    /// Shows what all threads do, once that is known.
+    fn show_threads(&mut self, image: &Peekable, recorder: &Recorder) {
+        let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
+        let (Some((at, follows)), Some(profile)) = (known.asked, &known.profile) else { return };
+        let recording = recorder.recording();
+        let latest = recording.latest(image.index);
+        let activity = activity::of_process(image.pid, |tid| tid == image.sampler);
+        if latest.len() < activity.len() && at.elapsed() <= FIRST_STACKS {
+            return;
+        }
+        known.asked = None;
+        let audience = profile.audience.clone();
+        let part = if latest.is_empty() {
+            let name = &recording.processes[image.index.0 as usize].exe;
+            let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
+            PeekPart::Nothing { why }
+        } else {
+            PeekPart::Threads { recording: recording.excerpt(latest), activity, profile: follows }
+        };
+        self.name(image.pid, audience, part);
+    }
+
+    /// Shows the profile where it is over. Of one that nobody waits for any more nothing is shown.
+    fn end_profile(&mut self, image: &Peekable, page: &SessionPage, recorder: &mut Recorder) {
+        let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
         let over = known.profile.take_if(|profile| match profile.number {
+            _ if profile.audience.is_gone() => true,
             None => Instant::now() >= profile.until,
             Some(number) => {
                 image.served.wrapping_sub(number) as i32 >= 0 || Instant::now() >= profile.until + LATE
             }
         });
-        if let Some(profile) = over {
-            known.shown = recorder.recording().samples.len();
-            self.report(index, &profile, recorder);
+        let Some(profile) = over else { return };
+        if self.alone {
+            // Also ends what goes on for one who has gone.
+            give_orders(page, self.duration, self.delay);
+        }
+        known.asked = None;
+        known.shown = recorder.recording().samples.len();
+        let index = known.index;
+        if !profile.audience.is_gone() {
+            self.report(index, &profile, false, recorder);
         }
     }
 
-    fn report(&mut self, index: ProcessIndex, profile: &Profile, recorder: &mut Recorder) {
+    fn report(&mut self, index: ProcessIndex, profile: &Profile, early: bool, recorder: &mut Recorder) {
         recorder.settle();
         let recording = recorder.recording();
         let ours = |sample: &stackglass_profile::Sample| {
@@ -187,15 +259,16 @@ impl Peeks {
         };
         let samples = recording.samples.iter().enumerate().skip(profile.from);
         let picked: Vec<usize> = samples.filter(|(_, sample)| ours(sample)).map(|(index, _)| index).collect();
-        let recording = recording.excerpt(picked);
+        let mut recording = recording.excerpt(picked);
+        recording.about.delay = Nanos(profile.delay.as_nanos() as u64);
         let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
-        self.name(pid, PeekPart::Report { recording });
+        self.name(pid, profile.audience.clone(), PeekPart::Report { recording, early });
     }
 
     /// Hands a part to the thread that finds names.
-    fn name(&mut self, pid: u32, part: PeekPart) {
+    fn name(&mut self, pid: u32, audience: Audience, part: PeekPart) {
         let (to, _) = self.namer.get_or_insert_with(namer);
-        if to.send((pid, part)).is_ok() {
+        if to.send((pid, audience, part)).is_ok() {
             self.unnamed += 1;
         }
     }
@@ -203,24 +276,72 @@ impl Peeks {
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
         let Some((_, from)) = &self.namer else { return };
         while self.unnamed > 0
-            && let Ok((pid, part)) = from.recv_timeout(patience)
+            && let Ok((pid, audience, part)) = from.recv_timeout(patience)
         {
             self.unnamed -= 1;
-            observer.peek(pid, &part);
+            observer.peek(pid, &part, &audience);
         }
     }
 }
 
+/// Begins a profile; `None` when it cannot be asked for. `own` are the duration and the delay that nobody wished.
+fn begin(
+    alone: bool,
+    own: (Duration, Duration),
+    image: &Peekable,
+    known: &mut Known,
+    audience: Audience,
+    page: &SessionPage,
+    recorder: &mut Recorder,
+) -> Option<Profile> {
+    let duration = audience.wishes().duration.unwrap_or(own.0);
+    let mut delay = audience.wishes().delay.unwrap_or(own.1);
+    let mut number = image.peeks;
+    if alone {
+        give_orders(page, duration, delay);
+        // Its sampler has paused: after another peek, or before it could be told how long this one takes.
+        if image.served == image.peeks {
+            if let Err(error) = recognise::ask(image.pid) {
+                audience
+                    .give(format!("stackglass: process {} cannot be asked: {error}\n", image.pid).as_bytes());
+                audience.end(false);
+                return None;
+            }
+            known.own_requests += 1;
+            number = number.wrapping_add(1);
+        }
+    } else if delay != own.1 {
+        let line = format!(
+            "stackglass: a recording goes on, with a look every {:?}: --delay changes nothing\n",
+            own.1
+        );
+        audience.give(line.as_bytes());
+        delay = own.1;
+    }
+    // From here on: whatever grows now belongs to the profile of this peek.
+    recorder.settle();
+    let from = if alone { known.shown } else { recorder.recording().samples.len() };
+    let now = Instant::now();
+    known.asked = Some((now, Some(duration)));
+    Some(Profile { audience, delay, from, until: now + duration, number: alone.then_some(number) })
+}
+
+/// Tells samplers that sample for peeks only how long they do, and how often. It concerns those at work as well.
+fn give_orders(page: &SessionPage, duration: Duration, delay: Duration) {
+    page.peek_ns.store(duration.as_nanos() as u64, Relaxed);
+    page.delay_ns.store(delay.as_nanos() as u64, Relaxed);
+}
+
 /// A thread that adds names to what it is sent and sends it back, until nobody sends any more.
 fn namer() -> Namer {
-    let (to, jobs) = channel::<(u32, PeekPart)>();
+    let (to, jobs) = channel::<Addressed>();
     let (done, from) = channel();
     std::thread::spawn(move || {
-        for (pid, mut part) in jobs {
-            if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording } = &mut part {
+        for (pid, audience, mut part) in jobs {
+            if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording, .. } = &mut part {
                 stackglass_symbols::symbolize(recording, &Default::default(), &mut |_| ());
             }
-            if done.send((pid, part)).is_err() {
+            if done.send((pid, audience, part)).is_err() {
                 return;
             }
         }

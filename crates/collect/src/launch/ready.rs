@@ -41,7 +41,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
 
     let mut drain = Drain::new(session.folder());
     let mut recorder = Recorder::new(about(options));
-    let mut peeks = Peeks::alone(options.peek);
+    let mut peeks = Peeks::alone(options.peek, options.delay);
     loop {
         if let Some((end, _)) = child.ended() {
             drain.read(&mut recorder);
@@ -59,7 +59,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         // is in the stream by then.
         let images = drain.peekable();
         drain.read(&mut recorder);
-        peeks.look(&images, &mut recorder, observer);
+        peeks.look(&images, session.page(), &mut recorder, observer);
         if !peeks.is_busy() {
             drain.settle(&mut recorder);
             if !recorder.recording().samples.is_empty() {

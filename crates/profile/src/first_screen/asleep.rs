@@ -2,16 +2,15 @@
 
 use super::FirstScreen;
 use super::calls::Calls;
+use super::place::{Place, place};
 use super::tree_text::short_location;
 use crate::columns::{cut_right, harmless, pad_right, width};
-use crate::kinds::Class;
 use crate::numbers::percent;
 use crate::short::{last_name, short_function, tail};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, State, ThreadNumber};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 /// Kinds listed unless everything is asked for.
 const LISTED: usize = 8;
@@ -24,17 +23,6 @@ struct Kind {
     awake: u64,
     asleep: u64,
     place: Place,
-}
-
-/// Where threads sleep.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Place {
-    /// The library function that the innermost own function called.
-    wait: Option<String>,
-    /// The innermost own function.
-    caller: Option<String>,
-    /// The line of the call.
-    line: Option<(Arc<str>, i64)>,
 }
 
 pub(super) fn write(
@@ -135,7 +123,7 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         // Places, not stacks, are compared: one wait is reached on many ways.
         let mut places: HashMap<Place, u64> = HashMap::new();
         for (stack, time) in &rest.stacks {
-            *places.entry(place(calls, *stack)).or_default() += time;
+            *places.entry(place(recording, &calls.names, *stack)).or_default() += time;
         }
         let longest = places.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         let Some((place, _)) = longest else { continue };
@@ -158,24 +146,4 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
     }
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.asleep));
     kinds
-}
-
-/// Where a stack sleeps.
-fn place(calls: &Calls<'_>, stack: StackId) -> Place {
-    let name = |function: u32| calls.names.functions[function as usize].name.clone();
-    let mut wait: Option<u32> = None;
-    for location in calls.recording.stacks.walk(stack) {
-        for frame in calls.names.frames(location).iter().rev() {
-            match frame.class {
-                Class::Own => {
-                    let line = &calls.names.lines[frame.line as usize];
-                    let line = (!line.file.is_empty()).then(|| (line.file.clone(), line.line));
-                    return Place { wait: wait.map(name), caller: Some(name(frame.function)), line };
-                }
-                _ if frame.start && wait.is_some() => {}
-                _ => wait = Some(frame.function),
-            }
-        }
-    }
-    Place { wait: wait.map(name), caller: None, line: None }
 }

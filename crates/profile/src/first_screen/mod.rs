@@ -10,6 +10,7 @@ mod asleep;
 mod calls;
 mod closing;
 pub(crate) mod names;
+pub(crate) mod place;
 mod processes;
 mod summary;
 mod tasks;

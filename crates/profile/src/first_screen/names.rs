@@ -10,16 +10,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Number of a function in [`Names::functions`].
-pub(super) type FunctionNumber = u32;
+pub(crate) type FunctionNumber = u32;
 /// Number of a source line in [`Names::lines`].
-pub(super) type LineNumber = u32;
+pub(crate) type LineNumber = u32;
 
 /// The line of frames that have none.
 pub(super) const NO_LINE: LineNumber = 0;
 
 /// A function, wherever it was called from.
 #[derive(Clone, Debug)]
-pub(super) struct Function {
+pub(crate) struct Function {
     pub name: String,
     /// File name of the module it lies in, for foreign functions; else empty.
     pub module: String,
@@ -34,7 +34,7 @@ pub(super) struct Function {
 
 /// A source line.
 #[derive(Clone, Debug)]
-pub(super) struct SourceLine {
+pub(crate) struct SourceLine {
     pub file: Arc<str>,
     pub line: i64,
     /// Processor time that ended in it, or in library code that it called.
@@ -43,7 +43,7 @@ pub(super) struct SourceLine {
 
 /// A frame as the first screen sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     pub function: FunctionNumber,
     pub line: LineNumber,
     pub class: Class,
@@ -56,7 +56,7 @@ pub(super) struct Shown {
 
 /// All of them.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     pub functions: Vec<Function>,
     pub lines: Vec<SourceLine>,
     /// By location: its frames, outermost first.
@@ -64,7 +64,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(recording: &Recording) -> Names {
+    pub(crate) fn new(recording: &Recording) -> Names {
         let mut names = Numbering::new(recording.has_rust());
         let symbols = &recording.symbols;
         let frames: Vec<Shown> =
@@ -89,7 +89,7 @@ impl Names {
     }
 
     /// Frames of a location, outermost first.
-    pub(super) fn frames(&self, location: LocationId) -> &[Shown] {
+    pub(crate) fn frames(&self, location: LocationId) -> &[Shown] {
         &self.places[location.0 as usize]
     }
 }

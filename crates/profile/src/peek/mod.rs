@@ -20,8 +20,10 @@
 //! ```
 
 mod alike;
+mod digest;
 mod threads;
 
+use crate::columns;
 use crate::report::{GroupBy, Report};
 use crate::{Links, Recording, ReportError, Style};
 use std::collections::HashMap;
@@ -30,6 +32,9 @@ use std::time::Duration;
 
 /// Width of the rule around the first notice, and around the second.
 const RULES: (usize, usize) = (86, 62);
+
+/// Notices are not wrapped to less.
+const NARROWEST: usize = 20;
 
 /// Branches below this many standard errors of their parent's count are hidden.
 const NOISE: f64 = 1.0;
@@ -111,11 +116,13 @@ impl Peek {
             "Information request received. A stacktrace will print followed by a {seconds:.1} second profile."
         );
         let rule = "=".repeat(RULES.0.min(self.cols));
+        let notice = columns::wrap(&notice, self.cols.max(NARROWEST)).join("\n");
         writeln!(out, "\n{rule}\n{notice}\n{rule}")
     }
 
     /// The stacks of all threads: of each the last sample's. Threads with the same stack stand together. `activity`,
-    /// by the kernel's ids, tells more than a sample does, and of threads that have none yet.
+    /// by the kernel's ids, tells more than a sample does, and of threads that have none yet. `running R of N` counts
+    /// threads that wait for a processor as running, as Julia does; their headings say which of the two it is.
     ///
     /// # Errors
     /// When writing fails.
@@ -134,18 +141,28 @@ impl Peek {
     /// When writing fails.
     pub fn end(&self, out: &mut dyn Write) -> io::Result<()> {
         let rule = "=".repeat(RULES.1.min(self.cols));
-        writeln!(out, "\n{rule}\nProfile collected. A report will print now.\n{rule}\n")
+        let notice = "Profile collected. A report will print now.";
+        let notice = columns::wrap(notice, self.cols.max(NARROWEST)).join("\n");
+        writeln!(out, "\n{rule}\n{notice}\n{rule}\n")
     }
 
     /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust, and branches that
     /// are not clearly above the noise. Tasks of one name and place stand together, and so do threads of one name that
-    /// slept in one place, which is said with the name.
+    /// slept in one place, which is said with the name. A program without tasks is grouped by thread alone. At the end stands in
+    /// a few lines where the time went.
+    ///
+    /// Utilization is the share of snapshots in which a thread was not asleep. As in Julia, that is time on a processor
+    /// and time ready to run, waiting for one: on a machine with too few processors each of many threads shows 100%.
     ///
     /// # Errors
     /// When writing fails.
     pub fn report(&self, recording: &Recording, out: &mut dyn Write) -> Result<(), ReportError> {
         let report = Report::new()
-            .group_by(GroupBy::ThreadTask)
+            .group_by(if recording.samples.iter().any(|sample| sample.task != 0) {
+                GroupBy::ThreadTask
+            } else {
+                GroupBy::Thread
+            })
             .c(!recording.has_rust())
             .noisefloor(NOISE)
             .cols(self.cols)
@@ -154,6 +171,7 @@ impl Peek {
         for warning in report.write(&alike::merged(recording), out)?.warnings {
             writeln!(out, "{warning}")?;
         }
+        digest::write(self, recording, out)?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! pool of five hundred sleepers one stack is enough.
 
 use super::{Activity, Peek};
-use crate::columns::{cut_right, harmless};
+use crate::columns::{cut_left, cut_right, harmless};
 use crate::style::{Line, Paint};
 use crate::{Frame, Recording, Sample, StackId, State, ThreadNumber};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -66,8 +66,9 @@ pub(super) fn write(
         all += missing.len();
         let runs = |now: &Activity| matches!(now, Activity::Running | Activity::Ready);
         running += missing.iter().filter(|(_, now)| runs(now)).count();
-        let exe = harmless(&process.exe);
-        writeln!(out, "\ncmd: {exe} {} running {running} of {all}", process.pid)?;
+        let counts = format!(" {} running {running} of {all}", process.pid);
+        let room = peek.cols.saturating_sub("cmd: ".len() + counts.len()).max(20);
+        writeln!(out, "\ncmd: {}{counts}", cut_left(&harmless(&process.exe), room))?;
         for kind in &kinds {
             writeln!(out)?;
             heading(peek, recording, kind, out)?;

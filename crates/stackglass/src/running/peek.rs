@@ -5,7 +5,8 @@
 
 use super::{Running, state};
 use crate::{ProfileKind, StartError};
-use stackglass_profile::{ProcessIndex, Recording};
+use stackglass_profile::{Nanos, ProcessIndex, Recording};
+use std::time::Duration;
 
 /// A peek that goes on.
 #[derive(Default)]
@@ -16,23 +17,26 @@ pub(super) struct Going {
     from: usize,
 }
 
-/// Begins a peek; false when `stackglass record` answers it.
-pub(crate) fn begin() -> Result<bool, StartError> {
+/// Begins a peek, with a look every so often where that is wished and no profile goes on; how often it is. `None`
+/// when `stackglass record` answers it.
+pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartError> {
     let mut state = state();
     if state.run.is_none() {
-        let room = state.settings().n;
-        state.start_run(room, ProfileKind::Threads)?;
+        let settings = state.settings();
+        state.start_run(settings.n, delay.unwrap_or(settings.delay), ProfileKind::Threads)?;
     }
-    let Some(run) = &state.run else { return Ok(false) };
+    let Some(run) = &state.run else { return Ok(None) };
+    let delay = run.delay;
     let from = run.collector.with(|recorder| {
         recorder.settle();
         recorder.recording().samples.len()
     });
     // A run that a peek has started just now belongs to it from its first sample.
     let from = if state.guards == 0 { 0 } else { from };
-    let about = state.about();
+    let mut about = state.about();
+    about.delay = Nanos(delay.as_nanos() as u64);
     state.peek = Some(Going { saved: Recording { about, ..Recording::default() }, from });
-    Ok(true)
+    Ok(Some(delay))
 }
 
 /// The last stack of each thread, without names.
