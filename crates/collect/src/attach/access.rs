@@ -173,6 +173,28 @@ pub enum Refusal {
 /// # Errors
 /// What forbids it.
 pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
+    let mut refusal = match allowed(pid, driver) {
+        Ok(()) => return Ok(()),
+        Err(refusal) => refusal,
+    };
+    // A process that is about to end has no memory any more and cannot be traced, which looks like other reasons.
+    for _ in 0..LOOKS_FOR_END {
+        match refusal {
+            Refusal::NoProcess { .. } | Refusal::Ended { .. } | Refusal::Own { .. } => break,
+            _ if Status::read(pid).is_none_or(|status| status.has_ended()) => {
+                return allowed(pid, driver);
+            }
+            other => refusal = other,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    Err(refusal)
+}
+
+/// Looks for the end of a process that could not be looked at, 2 ms apart.
+const LOOKS_FOR_END: usize = 5;
+
+fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     let Some(status) = Status::read(pid) else { return Err(missing(pid)) };
     let name = status.name.clone();
     if status.process == std::process::id() {
