@@ -6,7 +6,7 @@ use stackglass_collect::attach::Driver;
 /// The flag.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DriverFlag {
-    /// How running threads of a foreign process show their stacks [default: ptrace, unless only perf is allowed]
+    /// How running threads of a foreign process show their stacks [default: perf where it is allowed]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<Name>,
 }

@@ -370,3 +370,31 @@ fn a_closed_stdout_is_a_failure() {
         place.stackglass(["peek", &stranger.pid(), "--duration", "50ms"]).stdout(Stdio::null()).status();
     assert_eq!(null.unwrap().code(), Some(0));
 }
+
+#[test]
+fn an_exec_at_any_moment_leaves_nobody_standing() {
+    let place = Place::new();
+    for driver in ["perf", "ptrace"] {
+        for round in 0..24 {
+            let mut command = Command::new("sh");
+            // The shell sleeps and wakes before it becomes another program, which ends by itself.
+            let script =
+                format!("sleep 0.0{round:02}; exec sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'");
+            let mut child = command.args(["-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+            let mut look = place.stackglass(["record", "-q", "--delay", "250us", "--driver", driver]);
+            look.args(["-o", "e.glass", "--pid", &child.id().to_string()]).stderr(Stdio::null());
+            let mut look = look.spawn().unwrap();
+            let until = Instant::now() + Duration::from_secs(20);
+            while child.try_wait().unwrap().is_none() {
+                if Instant::now() > until {
+                    let state =
+                        fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+                    let _ = (look.kill(), child.kill());
+                    panic!("{driver}, round {round}: it does not end: {state}");
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            look.wait().unwrap();
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! The options of a flame graph, and making one of a profile.
 
 use crate::{Graph, Matcher, Status, filter, from_calls, runtime};
-use stackglass_profile::call_tree::{CallTreeError, Options};
+use stackglass_profile::call_tree::{CallTreeError, Moments, Options};
 use stackglass_profile::report::{Pick, Recur};
-use stackglass_profile::{CallTree, Source};
+use stackglass_profile::{CallTrees, Source};
 
 /// How a flame graph is made of a profile.
 ///
@@ -126,14 +126,27 @@ impl Flamegraph {
         self
     }
 
+    /// Moments to count: all of them unless set.
+    pub fn moments(mut self, moments: Moments) -> Flamegraph {
+        self.calls.moments = moments;
+        self
+    }
+
     /// Makes the graph of a recording, or of a buffer with its dictionary.
     ///
     /// # Errors
     /// When data does not tell threads and tasks.
     pub fn graph<'s>(&self, source: impl Into<Source<'s>>) -> Result<Flamegraphed, FlameError> {
         let source = source.into();
-        let graph = CallTree::of(source, &self.calls, |tree| from_calls::graph(tree, self, source))?;
-        Ok(match graph {
+        self.graph_of(&CallTrees::new(source)?, source)
+    }
+
+    /// The same where several graphs are made of one profile: its samples are counted once.
+    ///
+    /// # Errors
+    /// As [`Flamegraph::graph`].
+    pub fn graph_of(&self, trees: &CallTrees<'_>, source: Source<'_>) -> Result<Flamegraphed, FlameError> {
+        Ok(match from_calls::graph(&trees.tree(&self.calls)?, self, source) {
             None => Flamegraphed { graph: None, warning: Some(Warning::Empty) },
             Some(graph) => self.trimmed(graph),
         })

@@ -184,6 +184,12 @@ pub struct GraphBuilder {
 struct FrameKey(Frame, Option<Arc<str>>, Arc<str>, Arc<str>);
 
 impl GraphBuilder {
+    /// A builder whose frames have the numbers that they have in another graph.
+    pub(crate) fn with_frames_of(graph: &Graph) -> GraphBuilder {
+        let (frames, short_paths) = (graph.frames.clone(), graph.short_paths.clone());
+        GraphBuilder { graph: Graph { nodes: Vec::new(), frames, short_paths }, ..GraphBuilder::default() }
+    }
+
     /// The number of a frame; equal ones share it.
     pub fn frame(&mut self, frame: &Frame) -> FrameId {
         let key = FrameKey(frame.clone(), frame.spec.clone(), frame.module.clone(), frame.krate.clone());

@@ -16,7 +16,7 @@
 //! let graph = drawn.graph.unwrap();
 //! let names: Vec<_> = graph.nodes().iter().map(|node| (&*graph.frame(node).func, node.span.to_string())).collect();
 //! assert_eq!(names, [("", "1:3".into()), ("main", "1:3".into()), ("parse", "1:2".into())]);
-//! # Ok::<(), stackglass_flame::FlameError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -26,6 +26,7 @@ mod filter;
 pub mod flamegraph;
 mod from_calls;
 pub mod graph;
+mod inverted;
 pub mod matcher;
 pub mod print;
 mod runtime;

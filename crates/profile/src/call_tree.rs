@@ -5,8 +5,9 @@
 use crate::report::order::by_file_func_line;
 use crate::report::tree::{Node, Tree};
 use crate::report::{Pick, Quirks, Recur};
-use crate::traces::Traces;
-use crate::{DataError, Frame, Report, Source, kinds};
+use crate::traces::{Run, Traces};
+use crate::{DataError, Frame, Report, Source, data, kinds};
+use std::collections::HashMap;
 
 /// Which samples count, and what makes two frames the same.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Options {
     pub threads: Pick,
     /// Tasks to count, by id.
     pub tasks: Pick,
+    /// Moments to count.
+    pub moments: Moments,
     /// An address that the dictionary does not list is an error; otherwise it is an unknown frame.
     #[doc(hidden)]
     pub all_listed: bool,
@@ -35,8 +38,32 @@ impl Default for Options {
             recur: Recur::Off,
             threads,
             tasks,
+            moments: Moments::All,
             all_listed: false,
             folds_into_metadata: false,
+        }
+    }
+}
+
+/// Moments of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Moments {
+    /// All of them.
+    #[default]
+    All,
+    /// Those on a processor.
+    Awake,
+    /// Those in which it slept or waited for a processor.
+    Asleep,
+}
+
+impl Moments {
+    fn has(self, state: u64) -> bool {
+        let awake = matches!(state, data::AWAKE | data::TASK);
+        match self {
+            Moments::All => true,
+            Moments::Awake => awake,
+            Moments::Asleep => !awake,
         }
     }
 }
@@ -56,22 +83,28 @@ pub enum CallTreeError {
     },
 }
 
+/// A profile whose samples are counted, ready for trees of any of them.
+pub struct CallTrees<'a> {
+    traces: Traces<'a>,
+    rust: bool,
+}
+
 /// A tree of calls; node 0 is the root, which is no frame.
 ///
 /// ```
-/// use stackglass_profile::{CallTree, Data, Dictionary, Frame};
+/// use stackglass_profile::{CallTrees, Data, Dictionary, Frame};
 ///
 /// let mut dictionary = Dictionary::new();
 /// for (address, name) in [(16, "leaf"), (32, "main")] {
 ///     dictionary.set(address, [Frame { func: name.into(), ..Frame::unknown(address) }]);
 /// }
 /// let data = Data::new(vec![16, 32, 0, 32, 0]).add_fake_meta(1, 1)?;
-/// let seen = CallTree::look(&data, &dictionary, |tree| {
-///     let main = tree.children(0)[0];
-///     let leaf = tree.children(main)[0];
-///     (tree.count(main), tree.count(leaf), tree.frame(leaf).unwrap().func.to_string())
-/// })?;
-/// assert_eq!(seen, (2, 1, "leaf".to_owned()));
+/// let trees = CallTrees::new((&data, &dictionary))?;
+/// let tree = trees.tree(&Default::default())?;
+/// let main = tree.children(0)[0];
+/// let leaf = tree.children(main)[0];
+/// assert_eq!((tree.count(main), tree.count(leaf)), (2, 1));
+/// assert_eq!(&*tree.frame(leaf).unwrap().func, "leaf");
 /// # Ok::<(), stackglass_profile::call_tree::CallTreeError>(())
 /// ```
 pub struct CallTree<'a> {
@@ -79,28 +112,12 @@ pub struct CallTree<'a> {
     rust: bool,
 }
 
-impl CallTree<'_> {
-    /// The tree of all samples of a buffer with its dictionary.
-    ///
-    /// # Errors
-    /// When the data has no metadata.
-    pub fn look<R>(
-        data: &crate::Data,
-        dictionary: &crate::Dictionary,
-        look: impl FnOnce(&CallTree<'_>) -> R,
-    ) -> Result<R, CallTreeError> {
-        CallTree::of((data, dictionary), &Options::default(), look)
-    }
-
-    /// Builds the tree of the samples that the options pick and shows it.
+impl<'a> CallTrees<'a> {
+    /// Counts the samples of a recording, or of a buffer with its dictionary.
     ///
     /// # Errors
     /// When data has no metadata.
-    pub fn of<'s, R>(
-        source: impl Into<Source<'s>>,
-        options: &Options,
-        look: impl FnOnce(&CallTree<'_>) -> R,
-    ) -> Result<R, CallTreeError> {
+    pub fn new(source: impl Into<Source<'a>>) -> Result<CallTrees<'a>, CallTreeError> {
         let source = source.into();
         if let Source::Data(data, _) = source
             && !data.is_empty()
@@ -108,24 +125,41 @@ impl CallTree<'_> {
         {
             return Err(DataError::MissingMetadata.into());
         }
-        let mut traces = Traces::new(source);
-        if options.threads != Pick::All || options.tasks != Pick::All {
-            traces.runs.retain(|run| options.threads.has(run.thread) && options.tasks.has(run.task));
-            traces.nodes_as_met = false;
-        }
+        let rust = source.frames().iter().any(|frame| frame.func.starts_with("std::rt::lang_start"));
+        Ok(CallTrees { traces: Traces::new(source), rust })
+    }
+
+    /// The tree of the samples that the options pick.
+    ///
+    /// # Errors
+    /// When an address is not listed and that matters.
+    pub fn tree(&self, options: &Options) -> Result<CallTree<'_>, CallTreeError> {
+        let picked = |run: &&Run| {
+            options.threads.has(run.thread) && options.tasks.has(run.task) && options.moments.has(run.state)
+        };
+        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
         if options.all_listed
-            && let Some(address) = traces.first_unlisted()
+            && let Some(address) = self.traces.first_unlisted(&runs)
         {
             return Err(CallTreeError::NotListed { address });
         }
         let folds_into_metadata = options.folds_into_metadata;
         let quirks = Quirks { folds_into_metadata, ..Quirks::default() };
         let report = Report::new().quirks(quirks).c(true).combine(options.combine).recur(options.recur);
-        let tree = Tree::build(&traces, &traces.runs, &report);
-        let rust = source.frames().iter().any(|frame| frame.func.starts_with("std::rt::lang_start"));
-        Ok(look(&CallTree { tree, rust }))
+        Ok(CallTree { tree: Tree::build(&self.traces, &runs, &report), rust: self.rust })
     }
 
+    /// Snapshots that options pick, by thread and task, in no order that means anything.
+    pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
+        let mut counts: HashMap<(u64, u64), u64> = HashMap::new();
+        for run in self.traces.runs.iter().filter(|run| moments.has(run.state)) {
+            *counts.entry((run.thread, run.task)).or_default() += run.count;
+        }
+        counts.into_iter().map(|((thread, task), count)| (thread, task, count)).collect()
+    }
+}
+
+impl CallTree<'_> {
     /// Number of nodes, the root included.
     pub fn len(&self) -> usize {
         self.tree.nodes.len()

@@ -42,7 +42,7 @@ mod traces;
 pub mod uncertainty;
 
 pub use annotate::Annotate;
-pub use call_tree::CallTree;
+pub use call_tree::{CallTree, CallTrees};
 pub use callers::{Caller, Callers, CallersError};
 pub use callers_text::CallersText;
 pub use comparison::{Comparison, ComparisonText};

@@ -152,8 +152,8 @@ impl<'a> Traces<'a> {
     }
 
     /// The first address of a stack in use that nothing is known of.
-    pub(crate) fn first_unlisted(&self) -> Option<u64> {
-        let nodes = self.nodes_met(self.runs.iter().map(|run| run.stack));
+    pub(crate) fn first_unlisted(&self, runs: &[Run]) -> Option<u64> {
+        let nodes = self.nodes_met(runs.iter().map(|run| run.stack));
         let mut places = nodes.iter().map(|node| &self.places[self.nodes[*node as usize].1 as usize]);
         let unknown = |place: &&Place| matches!(place.frames, Frames::Unknown(_));
         places.find(unknown).map(|place| place.address.0)

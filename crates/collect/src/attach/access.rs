@@ -253,6 +253,11 @@ fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
     Refusal::Traced { pid, name, tracer, tracer_name }
 }
 
+/// Whether a thread is traced by us.
+pub(super) fn is_traced_by_us(tid: u32) -> bool {
+    Status::read(tid).is_some_and(|status| status.tracer != 0 && is_ours(status.tracer))
+}
+
 /// Whether a tracer is a thread of ours.
 fn is_ours(tracer: u32) -> bool {
     Status::read(tracer).is_some_and(|status| status.process == std::process::id())

@@ -90,6 +90,8 @@ pub(super) struct Sampler {
     pub modules_soon: bool,
     pub tick: u64,
     key: ImageKey,
+    /// It has exec'ed: threads may be traced by us already, and may stand.
+    has_execed: bool,
     /// Threads that are listed and not followed: they have ended, or serve a profiler inside the program.
     passed_over: HashSet<u32>,
     last_number: u32,
@@ -126,6 +128,7 @@ impl Sampler {
             modules_soon: false,
             tick: 0,
             key,
+            has_execed: false,
             passed_over: HashSet::new(),
             last_number: 0,
             links: (0, 0),
@@ -256,7 +259,7 @@ impl Sampler {
             account,
             known: Known::Nothing,
             hash: 0,
-            seized: false,
+            seized: self.has_execed && super::access::is_traced_by_us(tid),
             asked: None,
             asked_asleep: None,
             refused: false,
@@ -304,6 +307,7 @@ impl Sampler {
     fn begin_anew(&mut self, key: ImageKey, now: u64) -> Result<(), Stopped> {
         self.close();
         self.threads.clear();
+        self.has_execed = true;
         super::access::check(self.pid, self.driver).map_err(Stopped::from)?;
         let stream = Stream::new(self.pid, now);
         self.orders.add(stream);
