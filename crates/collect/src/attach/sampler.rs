@@ -189,7 +189,9 @@ impl Sampler {
 
     /// What is not done at every tick.
     fn keep_house(&mut self, now: u64) -> Result<(), Stopped> {
-        if now >= self.house_at {
+        // Code of no module may be that of another program: it has exec'ed.
+        let strange = self.modules_soon && now + HOUSE_EVERY >= self.house_at + MODULES_SOON;
+        if now >= self.house_at || strange {
             self.house_at = now + HOUSE_EVERY;
             match ImageKey::read(self.pid) {
                 None => return Err(Stopped::Gone),
