@@ -1,4 +1,5 @@
-//! Calls of every kind, each to a function of its own, all with the same work to do.
+//! Calls of every kind, each to a function of its own, all with the same work to do. (No two of them are equal: the
+//! compiler would make one of them.)
 
 use std::hint::black_box;
 
@@ -34,7 +35,7 @@ impl Virtual for Other {
 impl Generic for Thing {
     #[inline(never)]
     fn by_generic(&self, n: u64) -> u64 {
-        spin(n) + self.0
+        spin(n) ^ self.0
     }
 }
 
@@ -52,7 +53,7 @@ fn by_pointer(n: u64) -> u64 {
 
 #[inline(never)]
 fn by_name(n: u64) -> u64 {
-    spin(n) + 7
+    spin(n) + 9
 }
 
 /// A dependent multiplication after the other.
