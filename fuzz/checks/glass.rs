@@ -4,9 +4,9 @@
 use super::memory::bounded;
 use stackglass_files::{read_from, write};
 
-const TAGS: [&[u8; 4]; 16] = [
+const TAGS: [&[u8; 4]; 17] = [
     b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH",
-    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK",
+    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP",
 ];
 
 /// First byte even: the rest is a file. Odd: chunks, each a tag's number, two bytes of length

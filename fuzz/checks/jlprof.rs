@@ -1,18 +1,46 @@
-//! `.jlprof`: what is read can be written and reads the same, also as a recording.
+//! `.jlprof`: what is read can be written and reads the same, also as a recording where it has samples.
 
 use super::memory::bounded;
-use stackglass_files::jlprof::{read_from, write_to};
+use stackglass_files::jlprof::{Content, GraphNode, Nodes, Samples, read_from, write_graph_to, write_to};
 use stackglass_files::recording_of;
 
 /// The bytes are the file.
 pub fn check(bytes: &[u8]) {
     let allowed = 64 * bytes.len() + (64 << 10);
-    let Ok(samples) = bounded(allowed, || read_from(bytes)) else { return };
+    match bounded(allowed, || read_from(bytes)) {
+        Ok(Content::Samples(samples)) => check_samples(bytes, &samples),
+        Ok(Content::Graph(nodes)) => check_graph(allowed, nodes),
+        Err(_) => {}
+    }
+}
+
+/// Nodes are handed on one by one, so it is what they are that counts, not how many.
+fn check_graph(allowed: usize, nodes: Nodes<&[u8]>) {
+    let mut deepest = 0;
+    let mut each = |node: &GraphNode| {
+        assert!(node.depth <= deepest, "at most one deeper than any before");
+        deepest = deepest.max(node.depth + 1);
+    };
+    let nodes = bounded(allowed, || {
+        let nodes: Vec<GraphNode> = nodes.map_while(Result::ok).inspect(&mut each).collect();
+        nodes
+    });
+    if nodes.is_empty() {
+        return;
+    }
+    let mut written = Vec::new();
+    write_graph_to(&mut written, nodes.iter().cloned()).expect("memory takes what it is given");
+    let Ok(Content::Graph(again)) = read_from(&written[..]) else { panic!("what was written is read") };
+    let again: Vec<GraphNode> = again.map(|node| node.expect("all of it is right")).collect();
+    assert_eq!(again, nodes);
+}
+
+fn check_samples(bytes: &[u8], samples: &Samples) {
     let words = samples.data.words();
     let mut written = Vec::new();
     write_to(&mut written, words.len() as u64, words.iter().copied(), &samples.dictionary)
         .expect("memory takes what it is given");
-    let again = read_from(&written[..]).expect("what was written is read");
+    let again = read_from(&written[..]).and_then(Content::samples).expect("what was written is read");
     assert_eq!(again.data.words(), words);
     assert_eq!(again.dictionary.addresses(), samples.dictionary.addresses());
     let allowed = 256 * bytes.len() + (1 << 20);

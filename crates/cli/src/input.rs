@@ -2,7 +2,8 @@
 
 use crate::failure::{self, Failure};
 use crate::recording_file;
-use stackglass_files::{folded, jlprof, perf_script};
+use stackglass_files::jlprof::{self, Content, JlprofError};
+use stackglass_files::{folded, perf_script};
 use stackglass_profile::{Data, Dictionary, Recording, Source};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
@@ -211,10 +212,13 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
         }
         Kind::Jlprof => {
             let read = match stream {
-                true => jlprof::read_from(input),
-                false => jlprof::read(path),
+                true => jlprof::read_from(input).and_then(Content::samples),
+                false => jlprof::read(path).and_then(Content::samples),
             };
-            let samples = read.map_err(|error| wrong(&error))?;
+            let samples = read.map_err(|error| match error {
+                JlprofError::IsGraph => wrong(&format!("{error}: `stackglass flamegraph` draws it")),
+                error => wrong(&error),
+            })?;
             Samples::Words(samples.data, samples.dictionary)
         }
         Kind::Folded => {

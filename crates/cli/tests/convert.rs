@@ -2,7 +2,8 @@
 
 mod support;
 
-use stackglass_files::{folded, jlprof};
+use stackglass_files::folded;
+use stackglass_files::jlprof::{self, Content};
 use stackglass_profile::snapshots;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -17,7 +18,7 @@ fn a_recording_becomes_what_other_tools_read() {
     let said = text(&output.stderr);
     assert!(output.status.success() && output.stdout.is_empty(), "{said}");
     assert!(said.contains("lost: processes, modules") && said.lines().count() == 1, "{said}");
-    let samples = jlprof::read(place.file("r.jlprof")).unwrap();
+    let samples = jlprof::read(place.file("r.jlprof")).and_then(Content::samples).unwrap();
     assert_eq!(samples.data, recording.data());
 
     let output = place.run(["convert", "r.glass", "r.folded"]);
@@ -82,14 +83,14 @@ fn samples_of_julia_stay_what_they_are() {
     for file in all_of_julia() {
         let (from, name) = (file.to_str().unwrap(), file.file_name().unwrap().to_str().unwrap());
         let output = place.run(["convert", from, "b.jlprof"]);
-        let Ok(before) = jlprof::read(&file) else {
+        let Ok(before) = jlprof::read(&file).and_then(Content::samples) else {
             let said = text(&output.stderr);
             assert_eq!((output.status.code(), said.lines().count()), (Some(125), 1), "{name}: {said}");
             assert!(!place.file("b.jlprof").exists(), "{name}");
             continue;
         };
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
-        let after = jlprof::read(place.file("b.jlprof")).unwrap();
+        let after = jlprof::read(place.file("b.jlprof")).and_then(Content::samples).unwrap();
         assert_eq!((&after.data, after.magic), (&before.data, None), "{name}");
         assert_eq!(after.dictionary.addresses(), before.dictionary.addresses(), "{name}");
         fs::remove_file(place.file("b.jlprof")).unwrap();
@@ -104,8 +105,15 @@ fn samples_of_julia_stay_what_they_are() {
         let shown = |file: &str| place.shown(&[&["print", file][..], &flat].concat());
         assert_eq!(shown("c.glass"), shown(file.to_str().unwrap()), "{name}");
     }
-    let graph = place.refused(&["convert", julia("graph-basic.jlprof").to_str().unwrap(), "d.folded"]);
-    assert!(graph.contains("byte 12") && graph.contains("flame graph"), "{graph}");
+    let graph = julia("graph-basic.jlprof");
+    let graph = graph.to_str().unwrap();
+    for arguments in
+        [&["convert", graph, "d.folded"][..], &["print", graph], &["info", graph], &["callers", "f", graph]]
+    {
+        let said = place.refused(arguments);
+        assert!(said.contains("a flame graph (form 2 at byte 12)"), "{said}");
+        assert!(said.contains("`stackglass flamegraph` draws it"), "{said}");
+    }
 }
 
 #[test]

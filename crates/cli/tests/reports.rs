@@ -2,7 +2,7 @@
 
 mod support;
 
-use stackglass_files::jlprof;
+use stackglass_files::jlprof::{self, Content};
 use stackglass_profile::report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, SortedBy};
 use stackglass_profile::{Frame, Report, Source};
 use std::fs;
@@ -55,7 +55,7 @@ fn flags() -> Vec<(&'static [&'static str], Report)> {
 fn flags_are_the_options_of_the_report() {
     let place = Place::new();
     for name in ["samples-threads.jlprof", "samples-recorded.jlprof"] {
-        let samples = jlprof::read(julia(name)).unwrap();
+        let samples = jlprof::read(julia(name)).and_then(Content::samples).unwrap();
         let source = Source::Data(&samples.data, &samples.dictionary);
         let plain = written(&Report::new().cols(100), source);
         let mut others = 0;
@@ -109,7 +109,7 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
 #[test]
 fn samples_of_c_code_only_are_shown_as_they_are() {
     let place = Place::new();
-    let samples = jlprof::read(julia("samples-recorded.jlprof")).unwrap();
+    let samples = jlprof::read(julia("samples-recorded.jlprof")).and_then(Content::samples).unwrap();
     let mut dictionary = samples.dictionary.clone();
     for address in dictionary.addresses() {
         let frames = dictionary.get(address).unwrap_or(&[]).to_vec();

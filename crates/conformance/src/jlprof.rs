@@ -1,16 +1,19 @@
 //! Cases of kind `jlprof`: files that Julia wrote, or refused.
 
+use crate::flame::node;
 use crate::same::same;
 use serde_json::{Value, json};
-use stackglass_files::jlprof::{read, read_from};
+use stackglass_files::jlprof::{Content, JlprofError, Samples, read, read_from};
+use stackglass_flame::{Flamegraphed, Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Dictionary, Frame};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Where a file tells its form, and the form of flame graphs.
 const FORM: (usize, u8) = (12, 2);
 
-/// Samples, which are read, or flame graphs, which are not yet.
+/// Samples or flame graphs.
 pub(crate) fn kind(index: &Path, case: &Value) -> &'static str {
     let bytes = fs::read(file(index, case)).unwrap_or_default();
     if bytes.get(FORM.0) == Some(&FORM.1) { "jlprof-graph" } else { "jlprof-samples" }
@@ -37,10 +40,46 @@ pub(crate) fn judge(index: &Path, case: &Value) -> Result<(), String> {
         }
         (None, _) => Err(format!("the case does not say whether the file is accepted {what}\n")),
     };
-    let samples = read_from(&bytes[..]);
-    check("as samples", &case["ok"], samples.as_ref().map(drop).map_err(ToString::to_string))?;
-    check("by its name", &case["by_name"]["ok"], read(&path).map(drop).map_err(|error| error.to_string()))?;
-    let Ok(samples) = samples else { return Ok(()) };
+    let decoded = read_from(&bytes[..]).and_then(Decoded::whole);
+    check("by its content", &case["ok"], decoded.as_ref().map(drop).map_err(ToString::to_string))?;
+    let by_name = read(&path).and_then(Decoded::whole);
+    check("by its name", &case["by_name"]["ok"], by_name.map(drop).map_err(|error| error.to_string()))?;
+    match decoded {
+        Ok(Decoded::Samples(samples)) => judge_samples(case, &samples),
+        Ok(Decoded::Graph(graph)) => judge_graph(case, graph),
+        Err(_) => Ok(()),
+    }
+}
+
+/// All of a file.
+enum Decoded {
+    Samples(Samples),
+    Graph(Graph),
+}
+
+impl Decoded {
+    fn whole<R: Read>(content: Content<R>) -> Result<Decoded, JlprofError> {
+        let nodes = match content {
+            Content::Samples(samples) => return Ok(Decoded::Samples(samples)),
+            Content::Graph(nodes) => nodes,
+        };
+        let mut builder = GraphBuilder::default();
+        for node in nodes {
+            let node = node?;
+            let frame = builder.frame(&node.frame);
+            builder.open_at(node.depth, frame, Status(node.status), Span::new(node.start, node.stop));
+        }
+        Ok(Decoded::Graph(builder.finish().unwrap_or_default()))
+    }
+}
+
+fn judge_graph(case: &Value, graph: Graph) -> Result<(), String> {
+    let expected = node::graph(&case["decoded"]["graph"]).ok_or("the case has no decoded graph\n")?;
+    let outcome = |graph| node::Outcome::ours(Flamegraphed { graph: Some(graph), warning: None });
+    node::compare(&outcome(expected), &outcome(graph), false)
+}
+
+fn judge_samples(case: &Value, samples: &Samples) -> Result<(), String> {
     let expected = &case["decoded"];
     let (Some(words), Some(table)) = (expected["data"].as_array(), expected["lidict"].as_array()) else {
         return Err("the case has no decoded samples\n".to_owned());

@@ -45,8 +45,8 @@ pub const KINDS: &[&str] = &[
     "flamegraph",
     "allocs",
     "text",
-    // Form 1 of `.jlprof`. Files of form 2, flame graphs, are cases of kind `jlprof-graph`.
     "jlprof-samples",
+    "jlprof-graph",
 ];
 
 /// The project's own copy of recorded cases.

@@ -95,10 +95,6 @@ fn judge(found: Found, store: &mut Store, bless: bool, outcome: &mut Outcome) {
                 outcome.as_users_see += 1;
             }
         }
-        What::Jlprof(_) if kind == "jlprof-graph" => {
-            *outcome.not_implemented.entry(kind).or_default() += 1;
-            return;
-        }
         What::Jlprof(case) => verdicts.push((Mode::Recorded, guarded(|| jlprof::judge(&path, &case)))),
         What::Broken(text) => verdicts.push((Mode::Recorded, Err(text))),
         What::Profile(mut case, value) => match store.complete(&mut case, &path) {

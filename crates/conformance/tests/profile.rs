@@ -11,7 +11,10 @@ fn recorded_cases_pass() {
         report += &format!("{} ({:?})\n{}\n", failure.case, failure.mode, failure.text);
     }
     assert!(outcome.failures.is_empty(), "{report}{} passed, {} failed", outcome.passed, outcome.failed());
-    assert_eq!(outcome.passed, 409 + 54, "cases are missing or new");
-    assert_eq!(outcome.as_users_see, 352);
-    assert_eq!(outcome.left_out.into_iter().collect::<Vec<_>>(), [("jlprof-graph".to_owned(), 34)]);
+    assert_eq!(outcome.passed, 409 + 88 + 199, "cases are missing or new");
+    assert_eq!(outcome.as_users_see, 541);
+    assert_eq!(
+        outcome.left_out.into_iter().collect::<Vec<_>>(),
+        [("palettes".to_owned(), 45), ("pixels".to_owned(), 71)]
+    );
 }

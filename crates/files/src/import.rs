@@ -57,6 +57,9 @@ pub fn recording_of(data: &Data, dictionary: &Dictionary) -> Result<Recording, D
         let location = recording.stacks.intern_location(Location { module: None, offset: address });
         let frames = dictionary.get(address).unwrap_or(&[]).iter().cloned();
         recording.symbols.set(location, frames);
+        if dictionary.dispatches(address) {
+            recording.symbols.set_dispatches(location);
+        }
     }
     for id in 0..recording.stacks.locations().len() as u32 {
         for frame in recording.symbols.frames_of(LocationId(id)).cloned().collect::<Vec<Frame>>() {

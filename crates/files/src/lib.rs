@@ -2,7 +2,7 @@
 //!
 //! * [`glass`]: `.glass`, our own recording: grows in whole chunks while the program runs, and is
 //!   readable up to the last whole chunk whatever happens. Layout in `FORMAT.md`.
-//! * [`jlprof`]: samples as Julia's FlameGraphs.jl saves and loads them.
+//! * [`jlprof`]: samples and flame graphs as Julia's FlameGraphs.jl saves and loads them.
 //! * [`folded`]: folded stacks, `root;…;leaf N`, which many tools read and write.
 //! * [`perf_script`]: the text of `perf script`.
 //! * [`recording_of`]: a recording made of what was read from such files.

@@ -36,7 +36,7 @@ fn empty_names_stay_empty() {
     write(&glass, &recording).unwrap();
     assert_eq!(folded(&read(&glass).unwrap().0), text);
     stackglass_files::jlprof::write_recording(&jlprof, &recording).unwrap();
-    let samples = stackglass_files::jlprof::read(&jlprof).unwrap();
+    let samples = stackglass_files::jlprof::read(&jlprof).and_then(|content| content.samples()).unwrap();
     let again = stackglass_files::recording_of(&samples.data, &samples.dictionary).unwrap();
     assert_eq!(folded(&again), text);
 }

@@ -236,10 +236,10 @@ proptest! {
     }
 
     #[test]
-    fn random_chunks(chunks in prop::collection::vec((0..15usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
+    fn random_chunks(chunks in prop::collection::vec((0..16usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
         let tags = [
             b"ABOU", b"STRS", b"PROC", b"THRD", b"TASK", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH", b"NOTE",
-            b"INDX", b"ENDS",
+            b"INDX", b"ENDS", b"DISP",
         ];
         let chunks: Vec<Chunk> = chunks.into_iter().map(|(tag, raw)| Chunk { tag: *tags[tag], raw }).collect();
         read_in_bounds(&put_together(&chunks));
@@ -308,6 +308,7 @@ fn counts_are_not_believed() {
     refused(b"PROC", &[1, 0, 0, 0], 4, 1000, "text 0 of 0");
     refused(b"STRS", &[0, 1, 0xff], 3, 1000, "not UTF-8");
     refused(b"SYMB", &[0, 0], 2, 1000, "names of location 0 of 0");
+    refused(b"DISP", &[0], 1, 1000, "calls of a location beyond 0");
 }
 
 #[test]
@@ -319,6 +320,10 @@ fn the_most_items_a_file_may_hold_fit_into_the_bound() {
     // Each node's caller is the one before it, at the same location.
     let nodes = uniform(0, rows, &[0, 0]);
     seal(&mut bytes, *b"NODE", &nodes, nodes.len(), rows);
+    // Of the last location alone, which takes the most for the least.
+    let mut last = Vec::new();
+    number(&mut last, rows as u64 - 1);
+    seal(&mut bytes, *b"DISP", &last, last.len(), 0);
     let Some(Completeness::Incomplete { at }) = read_in_bounds(&bytes) else { panic!("it must be read") };
     assert_eq!(at, bytes.len() as u64);
     let mut reader = GlassReader::new(&bytes[..]).unwrap();

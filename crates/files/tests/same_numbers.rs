@@ -119,7 +119,7 @@ proptest! {
         let (whole, _) = read(&glass).unwrap();
         let (merged, _) = read_merged(&glass, |_, _| {}).unwrap();
         jlprof::write_recording(&julia, &whole).unwrap();
-        let words = jlprof::read(&julia).unwrap();
+        let words = jlprof::read(&julia).and_then(|content| content.samples()).unwrap();
         let pair = (&words.data, &words.dictionary);
         prop_assert_eq!(&words.data, &whole.data());
         prop_assert!(merged.samples.len() <= whole.samples.len());

@@ -236,6 +236,14 @@ impl GraphBuilder {
         number
     }
 
+    /// Begins a node at a depth (0 is the root's), as the nodes of files come: what is open there and deeper ends first.
+    pub fn open_at(&mut self, depth: usize, frame: FrameId, status: Status, span: Span) -> NodeId {
+        while self.path.len() > depth.max(1) {
+            self.close();
+        }
+        self.open(frame, status, span)
+    }
+
     /// Ends the node that is open.
     pub fn close(&mut self) {
         if let Some(node) = self.path.pop() {

@@ -2,13 +2,14 @@
 //! files, threads and tasks are shown.
 
 use crate::{Frame, ShortPath};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Frames by address, with names for files, threads and tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     frames: HashMap<u64, Arc<[Frame]>>,
+    dispatches: HashSet<u64>,
     short_paths: HashMap<Arc<str>, ShortPath>,
     pools: BTreeMap<u64, Arc<str>>,
     tasks: HashMap<u64, Arc<str>>,
@@ -30,10 +31,21 @@ impl Dictionary {
         self.frames.get(&address).map(|frames| &frames[..])
     }
 
+    /// Says that an address ends in a call through a vtable or a function pointer. Julia's files do not tell.
+    pub fn set_dispatches(&mut self, address: u64) {
+        self.dispatches.insert(address);
+    }
+
+    /// Whether the call at an address goes through a vtable or a function pointer.
+    pub fn dispatches(&self, address: u64) -> bool {
+        self.dispatches.contains(&address)
+    }
+
     /// The same names for files and threads, but no addresses.
     pub(crate) fn without_frames(&self) -> Dictionary {
         Dictionary {
             frames: HashMap::new(),
+            dispatches: HashSet::new(),
             short_paths: self.short_paths.clone(),
             pools: self.pools.clone(),
             tasks: self.tasks.clone(),

@@ -107,6 +107,9 @@ impl Recording {
             }
             frames.iter_mut().for_each(|frame| frame.address = address);
             dictionary.set(address, frames);
+            if self.symbols.dispatches(id) {
+                dictionary.set_dispatches(address);
+            }
         }
         for (file, short) in self.symbols.short_paths() {
             dictionary.set_short_path(file.clone(), short.clone());

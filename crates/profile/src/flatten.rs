@@ -38,6 +38,9 @@ pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary
         let frames = dictionary.get(address).unwrap_or(&[]);
         if let [one] = frames {
             flat.set(address, [one.clone()]);
+            if dictionary.dispatches(address) {
+                flat.set_dispatches(address);
+            }
             continue;
         }
         let mut invented = Vec::with_capacity(frames.len());
@@ -51,6 +54,10 @@ pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary
             flat.set(next, [frame.clone()]);
             invented.push(next);
             next -= 1;
+        }
+        // It is the innermost frame that calls.
+        if let Some(innermost) = invented.first().filter(|_| dictionary.dispatches(address)) {
+            flat.set_dispatches(*innermost);
         }
         replaced.insert(address, invented);
     }

@@ -145,7 +145,7 @@ impl<'a> Traces<'a> {
                 Some(frames) => Frames::Listed(frames),
                 None => Frames::Unknown(Box::new(Frame::unknown(address))),
             },
-            dispatches: false,
+            dispatches: dictionary.dispatches(address),
         };
         let places = trie.addresses.into_iter().map(place).collect();
         Traces { places, nodes: trie.nodes, runs, nodes_as_met: true }

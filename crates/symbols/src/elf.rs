@@ -146,13 +146,19 @@ impl<'data> Elf<'data> {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
         segments
             .iter()
-            .filter(|segment| {
-                segment.p_type(LITTLE) == elf::PT_LOAD && segment.p_flags(LITTLE).contains(elf::PF_X)
-            })
+            .filter(|segment| is_code(segment))
             .map(|segment| {
                 let start = segment.p_vaddr(LITTLE);
                 start..start.saturating_add(segment.p_memsz(LITTLE))
             })
+            .collect()
+    }
+
+    /// The code that lies in this file, by the program headers: where each part begins, and its bytes.
+    pub fn code_bytes(&self) -> Vec<(u64, &'data [u8])> {
+        let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
+        let code = segments.iter().filter(|segment| is_code(segment));
+        code.filter_map(|segment| Some((segment.p_vaddr(LITTLE), segment.data(LITTLE, self.data()).ok()?)))
             .collect()
     }
 
@@ -178,6 +184,10 @@ impl<'data> Elf<'data> {
         let start = section.sh_addr(LITTLE);
         Some(start..start.saturating_add(section.sh_size(LITTLE)))
     }
+}
+
+fn is_code(segment: &elf::ProgramHeader64<LittleEndian>) -> bool {
+    segment.p_type(LITTLE) == elf::PT_LOAD && segment.p_flags(LITTLE).contains(elf::PF_X)
 }
 
 fn build_id_of<'data>(note: &object::read::elf::Note<'data, Header>) -> Option<&'data [u8]> {

@@ -10,12 +10,16 @@
 //! Rust (both schemes) and C++. Code that was compiled at run time has the names its compiler left in
 //! `/tmp/perf-PID.map`. It asks no server, and leaves variables and types alone.
 //!
+//! From the code itself it learns which calls go through vtables and function pointers
+//! ([`Symbols::dispatches`](stackglass_profile::Symbols::dispatches)).
+//!
 //! The files are not trusted: a damaged one costs its own names, never a panic and never memory
 //! out of proportion to its size.
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
 mod cpp_path;
+mod dispatch;
 mod dwarf;
 mod elf;
 mod error;

@@ -10,7 +10,7 @@ use crate::mapped::Mapped;
 use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
-use crate::{Error, Options, Outcome, Progress, parallel, symtab, vdso};
+use crate::{Error, Options, Outcome, Progress, dispatch, parallel, symtab, vdso};
 use foldhash::fast::RandomState;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Fills `recording.symbols` for all locations that have no frames yet.
 ///
 /// Inlined calls become frames of their own, innermost first; the last frame is the function whose
-/// code it is. `progress` is called on the calling thread. No module's file can make this fail or
+/// code it is. Locations that end in a call through a vtable or a function pointer are marked so. `progress` is called on the calling thread. No module's file can make this fail or
 /// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
 ///
 /// ```
@@ -54,6 +54,9 @@ pub fn symbolize(
     );
     let (found, problems) = resolve(&recording.modules, &jobs, &files, threads, progress);
     outcome.problems.extend(problems);
+    for (job, calls) in jobs.iter().zip(dispatches(&jobs, &files, threads)) {
+        calls.into_iter().for_each(|index| recording.symbols.set_dispatches(job.locations[index]));
+    }
     let mut sources =
         Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::default() };
     for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
@@ -247,6 +250,16 @@ fn resolve(
         problems.extend(loaded.problems);
     }
     (drafts, problems)
+}
+
+/// Of each job's addresses, by index, those that are calls through vtables and function pointers.
+fn dispatches(jobs: &[Job], files: &[Files], threads: usize) -> Vec<Vec<usize>> {
+    let modules: Vec<(&Job, &Files)> = jobs.iter().zip(files).collect();
+    let calls = |(job, files): &(&Job, &Files)| {
+        let program = files.program.as_ref();
+        program.map(|program| dispatch::calls(program, &job.addresses)).unwrap_or_default()
+    };
+    parallel::map(threads, &modules, || (), |(), module| calls(module), &mut |_| ())
 }
 
 fn has_function(draft: &Draft) -> bool {

@@ -2,7 +2,7 @@
 
 mod allocs;
 mod graphs;
-mod node;
+pub(crate) mod node;
 mod text;
 
 use crate::Mode;

@@ -47,6 +47,7 @@ impl Tag {
     pub const SAMPLES: Tag = Tag(*b"SAMP");
     pub const FRAMES: Tag = Tag(*b"FRAM");
     pub const SYMBOLS: Tag = Tag(*b"SYMB");
+    pub const DISPATCHES: Tag = Tag(*b"DISP");
     pub const SHORT_PATHS: Tag = Tag(*b"PATH");
     pub const NOTES: Tag = Tag(*b"NOTE");
     pub const INDEX: Tag = Tag(*b"INDX");
@@ -54,7 +55,7 @@ impl Tag {
 
     /// True for a tag this version knows.
     pub fn is_known(self) -> bool {
-        const KNOWN: [Tag; 15] = [
+        const KNOWN: [Tag; 16] = [
             Tag::ABOUT,
             Tag::STRINGS,
             Tag::PROCESSES,
@@ -66,6 +67,7 @@ impl Tag {
             Tag::SAMPLES,
             Tag::FRAMES,
             Tag::SYMBOLS,
+            Tag::DISPATCHES,
             Tag::SHORT_PATHS,
             Tag::NOTES,
             Tag::INDEX,

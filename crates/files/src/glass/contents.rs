@@ -62,6 +62,10 @@ impl Contents {
                 let locations = recording.stacks.locations().len();
                 names::read_symbols(source, &self.frames, locations, &mut recording.symbols)?;
             }
+            Tag::DISPATCHES => {
+                let locations = recording.stacks.locations().len();
+                names::read_dispatches(source, locations, &mut recording.symbols)?;
+            }
             Tag::SHORT_PATHS => names::read_short_paths(source, &self.texts, &mut recording.symbols)?,
             Tag::NOTES => names::read_notes(source, &self.texts, &mut recording.symbols)?,
             Tag::END => {

@@ -1,5 +1,5 @@
-//! Names as chunks: distinct frames, the frames of each location, short paths, and notes on
-//! modules whose names are wanting. Written once, at the end.
+//! Names as chunks: distinct frames, the frames of each location, which locations call through vtables and
+//! function pointers, short paths, and notes on modules whose names are wanting. Written once, at the end.
 
 use super::bytes::{Body, Malformed, Source, zigzag};
 use super::columns::expect_first;
@@ -121,6 +121,44 @@ pub(crate) fn read_symbols(
             }
         }
         symbols.set(LocationId(location), found);
+    }
+    Ok(())
+}
+
+/// Writes which of the first `locations` locations call through vtables and function pointers.
+pub(crate) fn write_dispatches<E>(
+    symbols: &Symbols,
+    locations: usize,
+    mut seal: impl FnMut(Body) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut body, mut before) = (Body::default(), 0);
+    for location in 0..locations {
+        if !symbols.dispatches(LocationId(location as u32)) {
+            continue;
+        }
+        body.number((location - before) as u64);
+        before = location;
+        if body.is_full() {
+            seal(std::mem::take(&mut body))?;
+            before = 0;
+        }
+    }
+    if body.raw.is_empty() { Ok(()) } else { seal(body) }
+}
+
+/// Reads what [`write_dispatches`] wrote. Costs a byte of memory for each location there is, at most.
+pub(crate) fn read_dispatches(
+    mut source: Source<'_>,
+    locations: usize,
+    symbols: &mut Symbols,
+) -> Result<(), Malformed> {
+    let mut location = 0u32;
+    while source.remaining() > 0 {
+        location = match location.checked_add(source.number32()?) {
+            Some(location) if (location as usize) < locations => location,
+            _ => return Err(source.malformed(format!("calls of a location beyond {locations}"))),
+        };
+        symbols.set_dispatches(LocationId(location));
     }
     Ok(())
 }

@@ -374,6 +374,9 @@ impl GlassWriter {
             next = names::write_symbols(&mut body, symbols, next);
             self.seal_with_texts(Tag::SYMBOLS, NO_PROCESS, &body)?;
         }
+        names::write_dispatches(symbols, self.done.locations, |body| {
+            self.seal(Tag::DISPATCHES, NO_PROCESS, &body)
+        })?;
         let mut body = Body::default();
         for (file, short) in symbols.short_paths() {
             names::write_short_path(&mut body, &mut self.texts, file, short);

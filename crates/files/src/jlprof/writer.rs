@@ -1,8 +1,10 @@
-//! Writes samples as a `.jlprof` file that Julia reads.
+//! Writes samples, or a flame graph, as a `.jlprof` file that Julia reads.
 
-use super::{BYTE_ORDER, MAGIC, SAMPLES};
+use super::graph::{END, GraphNode, NODE};
+use super::{BYTE_ORDER, GRAPH, MAGIC, SAMPLES};
 use crate::whole::write_whole;
 use stackglass_profile::{Data, Dictionary, Frame, Recording};
+use std::borrow::Borrow;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -38,10 +40,7 @@ pub fn write_to(
     words: impl IntoIterator<Item = u64>,
     dictionary: &Dictionary,
 ) -> io::Result<()> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
-    out.write_all(&MAGIC)?;
-    out.write_all(&BYTE_ORDER.to_le_bytes())?;
-    out.write_all(&[SAMPLES])?;
+    write_header(out, SAMPLES)?;
     out.write_all(&count.to_le_bytes())?;
     let mut written = 0u64;
     for word in words {
@@ -63,6 +62,61 @@ pub fn write_to(
         }
     }
     Ok(())
+}
+
+/// Writes a flame graph: its nodes, the root first, each before what is in it. The file appears under its name
+/// when it is complete.
+///
+/// # Errors
+/// As [`write_graph_to`].
+pub fn write_graph<F: Borrow<Frame>>(
+    path: impl AsRef<Path>,
+    nodes: impl IntoIterator<Item = GraphNode<F>>,
+) -> io::Result<()> {
+    write_whole(path.as_ref(), |out| write_graph_to(out, nodes))
+}
+
+/// As [`write_graph`], into anything.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] when the nodes are no tree: there is none, one is more than a level deeper than
+/// the one before it, or there is a second root; else what the system says.
+pub fn write_graph_to<F: Borrow<Frame>>(
+    out: &mut impl Write,
+    nodes: impl IntoIterator<Item = GraphNode<F>>,
+) -> io::Result<()> {
+    write_header(out, GRAPH)?;
+    let mut open = 0;
+    for node in nodes {
+        if node.depth > open || (node.depth == 0) != (open == 0) {
+            return Err(invalid(&format!("a node at depth {} where {open} are open", node.depth)));
+        }
+        end_nodes(out, open - node.depth)?;
+        out.write_all(&[NODE])?;
+        write_frame(out, node.frame.borrow())?;
+        out.write_all(&[node.status])?;
+        out.write_all(&node.start.to_le_bytes())?;
+        out.write_all(&node.stop.to_le_bytes())?;
+        open = node.depth + 1;
+    }
+    if open == 0 {
+        return Err(invalid("a flame graph without a node"));
+    }
+    end_nodes(out, open)
+}
+
+fn end_nodes(out: &mut impl Write, nodes: usize) -> io::Result<()> {
+    (0..nodes).try_for_each(|_| out.write_all(&[END]))
+}
+
+fn write_header(out: &mut impl Write, form: u8) -> io::Result<()> {
+    out.write_all(&MAGIC)?;
+    out.write_all(&BYTE_ORDER.to_le_bytes())?;
+    out.write_all(&[form])
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
 }
 
 fn write_frame(out: &mut impl Write, frame: &Frame) -> io::Result<()> {

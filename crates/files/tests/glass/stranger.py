@@ -13,7 +13,7 @@ ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MASK = (1 << 64) - 1
-KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP FRAM SYMB PATH NOTE INDX ENDS".split()
+KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP FRAM SYMB DISP PATH NOTE INDX ENDS".split()
 FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
 
 
@@ -92,6 +92,7 @@ class Reader:
         self.locations, self.nodes, self.samples, self.frames = [], [], [], []
         self.tasks = []
         self.names, self.paths, self.notes = {}, {}, []
+        self.dispatches = set()
         self.rows = self.hits = self.time = 0
         self.latest = 0
         self.index, self.totals, self.index_places = [], None, None
@@ -204,6 +205,12 @@ class Reader:
             location = c.number()
             self.names[location] = c.list(lambda: self.frames[c.number()])
 
+    def disp(self, c):
+        location = 0
+        while c.more():
+            location += c.number()
+            self.dispatches.add(location)
+
     def path(self, c):
         while c.more():
             file = self.texts[c.number()]
@@ -270,7 +277,7 @@ def read(data):
         "state": state, "about": reader.about, "processes": reader.processes, "threads": reader.threads,
         "tasks": reader.tasks,
         "modules": reader.modules, "locations": reader.locations, "nodes": reader.nodes,
-        "samples": reader.samples, "names": names, "paths": reader.paths, "notes": reader.notes,
+        "samples": reader.samples, "names": names, "dispatches": sorted(reader.dispatches), "paths": reader.paths, "notes": reader.notes,
     }  # fmt: skip
 
 

@@ -64,6 +64,7 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
             json!([s.thread.0, s.stack.0, state, s.cut.map(|cut| cut.0), s.task, s.clock.0, s.time.0, s.hits])
         }).collect::<Vec<_>>(),
         "names": names.collect::<Vec<_>>(),
+        "dispatches": dispatches(recording).iter().map(|id| id.0).collect::<Vec<_>>(),
         "paths": paths,
         "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8])).collect::<Vec<_>>(),
     })

@@ -232,6 +232,9 @@ pub fn end(recording: &mut Recording, seed: u64) {
             krate: ["", "serde"][mix as usize % 2].into(),
         };
         r.symbols.set(LocationId(index as u32), (0..mix % 4).map(frame));
+        if mix.is_multiple_of(3) {
+            r.symbols.set_dispatches(LocationId(index as u32));
+        }
     }
     r.symbols.set_short_path("/src/0.rs".into(), ShortPath { prefix: "@a".into(), rest: "0.rs".into() });
     let missing = [Missing::DebugInfo, Missing::Names, Missing::File, Missing::Changed][seed as usize % 4];
@@ -255,6 +258,12 @@ pub fn beginning(command: &str) -> Recording {
     }
 }
 
+/// Locations that call through vtables and function pointers.
+pub fn dispatches(recording: &Recording) -> Vec<LocationId> {
+    let locations = (0..recording.stacks.locations().len() as u32).map(LocationId);
+    locations.filter(|id| recording.symbols.dispatches(*id)).collect()
+}
+
 /// Compares everything, frames in full.
 #[track_caller]
 pub fn assert_same(read: &Recording, written: &Recording) {
@@ -270,6 +279,7 @@ pub fn assert_same(read: &Recording, written: &Recording) {
             .collect()
     };
     assert_eq!(of(read), of(written));
+    assert_eq!(dispatches(read), dispatches(written));
     assert_eq!(read.symbols.short_paths(), written.symbols.short_paths());
     assert_eq!(read.symbols.notes(), written.symbols.notes());
 }
