@@ -1,0 +1,132 @@
+//! Colours of pictures: a few swatches, each for both themes, and a function that chooses one for a box.
+//!
+//! Pictures name a swatch by number, so a page holds each colour once and can change its theme. A function of the
+//! reader's own goes in by [`Paint::new`].
+
+use crate::{Graph, Node, Status};
+use stackglass_profile::Frame;
+use stackglass_profile::kinds::{self, Class};
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// Red, green, blue.
+pub type Color = [u8; 3];
+
+/// A colour of a picture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Swatch {
+    /// On a light page.
+    pub light: Color,
+    /// On a dark page.
+    pub dark: Color,
+    /// What it means, for the legend; swatches of one meaning share an entry, those without have none.
+    pub meaning: String,
+}
+
+type Choice<'a> = Box<dyn Fn(&Graph, &Node) -> usize + 'a>;
+
+/// Which colour each box has.
+pub struct Paint<'a> {
+    swatches: Vec<Swatch>,
+    choose: Choice<'a>,
+}
+
+impl<'a> Paint<'a> {
+    /// These swatches, and the number of one for each box. Nodes are asked for in pre-order, each once.
+    pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
+        Paint { swatches, choose: Box::new(choose) }
+    }
+
+    /// All colours.
+    pub fn swatches(&self) -> &[Swatch] {
+        &self.swatches
+    }
+
+    /// The colour of a box; the last one where the function names none that is there.
+    pub fn of(&self, graph: &Graph, node: &Node) -> usize {
+        (self.choose)(graph, node).min(self.swatches.len().saturating_sub(1))
+    }
+}
+
+impl fmt::Debug for Paint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paint").field("swatches", &self.swatches).finish_non_exhaustive()
+    }
+}
+
+/// Meaning, and lightest and darkest shade for each theme. Neighbours in hue differ in lightness, so that they can be
+/// told apart by readers who do not see red and green as two colours; status bits have a mark besides.
+const KINDS: [(&str, [Color; 2], [Color; 2]); 8] = [
+    ("code of the program", [[255, 217, 153], [250, 194, 110]], [[133, 88, 24], [110, 70, 16]]),
+    ("standard library", [[190, 219, 250], [158, 199, 243]], [[43, 88, 133], [32, 70, 110]]),
+    ("C library", [[224, 224, 230], [205, 206, 215]], [[84, 86, 98], [69, 71, 82]]),
+    ("foreign code", [[178, 226, 205], [148, 211, 184]], [[32, 104, 82], [24, 86, 67]]),
+    ("no name known", [[240, 238, 232], [230, 227, 219]], [[60, 58, 54], [52, 50, 47]]),
+    ("memory management", [[232, 190, 240], [219, 166, 230]], [[117, 62, 130], [98, 48, 110]]),
+    ("", [[235, 235, 235], [235, 235, 235]], [[55, 55, 55], [55, 55, 55]]),
+    ("dynamic call", [[250, 160, 150], [242, 135, 125]], [[158, 46, 48], [134, 34, 38]]),
+];
+const SHADES: usize = 3;
+const ROOT: usize = 6;
+
+/// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
+impl Default for Paint<'_> {
+    fn default() -> Self {
+        let mix = |[from, to]: [Color; 2], shade: usize| {
+            std::array::from_fn(|i| {
+                let (from, to) = (usize::from(from[i]), usize::from(to[i]));
+                ((from * (SHADES - 1 - shade) + to * shade) / (SHADES - 1)) as u8
+            })
+        };
+        let shades = KINDS.iter().flat_map(|(meaning, light, dark)| {
+            (0..SHADES).map(move |shade| Swatch {
+                light: mix(*light, shade),
+                dark: mix(*dark, shade),
+                meaning: (*meaning).to_owned(),
+            })
+        });
+        Paint::new(shades.collect(), |graph, node| {
+            let frame = graph.frame(node);
+            let kind = if node.depth == 0 && frame.is_unknown() { ROOT } else { kind(frame, node.status) };
+            kind * SHADES + shade(&frame.func)
+        })
+    }
+}
+
+fn kind(frame: &Frame, status: Status) -> usize {
+    if status.any(Status::DISPATCH) {
+        7
+    } else if status.any(Status::MEMORY) {
+        5
+    } else if frame.func.is_empty() {
+        4
+    } else {
+        match kinds::class(frame) {
+            Class::Own if frame.foreign => 3,
+            Class::Own => 0,
+            Class::Std => 1,
+            Class::C => 2,
+        }
+    }
+}
+
+fn shade(func: &str) -> usize {
+    // The same in every run: pictures of the same profile are equal to the byte.
+    let mut hasher = foldhash::fast::FixedState::with_seed(7).build_hasher();
+    func.hash(&mut hasher);
+    hasher.finish() as usize % SHADES
+}
+
+/// Whether black is read better than white on this colour.
+pub(crate) fn wants_black([red, green, blue]: Color) -> bool {
+    // Weights of the three in brightness, as in Rec. 601.
+    299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 140_000
+}
+
+/// `#rrggbb`, or `#rgb` where that is the same.
+pub(crate) fn hex(color: Color) -> String {
+    if color.iter().all(|part| part >> 4 == part & 15) {
+        return color.iter().fold("#".to_owned(), |text, part| format!("{text}{:x}", part & 15));
+    }
+    color.iter().fold("#".to_owned(), |text, part| format!("{text}{part:02x}"))
+}

@@ -1,0 +1,184 @@
+//! How names, places and numbers read in a picture. All names come from files nobody vouches for.
+
+use crate::{Graph, Node, Status};
+use stackglass_profile::Frame;
+use std::borrow::Cow;
+use unicode_width::UnicodeWidthChar;
+
+/// A text in which nothing acts on the reader's screen: what controls, hides or turns around other characters is
+/// written out.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+            || matches!(c, '\u{61c}' | '\u{ad}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            // Not characters; XML forbids them.
+            || u32::from(c) & 0xfffe == 0xfffe
+    };
+    if !text.chars().any(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if acts(c) { plain.extend(c.escape_unicode()) } else { plain.push(c) }
+    }
+    Cow::Owned(plain)
+}
+
+/// The name of a frame: of one of which nothing is known, its module in brackets.
+pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
+    match (&*frame.func, frame.module.rsplit('/').next().unwrap_or("")) {
+        ("", "") if frame.address == 0 => Cow::Borrowed("[unknown]"),
+        ("", "") => Cow::Owned(format!("[{:#x}]", frame.address)),
+        ("", module) if module.starts_with('[') => harmless(module),
+        ("", module) => Cow::Owned(format!("[{}]", harmless(module))),
+        (func, _) => harmless(func),
+    }
+}
+
+/// The name of a box; the root of a graph of samples has no frame.
+pub(crate) fn node_name<'g>(graph: &'g Graph, node: &Node) -> Cow<'g, str> {
+    let frame = graph.frame(node);
+    if node.depth == 0 && frame.is_unknown() { Cow::Borrowed("all") } else { name(frame) }
+}
+
+/// The source file of a frame as reports show it; the module where there is none.
+pub(crate) fn file<'g>(graph: &'g Graph, frame: &'g Frame) -> Cow<'g, str> {
+    match graph.short_path(&frame.file) {
+        Some(short) if !short.prefix.is_empty() => {
+            harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned().into()
+        }
+        _ if frame.file.is_empty() => harmless(&frame.module),
+        _ => harmless(&frame.file),
+    }
+}
+
+/// File and line.
+pub(crate) fn place(graph: &Graph, frame: &Frame) -> String {
+    let mut place = file(graph, frame).into_owned();
+    if !frame.file.is_empty() && frame.line > 0 {
+        place += &format!(":{}", frame.line);
+    }
+    if frame.inlined {
+        place += " [inlined]";
+    }
+    place
+}
+
+/// What each status bit means.
+pub(crate) const BITS: [(Status, &str); 3] = [
+    (Status::DISPATCH, "dynamic call"),
+    (Status::MEMORY, "memory management"),
+    (Status::RUNTIME, "runtime start"),
+];
+
+/// A share in percent.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let percent = part as f64 / (whole.max(1)) as f64 * 100.0;
+    let digits = if percent >= 99.95 {
+        0
+    } else if percent >= 1.0 || part == 0 {
+        1
+    } else {
+        2
+    };
+    format!("{percent:.digits$} %")
+}
+
+/// A number with its thousands apart.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// As much of a name as fits into so many columns: its last parts, if they do, else its beginning. Nothing where
+/// there is no room for three letters.
+pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
+    if columns < 3 {
+        return None;
+    }
+    // Only so much is looked at: names may be of any length.
+    let width = |text: &str| text.chars().take(columns + 1).map(|c| c.width().unwrap_or(0)).sum::<usize>();
+    if width(name) <= columns {
+        return Some(Cow::Borrowed(name));
+    }
+    let start = name.len().saturating_sub(4 * columns);
+    let start = (start..name.len()).find(|at| name.is_char_boundary(*at))?;
+    let end = &name[start..];
+    if let Some((_, tail)) =
+        end.match_indices("::").map(|(at, _)| (at, &end[at + 2..])).find(|(_, tail)| width(tail) <= columns)
+    {
+        if tail.len() >= 3 {
+            return Some(Cow::Borrowed(tail));
+        }
+    }
+    let begin = name.rsplit("::").next().filter(|last| last.len() >= 3).unwrap_or(name);
+    let mut room = columns - 1;
+    let cut = begin.chars().take_while(|c| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    });
+    Some(Cow::Owned(cut.take(columns).chain(['…']).collect()))
+}
+
+/// Writes text into XML or HTML, elements and attributes alike.
+pub(crate) fn markup(text: &str) -> Cow<'_, str> {
+    if !text.contains(['<', '>', '&', '"', '\'']) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '&' => safe += "&amp;",
+            '"' => safe += "&#34;",
+            '\'' => safe += "&#39;",
+            c => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_the_last_parts() {
+        assert_eq!(label("a::walk::Worker::run", 30).unwrap(), "a::walk::Worker::run");
+        assert_eq!(label("a::walk::Worker::run", 12).unwrap(), "Worker::run");
+        assert_eq!(label("a::walk::Worker::run_one_more", 7).unwrap(), "run_on…");
+        assert_eq!(label("memmove_unaligned", 5).unwrap(), "memm…");
+        assert_eq!(label("memmove", 2), None);
+        assert_eq!(label("core::ptr::drop_in_place", 3).unwrap(), "dr…");
+        assert_eq!(label("日本語日本語", 5).unwrap(), "日本…");
+        assert!(label(&"\u{301}".repeat(1000), 5).unwrap().chars().count() <= 1000);
+    }
+
+    #[test]
+    fn nothing_acts() {
+        assert_eq!(harmless("a\u{202e}b\0"), "a\\u{202e}b\\u{0}");
+        assert!(matches!(harmless("naïve 日本"), Cow::Borrowed(_)));
+        assert_eq!(markup("</script>&\"'"), "&lt;/script&gt;&amp;&#34;&#39;");
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(
+            (percent(1, 1), percent(1, 3), percent(1, 3000)),
+            ("100 %".into(), "33.3 %".into(), "0.03 %".into())
+        );
+        assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
+        assert_eq!(thousands(1234), "1234");
+    }
+}

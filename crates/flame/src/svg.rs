@@ -1,0 +1,371 @@
+//! A flame graph as a still picture: SVG that needs nothing else, shows names under the pointer, and follows the
+//! theme of the page it stands in.
+//!
+//! Small in bytes: a box is one path, rows and colours are named once. Details under a pixel are merged into hatched
+//! boxes that say how many they are.
+
+use crate::paint::{hex, wants_black};
+use crate::{Graph, Node, NodeId, Paint, Status, shown};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Points from one row to the next.
+const ROW: usize = 17;
+/// Width of a letter of the labels, which are set in 11 points.
+const LETTER: f64 = 6.62;
+/// Room left and right of the boxes.
+const MARGIN: usize = 8;
+/// Longest name that is written out in full.
+const LONGEST: usize = 400;
+
+/// A flame graph to be drawn.
+#[derive(Debug)]
+pub struct Svg<'a> {
+    graph: &'a Graph,
+    title: String,
+    unit: String,
+    width: usize,
+    icicle: bool,
+    paint: Paint<'a>,
+}
+
+/// A box of a row, in tenths of points from the left.
+struct Drawn {
+    left: i64,
+    right: i64,
+    what: What,
+}
+
+enum What {
+    Node(NodeId),
+    /// So many boxes too small to be drawn, of so many samples together.
+    Merged(u64, u64),
+}
+
+impl<'a> Svg<'a> {
+    /// A graph with its root at the bottom, 1200 points wide.
+    pub fn new(graph: &'a Graph) -> Svg<'a> {
+        let (title, unit) = ("Flame graph".to_owned(), "samples".to_owned());
+        Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default() }
+    }
+
+    /// What stands above it.
+    pub fn title(mut self, title: impl Into<String>) -> Svg<'a> {
+        self.title = title.into();
+        self
+    }
+
+    /// What the cost axis counts, `samples` unless said otherwise.
+    pub fn unit(mut self, unit: impl Into<String>) -> Svg<'a> {
+        self.unit = unit.into();
+        self
+    }
+
+    /// Width of the picture in points, at least 100.
+    pub fn width(mut self, points: usize) -> Svg<'a> {
+        self.width = points.max(100);
+        self
+    }
+
+    /// Puts the root on top.
+    pub fn icicle(mut self, icicle: bool) -> Svg<'a> {
+        self.icicle = icicle;
+        self
+    }
+
+    /// Other colours.
+    pub fn paint(mut self, paint: Paint<'a>) -> Svg<'a> {
+        self.paint = paint;
+        self
+    }
+
+    /// Writes the picture.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let rows = self.rows();
+        let used: BTreeSet<usize> = rows.iter().flatten().filter_map(|drawn| self.swatch(drawn)).collect();
+        let merged = rows.iter().flatten().any(|drawn| matches!(drawn.what, What::Merged(..)));
+        let (legend, legend_rows) = self.legend(&used, merged);
+        let (width, top) = (self.width, 34);
+        let height = top + rows.len() * ROW + 10 + legend_rows * ROW;
+        let title = shown::harmless(&self.title);
+        let title = shown::markup(&title);
+        write!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" role=\"img\"><title>{title}</title>\n<style>{}</style>\n",
+            self.style(&used)
+        )?;
+        out.write_all(DEFINITIONS.as_bytes())?;
+        let total = shown::thousands(self.graph.root().span.len());
+        let heading = shown::label(&self.title, (width - 2 * MARGIN) * 10 / 72).unwrap_or_default();
+        let heading = shown::harmless(&heading);
+        writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", shown::markup(&heading))?;
+        if heading.len() * 8 + total.len() * 7 + 120 < width {
+            let (x, unit) = (width - MARGIN, shown::markup(&self.unit));
+            writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total} {unit}</text>")?;
+        }
+        let own = self.graph.own();
+        let mut text = String::new();
+        for (depth, row) in rows.iter().enumerate() {
+            let down = if self.icicle { depth + 1 } else { rows.len() - depth };
+            text.clear();
+            let _ = writeln!(text, "<g transform=\"translate({MARGIN} {})\">", top + down * ROW - 4);
+            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &own));
+            text += "</g>\n";
+            out.write_all(text.as_bytes())?;
+        }
+        writeln!(
+            out,
+            "<g transform=\"translate({MARGIN} {})\">{legend}</g>",
+            top + (rows.len() + 1) * ROW + 2
+        )?;
+        out.write_all(b"</svg>\n")
+    }
+
+    /// The whole picture as text.
+    pub fn to_text(&self) -> String {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).expect("memory takes everything");
+        String::from_utf8(bytes).expect("all that is written is text")
+    }
+
+    /// Where a position of the cost axis lies, in tenths of points.
+    fn x(&self, position: i64) -> f64 {
+        let root = self.graph.root().span;
+        let share = (position as f64 - root.start() as f64) / (root.len().max(1)) as f64;
+        share.clamp(0.0, 1.0) * ((self.width - 2 * MARGIN) * 10) as f64
+    }
+
+    /// What is drawn, by row, each from left to right as the graph has it.
+    fn rows(&self) -> Vec<Vec<Drawn>> {
+        let nodes = self.graph.nodes();
+        let mut rows: Vec<Vec<Drawn>> = Vec::new();
+        // By row, boxes below the last one of the row before that are merged so far.
+        let mut runs: Vec<Option<(f64, f64, u64, u64)>> = vec![None];
+        let mut number = 0;
+        while let Some(node) = nodes.get(number) {
+            let depth = node.depth as usize;
+            let (left, right) = (self.x(node.span.start()), self.x(node.span.stop().saturating_add(1)));
+            if rows.len() <= depth {
+                rows.resize_with(depth + 1, Vec::new);
+                runs.resize(depth + 2, None);
+            }
+            if right - left < 10.0 && depth > 0 {
+                let (boxes, samples) = (u64::from(node.end) - number as u64, node.span.len());
+                match &mut runs[depth] {
+                    Some(run) if left <= run.1 + 10.0 && left >= run.0 => {
+                        *run = (run.0, right.max(run.1), run.2 + boxes, run.3 + samples);
+                    }
+                    run => {
+                        rows[depth].extend(run.replace((left, right, boxes, samples)).map(merged));
+                    }
+                }
+                number = node.end as usize;
+                continue;
+            }
+            for row in [depth, depth + 1] {
+                if let Some(run) = runs[row].take() {
+                    rows[row].push(merged(run));
+                }
+            }
+            rows[depth].push(Drawn {
+                left: left.round() as i64,
+                right: right.round() as i64,
+                what: What::Node(number as NodeId),
+            });
+            number += 1;
+        }
+        for (row, run) in rows.iter_mut().zip(runs) {
+            row.extend(run.map(merged));
+        }
+        rows
+    }
+
+    fn node(&self, number: NodeId) -> &Node {
+        &self.graph.nodes()[number as usize]
+    }
+
+    fn swatch(&self, drawn: &Drawn) -> Option<usize> {
+        match drawn.what {
+            What::Node(number) => Some(self.paint.of(self.graph, self.node(number))),
+            What::Merged(..) => None,
+        }
+    }
+
+    fn draw(&self, text: &mut String, drawn: &Drawn, own: &[u64]) {
+        let (left, width) = (Tenths(drawn.left), Tenths(drawn.right - drawn.left));
+        let class = self.swatch(drawn).map_or("Z".to_owned(), class);
+        let _ = write!(text, "<path class=\"{class}\" d=\"M{left} 4v-16h{width}v16z\"><title>");
+        let number = match drawn.what {
+            What::Merged(boxes, samples) => {
+                let total = self.graph.root().span.len();
+                let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
+                let (share, unit) = (shown::percent(samples, total), shown::markup(&self.unit));
+                let samples = shown::thousands(samples);
+                let _ =
+                    writeln!(text, "{count} {s} too small to draw, {samples} {unit}, {share}</title></path>");
+                return;
+            }
+            What::Node(number) => number,
+        };
+        let node = self.node(number);
+        let name = shown::node_name(self.graph, node);
+        let _ = write!(text, "{}</title></path>", self.details(node, &name, own[number as usize]));
+        let columns = (drawn.right - drawn.left - 50) as f64 / 10.0 / LETTER;
+        if let Some(label) = shown::label(&name, columns.max(0.0) as usize) {
+            let x = Tenths(drawn.left + 30);
+            let _ = write!(text, "<text x=\"{x}\">{}</text>", shown::markup(&label));
+        }
+        if let Some(mark) = mark(node.status) {
+            let _ = write!(text, "<path class=\"{mark}\" d=\"M{left} 2.5h{width}\"/>");
+        }
+        text.push('\n');
+    }
+
+    /// What is shown under the pointer.
+    fn details(&self, node: &Node, name: &str, own: u64) -> String {
+        let cut: String = name.chars().take(LONGEST).collect();
+        let more = if cut.len() < name.len() { "…" } else { "" };
+        let place = shown::place(self.graph, self.graph.frame(node));
+        let place = if place.is_empty() { place } else { format!("\n{place}") };
+        let total = self.graph.root().span.len();
+        let samples = node.span.len();
+        let mut text = format!(
+            "{cut}{more}{place}\n{} {}, {}",
+            shown::thousands(samples),
+            self.unit,
+            shown::percent(samples, total)
+        );
+        if own > 0 {
+            let _ = write!(text, ", own {}, {}", shown::thousands(own), shown::percent(own, total));
+        }
+        for (_, meaning) in shown::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
+            let _ = write!(text, "\n{meaning}");
+        }
+        shown::markup(&text).into_owned()
+    }
+
+    /// Rules for the colours in use.
+    fn style(&self, used: &BTreeSet<usize>) -> String {
+        let mut style = STYLE.to_owned();
+        let colors = |style: &mut String, dark: bool| {
+            for number in used {
+                let swatch = &self.paint.swatches()[*number];
+                let color = if dark { swatch.dark } else { swatch.light };
+                let class = class(*number);
+                let _ = write!(style, ".{class}{{fill:{}}}", hex(color));
+                // Ink is black in the light and white in the dark, but for colours that are neither.
+                if wants_black(color) == dark {
+                    let _ = write!(style, ".{class}+text{{fill:{}}}", if dark { "#000" } else { "#fff" });
+                }
+            }
+        };
+        colors(&mut style, false);
+        style += STYLE_DARK;
+        colors(&mut style, true);
+        style.push('}');
+        style
+    }
+
+    /// What the colours and marks mean that are there, in as many rows as that takes.
+    fn legend(&self, used: &BTreeSet<usize>, merged: bool) -> (String, usize) {
+        let mut entries: Vec<(String, String, Option<&str>)> = Vec::new();
+        for number in used {
+            let meaning = &self.paint.swatches()[*number].meaning;
+            if !meaning.is_empty() && entries.iter().all(|(_, text, _)| text != meaning) {
+                let mark =
+                    shown::BITS.iter().find(|(_, text)| text == meaning).and_then(|(bit, _)| mark(*bit));
+                entries.push((class(*number), meaning.clone(), mark));
+            }
+        }
+        for (bit, meaning) in shown::BITS {
+            let there = || self.graph.nodes().iter().any(|node| node.status.any(bit));
+            if entries.iter().all(|(_, text, _)| text != meaning) && there() {
+                entries.push(("N".to_owned(), meaning.to_owned(), mark(bit)));
+            }
+        }
+        if merged {
+            entries.push(("Z".to_owned(), "too small to draw".to_owned(), None));
+        }
+        let (mut x, mut y, mut text) = (0, 0, String::new());
+        for (class, meaning, mark) in &entries {
+            let needs = 34 + meaning.chars().count() * 7;
+            if x > 0 && x + needs > self.width - 2 * MARGIN {
+                (x, y) = (0, y + ROW);
+            }
+            let _ = write!(text, "<path class=\"{class}\" d=\"M{x} {}v-12h18v12z\"/>", y + 3);
+            let label = x + 23;
+            let _ = write!(
+                text,
+                "<text x=\"{label}\" y=\"{y}\">{}</text>",
+                shown::markup(&shown::harmless(meaning))
+            );
+            if let Some(mark) = mark {
+                let _ = write!(text, "<path class=\"{mark}\" d=\"M{x} {}.5h18\"/>", y + 1);
+            }
+            x += needs;
+        }
+        (text, y / ROW + 1)
+    }
+}
+
+/// The mark of status bits, which can be told without colours.
+fn mark(status: Status) -> Option<&'static str> {
+    if status.any(Status::DISPATCH) {
+        Some("D")
+    } else if status.any(Status::MEMORY) {
+        Some("M")
+    } else if status.any(Status::RUNTIME) {
+        Some("R")
+    } else {
+        None
+    }
+}
+
+fn merged((left, right, boxes, samples): (f64, f64, u64, u64)) -> Drawn {
+    // At least a point wide, to be seen and to be pointed at.
+    let (left, right) = (left.floor() as i64, right.max(left + 10.0).round() as i64);
+    Drawn { left, right, what: What::Merged(boxes, samples) }
+}
+
+/// Name of the class of a swatch: a, b, … z, ba, bb, …
+fn class(mut number: usize) -> String {
+    let mut letters = Vec::new();
+    loop {
+        letters.push(b'a' + (number % 26) as u8);
+        number /= 26;
+        if number == 0 {
+            break;
+        }
+    }
+    letters.iter().rev().map(|letter| char::from(*letter)).collect()
+}
+
+/// Tenths of points, without a needless `.0`.
+struct Tenths(i64);
+
+impl std::fmt::Display for Tenths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 % 10 {
+            0 => write!(f, "{}", self.0 / 10),
+            tenth => write!(f, "{}.{}", self.0 / 10, tenth.abs()),
+        }
+    }
+}
+
+/// Classes in capitals: T title, I number beside it, Z merged boxes, N no colour, D M R marks of status bits.
+const STYLE: &str = "svg{background:#fff;font:11px ui-monospace,Menlo,Consolas,monospace}\
+    text{pointer-events:none;fill:#000;white-space:pre}.T{font:600 14px system-ui,sans-serif}\
+    path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#888;stroke-width:1;fill:none}.N{fill:none}\
+    .D,.M,.R{stroke:#a00016;stroke-width:2;fill:none;stroke-dasharray:5 3;pointer-events:none}\
+    .M{stroke:#6a1b7c;stroke-dasharray:none}.R{stroke:#555;stroke-dasharray:1 3}";
+/// The same in the dark; the bracket stays open.
+const STYLE_DARK: &str = "@media(prefers-color-scheme:dark){svg{background:#171717}text{fill:#fff}path{stroke:#171717}\
+    path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#777}";
+/// The hatching of merged boxes.
+const DEFINITIONS: &str = "<defs><pattern id=\"z\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\">\
+    <path d=\"M-1 1l2-2M0 4l4-4M3 5l2-2\" class=\"H\"/></pattern></defs>\n";

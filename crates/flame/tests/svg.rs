@@ -1,0 +1,125 @@
+//! Still pictures, read back by an XML parser.
+
+use roxmltree::{Document, Node};
+use stackglass_flame::{Graph, GraphBuilder, Span, Status, Svg};
+use stackglass_profile::Frame;
+
+fn rust(func: &str) -> Frame {
+    Frame { func: func.into(), foreign: false, ..Frame::unknown(0) }
+}
+
+/// Boxes with their titles: left edge, width, title.
+fn boxes<'d>(picture: &'d Document<'_>) -> Vec<(f64, f64, &'d str)> {
+    let titled = |node: &Node<'d, '_>| node.children().find(|child| child.has_tag_name("title"))?.text();
+    let paths = picture.descendants().filter(|node| node.has_tag_name("path"));
+    paths
+        .filter_map(|path| {
+            let title = titled(&path)?;
+            let d = path.attribute("d")?.strip_prefix('M')?;
+            let width = d.split_once('h')?.1.split_once('v')?.0;
+            Some((d.split_once(' ')?.0.parse().ok()?, width.parse().ok()?, title))
+        })
+        .collect()
+}
+
+#[test]
+fn boxes_lie_where_their_spans_are() {
+    let mut builder = GraphBuilder::default();
+    let mut open = |name: &str, status, from, to| {
+        let frame = builder.frame(&if name.is_empty() { Frame::unknown(0) } else { rust(name) });
+        builder.open(frame, status, Span::new(from, to));
+        builder.close();
+    };
+    open("", Status::NONE, 1, 100);
+    open("a::b", Status::DISPATCH, 1, 40);
+    open("c", Status::MEMORY, 41, 90);
+    let graph = builder.finish().unwrap();
+    let text = Svg::new(&graph).width(1016).title("<T> & \"x\"").to_text();
+    let picture = Document::parse(&text).unwrap();
+    assert_eq!(
+        boxes(&picture),
+        [
+            (0.0, 1000.0, "all\n100 samples, 100 %, own 10, 10.0 %"),
+            (0.0, 400.0, "a::b\n40 samples, 40.0 %, own 40, 40.0 %\ndynamic call"),
+            (400.0, 500.0, "c\n50 samples, 50.0 %, own 50, 50.0 %\nmemory management"),
+        ]
+    );
+    assert_eq!(picture.root_element().children().nth(0).unwrap().text(), Some("<T> & \"x\""));
+    let top = |icicle| {
+        let text = Svg::new(&graph).icicle(icicle).to_text();
+        text.find(">all\n").unwrap() < text.find(">a::b\n").unwrap()
+            && text.find("translate(8 47)").unwrap() < text.find("translate(8 64)").unwrap()
+    };
+    assert!(top(true) && !top(false));
+}
+
+/// A graph of 1 box with 10 000 small ones in it, each of which has one in itself, and one of half the width.
+fn fine() -> Graph {
+    let mut builder = GraphBuilder::default();
+    let root = builder.frame(&Frame::unknown(0));
+    let small = builder.frame(&rust("small"));
+    builder.open(root, Status::NONE, Span::new(1, 20_000));
+    for at in 0..10_000 {
+        builder.open(small, Status::NONE, Span::new(at + 1, at + 1));
+        builder.open(small, Status::NONE, Span::new(at + 1, at + 1));
+        builder.close();
+        builder.close();
+    }
+    builder.open(small, Status::NONE, Span::new(10_001, 20_000));
+    builder.finish().unwrap()
+}
+
+#[test]
+fn small_details_are_merged_and_say_so() {
+    let text = Svg::new(&fine()).width(1016).to_text();
+    let picture = Document::parse(&text).unwrap();
+    let titles = boxes(&picture);
+    assert_eq!(titles.len(), 3, "{titles:?}");
+    let merged = "20\u{a0}000 boxes too small to draw, 10\u{a0}000 samples, 50.0 %";
+    assert!(titles.contains(&(0.0, 500.0, merged)), "{titles:?}");
+    assert!(text.contains("too small to draw</text>"), "the legend tells");
+}
+
+#[test]
+fn names_from_anywhere_stay_text() {
+    let names = [
+        "</title><script>alert(1)</script>",
+        "\0\u{1b}[31m",
+        "\u{202e}txt",
+        "a\"b'c&d]]>",
+        "\u{ffff}",
+        &"x".repeat(100_000),
+    ];
+    let mut builder = GraphBuilder::default();
+    for name in names {
+        let frame = builder.frame(&Frame { file: name.into(), line: 3, ..rust(name) });
+        builder.open(frame, Status(255), Span::new(1, 10));
+    }
+    let graph = builder.finish().unwrap();
+    let text = Svg::new(&graph).title(names.concat()).unit("<u>").to_text();
+    let picture = Document::parse(&text).unwrap();
+    assert_eq!(boxes(&picture).len(), names.len());
+    assert!(picture.descendants().all(|node| !node.has_tag_name("script")));
+    assert!(!text.contains(['\u{202e}', '\0', '\u{1b}']));
+}
+
+#[test]
+fn any_depth_and_any_span() {
+    let mut builder = GraphBuilder::default();
+    let frame = builder.frame(&rust("deep"));
+    for _ in 0..100_000 {
+        builder.open(frame, Status::NONE, Span::new(1, 1));
+    }
+    let text = Svg::new(&builder.finish().unwrap()).to_text();
+    assert_eq!(text.matches("<title>deep\n").count(), 100_000);
+
+    let mut builder = GraphBuilder::default();
+    let frame = builder.frame(&rust("odd"));
+    builder.open(frame, Status::NONE, Span::new(1, 0));
+    for span in [Span::new(i64::MIN, i64::MAX), Span::new(i64::MAX, i64::MAX), Span::new(-5, -9)] {
+        builder.open(frame, Status::NONE, span);
+        builder.close();
+    }
+    let text = Svg::new(&builder.finish().unwrap()).width(0).to_text();
+    Document::parse(&text).unwrap();
+}
