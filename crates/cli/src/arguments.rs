@@ -1,8 +1,8 @@
 //! The verbs and how their values are read. Each verb's flags are in its own file.
 
 use crate::{
-    annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, info, man, peek,
-    print, record, run, save, top,
+    annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, flamegraph, info,
+    man, peek, print, record, run, save, top,
 };
 use clap::builder::styling::AnsiColor;
 use clap::builder::{PathBufValueParser, Styles, TypedValueParser};
@@ -27,6 +27,7 @@ Examples:
   stackglass print                        this folder's newest recording again
   stackglass callers malloc               who called it, from which lines
   stackglass annotate --file search.rs    source lines with their times
+  stackglass flamegraph                   a picture of it, in a page
   stackglass diff before.glass after.glass  which functions became slower
   stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, record, report
@@ -53,6 +54,7 @@ pub(crate) enum Verb {
     Print(print::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),
+    Flamegraph(flamegraph::Flags),
     Diff(diff::Flags),
     Convert(convert::Flags),
     Info(info::Flags),

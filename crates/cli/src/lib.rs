@@ -20,6 +20,7 @@ mod diff;
 mod driver;
 mod failure;
 mod first_screen;
+mod flamegraph;
 mod info;
 mod input;
 mod library;
@@ -62,6 +63,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Print(flags) => print::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
+        Verb::Flamegraph(flags) => flamegraph::run(&flags),
         Verb::Diff(flags) => diff::run(&flags),
         Verb::Convert(flags) => convert::run(&flags),
         Verb::Info(flags) => info::run(&flags),

@@ -378,8 +378,10 @@ fn an_exec_at_any_moment_leaves_nobody_standing() {
         for round in 0..24 {
             let mut command = Command::new("sh");
             // The shell sleeps and wakes before it becomes another program, which ends by itself.
-            let script =
-                format!("sleep 0.{}; exec sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'", 100 + 3 * round);
+            let script = format!(
+                "sleep 0.{}; exec sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'",
+                100 + 3 * round
+            );
             let mut child = command.args(["-c", &script]).stdout(Stdio::null()).spawn().unwrap();
             let mut look = place.stackglass(["record", "-q", "--delay", "250us", "--driver", driver]);
             look.args(["-o", "e.glass", "--pid", &child.id().to_string()]).stderr(Stdio::null());

@@ -1,0 +1,195 @@
+//! The graphs of a picture: everything, and for a page each thread and each task.
+
+use super::Flags;
+use super::format::Format;
+use crate::failure::{self, Failure};
+use crate::input::Input;
+use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
+use stackglass_profile::call_tree::Moments;
+use stackglass_profile::report::Pick;
+use stackglass_profile::{CallTrees, Source};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Most threads, and most tasks, that have a graph of their own: those with the most samples.
+const MOST: usize = 48;
+
+/// What is drawn.
+pub(crate) struct Drawing {
+    title: String,
+    unit: String,
+    /// The first is of everything.
+    views: Vec<(String, Graph)>,
+}
+
+/// Makes the graphs that the flags ask for.
+pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawing, Failure> {
+    let source = input.source();
+    let trees = CallTrees::new(source).map_err(Failure::new)?;
+    let mut moments = if flags.wall { Moments::All } else { Moments::Awake };
+    if moments == Moments::Awake && trees.counts(moments).is_empty() && !trees.counts(Moments::All).is_empty()
+    {
+        failure::say("nothing was seen running: moments asleep are drawn");
+        moments = Moments::All;
+    }
+    let shown = |threads: Option<Pick>, tasks: Option<Pick>| {
+        let drawn = options(flags, source, moments, threads, tasks).graph_of(&trees, source);
+        drawn.map_err(Failure::new)
+    };
+    let Flamegraphed { graph, warning } = shown(None, None)?;
+    let Some(graph) = graph else {
+        return Err(Failure::new(
+            warning.map_or(String::new(), |warning| format!("{}: {warning}", input.name)),
+        ));
+    };
+    if let Some(warning) = warning {
+        failure::say(&warning.to_string());
+    }
+    let mut views = vec![("everything".to_owned(), graph)];
+    if format == Format::Html {
+        for (label, threads, tasks) in parts(flags, source, &trees, moments) {
+            if let Some(graph) = shown(threads, tasks)?.graph {
+                views.push((label, graph));
+            }
+        }
+    }
+    if flags.inverted && format != Format::Html {
+        views[0].1 = views[0].1.inverted();
+    }
+    let title = flags.title.clone().unwrap_or_else(|| title(input));
+    Ok(Drawing { title, unit: unit(source, moments), views })
+}
+
+fn options(
+    flags: &Flags,
+    source: Source<'_>,
+    moments: Moments,
+    threads: Option<Pick>,
+    tasks: Option<Pick>,
+) -> Flamegraph {
+    let foreign = source.frames().iter().all(|frame| frame.foreign);
+    let mut options = Flamegraph::new()
+        .c((foreign || flags.c) && !flags.no_c)
+        .combine(!flags.no_combine)
+        .recur(flags.recur.unwrap_or_default())
+        .norepl(!flags.no_norepl)
+        .moments(moments)
+        .threads(threads.or_else(|| flags.threads.clone()).unwrap_or_default())
+        .tasks(tasks.or_else(|| flags.tasks.clone()).unwrap_or_default());
+    for (func, file) in &flags.prune {
+        options = options.prune(func, file);
+    }
+    match &flags.filter {
+        Some(filter) => options.filter(Matcher::Regex(filter.clone())),
+        None => options,
+    }
+}
+
+type Part = (String, Option<Pick>, Option<Pick>);
+
+/// Threads and tasks that have a graph of their own, where there are several.
+fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Moments) -> Vec<Part> {
+    let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
+    let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+    for (thread, task, count) in trees.counts(moments) {
+        if picked(&flags.threads, thread) && picked(&flags.tasks, task) {
+            *threads.entry(thread).or_default() += count;
+            *tasks.entry(task).or_default() += count;
+        }
+    }
+    let dictionary;
+    let names = match source {
+        Source::Recording(recording) => {
+            dictionary = recording.dictionary();
+            &dictionary
+        }
+        Source::Data(_, dictionary) => dictionary,
+    };
+    let mut parts: Vec<Part> = Vec::new();
+    for id in most(&threads, "threads") {
+        let label = match names.thread_label(id) {
+            "" => format!("thread {id}"),
+            name => format!("thread {id} ({name})"),
+        };
+        parts.push((label, Some(Pick::One(id)), None));
+    }
+    // A thread without tasks is its own task: only those with names are news.
+    tasks.retain(|id, _| names.task_name(*id).is_some());
+    for id in most(&tasks, "tasks") {
+        let name = names.task_name(id).unwrap_or_default();
+        parts.push((format!("task {name} ({id:#x})"), None, Some(Pick::One(id))));
+    }
+    parts
+}
+
+/// Ids in order; of very many those with the most samples. One alone is what is drawn anyway.
+fn most(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
+    if counts.len() < 2 && what == "threads" {
+        return Vec::new();
+    }
+    let mut by_count: Vec<(u64, u64)> = counts.iter().map(|(id, count)| (*count, *id)).collect();
+    by_count.sort_unstable_by(|a, b| b.cmp(a));
+    if by_count.len() > MOST {
+        failure::say(&format!("of {} {what} the {MOST} busiest have a graph of their own", by_count.len()));
+        by_count.truncate(MOST);
+    }
+    let mut ids: Vec<u64> = by_count.into_iter().map(|(_, id)| id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn title(input: &Input) -> String {
+    match input.source() {
+        Source::Recording(recording) if !recording.about.command.is_empty() => {
+            recording.about.command.join(" ")
+        }
+        _ => input.name.clone(),
+    }
+}
+
+/// What a sample is, for readers.
+fn unit(source: Source<'_>, moments: Moments) -> String {
+    let what = match moments {
+        Moments::All => "samples",
+        Moments::Awake => "samples on CPU",
+        Moments::Asleep => "samples asleep",
+    };
+    match source {
+        Source::Recording(recording) if recording.about.delay.0 > 0 => {
+            let every = std::time::Duration::from_nanos(recording.about.delay.0);
+            format!("{what} (one each {every:?})")
+        }
+        _ => what.to_owned(),
+    }
+}
+
+impl Drawing {
+    /// Writes it.
+    pub(crate) fn write(&self, flags: &Flags, format: Format, out: &mut impl Write) -> io::Result<()> {
+        let graph = &self.views[0].1;
+        match format {
+            Format::Html => {
+                let page =
+                    Page::new(&*self.title).unit(&*self.unit).icicle(flags.icicle).inverted(flags.inverted);
+                self.views.iter().fold(page, |page, (label, graph)| page.view(&**label, graph)).write_to(out)
+            }
+            Format::Svg => Svg::new(graph)
+                .title(&*self.title)
+                .unit(&*self.unit)
+                .width(usize::from(flags.width))
+                .icicle(flags.icicle)
+                .write_to(out),
+            Format::Png | Format::Jlprof => Err(io::Error::other("not yet")),
+        }
+    }
+
+    /// What was drawn, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let graph = &self.views[0].1;
+        let more = match self.views.len() {
+            1 => String::new(),
+            n => format!(", {} graphs of threads and tasks", n - 1),
+        };
+        format!("{} boxes, {} {}{more}", graph.nodes().len(), graph.root().span.len(), self.unit)
+    }
+}
