@@ -1,7 +1,7 @@
 //! Draws folded stacks: `draw [--icicle] [--title TEXT] [--width N] FILE.svg|FILE.html < stacks.folded`.
 
 use stackglass_files::folded;
-use stackglass_flame::{Flamegraph, Svg};
+use stackglass_flame::{Flamegraph, Page, Svg};
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write, stdin};
@@ -21,7 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let recording = folded::read_from(stdin())?;
     let graph = Flamegraph::new().c(true).graph(&recording)?.graph.ok_or("there are no stacks")?;
     let mut file = BufWriter::new(File::create(&output)?);
-    Svg::new(&graph).title(title).width(width).icicle(icicle).write_to(&mut file)?;
+    if output.ends_with(".html") {
+        Page::new(title).view("all", &graph).icicle(icicle).write_to(&mut file)?;
+    } else {
+        Svg::new(&graph).title(title).width(width).icicle(icicle).write_to(&mut file)?;
+    }
     file.flush()?;
     eprintln!("{output}: {} boxes", graph.nodes().len());
     Ok(())

@@ -7,7 +7,7 @@ use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
 use stackglass_profile::kinds::{self, Class};
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 /// Red, green, blue.
 pub type Color = [u8; 3];
@@ -112,9 +112,7 @@ fn kind(frame: &Frame, status: Status) -> usize {
 
 fn shade(func: &str) -> usize {
     // The same in every run: pictures of the same profile are equal to the byte.
-    let mut hasher = foldhash::fast::FixedState::with_seed(7).build_hasher();
-    func.hash(&mut hasher);
-    hasher.finish() as usize % SHADES
+    foldhash::fast::FixedState::with_seed(7).hash_one(func) as usize % SHADES
 }
 
 /// Whether black is read better than white on this colour.

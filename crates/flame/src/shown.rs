@@ -112,12 +112,9 @@ pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     let start = name.len().saturating_sub(4 * columns);
     let start = (start..name.len()).find(|at| name.is_char_boundary(*at))?;
     let end = &name[start..];
-    if let Some((_, tail)) =
-        end.match_indices("::").map(|(at, _)| (at, &end[at + 2..])).find(|(_, tail)| width(tail) <= columns)
-    {
-        if tail.len() >= 3 {
-            return Some(Cow::Borrowed(tail));
-        }
+    let mut tails = end.match_indices("::").map(|(at, _)| &end[at + 2..]);
+    if let Some(tail) = tails.find(|tail| width(tail) <= columns).filter(|tail| tail.len() >= 3) {
+        return Some(Cow::Borrowed(tail));
     }
     let begin = name.rsplit("::").next().filter(|last| last.len() >= 3).unwrap_or(name);
     let mut room = columns - 1;
