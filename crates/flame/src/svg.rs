@@ -28,6 +28,7 @@ pub struct Svg<'a> {
     width: usize,
     icicle: bool,
     paint: Paint<'a>,
+    most_rows: u32,
 }
 
 /// A box of a row, in tenths of points from the left.
@@ -39,7 +40,7 @@ struct Drawn {
 
 enum What {
     Node(NodeId),
-    /// So many boxes too small to be drawn, of so many samples together.
+    /// So many boxes left out, too small or too deep, of so many samples together.
     Merged(u64, u64),
 }
 
@@ -47,7 +48,7 @@ impl<'a> Svg<'a> {
     /// A graph with its root at the bottom, 1200 points wide.
     pub fn new(graph: &'a Graph) -> Svg<'a> {
         let (title, unit) = ("Flame graph".to_owned(), "samples".to_owned());
-        Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default() }
+        Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default(), most_rows: u32::MAX }
     }
 
     /// What stands above it.
@@ -77,6 +78,12 @@ impl<'a> Svg<'a> {
     /// Other colours.
     pub fn paint(mut self, paint: Paint<'a>) -> Svg<'a> {
         self.paint = paint;
+        self
+    }
+
+    /// Draws no more than so many rows; what is deeper is merged as small boxes are.
+    pub fn most_rows(mut self, rows: u32) -> Svg<'a> {
+        self.most_rows = rows.max(2);
         self
     }
 
@@ -154,7 +161,7 @@ impl<'a> Svg<'a> {
                 rows.resize_with(depth + 1, Vec::new);
                 runs.resize(depth + 2, None);
             }
-            if right - left < 10.0 && depth > 0 {
+            if (right - left < 10.0 || node.depth + 1 >= self.most_rows) && depth > 0 {
                 let (boxes, samples) = (u64::from(node.end) - number as u64, node.span.len());
                 match &mut runs[depth] {
                     Some(run) if left <= run.1 + 10.0 && left >= run.0 => {
@@ -207,7 +214,7 @@ impl<'a> Svg<'a> {
                 let (share, unit) = (shown::percent(samples, total), shown::markup(&self.unit));
                 let samples = shown::thousands(samples);
                 let _ =
-                    writeln!(text, "{count} {s} too small to draw, {samples} {unit}, {share}</title></path>");
+                    writeln!(text, "{count} {s} left out, {samples} {unit}, {share}</title></path>");
                 return;
             }
             What::Node(number) => number,
@@ -289,7 +296,7 @@ impl<'a> Svg<'a> {
             }
         }
         if merged {
-            entries.push(("Z".to_owned(), "too small to draw".to_owned(), None));
+            entries.push(("Z".to_owned(), "details left out".to_owned(), None));
         }
         let (mut x, mut y, mut text) = (0, 0, String::new());
         for (class, meaning, mark) in &entries {

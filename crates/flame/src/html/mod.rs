@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
 /// The viewer, in the order in which it is read.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("page/data.js"),
     include_str!("page/inverted.js"),
     include_str!("page/words.js"),
@@ -24,9 +24,13 @@ const SCRIPTS: [&str; 9] = [
     include_str!("page/export.js"),
     include_str!("page/state.js"),
     include_str!("page/keys.js"),
+    include_str!("page/show.js"),
+    include_str!("page/pointer.js"),
     include_str!("page/page.js"),
 ];
 const STYLE: &str = include_str!("page/page.css");
+/// Rows of the picture for readers without scripts.
+const STILL_ROWS: u32 = 200;
 const BODY: &str = include_str!("page/body.html");
 
 /// A page with flame graphs, one for each thread and task, or whatever they are named after.
@@ -102,7 +106,7 @@ impl<'a> Page<'a> {
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
         let still = self.views.first().map(|(_, graph)| {
-            let svg = Svg::new(graph).title(&*self.title).unit(&*self.unit).icicle(self.icicle);
+            let svg = Svg::new(graph).title(&*self.title).unit(&*self.unit).icicle(self.icicle).most_rows(STILL_ROWS);
             svg.paint(Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node)))
                 .to_text()
         });

@@ -118,3 +118,75 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     }
     bytes.push(number as u8);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GraphBuilder, Span, Status};
+    use stackglass_profile::Frame;
+
+    /// Depth, look, start and length of each node, read as the page reads them.
+    fn unpacked(bytes: &[u8]) -> Vec<(i64, u64, i64, u64)> {
+        let mut at = bytes.iter();
+        let mut number = || {
+            let (mut value, mut shift) = (0, 0);
+            while let Some(byte) = at.next() {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        let (mut nodes, mut next, mut depth) = (Vec::new(), vec![0; 100], -1);
+        while let Some(left) = number() {
+            depth += 1 - left as i64;
+            let (look, zigzag, len) = (number().unwrap(), number().unwrap(), number().unwrap());
+            let start = next[depth as usize] + ((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64));
+            nodes.push((depth, look, start, len));
+            next[depth as usize] = start + len as i64;
+            next[depth as usize + 1] = start;
+        }
+        nodes
+    }
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        let mut builder = GraphBuilder::default();
+        let rust = |name: &str| Frame { func: name.into(), foreign: false, ..Frame::unknown(0) };
+        let (root, a, b) = (Frame::unknown(0), rust("a"), rust("b"));
+        let (root, a, b) = (builder.frame(&root), builder.frame(&a), builder.frame(&b));
+        builder.open(root, Status::NONE, Span::new(5, 1000));
+        builder.open(a, Status::NONE, Span::new(300, 999));
+        builder.open(b, Status::DISPATCH, Span::new(300, 300));
+        builder.close();
+        builder.close();
+        // Before its sibling, and one with nothing in it.
+        builder.open(a, Status::NONE, Span::new(5, 90));
+        builder.open(b, Status::NONE, Span::new(6, 5));
+        let graph = builder.finish().unwrap();
+        let mut packer = Packer::default();
+        let packed = packer.pack(&graph, &Paint::default());
+        // Positions are told from the root's start on.
+        assert_eq!(
+            unpacked(&packed.bytes),
+            [(0, 0, 0, 996), (1, 1, 295, 700), (2, 2, 295, 1), (1, 1, 0, 86), (2, 3, 1, 0)]
+        );
+        let names = |packer: &Packer| packer.strings().iter().filter(|name| **name == "a").count();
+        packer.pack(&graph, &Paint::default());
+        assert_eq!((names(&packer), packer.frames().len()), (1, 3), "each name and frame once");
+        assert_eq!(packed.looks.iter().map(|look| look[1]).collect::<Vec<_>>(), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn any_numbers() {
+        let mut builder = GraphBuilder::default();
+        let frame = builder.frame(&Frame { line: i64::MIN, ..Frame::unknown(0) });
+        for (start, stop) in [(i64::MAX, i64::MAX), (i64::MIN, i64::MAX), (i64::MIN, i64::MIN), (0, 0)] {
+            builder.open(frame, Status(255), Span::new(start, stop));
+        }
+        let packed = Packer::default().pack(&builder.finish().unwrap(), &Paint::default());
+        assert!(packed.bytes.len() < 4 * 40);
+    }
+}

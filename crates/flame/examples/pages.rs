@@ -1,0 +1,133 @@
+//! Writes the pages that the browser tests open: graphs whose every figure is known, hostile names, many boxes, deep
+//! graphs. `pages FOLDER`
+
+use stackglass_flame::{Graph, GraphBuilder, Page, Span, Status};
+use stackglass_profile::Frame;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("name a folder to write to")?;
+    let folder = Path::new(&folder);
+    fs::create_dir_all(folder)?;
+    let (known, other) = (known(), other());
+    fs::write(
+        folder.join("known.html"),
+        Page::new("known").view("all threads", &known).view("thread 2", &other).to_text(),
+    )?;
+    fs::write(folder.join("hostile.html"), hostile())?;
+    let many = many(100_000);
+    fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
+    fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
+    Ok(())
+}
+
+fn rust(func: &str, line: i64) -> Frame {
+    Frame { func: func.into(), file: "/src/main.rs".into(), line, foreign: false, ..Frame::unknown(0) }
+}
+
+/// Boxes by depth, from the root on: name, first and last sample, bits.
+fn graph(boxes: &[(u32, &str, i64, i64, Status)]) -> Graph {
+    let mut builder = GraphBuilder::default();
+    for (at, (depth, name, from, to, status)) in boxes.iter().enumerate() {
+        while builder.depth() > *depth as usize {
+            builder.close();
+        }
+        let frame = if at == 0 { Frame::unknown(0) } else { rust(name, at as i64) };
+        let frame = builder.frame(&frame);
+        builder.open(frame, *status, Span::new(*from, *to));
+    }
+    builder.finish().expect("there is a root")
+}
+
+fn known() -> Graph {
+    let none = Status::NONE;
+    graph(&[
+        (0, "", 1, 100, none),
+        (1, "app::main", 1, 90, none),
+        (2, "app::parse", 1, 40, none),
+        (3, "alloc::alloc::alloc", 1, 10, Status::MEMORY),
+        (2, "app::eval", 41, 80, Status::DISPATCH),
+        (3, "app::parse", 41, 60, none),
+        (3, "alloc::alloc::alloc", 61, 70, Status::MEMORY),
+    ])
+}
+
+fn other() -> Graph {
+    graph(&[(0, "", 1, 7, Status::NONE), (1, "app::worker", 1, 7, Status::RUNTIME)])
+}
+
+fn hostile() -> String {
+    let names = [
+        "</script><script>window.hostile = 1</script>",
+        "<img src=x onerror=window.hostile=1>",
+        "\"';window.hostile=1;//",
+        "</noscript></style></title><h2>hostile</h2>",
+        "\u{202e}backwards\u{2066}\0\u{1b}[2J\u{200b}",
+        "<!--<script>",
+        "\\u003c/script>\\",
+        &"long::".repeat(20_000),
+    ];
+    let boxes: Vec<_> = names.iter().zip(0..).map(|(name, depth)| (depth, *name, 1, 10, Status::NONE)).collect();
+    let mut all = vec![(0, "", 1, 10, Status::NONE)];
+    all.extend(boxes.into_iter().map(|(depth, name, from, to, status)| (depth + 1, name, from, to, status)));
+    let graph = graph(&all);
+    let mut page = Page::new(names[..7].concat()).unit(names[1]);
+    for name in &names[..7] {
+        page = page.view(*name, &graph);
+    }
+    page.to_text()
+}
+
+/// A graph of the shape of real ones: each box has a few in it, of unequal widths, down to single samples.
+fn many(count: usize) -> Graph {
+    let mut builder = GraphBuilder::default();
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let frames: Vec<_> = (0..5000)
+        .map(|at| builder.frame(&rust(&format!("some_crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at)))
+        .collect();
+    let root = builder.frame(&Frame::unknown(0));
+    let total = 1_000_000;
+    builder.open(root, Status::NONE, Span::of_len(1, total));
+    let mut nodes = 1;
+    // Spans that are open: what is left of each.
+    let mut open: Vec<(i64, u64)> = vec![(1, total)];
+    while let Some((start, left)) = open.last_mut() {
+        if *left == 0 || nodes >= count || open.len() > 60 {
+            open.pop();
+            builder.close();
+            continue;
+        }
+        let len = 1 + next(*left);
+        let at = *start;
+        // Some samples end here.
+        let own = next(1 + (*left - len) / 8);
+        *start += (len + own) as i64;
+        *left -= len + own;
+        let status = Status([0, 0, 0, 0, 1, 2][next(6) as usize]);
+        builder.open(frames[next(5000) as usize], status, Span::of_len(at, len));
+        nodes += 1;
+        open.push((at, len - next(1 + len / 10)));
+    }
+    assert_eq!(nodes, count, "the graph is as large as it should be");
+    builder.finish().expect("there is a root")
+}
+
+fn deep(levels: usize) -> Graph {
+    let mut builder = GraphBuilder::default();
+    let frame = builder.frame(&rust("app::recurse", 1));
+    let root = builder.frame(&Frame::unknown(0));
+    let total = 1 + levels as u64;
+    builder.open(root, Status::NONE, Span::of_len(1, total));
+    for level in 0..levels {
+        builder.open(frame, Status::NONE, Span::of_len(1, total - level as u64));
+    }
+    builder.finish().expect("there is a root")
+}
