@@ -69,7 +69,8 @@ fn hostile() -> String {
         "\\u003c/script>\\",
         &"long::".repeat(20_000),
     ];
-    let boxes: Vec<_> = names.iter().zip(0..).map(|(name, depth)| (depth, *name, 1, 10, Status::NONE)).collect();
+    let boxes: Vec<_> =
+        names.iter().zip(0..).map(|(name, depth)| (depth, *name, 1, 10, Status::NONE)).collect();
     let mut all = vec![(0, "", 1, 10, Status::NONE)];
     all.extend(boxes.into_iter().map(|(depth, name, from, to, status)| (depth + 1, name, from, to, status)));
     let graph = graph(&all);
@@ -91,7 +92,10 @@ fn many(count: usize) -> Graph {
         random % below
     };
     let frames: Vec<_> = (0..5000)
-        .map(|at| builder.frame(&rust(&format!("some_crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at)))
+        .map(|at| {
+            builder
+                .frame(&rust(&format!("some_crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at))
+        })
         .collect();
     let root = builder.frame(&Frame::unknown(0));
     let total = 1_000_000;
@@ -99,8 +103,10 @@ fn many(count: usize) -> Graph {
     let mut nodes = 1;
     // Spans that are open: what is left of each.
     let mut open: Vec<(i64, u64)> = vec![(1, total)];
-    while let Some((start, left)) = open.last_mut() {
-        if *left == 0 || nodes >= count || open.len() > 60 {
+    while !open.is_empty() {
+        let deep = open.len() > 60;
+        let Some((start, left)) = open.last_mut() else { break };
+        if *left == 0 || nodes >= count || deep {
             open.pop();
             builder.close();
             continue;

@@ -213,8 +213,7 @@ impl<'a> Svg<'a> {
                 let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
                 let (share, unit) = (shown::percent(samples, total), shown::markup(&self.unit));
                 let samples = shown::thousands(samples);
-                let _ =
-                    writeln!(text, "{count} {s} left out, {samples} {unit}, {share}</title></path>");
+                let _ = writeln!(text, "{count} {s} left out, {samples} {unit}, {share}</title></path>");
                 return;
             }
             What::Node(number) => number,

@@ -57,7 +57,9 @@ fn chromium() -> Result<PathBuf> {
             let _ = apt(&["update", "-qq"])? && apt(&install)?;
         }
     }
-    found().map(which).context("there is no Chromium: install it with `apt-get install -y chromium`, or name one in CHROMIUM")
+    found().map(which).context(
+        "there is no Chromium: install it with `apt-get install -y chromium`, or name one in CHROMIUM",
+    )
 }
 
 /// Playwright wants a full path.

@@ -106,7 +106,11 @@ impl<'a> Page<'a> {
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
         let still = self.views.first().map(|(_, graph)| {
-            let svg = Svg::new(graph).title(&*self.title).unit(&*self.unit).icicle(self.icicle).most_rows(STILL_ROWS);
+            let svg = Svg::new(graph)
+                .title(&*self.title)
+                .unit(&*self.unit)
+                .icicle(self.icicle)
+                .most_rows(STILL_ROWS);
             svg.paint(Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node)))
                 .to_text()
         });
