@@ -24,7 +24,7 @@ pub fn run() -> Result<Tally> {
     }
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
-    node.args(["page", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
+    node.args(["model", "page", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
     node.env("BROWSER_TESTS", &folder).env("CHROMIUM", chromium);
     let (succeeded, said) = overheard(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {

@@ -130,7 +130,7 @@ mod tests {
         let mut at = bytes.iter();
         let mut number = || {
             let (mut value, mut shift) = (0, 0);
-            while let Some(byte) = at.next() {
+            for byte in at.by_ref() {
                 value |= u64::from(byte & 0x7f) << shift;
                 shift += 7;
                 if byte & 0x80 == 0 {
