@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     fs::write(folder.join("hostile.html"), hostile())?;
     let many = many(100_000);
+    assert_eq!(many.nodes().len(), 100_000);
     fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
     fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
     Ok(())
@@ -81,9 +82,8 @@ fn hostile() -> String {
     page.to_text()
 }
 
-/// A graph of the shape of real ones: each box has a few in it, of unequal widths, down to single samples.
+/// So many boxes in the shape of real ones: random stacks that have their outer frames in common.
 fn many(count: usize) -> Graph {
-    let mut builder = GraphBuilder::default();
     let mut random = 88_172_645_463_325_252_u64;
     let mut next = move |below: u64| {
         random ^= random << 13;
@@ -91,38 +91,53 @@ fn many(count: usize) -> Graph {
         random ^= random << 17;
         random % below
     };
+    // Frame, samples, callees of each place.
+    let mut places: Vec<(u64, u64, Vec<usize>)> = vec![(0, 0, Vec::new())];
+    while places.len() < count {
+        let (mut place, samples) = (0, 1 + next(20));
+        places[0].1 += samples;
+        for _ in 0..10 + next(50) {
+            // Mostly the one callee, sometimes another.
+            let choice = [0, 0, 0, 0, 0, 1, 1, 2, 3, 4][next(10) as usize];
+            let frame = (places[place].0 * 7 + choice * 311 + 13) % 5000;
+            let known = places[place].2.iter().copied().find(|callee| places[*callee].0 == frame);
+            place = match known {
+                Some(callee) => callee,
+                None if places.len() == count => break,
+                None => {
+                    places.push((frame, 0, Vec::new()));
+                    let new = places.len() - 1;
+                    places[place].2.push(new);
+                    new
+                }
+            };
+            places[place].1 += samples;
+        }
+    }
+    let mut builder = GraphBuilder::default();
     let frames: Vec<_> = (0..5000)
         .map(|at| {
-            builder
-                .frame(&rust(&format!("some_crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at))
+            builder.frame(&rust(&format!("crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at))
         })
         .collect();
     let root = builder.frame(&Frame::unknown(0));
-    let total = 1_000_000;
-    builder.open(root, Status::NONE, Span::of_len(1, total));
-    let mut nodes = 1;
-    // Spans that are open: what is left of each.
-    let mut open: Vec<(i64, u64)> = vec![(1, total)];
-    while !open.is_empty() {
-        let deep = open.len() > 60;
-        let Some((start, left)) = open.last_mut() else { break };
-        if *left == 0 || nodes >= count || deep {
+    builder.open(root, Status::NONE, Span::of_len(1, places[0].1));
+    // Places that are open: number, callees seen, where the next one starts.
+    let mut open: Vec<(usize, usize, i64)> = vec![(0, 0, 1)];
+    while let Some((place, seen, start)) = open.last_mut() {
+        let Some(callee) = places[*place].2.get(*seen).copied() else {
             open.pop();
             builder.close();
             continue;
-        }
-        let len = 1 + next(*left);
+        };
+        let (frame, samples, _) = &places[callee];
         let at = *start;
-        // Some samples end here.
-        let own = next(1 + (*left - len) / 8);
-        *start += (len + own) as i64;
-        *left -= len + own;
-        let status = Status([0, 0, 0, 0, 1, 2][next(6) as usize]);
-        builder.open(frames[next(5000) as usize], status, Span::of_len(at, len));
-        nodes += 1;
-        open.push((at, len - next(1 + len / 10)));
+        *seen += 1;
+        *start += *samples as i64;
+        let status = Status([0, 0, 0, 0, 0, 1, 2][*frame as usize % 7]);
+        builder.open(frames[*frame as usize], status, Span::of_len(at, *samples));
+        open.push((callee, 0, at));
     }
-    assert_eq!(nodes, count, "the graph is as large as it should be");
     builder.finish().expect("there is a root")
 }
 
