@@ -191,6 +191,7 @@ test("a region, the wheel and the icicle", async () => {
   await page.mouse.move(...(await place(page, 1, 61)), { steps: 4 });
   await page.mouse.up();
   await page.keyboard.up("Shift");
+  await settled(page);
   assert.match(new URL(page.url()).hash, /range=4[01].*6[01]/);
   await page.keyboard.press("r");
   await page.mouse.move(...(await place(page, 1, 50)));

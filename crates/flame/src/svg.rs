@@ -363,15 +363,15 @@ impl std::fmt::Display for Tenths {
     }
 }
 
-/// Classes in capitals: T title, I number beside it, Z merged boxes, N no colour, D M R marks of status bits.
+/// Classes in capitals: T title, I number beside it, Z merged boxes (G ground, H hatching), N no colour, D M R marks of status bits.
 const STYLE: &str = "svg{background:#fff;font:11px ui-monospace,Menlo,Consolas,monospace}\
     text{pointer-events:none;fill:#000;white-space:pre}.T{font:600 14px system-ui,sans-serif}\
-    path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#888;stroke-width:1;fill:none}.N{fill:none}\
+    path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#c4c4c4;stroke-width:1;fill:none}.G{fill:#f2f2f2;stroke:none}.N{fill:none}\
     .D,.M,.R{stroke:#a00016;stroke-width:2;fill:none;stroke-dasharray:5 3;pointer-events:none}\
     .M{stroke:#6a1b7c;stroke-dasharray:none}.R{stroke:#555;stroke-dasharray:1 3}";
 /// The same in the dark; the bracket stays open.
 const STYLE_DARK: &str = "@media(prefers-color-scheme:dark){svg{background:#171717}text{fill:#fff}path{stroke:#171717}\
-    path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#777}";
+    path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#4d4d4d}.G{fill:#242424}";
 /// The hatching of merged boxes.
 const DEFINITIONS: &str = "<defs><pattern id=\"z\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\">\
-    <path d=\"M-1 1l2-2M0 4l4-4M3 5l2-2\" class=\"H\"/></pattern></defs>\n";
+    <path class=\"G\" d=\"M0 0h4v4h-4z\"/><path d=\"M-1 1l2-2M0 4l4-4M3 5l2-2\" class=\"H\"/></pattern></defs>\n";

@@ -37,7 +37,7 @@ function pictureAsSvg(picture, scene, title) {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">` +
     `<title>${xml(title)}</title><style>svg{background:${colors.page};font:${LETTER_FONT}}.f{opacity:.3}` +
     `path{stroke:${colors.page};stroke-width:.6}text{pointer-events:none}</style>` +
-    `<defs><pattern id="z" width="4" height="4" patternUnits="userSpaceOnUse"><path d="M-1 1l2-2M0 4l4-4M3 5l2-2" style="stroke:${colors.hatch};stroke-width:1"/></pattern></defs>` +
+    `<defs><pattern id="z" width="4" height="4" patternUnits="userSpaceOnUse"><path d="M0 0h4v4h-4z" fill="${colors.hatch[0]}"/><path d="M-1 1l2-2M0 4l4-4M3 5l2-2" style="stroke:${colors.hatch[1]};stroke-width:1"/></pattern></defs>` +
     `<text x="3" y="18" fill="${colors.text}" style="font:600 14px system-ui,sans-serif">${xml(title)}</text>${lines.join("\n")}</svg>\n`;
 }
 

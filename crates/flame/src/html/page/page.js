@@ -15,7 +15,7 @@ addEventListener("keydown", (event) => {
   if (direction) {
     if (event.target !== canvas && event.target !== document.body) return;
     canvas.focus();
-    focusOn(neighbour(graph, scene.focus < 0 ? state.zoom : scene.focus, direction, scene.low, scene.high));
+    focusOn(neighbour(graph, scene.focus < 0 ? state.zoom : scene.focus, direction, ...goal));
   } else if (event.key === "Enter" || event.key === " ") {
     if (onButton) return;
     zoomTo(scene.focus >= 0 ? scene.focus : state.zoom);

@@ -49,7 +49,7 @@ function themeColors(dark) {
     inks: fills.map(ink),
     page: dark ? "#171717" : "#ffffff",
     text: dark ? "#ffffff" : "#000000",
-    hatch: dark ? "#777777" : "#888888",
+    hatch: dark ? ["#242424", "#4d4d4d"] : ["#f2f2f2", "#c4c4c4"],
     found: dark ? "#ffe14d" : "#0b3cff",
     marks: dark ? ["#ff9c9c", "#e8b3f5", "#bbbbbb"] : ["#a00016", "#6a1b7c", "#555555"],
   };
@@ -86,9 +86,10 @@ class Picture {
       const tile = document.createElement("canvas");
       tile.width = tile.height = 4;
       const context = tile.getContext("2d");
-      context.fillStyle = this.colors.page;
+      const [ground, lines] = this.colors.hatch;
+      context.fillStyle = ground;
       context.fillRect(0, 0, 4, 4);
-      context.strokeStyle = this.colors.hatch;
+      context.strokeStyle = lines;
       context.beginPath();
       for (const [x, y, u, v] of [[-1, 1, 1, -1], [0, 4, 4, 0], [3, 5, 5, 3]]) {
         context.moveTo(x, y);

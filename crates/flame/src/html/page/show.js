@@ -7,6 +7,8 @@ const made = new Map();
 // What is drawn: `low` and `high` move during a zoom.
 const scene = { graph: null, low: 0, high: 1, zoom: 0, icicle: false, scroll: 0, top: 0, found: null, focus: -1, hover: -1, selection: null };
 const darkSystem = matchMedia("(prefers-color-scheme: dark)"), calm = matchMedia("(prefers-reduced-motion: reduce)");
+// Where a movement ends.
+let goal = [0, 1];
 let theme = "auto", awaited = 0, moving = 0, heard = 0;
 // Taller than this no browser makes an element; deeper graphs scroll in larger steps.
 const TALLEST = 8_000_000;
@@ -126,6 +128,7 @@ function spanOf(graph, node) {
 // Moves to another stretch of the cost axis, in a few frames.
 function moveTo(low, high, still) {
   cancelAnimationFrame(moving);
+  goal = [low, high];
   const from = [scene.low, scene.high], begin = performance.now(), lasts = 180;
   if (still || calm.matches || (from[0] === low && from[1] === high)) {
     [scene.low, scene.high] = [low, high];
@@ -164,6 +167,7 @@ function zoomToRange(low, high) {
   Object.assign(state, { zoom: node, range: size >= last - first ? null : [low, high] });
   cancelAnimationFrame(moving);
   [scene.low, scene.high, scene.zoom] = [low, high, node];
+  goal = [low, high];
   showPath();
   showFound();
   rememberState(false);
@@ -209,8 +213,15 @@ function find(query, isRegex) {
   redraw();
 }
 
+// What the search finds in a graph, kept until either changes.
+function searched(graph) {
+  const asked = `${graph.count} ${state.regex} ${state.query}`;
+  if (graph.asked !== asked) Object.assign(graph, { asked, answer: search(graph, state.query, state.regex) });
+  return graph.answer;
+}
+
 function showFound() {
-  const { graph } = scene, found = search(graph, state.query, state.regex), output = $("found");
+  const { graph } = scene, found = searched(graph), output = $("found");
   scene.found = found?.error ? null : found;
   output.classList.toggle("wrong", Boolean(found?.error));
   if (!found || found.error) {
@@ -219,7 +230,7 @@ function showFound() {
     return;
   }
   // The same share whichever way round; the inverted graph may not be complete.
-  const samples = graph.inverted ? search(graph.of, state.query, state.regex).samples : found.samples;
+  const samples = graph.inverted ? searched(graph.of).samples : found.samples;
   let text = `${percent(samples, graph.len[0])} matched`;
   if (state.zoom) {
     const within = matchedWithin(graph, found, state.zoom);
@@ -301,7 +312,7 @@ function focusOn(node) {
   item.setAttribute("aria-selected", "true");
   $(`box${heard ^ 1}`).removeAttribute("aria-selected");
   canvas.setAttribute("aria-activedescendant", item.id);
-  if (graph.start[node] + graph.len[node] <= scene.low || graph.start[node] >= scene.high) {
+  if (graph.start[node] + graph.len[node] <= goal[0] || graph.start[node] >= goal[1]) {
     Object.assign(state, { zoom: graph.parent[node], range: null });
     show({ step: true });
   }

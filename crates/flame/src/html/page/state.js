@@ -42,13 +42,23 @@ function stateFromHash(hash) {
   state.regex = flag("regex", false);
 }
 
-// Puts the state into the address; `step` makes it one that the browser's Back undoes.
+// Puts the state into the address; `step` makes it one that the browser's Back undoes. What is not a step waits for
+// a pause: browsers count such calls, and refuse when there are too many.
+let remembering = 0;
+
 function rememberState(step) {
+  clearTimeout(remembering);
+  if (!step) {
+    remembering = setTimeout(() => putHash("replaceState"), 200);
+    return;
+  }
+  putHash("pushState");
+}
+
+function putHash(how) {
   const hash = stateAsHash();
   if (hash === location.hash.slice(1)) return;
   try {
-    history[step ? "pushState" : "replaceState"](null, "", `#${hash}`);
-  } catch {
-    location.hash = hash;
-  }
+    history[how](null, "", `#${hash}`);
+  } catch { /* a link less */ }
 }
