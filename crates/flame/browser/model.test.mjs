@@ -63,7 +63,7 @@ function sample(seed, size) {
   const strings = ["", "[unknown]", "f.rs", ...names];
   const frames = [1, 1, 0, -1, 0, 6];
   for (let frame = 0; frame < 10; frame++) frames.push(3 + (frame % 5), 3 + (frame % 5), 2, 1 + Math.floor(frame / 5), 0, 0);
-  const looks = Array.from({ length: 11 }, (_, frame) => [frame, frame === 3 ? 2 : 0, 0]).flat();
+  const looks = Array.from({ length: 11 }, (_, frame) => [frame, frame === 3 ? 2 : 0, 0, 0]).flat();
   const view = { label: "all", nodes: nodes.length, looks, data: Buffer.from(bytes).toString("base64") };
   const data = { title: "t", unit: "samples", swatches: [["#fff", "#000", ""]], views: [view], frames, strings };
   nodes.forEach((node) => { node.name = node.look ? names[(node.look - 1) % 5] : ""; });

@@ -26,6 +26,8 @@ test("opens from disk and tells about the box under the pointer", async () => {
     await text(page, "tip"),
     "alloc::alloc::alloc\n/src/main.rs:6\n10 samples, 10.0 % of all, 25.0 % of its caller\nown 10, 10.0 %\nmemory management",
   );
+  await page.mouse.move(...(await place(page, 2, 50)));
+  assert.match(await text(page, "tip"), /\nown 10, 10.0 %\n\+3 \\u\{202e\}%\ndynamic call$/, "with its note");
   await page.mouse.move(...(await place(page, 3, 95)));
   assert.equal(await page.locator("#tip").isHidden(), true);
   const legend = await page.locator("#legend li").allTextContents();

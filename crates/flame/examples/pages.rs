@@ -1,7 +1,7 @@
 //! Writes the pages that the browser tests open: graphs whose every figure is known, hostile names, many boxes, deep
 //! graphs. `pages FOLDER`
 
-use stackglass_flame::{Graph, GraphBuilder, Page, Span, Status};
+use stackglass_flame::{Graph, GraphBuilder, Page, Paint, Span, Status};
 use stackglass_profile::Frame;
 use std::error::Error;
 use std::fs;
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (known, other) = (known(), other());
     fs::write(
         folder.join("known.html"),
-        Page::new("known").view("all threads", &known).view("thread 2", &other).to_text(),
+        Page::new("known").paint(paint()).view("all threads", &known).view("thread 2", &other).to_text(),
     )?;
     fs::write(folder.join("hostile.html"), hostile())?;
     let many = many(100_000);
@@ -22,6 +22,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
     fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
     Ok(())
+}
+
+/// The usual colours, and a note for one function.
+fn paint() -> Paint<'static> {
+    Paint::default()
+        .notes(|graph, node| (&*graph.frame(node).func == "app::eval").then(|| "+3 \u{202e}%".to_owned()))
 }
 
 fn rust(func: &str, line: i64) -> Frame {

@@ -24,17 +24,31 @@ pub struct Swatch {
 }
 
 type Choice<'a> = Box<dyn Fn(&Graph, &Node) -> usize + 'a>;
+type Notes<'a> = Box<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 
-/// Which colour each box has.
+/// Which colour each box has, and what is said of it.
 pub struct Paint<'a> {
     swatches: Vec<Swatch>,
     choose: Choice<'a>,
+    notes: Option<Notes<'a>>,
 }
 
 impl<'a> Paint<'a> {
-    /// These swatches, and the number of one for each box. Nodes are asked for in pre-order, each once.
+    /// These swatches, and the number of one for each box. Nodes are asked for
+    /// in any order, some more than once.
     pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
-        Paint { swatches, choose: Box::new(choose) }
+        Paint { swatches, choose: Box::new(choose), notes: None }
+    }
+
+    /// Adds a line to what is shown of a box under the pointer: how it changed, for example.
+    pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
+        self.notes = Some(Box::new(notes));
+        self
+    }
+
+    /// The line that is added for a box.
+    pub fn note(&self, graph: &Graph, node: &Node) -> Option<String> {
+        self.notes.as_ref()?(graph, node)
     }
 
     /// All colours.

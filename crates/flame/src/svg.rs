@@ -107,13 +107,13 @@ impl<'a> Svg<'a> {
             self.style(&used)
         )?;
         out.write_all(DEFINITIONS.as_bytes())?;
-        let total = shown::thousands(self.graph.root().span.len());
+        let total = shown::counted(self.graph.root().span.len(), &self.unit);
         let heading = shown::label(&self.title, (width - 2 * MARGIN) * 10 / 72).unwrap_or_default();
         let heading = shown::harmless(&heading);
         writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", shown::markup(&heading))?;
         if heading.len() * 8 + total.len() * 7 + 120 < width {
-            let (x, unit) = (width - MARGIN, shown::markup(&self.unit));
-            writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total} {unit}</text>")?;
+            let (x, total) = (width - MARGIN, shown::markup(&total));
+            writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total}</text>")?;
         }
         let own = self.graph.own();
         let mut text = String::new();
@@ -211,9 +211,10 @@ impl<'a> Svg<'a> {
             What::Merged(boxes, samples) => {
                 let total = self.graph.root().span.len();
                 let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
-                let (share, unit) = (shown::percent(samples, total), shown::markup(&self.unit));
-                let samples = shown::thousands(samples);
-                let _ = writeln!(text, "{count} {s} left out, {samples} {unit}, {share}</title></path>");
+                let share = shown::percent(samples, total);
+                let samples = shown::counted(samples, &self.unit);
+                let samples = shown::markup(&samples);
+                let _ = writeln!(text, "{count} {s} left out, {samples}, {share}</title></path>");
                 return;
             }
             What::Node(number) => number,
@@ -241,13 +242,15 @@ impl<'a> Svg<'a> {
         let total = self.graph.root().span.len();
         let samples = node.span.len();
         let mut text = format!(
-            "{cut}{more}{place}\n{} {}, {}",
-            shown::thousands(samples),
-            self.unit,
+            "{cut}{more}{place}\n{}, {}",
+            shown::counted(samples, &self.unit),
             shown::percent(samples, total)
         );
         if own > 0 {
             let _ = write!(text, ", own {}, {}", shown::thousands(own), shown::percent(own, total));
+        }
+        if let Some(note) = self.paint.note(self.graph, node) {
+            let _ = write!(text, "\n{}", shown::harmless(&note));
         }
         for (_, meaning) in shown::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
             let _ = write!(text, "\n{meaning}");

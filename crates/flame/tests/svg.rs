@@ -44,7 +44,7 @@ fn boxes_lie_where_their_spans_are() {
             (400.0, 500.0, "c\n50 samples, 50.0 %, own 50, 50.0 %\nmemory management"),
         ]
     );
-    assert_eq!(picture.root_element().children().nth(0).unwrap().text(), Some("<T> & \"x\""));
+    assert_eq!(picture.root_element().children().next().unwrap().text(), Some("<T> & \"x\""));
     let top = |icicle| {
         let text = Svg::new(&graph).icicle(icicle).to_text();
         text.find(">all\n").unwrap() < text.find(">a::b\n").unwrap()

@@ -111,8 +111,8 @@ impl<'a> Page<'a> {
                 .unit(&*self.unit)
                 .icicle(self.icicle)
                 .most_rows(STILL_ROWS);
-            svg.paint(Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node)))
-                .to_text()
+            let paint = Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node));
+            svg.paint(paint.notes(|graph, node| self.paint.note(graph, node))).to_text()
         });
         let still = still.unwrap_or_default();
         let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));

@@ -18,8 +18,8 @@ pub(super) struct Packer {
 
 /// One graph.
 pub(super) struct Packed {
-    /// Frame, status bits and swatch.
-    pub(super) looks: Vec<[i64; 3]>,
+    /// Frame, status bits, swatch and note (0: none).
+    pub(super) looks: Vec<[i64; 4]>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -52,16 +52,17 @@ impl Packer {
     /// A graph, its frames and names added to those that are there.
     pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
         let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
-        let mut looks: Vec<[i64; 3]> = Vec::new();
-        let mut look_numbers: HashMap<[i64; 3], u64, RandomState> = HashMap::default();
+        let mut looks: Vec<[i64; 4]> = Vec::new();
+        let mut look_numbers: HashMap<[i64; 4], u64, RandomState> = HashMap::default();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
         // Where the next node of each level would start.
         let mut next: Vec<i64> = vec![graph.root().span.start()];
         let mut above = -1;
         for node in graph.nodes() {
             let depth = i64::from(node.depth);
-            let look =
-                [frames[node.frame.0 as usize], i64::from(node.status.0), paint.of(graph, node) as i64];
+            let note = paint.note(graph, node).map_or(0, |note| self.string(&shown::harmless(&note)));
+            let frame = frames[node.frame.0 as usize];
+            let look = [frame, i64::from(node.status.0), paint.of(graph, node) as i64, note];
             let look = *look_numbers.entry(look).or_insert_with(|| {
                 looks.push(look);
                 looks.len() as u64 - 1

@@ -30,6 +30,7 @@ function columns(count) {
     frame: new Uint32Array(count),
     status: new Uint8Array(count),
     swatch: new Uint16Array(count),
+    note: new Uint32Array(count),
   };
 }
 
@@ -50,7 +51,7 @@ function unpack(view) {
   const path = [], next = [0];
   for (let node = 0, depth = -1; node < graph.count; node++) {
     depth += 1 - number();
-    const look = number() * 3, zigzag = number(), len = number();
+    const look = number() * 4, zigzag = number(), len = number();
     const gap = zigzag % 2 ? -(zigzag + 1) / 2 : zigzag / 2;
     const start = next[depth] + gap;
     graph.start[node] = start;
@@ -60,6 +61,7 @@ function unpack(view) {
     graph.frame[node] = view.looks[look];
     graph.status[node] = view.looks[look + 1];
     graph.swatch[node] = view.looks[look + 2];
+    graph.note[node] = view.looks[look + 3];
     path[depth] = node;
     next[depth] = start + len;
     next[depth + 1] = start;

@@ -44,7 +44,7 @@ for (const id of ["query", "regex"]) $(id).addEventListener("input", () => {
 $("view").addEventListener("change", () => {
   Object.assign(state, { view: Number($("view").value), zoom: 0, range: null, grown: [] });
   show({ step: true });
-  say(`${data.views[state.view].label}, ${thousands(scene.graph.len[0])} ${data.unit}`);
+  say(`${data.views[state.view].label}, ${counted(scene.graph.len[0])}`);
 });
 $("inverted").addEventListener("click", () => turn("inverted"));
 $("icicle").addEventListener("click", () => turn("icicle"));

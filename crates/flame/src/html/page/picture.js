@@ -127,12 +127,12 @@ class Picture {
       eachInRow(graph, row, low, high, width,
         (node, left, right) => {
           const hit = !found || found.hit[node];
-          context.globalAlpha = hit ? aside : 0.3;
+          context.globalAlpha = hit ? aside : 0.4;
           this.box(graph, node, left, right, y, found && hit);
         },
         (first, last, left, right) => {
           const hits = found ? found.before[last + 1] - found.before[first] : 0;
-          context.globalAlpha = !found || hits ? aside : 0.3;
+          context.globalAlpha = !found || hits ? aside : 0.4;
           context.fillStyle = hits ? colors.found : this.hatch();
           context.fillRect(left, y, Math.max(1, right - left - 0.5), ROW - 1);
         });

@@ -16,7 +16,7 @@ function showTip(event, what) {
     for (let at = what.first; at <= what.last; at++) samples += graph.len[graph.order[at]];
     const count = what.last - what.first + 1;
     name.textContent = count === 1 ? nameOf(graph, graph.order[what.first]).slice(0, 1000) : `${thousands(count)} boxes too small to draw`;
-    lines = [`${thousands(samples)} ${data.unit}, ${percent(samples, graph.len[0])} of all`, "click to zoom in"];
+    lines = [`${counted(samples)}, ${percent(samples, graph.len[0])} of all`, "click to zoom in"];
   }
   tip.replaceChildren(name, `\n${lines.join("\n")}`);
   tip.hidden = false;

@@ -237,7 +237,7 @@ function showFound() {
     text += `, ${percent(within, graph.len[state.zoom])} of the zoom`;
   }
   output.textContent = text;
-  output.title = `${thousands(samples)} ${data.unit} in ${thousands(found.boxes)} boxes`;
+  output.title = `${counted(samples)} in ${thousands(found.boxes)} boxes`;
 }
 
 function showPath() {
@@ -274,7 +274,7 @@ function showLegend() {
     return element;
   };
   const used = new Set();
-  for (const view of data.views) for (let i = 2; i < view.looks.length; i += 3) used.add(data.swatches[view.looks[i]]?.[2]);
+  for (const view of data.views) for (let i = 2; i < view.looks.length; i += 4) used.add(data.swatches[view.looks[i]]?.[2]);
   const items = [...meanings].filter(([meaning, fill]) => fill === "none" || used.has(meaning)).map(([meaning, fill]) => {
     const item = document.createElement("li"), bit = STATUS.findIndex(([, text]) => text === meaning);
     const picture = svg("svg", item, { width: 18, height: 12, "aria-hidden": "true" });
@@ -288,7 +288,7 @@ function showLegend() {
 
 function usesStatus(meaning) {
   const [bit] = STATUS.find(([, text]) => text === meaning);
-  return data.views.some((view) => view.looks.some((part, i) => i % 3 === 1 && part & bit));
+  return data.views.some((view) => view.looks.some((part, i) => i % 4 === 1 && part & bit));
 }
 
 function showDetails(node) {

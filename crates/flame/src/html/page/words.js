@@ -10,6 +10,11 @@ function thousands(number) {
   return digits.length < 5 ? digits : digits.replace(/\B(?=(\d{3})+$)/g, "\u00a0");
 }
 
+// So many samples, or whatever is counted; one of them is a sample.
+function counted(number) {
+  return `${thousands(number)} ${Math.round(number) === 1 ? data.unit.replace(/s$/, "") : data.unit}`;
+}
+
 function nameOf(graph, node) {
   return node === 0 && frames.is(graph.frame[0], UNKNOWN) ? "all" : frames.name(graph.frame[node]);
 }
@@ -40,11 +45,13 @@ function linesOf(graph, node) {
   const lines = [];
   const place = placeOf(graph, node);
   if (place) lines.push(place);
-  let counts = `${thousands(len)} ${data.unit}, ${percent(len, total)} of all`;
+  let counts = `${counted(len)}, ${percent(len, total)} of all`;
   if (node) counts += `, ${percent(len, graph.len[parent])} of ${graph.inverted ? "what it calls" : "its caller"}`;
   lines.push(counts);
-  if (!graph.inverted) lines.push(`own ${thousands(own)}, ${percent(own, total)}`);
+  if (!graph.inverted) lines.push(own ? `own ${thousands(own)}, ${percent(own, total)}` : "own 0");
   else if (graph.pending.has(node)) lines.push("its callers are worked out when you zoom into it");
+  // Notes are of the graph as it is.
+  if (graph.note[node]) lines.push(data.strings[graph.note[node]]);
   const status = STATUS.filter(([bit]) => graph.status[node] & bit).map(([, meaning]) => meaning);
   if (status.length) lines.push(status.join(", "));
   return lines;
