@@ -7,7 +7,7 @@ use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
 use stackglass_profile::kinds::{self, Class};
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 /// Red, green, blue.
 pub type Color = [u8; 3];
@@ -24,17 +24,31 @@ pub struct Swatch {
 }
 
 type Choice<'a> = Box<dyn Fn(&Graph, &Node) -> usize + 'a>;
+type Notes<'a> = Box<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 
-/// Which colour each box has.
+/// Which colour each box has, and what is said of it.
 pub struct Paint<'a> {
     swatches: Vec<Swatch>,
     choose: Choice<'a>,
+    notes: Option<Notes<'a>>,
 }
 
 impl<'a> Paint<'a> {
-    /// These swatches, and the number of one for each box. Nodes are asked for in pre-order, each once.
+    /// These swatches, and the number of one for each box. Nodes are asked for
+    /// in any order, some more than once.
     pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
-        Paint { swatches, choose: Box::new(choose) }
+        Paint { swatches, choose: Box::new(choose), notes: None }
+    }
+
+    /// Adds a line to what is shown of a box under the pointer: how it changed, for example.
+    pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
+        self.notes = Some(Box::new(notes));
+        self
+    }
+
+    /// The line that is added for a box.
+    pub fn note(&self, graph: &Graph, node: &Node) -> Option<String> {
+        self.notes.as_ref()?(graph, node)
     }
 
     /// All colours.
@@ -112,9 +126,7 @@ fn kind(frame: &Frame, status: Status) -> usize {
 
 fn shade(func: &str) -> usize {
     // The same in every run: pictures of the same profile are equal to the byte.
-    let mut hasher = foldhash::fast::FixedState::with_seed(7).build_hasher();
-    func.hash(&mut hasher);
-    hasher.finish() as usize % SHADES
+    foldhash::fast::FixedState::with_seed(7).hash_one(func) as usize % SHADES
 }
 
 /// Whether black is read better than white on this colour.

@@ -85,6 +85,12 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
+/// So many samples, or whatever is counted; one of them is a sample.
+pub(crate) fn counted(number: u64, unit: &str) -> String {
+    let unit = if number == 1 { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
+    format!("{} {}", thousands(number), harmless(unit))
+}
+
 /// A number with its thousands apart.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -112,12 +118,9 @@ pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     let start = name.len().saturating_sub(4 * columns);
     let start = (start..name.len()).find(|at| name.is_char_boundary(*at))?;
     let end = &name[start..];
-    if let Some((_, tail)) =
-        end.match_indices("::").map(|(at, _)| (at, &end[at + 2..])).find(|(_, tail)| width(tail) <= columns)
-    {
-        if tail.len() >= 3 {
-            return Some(Cow::Borrowed(tail));
-        }
+    let mut tails = end.match_indices("::").map(|(at, _)| &end[at + 2..]);
+    if let Some(tail) = tails.find(|tail| width(tail) <= columns).filter(|tail| tail.len() >= 3) {
+        return Some(Cow::Borrowed(tail));
     }
     let begin = name.rsplit("::").next().filter(|last| last.len() >= 3).unwrap_or(name);
     let mut room = columns - 1;
@@ -180,5 +183,6 @@ mod tests {
         );
         assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(thousands(1234), "1234");
+        assert_eq!((counted(1, "samples"), counted(2, "bytes")), ("1 sample".into(), "2 bytes".into()));
     }
 }

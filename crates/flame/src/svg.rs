@@ -28,6 +28,7 @@ pub struct Svg<'a> {
     width: usize,
     icicle: bool,
     paint: Paint<'a>,
+    most_rows: u32,
 }
 
 /// A box of a row, in tenths of points from the left.
@@ -39,7 +40,7 @@ struct Drawn {
 
 enum What {
     Node(NodeId),
-    /// So many boxes too small to be drawn, of so many samples together.
+    /// So many boxes left out, too small or too deep, of so many samples together.
     Merged(u64, u64),
 }
 
@@ -47,7 +48,7 @@ impl<'a> Svg<'a> {
     /// A graph with its root at the bottom, 1200 points wide.
     pub fn new(graph: &'a Graph) -> Svg<'a> {
         let (title, unit) = ("Flame graph".to_owned(), "samples".to_owned());
-        Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default() }
+        Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default(), most_rows: u32::MAX }
     }
 
     /// What stands above it.
@@ -80,6 +81,12 @@ impl<'a> Svg<'a> {
         self
     }
 
+    /// Draws no more than so many rows; what is deeper is merged as small boxes are.
+    pub fn most_rows(mut self, rows: u32) -> Svg<'a> {
+        self.most_rows = rows.max(2);
+        self
+    }
+
     /// Writes the picture.
     ///
     /// # Errors
@@ -100,13 +107,13 @@ impl<'a> Svg<'a> {
             self.style(&used)
         )?;
         out.write_all(DEFINITIONS.as_bytes())?;
-        let total = shown::thousands(self.graph.root().span.len());
+        let total = shown::counted(self.graph.root().span.len(), &self.unit);
         let heading = shown::label(&self.title, (width - 2 * MARGIN) * 10 / 72).unwrap_or_default();
         let heading = shown::harmless(&heading);
         writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", shown::markup(&heading))?;
         if heading.len() * 8 + total.len() * 7 + 120 < width {
-            let (x, unit) = (width - MARGIN, shown::markup(&self.unit));
-            writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total} {unit}</text>")?;
+            let (x, total) = (width - MARGIN, shown::markup(&total));
+            writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total}</text>")?;
         }
         let own = self.graph.own();
         let mut text = String::new();
@@ -154,7 +161,7 @@ impl<'a> Svg<'a> {
                 rows.resize_with(depth + 1, Vec::new);
                 runs.resize(depth + 2, None);
             }
-            if right - left < 10.0 && depth > 0 {
+            if (right - left < 10.0 || node.depth + 1 >= self.most_rows) && depth > 0 {
                 let (boxes, samples) = (u64::from(node.end) - number as u64, node.span.len());
                 match &mut runs[depth] {
                     Some(run) if left <= run.1 + 10.0 && left >= run.0 => {
@@ -204,10 +211,10 @@ impl<'a> Svg<'a> {
             What::Merged(boxes, samples) => {
                 let total = self.graph.root().span.len();
                 let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
-                let (share, unit) = (shown::percent(samples, total), shown::markup(&self.unit));
-                let samples = shown::thousands(samples);
-                let _ =
-                    writeln!(text, "{count} {s} too small to draw, {samples} {unit}, {share}</title></path>");
+                let share = shown::percent(samples, total);
+                let samples = shown::counted(samples, &self.unit);
+                let samples = shown::markup(&samples);
+                let _ = writeln!(text, "{count} {s} left out, {samples}, {share}</title></path>");
                 return;
             }
             What::Node(number) => number,
@@ -235,13 +242,15 @@ impl<'a> Svg<'a> {
         let total = self.graph.root().span.len();
         let samples = node.span.len();
         let mut text = format!(
-            "{cut}{more}{place}\n{} {}, {}",
-            shown::thousands(samples),
-            self.unit,
+            "{cut}{more}{place}\n{}, {}",
+            shown::counted(samples, &self.unit),
             shown::percent(samples, total)
         );
         if own > 0 {
             let _ = write!(text, ", own {}, {}", shown::thousands(own), shown::percent(own, total));
+        }
+        if let Some(note) = self.paint.note(self.graph, node) {
+            let _ = write!(text, "\n{}", shown::harmless(&note));
         }
         for (_, meaning) in shown::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
             let _ = write!(text, "\n{meaning}");
@@ -289,7 +298,7 @@ impl<'a> Svg<'a> {
             }
         }
         if merged {
-            entries.push(("Z".to_owned(), "too small to draw".to_owned(), None));
+            entries.push(("Z".to_owned(), "details left out".to_owned(), None));
         }
         let (mut x, mut y, mut text) = (0, 0, String::new());
         for (class, meaning, mark) in &entries {
@@ -357,15 +366,15 @@ impl std::fmt::Display for Tenths {
     }
 }
 
-/// Classes in capitals: T title, I number beside it, Z merged boxes, N no colour, D M R marks of status bits.
+/// Classes in capitals: T title, I number beside it, Z merged boxes (G ground, H hatching), N no colour, D M R marks of status bits.
 const STYLE: &str = "svg{background:#fff;font:11px ui-monospace,Menlo,Consolas,monospace}\
     text{pointer-events:none;fill:#000;white-space:pre}.T{font:600 14px system-ui,sans-serif}\
-    path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#888;stroke-width:1;fill:none}.N{fill:none}\
+    path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#c4c4c4;stroke-width:1;fill:none}.G{fill:#f2f2f2;stroke:none}.N{fill:none}\
     .D,.M,.R{stroke:#a00016;stroke-width:2;fill:none;stroke-dasharray:5 3;pointer-events:none}\
     .M{stroke:#6a1b7c;stroke-dasharray:none}.R{stroke:#555;stroke-dasharray:1 3}";
 /// The same in the dark; the bracket stays open.
 const STYLE_DARK: &str = "@media(prefers-color-scheme:dark){svg{background:#171717}text{fill:#fff}path{stroke:#171717}\
-    path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#777}";
+    path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#4d4d4d}.G{fill:#242424}";
 /// The hatching of merged boxes.
 const DEFINITIONS: &str = "<defs><pattern id=\"z\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\">\
-    <path d=\"M-1 1l2-2M0 4l4-4M3 5l2-2\" class=\"H\"/></pattern></defs>\n";
+    <path class=\"G\" d=\"M0 0h4v4h-4z\"/><path d=\"M-1 1l2-2M0 4l4-4M3 5l2-2\" class=\"H\"/></pattern></defs>\n";

@@ -44,7 +44,7 @@ fn boxes_lie_where_their_spans_are() {
             (400.0, 500.0, "c\n50 samples, 50.0 %, own 50, 50.0 %\nmemory management"),
         ]
     );
-    assert_eq!(picture.root_element().children().nth(0).unwrap().text(), Some("<T> & \"x\""));
+    assert_eq!(picture.root_element().children().next().unwrap().text(), Some("<T> & \"x\""));
     let top = |icicle| {
         let text = Svg::new(&graph).icicle(icicle).to_text();
         text.find(">all\n").unwrap() < text.find(">a::b\n").unwrap()
@@ -75,9 +75,9 @@ fn small_details_are_merged_and_say_so() {
     let picture = Document::parse(&text).unwrap();
     let titles = boxes(&picture);
     assert_eq!(titles.len(), 3, "{titles:?}");
-    let merged = "20\u{a0}000 boxes too small to draw, 10\u{a0}000 samples, 50.0 %";
+    let merged = "20\u{a0}000 boxes left out, 10\u{a0}000 samples, 50.0 %";
     assert!(titles.contains(&(0.0, 500.0, merged)), "{titles:?}");
-    assert!(text.contains("too small to draw</text>"), "the legend tells");
+    assert!(text.contains("details left out</text>"), "the legend tells");
 }
 
 #[test]
@@ -110,8 +110,12 @@ fn any_depth_and_any_span() {
     for _ in 0..100_000 {
         builder.open(frame, Status::NONE, Span::new(1, 1));
     }
-    let text = Svg::new(&builder.finish().unwrap()).to_text();
+    let graph = builder.finish().unwrap();
+    let text = Svg::new(&graph).to_text();
     assert_eq!(text.matches("<title>deep\n").count(), 100_000);
+    let text = Svg::new(&graph).most_rows(10).to_text();
+    assert_eq!(text.matches("<title>deep\n").count(), 9);
+    assert!(text.contains("99\u{a0}991 boxes left out"));
 
     let mut builder = GraphBuilder::default();
     let frame = builder.frame(&rust("odd"));

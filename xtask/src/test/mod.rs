@@ -3,6 +3,7 @@
 //! Every step runs, whatever the ones before found; the last line sums up: `N passed, N failed`.
 
 mod boundary;
+mod browser;
 mod fuzz;
 mod hygiene;
 mod licences;
@@ -55,6 +56,7 @@ const STEPS: &[Step] = &[
     }),
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
+    ("browser", |_| browser::run()),
     ("stress", stress::run),
     ("fuzz", fuzz::run),
 ];

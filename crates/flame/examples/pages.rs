@@ -1,0 +1,160 @@
+//! Writes the pages that the browser tests open: graphs whose every figure is known, hostile names, many boxes, deep
+//! graphs. `pages FOLDER`
+
+use stackglass_flame::{Graph, GraphBuilder, Page, Paint, Span, Status};
+use stackglass_profile::Frame;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("name a folder to write to")?;
+    let folder = Path::new(&folder);
+    fs::create_dir_all(folder)?;
+    let (known, other) = (known(), other());
+    fs::write(
+        folder.join("known.html"),
+        Page::new("known").paint(paint()).view("all threads", &known).view("thread 2", &other).to_text(),
+    )?;
+    fs::write(folder.join("hostile.html"), hostile())?;
+    let many = many(100_000);
+    assert_eq!(many.nodes().len(), 100_000);
+    fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
+    fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
+    Ok(())
+}
+
+/// The usual colours, and a note for one function.
+fn paint() -> Paint<'static> {
+    Paint::default()
+        .notes(|graph, node| (&*graph.frame(node).func == "app::eval").then(|| "+3 \u{202e}%".to_owned()))
+}
+
+fn rust(func: &str, line: i64) -> Frame {
+    Frame { func: func.into(), file: "/src/main.rs".into(), line, foreign: false, ..Frame::unknown(0) }
+}
+
+/// Boxes by depth, from the root on: name, first and last sample, bits.
+fn graph(boxes: &[(u32, &str, i64, i64, Status)]) -> Graph {
+    let mut builder = GraphBuilder::default();
+    for (at, (depth, name, from, to, status)) in boxes.iter().enumerate() {
+        while builder.depth() > *depth as usize {
+            builder.close();
+        }
+        let frame = if at == 0 { Frame::unknown(0) } else { rust(name, at as i64) };
+        let frame = builder.frame(&frame);
+        builder.open(frame, *status, Span::new(*from, *to));
+    }
+    builder.finish().expect("there is a root")
+}
+
+fn known() -> Graph {
+    let none = Status::NONE;
+    graph(&[
+        (0, "", 1, 100, none),
+        (1, "app::main", 1, 90, none),
+        (2, "app::parse", 1, 40, none),
+        (3, "alloc::alloc::alloc", 1, 10, Status::MEMORY),
+        (2, "app::eval", 41, 80, Status::DISPATCH),
+        (3, "app::parse", 41, 60, none),
+        (3, "alloc::alloc::alloc", 61, 70, Status::MEMORY),
+    ])
+}
+
+fn other() -> Graph {
+    graph(&[(0, "", 1, 7, Status::NONE), (1, "app::worker", 1, 7, Status::RUNTIME)])
+}
+
+fn hostile() -> String {
+    let names = [
+        "</script><script>window.hostile = 1</script>",
+        "<img src=x onerror=window.hostile=1>",
+        "\"';window.hostile=1;//",
+        "</noscript></style></title><h2>hostile</h2>",
+        "\u{202e}backwards\u{2066}\0\u{1b}[2J\u{200b}",
+        "<!--<script>",
+        "\\u003c/script>\\",
+        &"long::".repeat(20_000),
+    ];
+    let boxes: Vec<_> =
+        names.iter().zip(0..).map(|(name, depth)| (depth, *name, 1, 10, Status::NONE)).collect();
+    let mut all = vec![(0, "", 1, 10, Status::NONE)];
+    all.extend(boxes.into_iter().map(|(depth, name, from, to, status)| (depth + 1, name, from, to, status)));
+    let graph = graph(&all);
+    let mut page = Page::new(names[..7].concat()).unit(names[1]);
+    for name in &names[..7] {
+        page = page.view(*name, &graph);
+    }
+    page.to_text()
+}
+
+/// So many boxes in the shape of real ones: random stacks that have their outer frames in common.
+fn many(count: usize) -> Graph {
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    // Frame, samples, callees of each place.
+    let mut places: Vec<(u64, u64, Vec<usize>)> = vec![(0, 0, Vec::new())];
+    while places.len() < count {
+        let (mut place, samples) = (0, 1 + next(20));
+        places[0].1 += samples;
+        for _ in 0..10 + next(50) {
+            // Mostly the one callee, sometimes another.
+            let choice = [0, 0, 0, 0, 0, 1, 1, 2, 3, 4][next(10) as usize];
+            let frame = (places[place].0 * 7 + choice * 311 + 13) % 5000;
+            let known = places[place].2.iter().copied().find(|callee| places[*callee].0 == frame);
+            place = match known {
+                Some(callee) => callee,
+                None if places.len() == count => break,
+                None => {
+                    places.push((frame, 0, Vec::new()));
+                    let new = places.len() - 1;
+                    places[place].2.push(new);
+                    new
+                }
+            };
+            places[place].1 += samples;
+        }
+    }
+    let mut builder = GraphBuilder::default();
+    let frames: Vec<_> = (0..5000)
+        .map(|at| {
+            builder.frame(&rust(&format!("crate_{}::module::Type{}::method_{at}", at % 40, at % 300), at))
+        })
+        .collect();
+    let root = builder.frame(&Frame::unknown(0));
+    builder.open(root, Status::NONE, Span::of_len(1, places[0].1));
+    // Places that are open: number, callees seen, where the next one starts.
+    let mut open: Vec<(usize, usize, i64)> = vec![(0, 0, 1)];
+    while let Some((place, seen, start)) = open.last_mut() {
+        let Some(callee) = places[*place].2.get(*seen).copied() else {
+            open.pop();
+            builder.close();
+            continue;
+        };
+        let (frame, samples, _) = &places[callee];
+        let at = *start;
+        *seen += 1;
+        *start += *samples as i64;
+        let status = Status([0, 0, 0, 0, 0, 1, 2][*frame as usize % 7]);
+        builder.open(frames[*frame as usize], status, Span::of_len(at, *samples));
+        open.push((callee, 0, at));
+    }
+    builder.finish().expect("there is a root")
+}
+
+fn deep(levels: usize) -> Graph {
+    let mut builder = GraphBuilder::default();
+    let frame = builder.frame(&rust("app::recurse", 1));
+    let root = builder.frame(&Frame::unknown(0));
+    let total = 1 + levels as u64;
+    builder.open(root, Status::NONE, Span::of_len(1, total));
+    for level in 0..levels {
+        builder.open(frame, Status::NONE, Span::of_len(1, total - level as u64));
+    }
+    builder.finish().expect("there is a root")
+}

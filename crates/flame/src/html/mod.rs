@@ -1,0 +1,217 @@
+//! Flame graphs as one HTML page that needs nothing else: no server, no network, no other file.
+//!
+//! The viewer in `page/` is plain JavaScript and CSS, put in as it is. What it shows travels as numbers and names
+//! ([`pack`]); a policy in the page forbids any other script and every request, so that no name can do what a name
+//! should not. Readers without scripts see a still picture.
+
+mod pack;
+
+use crate::paint::hex;
+use crate::{Graph, Paint, Svg, shown};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use pack::Packer;
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+
+/// The viewer, in the order in which it is read.
+const SCRIPTS: [&str; 11] = [
+    include_str!("page/data.js"),
+    include_str!("page/inverted.js"),
+    include_str!("page/words.js"),
+    include_str!("page/search.js"),
+    include_str!("page/picture.js"),
+    include_str!("page/export.js"),
+    include_str!("page/state.js"),
+    include_str!("page/keys.js"),
+    include_str!("page/show.js"),
+    include_str!("page/pointer.js"),
+    include_str!("page/page.js"),
+];
+const STYLE: &str = include_str!("page/page.css");
+/// Rows of the picture for readers without scripts.
+const STILL_ROWS: u32 = 200;
+const BODY: &str = include_str!("page/body.html");
+
+/// A page with flame graphs, one for each thread and task, or whatever they are named after.
+///
+/// ```
+/// use stackglass_flame::{GraphBuilder, Page, Span, Status};
+/// use stackglass_profile::Frame;
+///
+/// let mut builder = GraphBuilder::default();
+/// let frame = builder.frame(&Frame::unknown(0));
+/// builder.open(frame, Status::NONE, Span::new(1, 10));
+/// let graph = builder.finish().unwrap();
+/// let page = Page::new("rg").view("all threads", &graph).view("thread 1", &graph).to_text();
+/// assert!(page.starts_with("<!doctype html>"));
+/// ```
+#[derive(Debug)]
+pub struct Page<'a> {
+    title: String,
+    unit: String,
+    views: Vec<(String, &'a Graph)>,
+    icicle: bool,
+    inverted: bool,
+    paint: Paint<'a>,
+}
+
+impl<'a> Page<'a> {
+    /// A page without graphs.
+    pub fn new(title: impl Into<String>) -> Page<'a> {
+        Page {
+            title: title.into(),
+            unit: "samples".to_owned(),
+            views: Vec::new(),
+            icicle: false,
+            inverted: false,
+            paint: Paint::default(),
+        }
+    }
+
+    /// Adds a graph, which the reader finds by this label. The first is shown first.
+    pub fn view(mut self, label: impl Into<String>, graph: &'a Graph) -> Page<'a> {
+        self.views.push((label.into(), graph));
+        self
+    }
+
+    /// What the cost axis counts, `samples` unless said otherwise.
+    pub fn unit(mut self, unit: impl Into<String>) -> Page<'a> {
+        self.unit = unit.into();
+        self
+    }
+
+    /// Shows the root on top, until the reader wants it otherwise.
+    pub fn icicle(mut self, icicle: bool) -> Page<'a> {
+        self.icicle = icicle;
+        self
+    }
+
+    /// Shows functions with their callers above them, until the reader wants it otherwise.
+    pub fn inverted(mut self, inverted: bool) -> Page<'a> {
+        self.inverted = inverted;
+        self
+    }
+
+    /// Other colours.
+    pub fn paint(mut self, paint: Paint<'a>) -> Page<'a> {
+        self.paint = paint;
+        self
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
+        let still = self.views.first().map(|(_, graph)| {
+            let svg = Svg::new(graph)
+                .title(&*self.title)
+                .unit(&*self.unit)
+                .icicle(self.icicle)
+                .most_rows(STILL_ROWS);
+            let paint = Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node));
+            svg.paint(paint.notes(|graph, node| self.paint.note(graph, node))).to_text()
+        });
+        let still = still.unwrap_or_default();
+        let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
+        let title = shown::harmless(&self.title);
+        let title = shown::markup(&title);
+        write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; \
+             style-src {} {}; base-uri 'none'; form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"stackglass\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<noscript>",
+            fingerprint(&script),
+            fingerprint(STYLE),
+            fingerprint(inner.map_or("", |(style, _)| style)),
+        )?;
+        out.write_all(still.as_bytes())?;
+        write!(out, "</noscript>\n{BODY}<script type=\"application/json\" id=\"data\">\n")?;
+        self.write_data(out)?;
+        write!(out, "</script>\n<script>{script}</script>\n</body>\n</html>\n")
+    }
+
+    /// The whole page as text.
+    pub fn to_text(&self) -> String {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).expect("memory takes everything");
+        String::from_utf8(bytes).expect("all that is written is text")
+    }
+
+    fn write_data(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut packer = Packer::default();
+        write!(
+            out,
+            "{{\"title\":{},\"unit\":{},\"icicle\":{},\"inverted\":{},\n\"swatches\":[",
+            text(&self.title),
+            text(&self.unit),
+            self.icicle,
+            self.inverted
+        )?;
+        for (number, swatch) in self.paint.swatches().iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            let (light, dark) = (hex(swatch.light), hex(swatch.dark));
+            write!(out, "{comma}[\"{light}\",\"{dark}\",{}]", text(&swatch.meaning))?;
+        }
+        write!(out, "],\n\"views\":[")?;
+        for (number, (label, graph)) in self.views.iter().enumerate() {
+            let comma = if number == 0 { "" } else { ",\n" };
+            let packed = packer.pack(graph, &self.paint);
+            write!(out, "{comma}{{\"label\":{},\"nodes\":{},\"looks\":", text(label), graph.nodes().len())?;
+            numbers(out, packed.looks.iter().flatten().copied())?;
+            write!(out, ",\"data\":\"")?;
+            // A multiple of three bytes at a time, so that nothing is padded on the way.
+            for part in packed.bytes.chunks(3 << 14) {
+                out.write_all(BASE64.encode(part).as_bytes())?;
+            }
+            write!(out, "\"}}")?;
+        }
+        write!(out, "],\n\"frames\":")?;
+        numbers(out, packer.frames().iter().flatten().copied())?;
+        write!(out, ",\n\"strings\":[")?;
+        for (number, string) in packer.strings().iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            write!(out, "{comma}{}", text(string))?;
+        }
+        writeln!(out, "]}}")
+    }
+}
+
+fn numbers(out: &mut impl Write, all: impl Iterator<Item = i64>) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (at, number) in all.enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        write!(out, "{comma}{number}")?;
+    }
+    out.write_all(b"]")
+}
+
+/// A harmless text as JSON that may stand within a script element.
+fn text(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for c in shown::harmless(text).chars() {
+        match c {
+            '"' => json += "\\\"",
+            '\\' => json += "\\\\",
+            // Neither tags nor comments begin in data.
+            '<' => json += "\\u003c",
+            '>' => json += "\\u003e",
+            '&' => json += "\\u0026",
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}
+
+/// The name of a script or style sheet in a content security policy.
+fn fingerprint(source: &str) -> String {
+    format!("'sha256-{}'", BASE64.encode(Sha256::digest(source.as_bytes())))
+}

@@ -1,0 +1,193 @@
+//! A graph as few bytes: what its boxes look like once each, and a byte or two for each number of a node.
+//!
+//! A node is four numbers, in pre-order: levels left before it (0: it lies in the node before; 1: beside it), its
+//! look, the distance from where it would start if nothing were free (zigzag), its length. Numbers have seven bits
+//! a byte, lowest first, the eighth bit saying that more follow.
+
+use crate::{Graph, Paint, shown};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// What all graphs of a page share.
+pub(super) struct Packer {
+    strings: Vec<String>,
+    string_numbers: HashMap<String, i64, RandomState>,
+    frames: Vec<[i64; 6]>,
+    frame_numbers: HashMap<[i64; 6], i64, RandomState>,
+}
+
+/// One graph.
+pub(super) struct Packed {
+    /// Frame, status bits, swatch and note (0: none).
+    pub(super) looks: Vec<[i64; 4]>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The first string is empty.
+impl Default for Packer {
+    fn default() -> Packer {
+        let mut packer = Packer {
+            strings: Vec::new(),
+            string_numbers: HashMap::default(),
+            frames: Vec::new(),
+            frame_numbers: HashMap::default(),
+        };
+        packer.string("");
+        packer
+    }
+}
+
+impl Packer {
+    /// All names.
+    pub(super) fn strings(&self) -> &[String] {
+        &self.strings
+    }
+
+    /// Of each frame: name, name in full, file, line, module (strings by number), and 1 inlined, 2 foreign,
+    /// 4 nothing is known.
+    pub(super) fn frames(&self) -> &[[i64; 6]] {
+        &self.frames
+    }
+
+    /// A graph, its frames and names added to those that are there.
+    pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
+        let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
+        let mut looks: Vec<[i64; 4]> = Vec::new();
+        let mut look_numbers: HashMap<[i64; 4], u64, RandomState> = HashMap::default();
+        let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
+        // Where the next node of each level would start.
+        let mut next: Vec<i64> = vec![graph.root().span.start()];
+        let mut above = -1;
+        for node in graph.nodes() {
+            let depth = i64::from(node.depth);
+            let note = paint.note(graph, node).map_or(0, |note| self.string(&shown::harmless(&note)));
+            let frame = frames[node.frame.0 as usize];
+            let look = [frame, i64::from(node.status.0), paint.of(graph, node) as i64, note];
+            let look = *look_numbers.entry(look).or_insert_with(|| {
+                looks.push(look);
+                looks.len() as u64 - 1
+            });
+            next.truncate(node.depth as usize + 1);
+            let (start, len) = (node.span.start(), node.span.len());
+            let gap = start.saturating_sub(next[node.depth as usize]);
+            number(&mut bytes, (above + 1 - depth) as u64);
+            number(&mut bytes, look);
+            number(&mut bytes, ((gap << 1) ^ (gap >> 63)) as u64);
+            number(&mut bytes, len);
+            next[node.depth as usize] = node.span.stop().saturating_add(1);
+            next.push(start);
+            above = depth;
+        }
+        Packed { looks, bytes }
+    }
+
+    fn frame(&mut self, graph: &Graph, frame: &stackglass_profile::Frame) -> i64 {
+        let name = self.string(&shown::name(frame));
+        let full = match &frame.spec {
+            Some(spec) => self.string(&shown::harmless(spec)),
+            None => name,
+        };
+        let file = match &*frame.file {
+            "" => 0,
+            _ => self.string(&shown::file(graph, frame)),
+        };
+        let module = self.string(&shown::harmless(&frame.module));
+        let kind =
+            i64::from(frame.inlined) | i64::from(frame.foreign) << 1 | i64::from(frame.is_unknown()) << 2;
+        let parts = [name, full, file, frame.line, module, kind];
+        *self.frame_numbers.entry(parts).or_insert_with(|| {
+            self.frames.push(parts);
+            self.frames.len() as i64 - 1
+        })
+    }
+
+    fn string(&mut self, string: &str) -> i64 {
+        if let Some(number) = self.string_numbers.get(string) {
+            return *number;
+        }
+        let number = self.strings.len() as i64;
+        self.strings.push(string.to_owned());
+        self.string_numbers.insert(string.to_owned(), number);
+        number
+    }
+}
+
+fn number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GraphBuilder, Span, Status};
+    use stackglass_profile::Frame;
+
+    /// Depth, look, start and length of each node, read as the page reads them.
+    fn unpacked(bytes: &[u8]) -> Vec<(i64, u64, i64, u64)> {
+        let mut at = bytes.iter();
+        let mut number = || {
+            let (mut value, mut shift) = (0, 0);
+            for byte in at.by_ref() {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        let (mut nodes, mut next, mut depth) = (Vec::new(), vec![0; 100], -1);
+        while let Some(left) = number() {
+            depth += 1 - left as i64;
+            let (look, zigzag, len) = (number().unwrap(), number().unwrap(), number().unwrap());
+            let start = next[depth as usize] + ((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64));
+            nodes.push((depth, look, start, len));
+            next[depth as usize] = start + len as i64;
+            next[depth as usize + 1] = start;
+        }
+        nodes
+    }
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        let mut builder = GraphBuilder::default();
+        let rust = |name: &str| Frame { func: name.into(), foreign: false, ..Frame::unknown(0) };
+        let (root, a, b) = (Frame::unknown(0), rust("a"), rust("b"));
+        let (root, a, b) = (builder.frame(&root), builder.frame(&a), builder.frame(&b));
+        builder.open(root, Status::NONE, Span::new(5, 1000));
+        builder.open(a, Status::NONE, Span::new(300, 999));
+        builder.open(b, Status::DISPATCH, Span::new(300, 300));
+        builder.close();
+        builder.close();
+        // Before its sibling, and one with nothing in it.
+        builder.open(a, Status::NONE, Span::new(5, 90));
+        builder.open(b, Status::NONE, Span::new(6, 5));
+        let graph = builder.finish().unwrap();
+        let mut packer = Packer::default();
+        let packed = packer.pack(&graph, &Paint::default());
+        // Positions are told from the root's start on.
+        assert_eq!(
+            unpacked(&packed.bytes),
+            [(0, 0, 0, 996), (1, 1, 295, 700), (2, 2, 295, 1), (1, 1, 0, 86), (2, 3, 1, 0)]
+        );
+        let names = |packer: &Packer| packer.strings().iter().filter(|name| **name == "a").count();
+        packer.pack(&graph, &Paint::default());
+        assert_eq!((names(&packer), packer.frames().len()), (1, 3), "each name and frame once");
+        assert_eq!(packed.looks.iter().map(|look| look[1]).collect::<Vec<_>>(), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn any_numbers() {
+        let mut builder = GraphBuilder::default();
+        let frame = builder.frame(&Frame { line: i64::MIN, ..Frame::unknown(0) });
+        for (start, stop) in [(i64::MAX, i64::MAX), (i64::MIN, i64::MAX), (i64::MIN, i64::MIN), (0, 0)] {
+            builder.open(frame, Status(255), Span::new(start, stop));
+        }
+        let packed = Packer::default().pack(&builder.finish().unwrap(), &Paint::default());
+        assert!(packed.bytes.len() < 4 * 40);
+    }
+}

@@ -1,0 +1,52 @@
+// Moving among boxes by keys. Arrows go where they point: in a flame graph, up is what is called.
+
+// The box that an arrow leads to from one; the same one where there is none.
+function neighbour(graph, node, direction, low, high) {
+  const row = graph.depth[node];
+  if (direction === "caller") return graph.parent[node];
+  if (direction === "callee") {
+    if (row + 1 >= graph.rows) return node;
+    // The widest, not the first: that is where time went.
+    const end = graph.start[node] + graph.len[node];
+    let best = node;
+    for (let at = firstEndingAfter(graph, row + 1, graph.start[node]); at < graph.row[row + 2]; at++) {
+      const child = graph.order[at];
+      if (graph.start[child] >= end) break;
+      if (graph.parent[child] === node && (best === node || graph.len[child] > graph.len[best])) best = child;
+    }
+    return best;
+  }
+  const visible = (at) => {
+    const other = graph.order[at];
+    return graph.start[other] < high && graph.start[other] + graph.len[other] > low;
+  };
+  const first = graph.row[row], last = graph.row[row + 1] - 1;
+  let at = graph.rank[node];
+  if (direction === "first") at = Math.min(last, firstEndingAfter(graph, row, low));
+  else if (direction === "last") {
+    at = Math.min(last, firstEndingAfter(graph, row, high));
+    while (at > first && !visible(at)) at--;
+  } else at += direction === "next" ? 1 : -1;
+  return at >= first && at <= last && visible(at) ? graph.order[at] : node;
+}
+
+function directionOf(key, icicle) {
+  return {
+    ArrowUp: icicle ? "caller" : "callee",
+    ArrowDown: icicle ? "callee" : "caller",
+    ArrowLeft: "previous",
+    ArrowRight: "next",
+    Home: "first",
+    End: "last",
+  }[key];
+}
+
+// The next match in the order of rows, or the one before.
+function nextMatch(graph, found, node, step) {
+  if (!found?.boxes) return node;
+  for (let i = 1; i <= graph.count; i++) {
+    const at = (graph.rank[node] + step * i + graph.count * 2) % graph.count;
+    if (found.hit[graph.order[at]]) return graph.order[at];
+  }
+  return node;
+}

@@ -1,0 +1,90 @@
+//! The flame graph page in a real browser: Playwright drives Chromium over pages that an example writes.
+//!
+//! What is missing is installed where that is possible: Chromium by apt-get as root, Playwright by npm into the
+//! target folder.
+
+use super::Tally;
+use crate::run::{cargo, on_path, overheard, root, succeeds, target_folder};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TESTS: &str = "crates/flame/browser";
+const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+/// All browser tests.
+pub fn run() -> Result<Tally> {
+    let chromium = chromium()?;
+    let folder = target_folder().join("browser");
+    install_playwright(&folder)?;
+    let mut pages = cargo(&["run", "--quiet", "-p", "stackglass-flame", "--example", "pages", "--"]);
+    if !succeeds(pages.arg(folder.join("pages")))? {
+        bail!("the pages to be tested could not be written");
+    }
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
+    node.args(["model", "page", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
+    node.env("BROWSER_TESTS", &folder).env("CHROMIUM", chromium);
+    let (succeeded, said) = overheard(&mut node, true)?;
+    let count = |what: &str| -> Option<u64> {
+        said.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
+    };
+    let tally = count("# pass ").zip(count("# fail ")).context("node says nothing of passed tests")?;
+    let tally = Tally { passed: tally.0, failed: tally.1 };
+    if !succeeded && tally.failed == 0 {
+        bail!("node failed without naming a test");
+    }
+    Ok(tally)
+}
+
+/// The browser; installs it if it may.
+fn chromium() -> Result<PathBuf> {
+    let found = || BROWSERS.iter().find(|name| on_path(name)).map(PathBuf::from);
+    let asked = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    if let Some(browser) = asked.or_else(found) {
+        return Ok(which(browser));
+    }
+    let is_root = fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    if is_root && on_path("apt-get") {
+        eprintln!("installing chromium (once)");
+        let apt = |arguments: &[&str]| {
+            let mut apt = Command::new("apt-get");
+            succeeds(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+        };
+        let install = ["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
+        if !apt(&install)? {
+            let _ = apt(&["update", "-qq"])? && apt(&install)?;
+        }
+    }
+    found().map(which).context(
+        "there is no Chromium: install it with `apt-get install -y chromium`, or name one in CHROMIUM",
+    )
+}
+
+/// Playwright wants a full path.
+fn which(name: PathBuf) -> PathBuf {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file());
+    there.unwrap_or(name)
+}
+
+/// Playwright as the lock file has it, in `folder`.
+fn install_playwright(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let lock = fs::read(root().join(TESTS).join("package-lock.json"))?;
+    let mark = folder.join("installed.json");
+    if fs::read(&mark).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(root().join(TESTS).join(file), folder.join(file))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(folder);
+    if !on_path("npm") || !succeeds(&mut npm)? {
+        bail!("Playwright cannot be installed: `npm ci` in {} must succeed once", folder.display());
+    }
+    fs::write(mark, lock)?;
+    Ok(())
+}
