@@ -4,17 +4,14 @@ mod format;
 mod open;
 mod views;
 
+use crate::Outcome;
 use crate::failure::{self, Failure};
-use crate::input::{self, Input};
+use crate::input::{self, Drawable};
 use crate::report_flags::one_of;
-use crate::{Outcome, recording_file};
 use clap::Args;
 use format::Format;
 use regex::Regex;
-use stackglass_flame::{Flamegraph, Graph, Matcher};
-use stackglass_profile::call_tree::Moments;
 use stackglass_profile::report::{Pick, Recur};
-use stackglass_profile::{CallTrees, Source};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -107,6 +104,25 @@ pub(crate) struct Flags {
     open: bool,
 }
 
+impl Flags {
+    /// A flag that says how samples become a graph, where one was given.
+    fn of_samples(&self) -> Option<&'static str> {
+        let given = [
+            ("--c", self.c),
+            ("--no-c", self.no_c),
+            ("--no-combine", self.no_combine),
+            ("--recur", self.recur.is_some()),
+            ("--no-norepl", self.no_norepl),
+            ("--prune", !self.prune.is_empty()),
+            ("--filter", self.filter.is_some()),
+            ("--threads", self.threads.is_some()),
+            ("--tasks", self.tasks.is_some()),
+            ("--wall", self.wall),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+}
+
 fn func_at_file(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('@') {
         Some((func, file)) if !func.is_empty() => Ok((func.to_owned(), file.to_owned())),
@@ -127,8 +143,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Err(Failure::new("a picture is nothing for a terminal: name a file with -o"));
     }
     input::refuse_same(&path, &output)?;
-    let input = input::read_for_report(&path)?;
-    let drawing = views::draw(flags, &input, format)?;
+    let drawing = match input::read_drawable(&path)? {
+        Drawable::Samples(input) => views::draw(flags, &input, format)?,
+        Drawable::Graph(name, graph) => views::saved(flags, name, graph, format)?,
+    };
     match stream {
         true => {
             let mut out = io::stdout().lock();

@@ -4,6 +4,7 @@ use crate::failure::{self, Failure};
 use crate::recording_file;
 use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::{folded, perf_script};
+use stackglass_flame::{Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Data, Dictionary, Recording, Source};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
@@ -175,7 +176,55 @@ enum Detail {
     Stacks,
 }
 
+/// What a picture can be drawn of.
+pub(crate) enum Drawable {
+    /// Samples.
+    Samples(Input),
+    /// A flame graph that was saved, and its name.
+    Graph(String, Graph),
+}
+
+/// As [`read_for_report`], and flame graphs as Julia saves them.
+pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
+    let opened = open(path)?;
+    if opened.kind != Kind::Jlprof {
+        return told(samples_of(opened, path, Detail::Stacks)?).map(Drawable::Samples);
+    }
+    let wrong = |error: JlprofError| Failure::new(format!("{}: {error}", opened.name));
+    match jlprof::read_from(opened.input).map_err(wrong)? {
+        Content::Samples(samples) => {
+            let samples = Samples::Words(samples.data, samples.dictionary);
+            told(Input { name: opened.name, kind: opened.kind, samples }).map(Drawable::Samples)
+        }
+        Content::Graph(nodes) => {
+            let mut builder = GraphBuilder::default();
+            for node in nodes {
+                let node = node.map_err(wrong)?;
+                let frame = builder.frame(&node.frame);
+                builder.open_at(node.depth, frame, Status(node.status), Span::new(node.start, node.stop));
+            }
+            let graph = builder.finish();
+            let graph =
+                graph.ok_or_else(|| Failure::new(format!("{}: a flame graph without a box", opened.name)))?;
+            Ok(Drawable::Graph(opened.name, graph))
+        }
+    }
+}
+
+/// A file that was opened, and what it is.
+struct Opened {
+    name: String,
+    kind: Kind,
+    input: Box<dyn Read>,
+    /// It can be read once only.
+    stream: bool,
+}
+
 fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
+    samples_of(open(path)?, path, detail)
+}
+
+fn open(path: &Path) -> Result<Opened, Failure> {
     let name = if is_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let cannot = |error: io::Error| Failure::new(format!("cannot read {name}: {error}"));
     // A pipe that has a name can be opened once as well.
@@ -195,7 +244,11 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
             "{name} {what}: .glass, .jlprof, folded stacks (`root;…;leaf 12`) and text of `perf script` can be read"
         )));
     };
-    let input = Cursor::new(head).chain(input);
+    Ok(Opened { name, kind, input: Box::new(Cursor::new(head).chain(input)), stream })
+}
+
+fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Failure> {
+    let Opened { name, kind, input, stream } = opened;
     let wrong = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
     let samples = match kind {
         Kind::Glass if detail == Detail::Stacks && !stream => {
@@ -235,7 +288,11 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
 
 /// As [`read`], for the complete report, which needs to know threads and tasks.
 pub(crate) fn read_for_report(path: &Path) -> Result<Input, Failure> {
-    let mut input = read(path)?;
+    told(read(path)?)
+}
+
+/// Samples that name no threads get one, which is said.
+fn told(mut input: Input) -> Result<Input, Failure> {
     if let Samples::Words(data, _) = &mut input.samples
         && !data.is_empty()
         && !data.has_meta()

@@ -4,6 +4,7 @@ use super::Flags;
 use super::format::Format;
 use crate::failure::{self, Failure};
 use crate::input::Input;
+use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
 use stackglass_profile::call_tree::Moments;
 use stackglass_profile::report::Pick;
@@ -58,6 +59,18 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
     }
     let title = flags.title.clone().unwrap_or_else(|| title(input));
     Ok(Drawing { title, unit: unit(source, moments), views })
+}
+
+/// A graph that was made before: what makes one of samples has no say any more.
+pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -> Result<Drawing, Failure> {
+    if let Some(flag) = flags.of_samples() {
+        let line = format!("{name} is a flame graph, not samples: {flag} comes too late");
+        return Err(Failure { status: 2, line });
+    }
+    let inverted = flags.inverted && format != Format::Html;
+    let graph = if inverted { graph.inverted() } else { graph };
+    let title = flags.title.clone().unwrap_or(name);
+    Ok(Drawing { title, unit: "samples".into(), views: vec![("everything".into(), graph)] })
 }
 
 fn options(
@@ -179,7 +192,17 @@ impl Drawing {
                 .width(usize::from(flags.width))
                 .icicle(flags.icicle)
                 .write_to(out),
-            Format::Png | Format::Jlprof => Err(io::Error::other("not yet")),
+            Format::Jlprof => {
+                let nodes = graph.nodes().iter().map(|node| GraphNode {
+                    depth: node.depth as usize,
+                    frame: graph.frame(node),
+                    status: node.status.0,
+                    start: node.span.start(),
+                    stop: node.span.stop(),
+                });
+                jlprof::write_graph_to(out, nodes)
+            }
+            Format::Png => Err(io::Error::other("not yet")),
         }
     }
 
