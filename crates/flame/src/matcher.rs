@@ -4,6 +4,8 @@ use crate::{Graph, Node, frame_text};
 use regex::Regex;
 use std::fmt;
 
+type Test = Box<dyn Fn(&Graph, &Node) -> bool + Send + Sync>;
+
 /// A condition on boxes. Texts and expressions look at the frame as it is printed, [`frame_text`].
 pub enum Matcher {
     /// The printed frame contains this.
@@ -11,7 +13,7 @@ pub enum Matcher {
     /// The printed frame has a match of this in it.
     Regex(Regex),
     /// Whatever this says.
-    Test(Box<dyn Fn(&Graph, &Node) -> bool + Send + Sync>),
+    Test(Test),
 }
 
 impl Matcher {
