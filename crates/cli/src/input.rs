@@ -83,7 +83,7 @@ pub(crate) struct Input {
 
 enum Samples {
     Recording(Box<Recording>),
-    Words(Data, Dictionary),
+    Words(Data, Box<Dictionary>),
 }
 
 impl Input {
@@ -193,7 +193,7 @@ pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
     let wrong = |error: JlprofError| Failure::new(format!("{}: {error}", opened.name));
     match jlprof::read_from(opened.input).map_err(wrong)? {
         Content::Samples(samples) => {
-            let samples = Samples::Words(samples.data, samples.dictionary);
+            let samples = Samples::Words(samples.data, Box::new(samples.dictionary));
             told(Input { name: opened.name, kind: opened.kind, samples }).map(Drawable::Samples)
         }
         Content::Graph(nodes) => {
@@ -272,7 +272,7 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
                 JlprofError::IsGraph => wrong(&format!("{error}: `stackglass flamegraph` draws it")),
                 error => wrong(&error),
             })?;
-            Samples::Words(samples.data, samples.dictionary)
+            Samples::Words(samples.data, Box::new(samples.dictionary))
         }
         Kind::Folded => {
             let recording = folded::read_from(input).map_err(|error| wrong(&error))?;

@@ -161,7 +161,7 @@ fn refusals_say_what_is_wrong_and_where() {
         let content = read_from(&bytes[..]);
         let whole = content.and_then(|content| match content {
             Content::Samples(_) => Ok(()),
-            Content::Graph(nodes) => nodes.map(|node| node.map(drop)).collect(),
+            Content::Graph(mut nodes) => nodes.try_for_each(|node| node.map(drop)),
         });
         whole.unwrap_err().to_string()
     };
