@@ -10,15 +10,15 @@ use std::fmt;
 use std::hash::BuildHasher;
 
 /// Red, green, blue.
-pub type Color = [u8; 3];
+pub type Rgb = [u8; 3];
 
 /// A colour of a picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Swatch {
     /// On a light page.
-    pub light: Color,
+    pub light: Rgb,
     /// On a dark page.
-    pub dark: Color,
+    pub dark: Rgb,
     /// What it means, for the legend; swatches of one meaning share an entry, those without have none.
     pub meaning: String,
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for Paint<'_> {
 
 /// Meaning, and lightest and darkest shade for each theme. Neighbours in hue differ in lightness, so that they can be
 /// told apart by readers who do not see red and green as two colours; status bits have a mark besides.
-const KINDS: [(&str, [Color; 2], [Color; 2]); 8] = [
+const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("code of the program", [[255, 217, 153], [250, 194, 110]], [[133, 88, 24], [110, 70, 16]]),
     ("standard library", [[190, 219, 250], [158, 199, 243]], [[43, 88, 133], [32, 70, 110]]),
     ("C library", [[224, 224, 230], [205, 206, 215]], [[84, 86, 98], [69, 71, 82]]),
@@ -86,7 +86,7 @@ const ROOT: usize = 6;
 /// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
 impl Default for Paint<'_> {
     fn default() -> Self {
-        let mix = |[from, to]: [Color; 2], shade: usize| {
+        let mix = |[from, to]: [Rgb; 2], shade: usize| {
             std::array::from_fn(|i| {
                 let (from, to) = (usize::from(from[i]), usize::from(to[i]));
                 ((from * (SHADES - 1 - shade) + to * shade) / (SHADES - 1)) as u8
@@ -130,13 +130,13 @@ fn shade(func: &str) -> usize {
 }
 
 /// Whether black is read better than white on this colour.
-pub(crate) fn wants_black([red, green, blue]: Color) -> bool {
+pub(crate) fn wants_black([red, green, blue]: Rgb) -> bool {
     // Weights of the three in brightness, as in Rec. 601.
     299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 140_000
 }
 
 /// `#rrggbb`, or `#rgb` where that is the same.
-pub(crate) fn hex(color: Color) -> String {
+pub(crate) fn hex(color: Rgb) -> String {
     if color.iter().all(|part| part >> 4 == part & 15) {
         return color.iter().fold("#".to_owned(), |text, part| format!("{text}{:x}", part & 15));
     }

@@ -1,7 +1,7 @@
 //! Flame graphs as one HTML page that needs nothing else: no server, no network, no other file.
 //!
 //! The viewer in `page/` is plain JavaScript and CSS, put in as it is. What it shows travels as numbers and names
-//! ([`pack`]); a policy in the page forbids any other script and every request, so that no name can do what a name
+//! (pack.rs); a policy in the page forbids any other script and every request, so that no name can do what a name
 //! should not. Readers without scripts see a still picture.
 
 mod pack;
