@@ -42,7 +42,7 @@ pub use flamegraph::{FlameError, Flamegraph, Flamegraphed, Warning};
 pub use graph::{FrameId, Graph, GraphBuilder, Node, NodeId};
 pub use html::Page;
 pub use matcher::Matcher;
-pub use paint::{Paint, Rgb, Swatch};
+pub use paint::{Paint, Painted, Rgb, Swatch};
 pub use print::{TreeText, frame_text, node_text};
 pub use span::Span;
 pub use status::Status;

@@ -1,19 +1,20 @@
 //! Colours of pictures: a few swatches, each for both themes, and a function that chooses one for a box.
 //!
 //! Pictures name a swatch by number, so a page holds each colour once and can change its theme. A function of the
-//! reader's own goes in by [`Paint::new`].
+//! reader's own goes in by [`Paint::new`] or [`Paint::whole`].
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
 use stackglass_profile::kinds::{self, Class};
 use std::fmt;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 /// Red, green, blue.
 pub type Rgb = [u8; 3];
 
 /// A colour of a picture.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Swatch {
     /// On a light page.
     pub light: Rgb,
@@ -23,26 +24,42 @@ pub struct Swatch {
     pub meaning: String,
 }
 
-type Choice<'a> = Box<dyn Fn(&Graph, &Node) -> usize + 'a>;
-type Notes<'a> = Box<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
+/// A graph with a colour for each box.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Painted {
+    /// The colours.
+    pub swatches: Vec<Swatch>,
+    /// The number of one for each node of the graph.
+    pub boxes: Vec<usize>,
+}
+
+type Painter<'a> = Rc<dyn Fn(&Graph) -> Painted + 'a>;
+type Notes<'a> = Rc<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 
 /// Which colour each box has, and what is said of it.
+#[derive(Clone)]
 pub struct Paint<'a> {
-    swatches: Vec<Swatch>,
-    choose: Choice<'a>,
+    painter: Painter<'a>,
     notes: Option<Notes<'a>>,
 }
 
 impl<'a> Paint<'a> {
-    /// These swatches, and the number of one for each box. Nodes are asked for
-    /// in any order, some more than once.
+    /// These swatches, and the number of one for each box.
     pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
-        Paint { swatches, choose: Box::new(choose), notes: None }
+        Paint::whole(move |graph| Painted {
+            swatches: swatches.clone(),
+            boxes: graph.nodes().iter().map(|node| choose(graph, node)).collect(),
+        })
+    }
+
+    /// Colours a graph as a whole: for schemes in which a colour depends on those before it.
+    pub fn whole(painter: impl Fn(&Graph) -> Painted + 'a) -> Paint<'a> {
+        Paint { painter: Rc::new(painter), notes: None }
     }
 
     /// Adds a line to what is shown of a box under the pointer: how it changed, for example.
     pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
-        self.notes = Some(Box::new(notes));
+        self.notes = Some(Rc::new(notes));
         self
     }
 
@@ -51,20 +68,22 @@ impl<'a> Paint<'a> {
         self.notes.as_ref()?(graph, node)
     }
 
-    /// All colours.
-    pub fn swatches(&self) -> &[Swatch] {
-        &self.swatches
-    }
-
-    /// The colour of a box; the last one where the function names none that is there.
-    pub fn of(&self, graph: &Graph, node: &Node) -> usize {
-        (self.choose)(graph, node).min(self.swatches.len().saturating_sub(1))
+    /// The colours of a graph. Where a swatch is named that is not there, it is the last one; where none is, grey.
+    pub fn paint(&self, graph: &Graph) -> Painted {
+        let mut painted = (self.painter)(graph);
+        if painted.swatches.is_empty() {
+            painted.swatches.push(Swatch { light: [200; 3], dark: [80; 3], meaning: String::new() });
+        }
+        let last = painted.swatches.len() - 1;
+        painted.boxes.resize(graph.nodes().len(), last);
+        painted.boxes.iter_mut().for_each(|swatch| *swatch = last.min(*swatch));
+        painted
     }
 }
 
 impl fmt::Debug for Paint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paint").field("swatches", &self.swatches).finish_non_exhaustive()
+        f.debug_struct("Paint").finish_non_exhaustive()
     }
 }
 
