@@ -35,7 +35,8 @@ impl Graph {
     /// ```
     pub fn inverted(&self) -> Graph {
         let (nodes, parents) = (self.nodes(), self.parents());
-        let root = |samples| Box { frame: nodes[0].frame, status: nodes[0].status, samples, children: Vec::new() };
+        let root =
+            |samples| Box { frame: nodes[0].frame, status: nodes[0].status, samples, children: Vec::new() };
         let mut boxes = vec![root(0)];
         let mut known: HashMap<(u32, FrameId), u32, RandomState> = HashMap::default();
         for (number, own) in self.own().into_iter().enumerate().skip(1).filter(|(_, own)| *own > 0) {

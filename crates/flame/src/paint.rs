@@ -1,48 +1,65 @@
 //! Colours of pictures: a few swatches, each for both themes, and a function that chooses one for a box.
 //!
 //! Pictures name a swatch by number, so a page holds each colour once and can change its theme. A function of the
-//! reader's own goes in by [`Paint::new`].
+//! reader's own goes in by [`Paint::new`] or [`Paint::whole`].
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
 use stackglass_profile::kinds::{self, Class};
 use std::fmt;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 /// Red, green, blue.
-pub type Color = [u8; 3];
+pub type Rgb = [u8; 3];
 
 /// A colour of a picture.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Swatch {
     /// On a light page.
-    pub light: Color,
+    pub light: Rgb,
     /// On a dark page.
-    pub dark: Color,
+    pub dark: Rgb,
     /// What it means, for the legend; swatches of one meaning share an entry, those without have none.
     pub meaning: String,
 }
 
-type Choice<'a> = Box<dyn Fn(&Graph, &Node) -> usize + 'a>;
-type Notes<'a> = Box<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
+/// A graph with a colour for each box.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Painted {
+    /// The colours.
+    pub swatches: Vec<Swatch>,
+    /// The number of one for each node of the graph.
+    pub boxes: Vec<usize>,
+}
+
+type Painter<'a> = Rc<dyn Fn(&Graph) -> Painted + 'a>;
+type Notes<'a> = Rc<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 
 /// Which colour each box has, and what is said of it.
+#[derive(Clone)]
 pub struct Paint<'a> {
-    swatches: Vec<Swatch>,
-    choose: Choice<'a>,
+    painter: Painter<'a>,
     notes: Option<Notes<'a>>,
 }
 
 impl<'a> Paint<'a> {
-    /// These swatches, and the number of one for each box. Nodes are asked for
-    /// in any order, some more than once.
+    /// These swatches, and the number of one for each box.
     pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
-        Paint { swatches, choose: Box::new(choose), notes: None }
+        Paint::whole(move |graph| Painted {
+            swatches: swatches.clone(),
+            boxes: graph.nodes().iter().map(|node| choose(graph, node)).collect(),
+        })
+    }
+
+    /// Colours a graph as a whole: for schemes in which a colour depends on those before it.
+    pub fn whole(painter: impl Fn(&Graph) -> Painted + 'a) -> Paint<'a> {
+        Paint { painter: Rc::new(painter), notes: None }
     }
 
     /// Adds a line to what is shown of a box under the pointer: how it changed, for example.
     pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
-        self.notes = Some(Box::new(notes));
+        self.notes = Some(Rc::new(notes));
         self
     }
 
@@ -51,26 +68,28 @@ impl<'a> Paint<'a> {
         self.notes.as_ref()?(graph, node)
     }
 
-    /// All colours.
-    pub fn swatches(&self) -> &[Swatch] {
-        &self.swatches
-    }
-
-    /// The colour of a box; the last one where the function names none that is there.
-    pub fn of(&self, graph: &Graph, node: &Node) -> usize {
-        (self.choose)(graph, node).min(self.swatches.len().saturating_sub(1))
+    /// The colours of a graph. Where a swatch is named that is not there, it is the last one; where none is, grey.
+    pub fn paint(&self, graph: &Graph) -> Painted {
+        let mut painted = (self.painter)(graph);
+        if painted.swatches.is_empty() {
+            painted.swatches.push(Swatch { light: [200; 3], dark: [80; 3], meaning: String::new() });
+        }
+        let last = painted.swatches.len() - 1;
+        painted.boxes.resize(graph.nodes().len(), last);
+        painted.boxes.iter_mut().for_each(|swatch| *swatch = last.min(*swatch));
+        painted
     }
 }
 
 impl fmt::Debug for Paint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paint").field("swatches", &self.swatches).finish_non_exhaustive()
+        f.debug_struct("Paint").finish_non_exhaustive()
     }
 }
 
 /// Meaning, and lightest and darkest shade for each theme. Neighbours in hue differ in lightness, so that they can be
 /// told apart by readers who do not see red and green as two colours; status bits have a mark besides.
-const KINDS: [(&str, [Color; 2], [Color; 2]); 8] = [
+const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("code of the program", [[255, 217, 153], [250, 194, 110]], [[133, 88, 24], [110, 70, 16]]),
     ("standard library", [[190, 219, 250], [158, 199, 243]], [[43, 88, 133], [32, 70, 110]]),
     ("C library", [[224, 224, 230], [205, 206, 215]], [[84, 86, 98], [69, 71, 82]]),
@@ -86,7 +105,7 @@ const ROOT: usize = 6;
 /// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
 impl Default for Paint<'_> {
     fn default() -> Self {
-        let mix = |[from, to]: [Color; 2], shade: usize| {
+        let mix = |[from, to]: [Rgb; 2], shade: usize| {
             std::array::from_fn(|i| {
                 let (from, to) = (usize::from(from[i]), usize::from(to[i]));
                 ((from * (SHADES - 1 - shade) + to * shade) / (SHADES - 1)) as u8
@@ -130,13 +149,13 @@ fn shade(func: &str) -> usize {
 }
 
 /// Whether black is read better than white on this colour.
-pub(crate) fn wants_black([red, green, blue]: Color) -> bool {
+pub(crate) fn wants_black([red, green, blue]: Rgb) -> bool {
     // Weights of the three in brightness, as in Rec. 601.
     299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 140_000
 }
 
 /// `#rrggbb`, or `#rgb` where that is the same.
-pub(crate) fn hex(color: Color) -> String {
+pub(crate) fn hex(color: Rgb) -> String {
     if color.iter().all(|part| part >> 4 == part & 15) {
         return color.iter().fold("#".to_owned(), |text, part| format!("{text}{:x}", part & 15));
     }

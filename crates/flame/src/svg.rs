@@ -4,7 +4,7 @@
 //! Small in bytes: a box is one path, rows and colours are named once. Details under a pixel are merged into hatched
 //! boxes that say how many they are.
 
-use crate::paint::{hex, wants_black};
+use crate::paint::{Painted, hex, wants_black};
 use crate::{Graph, Node, NodeId, Paint, Status, shown};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -92,10 +92,11 @@ impl<'a> Svg<'a> {
     /// # Errors
     /// Those of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        let rows = self.rows();
-        let used: BTreeSet<usize> = rows.iter().flatten().filter_map(|drawn| self.swatch(drawn)).collect();
+        let (rows, painted) = (self.rows(), self.paint.paint(self.graph));
+        let used: BTreeSet<usize> =
+            rows.iter().flatten().filter_map(|drawn| swatch(&painted, drawn)).collect();
         let merged = rows.iter().flatten().any(|drawn| matches!(drawn.what, What::Merged(..)));
-        let (legend, legend_rows) = self.legend(&used, merged);
+        let (legend, legend_rows) = self.legend(&painted, &used, merged);
         let (width, top) = (self.width, 34);
         let height = top + rows.len() * ROW + 10 + legend_rows * ROW;
         let title = shown::harmless(&self.title);
@@ -104,7 +105,7 @@ impl<'a> Svg<'a> {
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\"><title>{title}</title>\n<style>{}</style>\n",
-            self.style(&used)
+            style(&painted, &used)
         )?;
         out.write_all(DEFINITIONS.as_bytes())?;
         let total = shown::counted(self.graph.root().span.len(), &self.unit);
@@ -121,7 +122,7 @@ impl<'a> Svg<'a> {
             let down = if self.icicle { depth + 1 } else { rows.len() - depth };
             text.clear();
             let _ = writeln!(text, "<g transform=\"translate({MARGIN} {})\">", top + down * ROW - 4);
-            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &own));
+            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &painted, &own));
             text += "</g>\n";
             out.write_all(text.as_bytes())?;
         }
@@ -196,16 +197,9 @@ impl<'a> Svg<'a> {
         &self.graph.nodes()[number as usize]
     }
 
-    fn swatch(&self, drawn: &Drawn) -> Option<usize> {
-        match drawn.what {
-            What::Node(number) => Some(self.paint.of(self.graph, self.node(number))),
-            What::Merged(..) => None,
-        }
-    }
-
-    fn draw(&self, text: &mut String, drawn: &Drawn, own: &[u64]) {
+    fn draw(&self, text: &mut String, drawn: &Drawn, painted: &Painted, own: &[u64]) {
         let (left, width) = (Tenths(drawn.left), Tenths(drawn.right - drawn.left));
-        let class = self.swatch(drawn).map_or("Z".to_owned(), class);
+        let class = swatch(painted, drawn).map_or("Z".to_owned(), class);
         let _ = write!(text, "<path class=\"{class}\" d=\"M{left} 4v-16h{width}v16z\"><title>");
         let number = match drawn.what {
             What::Merged(boxes, samples) => {
@@ -258,33 +252,11 @@ impl<'a> Svg<'a> {
         shown::markup(&text).into_owned()
     }
 
-    /// Rules for the colours in use.
-    fn style(&self, used: &BTreeSet<usize>) -> String {
-        let mut style = STYLE.to_owned();
-        let colors = |style: &mut String, dark: bool| {
-            for number in used {
-                let swatch = &self.paint.swatches()[*number];
-                let color = if dark { swatch.dark } else { swatch.light };
-                let class = class(*number);
-                let _ = write!(style, ".{class}{{fill:{}}}", hex(color));
-                // Ink is black in the light and white in the dark, but for colours that are neither.
-                if wants_black(color) == dark {
-                    let _ = write!(style, ".{class}+text{{fill:{}}}", if dark { "#000" } else { "#fff" });
-                }
-            }
-        };
-        colors(&mut style, false);
-        style += STYLE_DARK;
-        colors(&mut style, true);
-        style.push('}');
-        style
-    }
-
     /// What the colours and marks mean that are there, in as many rows as that takes.
-    fn legend(&self, used: &BTreeSet<usize>, merged: bool) -> (String, usize) {
+    fn legend(&self, painted: &Painted, used: &BTreeSet<usize>, merged: bool) -> (String, usize) {
         let mut entries: Vec<(String, String, Option<&str>)> = Vec::new();
         for number in used {
-            let meaning = &self.paint.swatches()[*number].meaning;
+            let meaning = &painted.swatches[*number].meaning;
             if !meaning.is_empty() && entries.iter().all(|(_, text, _)| text != meaning) {
                 let mark =
                     shown::BITS.iter().find(|(_, text)| text == meaning).and_then(|(bit, _)| mark(*bit));
@@ -320,6 +292,35 @@ impl<'a> Svg<'a> {
         }
         (text, y / ROW + 1)
     }
+}
+
+fn swatch(painted: &Painted, drawn: &Drawn) -> Option<usize> {
+    match drawn.what {
+        What::Node(number) => Some(painted.boxes[number as usize]),
+        What::Merged(..) => None,
+    }
+}
+
+/// Rules for the colours in use.
+fn style(painted: &Painted, used: &BTreeSet<usize>) -> String {
+    let mut style = STYLE.to_owned();
+    let colors = |style: &mut String, dark: bool| {
+        for number in used {
+            let swatch = &painted.swatches[*number];
+            let color = if dark { swatch.dark } else { swatch.light };
+            let class = class(*number);
+            let _ = write!(style, ".{class}{{fill:{}}}", hex(color));
+            // Ink is black in the light and white in the dark, but for colours that are neither.
+            if wants_black(color) == dark {
+                let _ = write!(style, ".{class}+text{{fill:{}}}", if dark { "#000" } else { "#fff" });
+            }
+        }
+    };
+    colors(&mut style, false);
+    style += STYLE_DARK;
+    colors(&mut style, true);
+    style.push('}');
+    style
 }
 
 /// The mark of status bits, which can be told without colours.

@@ -1,7 +1,7 @@
 //! Still pictures, read back by an XML parser.
 
 use roxmltree::{Document, Node};
-use stackglass_flame::{Graph, GraphBuilder, Span, Status, Svg};
+use stackglass_flame::{Graph, GraphBuilder, Page, Paint, Painted, Span, Status, Svg, Swatch};
 use stackglass_profile::Frame;
 
 fn rust(func: &str) -> Frame {
@@ -126,4 +126,20 @@ fn any_depth_and_any_span() {
     }
     let text = Svg::new(&builder.finish().unwrap()).width(0).to_text();
     Document::parse(&text).unwrap();
+}
+
+#[test]
+fn colours_of_the_readers_own() {
+    let graph = fine();
+    let swatch = |light: u8| Swatch { light: [light; 3], dark: [255; 3], meaning: format!("<{light}>") };
+    // Numbers of swatches that are not there are the last one.
+    let paint = Paint::new(vec![swatch(0), swatch(7)], |_, node| if node.depth == 0 { 0 } else { 9 });
+    let paint = paint.notes(|_, node| (node.depth == 0).then(|| "a & b".to_owned()));
+    let text = Svg::new(&graph).paint(paint.clone()).to_text();
+    assert!(text.contains(".a{fill:#000}.a+text{fill:#fff}.b{fill:#070707}"), "white ink on black");
+    assert!(text.contains("\na &amp; b</title>") && text.contains(">&lt;7&gt;</text>"));
+    let page = Page::new("").view("", &graph).paint(paint).to_text();
+    assert!(page.contains(r##"["#000","#fff","\u003c0\u003e"],["#070707","#fff","\u003c7\u003e"]"##));
+    let none = Svg::new(&graph).paint(Paint::whole(|_| Painted::default())).to_text();
+    Document::parse(&none).unwrap();
 }

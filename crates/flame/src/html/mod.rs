@@ -1,7 +1,7 @@
 //! Flame graphs as one HTML page that needs nothing else: no server, no network, no other file.
 //!
 //! The viewer in `page/` is plain JavaScript and CSS, put in as it is. What it shows travels as numbers and names
-//! ([`pack`]); a policy in the page forbids any other script and every request, so that no name can do what a name
+//! (pack.rs); a policy in the page forbids any other script and every request, so that no name can do what a name
 //! should not. Readers without scripts see a still picture.
 
 mod pack;
@@ -111,8 +111,7 @@ impl<'a> Page<'a> {
                 .unit(&*self.unit)
                 .icicle(self.icicle)
                 .most_rows(STILL_ROWS);
-            let paint = Paint::new(self.paint.swatches().to_vec(), |graph, node| self.paint.of(graph, node));
-            svg.paint(paint.notes(|graph, node| self.paint.note(graph, node))).to_text()
+            svg.paint(self.paint.clone()).to_text()
         });
         let still = still.unwrap_or_default();
         let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
@@ -148,18 +147,12 @@ impl<'a> Page<'a> {
         let mut packer = Packer::default();
         write!(
             out,
-            "{{\"title\":{},\"unit\":{},\"icicle\":{},\"inverted\":{},\n\"swatches\":[",
+            "{{\"title\":{},\"unit\":{},\"icicle\":{},\"inverted\":{},\n\"views\":[",
             text(&self.title),
             text(&self.unit),
             self.icicle,
             self.inverted
         )?;
-        for (number, swatch) in self.paint.swatches().iter().enumerate() {
-            let comma = if number == 0 { "" } else { "," };
-            let (light, dark) = (hex(swatch.light), hex(swatch.dark));
-            write!(out, "{comma}[\"{light}\",\"{dark}\",{}]", text(&swatch.meaning))?;
-        }
-        write!(out, "],\n\"views\":[")?;
         for (number, (label, graph)) in self.views.iter().enumerate() {
             let comma = if number == 0 { "" } else { ",\n" };
             let packed = packer.pack(graph, &self.paint);
@@ -171,6 +164,12 @@ impl<'a> Page<'a> {
                 out.write_all(BASE64.encode(part).as_bytes())?;
             }
             write!(out, "\"}}")?;
+        }
+        write!(out, "],\n\"swatches\":[")?;
+        for (number, swatch) in packer.swatches().iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            let (light, dark) = (hex(swatch.light), hex(swatch.dark));
+            write!(out, "{comma}[\"{light}\",\"{dark}\",{}]", text(&swatch.meaning))?;
         }
         write!(out, "],\n\"frames\":")?;
         numbers(out, packer.frames().iter().flatten().copied())?;

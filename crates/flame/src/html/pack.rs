@@ -4,7 +4,7 @@
 //! look, the distance from where it would start if nothing were free (zigzag), its length. Numbers have seven bits
 //! a byte, lowest first, the eighth bit saying that more follow.
 
-use crate::{Graph, Paint, shown};
+use crate::{Graph, Paint, Swatch, shown};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
@@ -14,6 +14,8 @@ pub(super) struct Packer {
     string_numbers: HashMap<String, i64, RandomState>,
     frames: Vec<[i64; 6]>,
     frame_numbers: HashMap<[i64; 6], i64, RandomState>,
+    swatches: Vec<Swatch>,
+    swatch_numbers: HashMap<Swatch, i64, RandomState>,
 }
 
 /// One graph.
@@ -31,6 +33,8 @@ impl Default for Packer {
             string_numbers: HashMap::default(),
             frames: Vec::new(),
             frame_numbers: HashMap::default(),
+            swatches: Vec::new(),
+            swatch_numbers: HashMap::default(),
         };
         packer.string("");
         packer
@@ -43,6 +47,11 @@ impl Packer {
         &self.strings
     }
 
+    /// All colours in use.
+    pub(super) fn swatches(&self) -> &[Swatch] {
+        &self.swatches
+    }
+
     /// Of each frame: name, name in full, file, line, module (strings by number), and 1 inlined, 2 foreign,
     /// 4 nothing is known.
     pub(super) fn frames(&self) -> &[[i64; 6]] {
@@ -52,17 +61,20 @@ impl Packer {
     /// A graph, its frames and names added to those that are there.
     pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
         let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
+        let painted = paint.paint(graph);
+        let mut swatches: Vec<Option<i64>> = vec![None; painted.swatches.len()];
         let mut looks: Vec<[i64; 4]> = Vec::new();
         let mut look_numbers: HashMap<[i64; 4], u64, RandomState> = HashMap::default();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
         // Where the next node of each level would start.
         let mut next: Vec<i64> = vec![graph.root().span.start()];
         let mut above = -1;
-        for node in graph.nodes() {
+        for (node, swatch) in graph.nodes().iter().zip(&painted.boxes) {
             let depth = i64::from(node.depth);
             let note = paint.note(graph, node).map_or(0, |note| self.string(&shown::harmless(&note)));
             let frame = frames[node.frame.0 as usize];
-            let look = [frame, i64::from(node.status.0), paint.of(graph, node) as i64, note];
+            let swatch = *swatches[*swatch].get_or_insert_with(|| self.swatch(&painted.swatches[*swatch]));
+            let look = [frame, i64::from(node.status.0), swatch, note];
             let look = *look_numbers.entry(look).or_insert_with(|| {
                 looks.push(look);
                 looks.len() as u64 - 1
@@ -98,6 +110,13 @@ impl Packer {
         *self.frame_numbers.entry(parts).or_insert_with(|| {
             self.frames.push(parts);
             self.frames.len() as i64 - 1
+        })
+    }
+
+    fn swatch(&mut self, swatch: &Swatch) -> i64 {
+        *self.swatch_numbers.entry(swatch.clone()).or_insert_with(|| {
+            self.swatches.push(swatch.clone());
+            self.swatches.len() as i64 - 1
         })
     }
 

@@ -29,7 +29,7 @@ function columns(count) {
     parent: new Uint32Array(count),
     frame: new Uint32Array(count),
     status: new Uint8Array(count),
-    swatch: new Uint16Array(count),
+    swatch: new Uint32Array(count),
     note: new Uint32Array(count),
   };
 }
