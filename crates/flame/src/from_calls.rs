@@ -118,7 +118,9 @@ impl Walk<'_> {
         if starts {
             status |= Status::RUNTIME;
         }
-        if known.hidden {
+        if known.hidden && starts {
+            // How a thread gets to its function is no news about whoever is drawn around it.
+        } else if known.hidden {
             self.builder.mark(self.status(call, &known));
         } else {
             self.builder.open(known.frame, status, Span::of_len(start, self.tree.count(call)));
