@@ -11,8 +11,11 @@ pub enum Matcher {
     /// The printed frame has a match of this in it.
     Regex(Regex),
     /// Whatever this says.
-    Test(Box<dyn Fn(&Graph, &Node) -> bool + Send + Sync>),
+    Test(Box<Test>),
 }
+
+/// A condition of the reader's own.
+type Test = dyn Fn(&Graph, &Node) -> bool + Send + Sync;
 
 impl Matcher {
     /// By a closure.
