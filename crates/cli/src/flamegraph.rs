@@ -1,5 +1,6 @@
 //! `stackglass flamegraph [FILE]`: the picture that people open first.
 
+mod colors;
 mod format;
 mod open;
 mod views;
@@ -9,6 +10,7 @@ use crate::failure::{self, Failure};
 use crate::input::{self, Drawable};
 use crate::report_flags::one_of;
 use clap::Args;
+use colors::Scheme;
 use format::Format;
 use regex::Regex;
 use stackglass_profile::report::{Pick, Recur};
@@ -90,6 +92,14 @@ pub(crate) struct Flags {
     /// The root on top
     #[arg(long)]
     icicle: bool,
+
+    /// What colours say [default: kind]
+    #[arg(long, value_name = "SCHEME", value_parser = one_of(Scheme::ALL, Scheme::word, Scheme::help))]
+    colors: Option<Scheme>,
+
+    /// Dark colours; pages and .svg follow the reader's setting anyway
+    #[arg(long)]
+    dark: bool,
 
     /// Title [default: the command that was recorded]
     #[arg(long)]

@@ -5,6 +5,8 @@ use super::format::Format;
 use crate::failure::{self, Failure};
 use crate::input::Input;
 use stackglass_files::jlprof::{self, GraphNode};
+use stackglass_flame::png::{Layout, PictureOptions, write_picture};
+use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
 use stackglass_profile::call_tree::Moments;
 use stackglass_profile::report::Pick;
@@ -180,10 +182,14 @@ impl Drawing {
     /// Writes it.
     pub(crate) fn write(&self, flags: &Flags, format: Format, out: &mut impl Write) -> io::Result<()> {
         let graph = &self.views[0].1;
+        let paint = flags.colors.unwrap_or_default().paint();
         match format {
             Format::Html => {
-                let page =
-                    Page::new(&*self.title).unit(&*self.unit).icicle(flags.icicle).inverted(flags.inverted);
+                let page = Page::new(&*self.title)
+                    .unit(&*self.unit)
+                    .icicle(flags.icicle)
+                    .inverted(flags.inverted)
+                    .paint(paint);
                 self.views.iter().fold(page, |page, (label, graph)| page.view(&**label, graph)).write_to(out)
             }
             Format::Svg => Svg::new(graph)
@@ -191,6 +197,7 @@ impl Drawing {
                 .unit(&*self.unit)
                 .width(usize::from(flags.width))
                 .icicle(flags.icicle)
+                .paint(paint)
                 .write_to(out),
             Format::Jlprof => {
                 let nodes = graph.nodes().iter().map(|node| GraphNode {
@@ -202,7 +209,14 @@ impl Drawing {
                 });
                 jlprof::write_graph_to(out, nodes)
             }
-            Format::Png => Err(io::Error::other("not yet")),
+            Format::Png => {
+                let colors = OneTheme::new(&paint, graph, flags.dark);
+                let layout = if flags.icicle { Layout::Icicle } else { Layout::Flame };
+                let options =
+                    PictureOptions::new(&colors).layout(layout).title(&*self.title).unit(&*self.unit);
+                let options = options.width(usize::from(flags.width));
+                write_picture(graph, &options, out).map_err(io::Error::other)
+            }
         }
     }
 

@@ -1,0 +1,55 @@
+//! `--colors`: what the colour of a box says.
+
+use stackglass_flame::schemes::paint;
+use stackglass_flame::{CategoryColors, CrateColors, FlameColors, Paint};
+
+/// Schemes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Scheme {
+    /// By kind of code, and by status bits.
+    #[default]
+    Kind,
+    /// By whose code it is.
+    Category,
+    /// By crate, or by module.
+    Crate,
+    /// In turn, as FlameGraphs.jl does it.
+    Julia,
+}
+
+impl Scheme {
+    /// All of them.
+    pub(crate) const ALL: &[Scheme] = &[Scheme::Kind, Scheme::Category, Scheme::Crate, Scheme::Julia];
+
+    /// Its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Scheme::Kind => "kind",
+            Scheme::Category => "category",
+            Scheme::Crate => "crate",
+            Scheme::Julia => "julia",
+        }
+    }
+
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            Scheme::Kind => "kind of code, dynamic calls and memory management",
+            Scheme::Category => "own code, dependencies, standard library, foreign, kernel",
+            Scheme::Crate => "a colour for each crate or module",
+            Scheme::Julia => "in turn, with FlameGraphs.jl's highlights",
+        }
+    }
+
+    /// The colours of graphs.
+    pub(crate) fn paint(self) -> Paint<'static> {
+        match self {
+            Scheme::Kind => Paint::default(),
+            Scheme::Category => Paint::whole(|graph| {
+                let colors = CategoryColors::of(graph);
+                paint(colors.clone(), colors.darkmode(true)).paint(graph)
+            }),
+            Scheme::Crate => paint(CrateColors::new(false), CrateColors::new(true)),
+            Scheme::Julia => paint(FlameColors::default(), FlameColors::builder().darkmode(true).build()),
+        }
+    }
+}

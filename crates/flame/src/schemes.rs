@@ -1,0 +1,89 @@
+//! Colour functions for pictures that have two themes, and paints for pictures that have one.
+
+use crate::paint::{Painted, Swatch};
+use crate::{Color, ColorFunction, Graph, Node, Paint};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// A paint of two colour functions, one for each theme. The legend is the first one's.
+///
+/// ```
+/// use stackglass_flame::{FlameColors, schemes};
+///
+/// let dark = FlameColors::builder().darkmode(true).build();
+/// let _paint = schemes::paint(FlameColors::default(), dark);
+/// ```
+pub fn paint<'a>(light: impl ColorFunction + 'a, dark: impl ColorFunction + 'a) -> Paint<'a> {
+    Paint::whole(move |graph| {
+        let meanings: HashMap<Color, String> =
+            light.legend().into_iter().map(|(name, c)| (c, name)).collect();
+        let mut numbers: HashMap<(Color, Color), usize> = HashMap::new();
+        let mut painted = Painted::default();
+        for (light, dark) in colors(graph, &light).into_iter().zip(colors(graph, &dark)) {
+            let next = painted.swatches.len();
+            let number = *numbers.entry((light, dark)).or_insert(next);
+            if number == next {
+                let meaning = meanings.get(&light).cloned().unwrap_or_default();
+                painted.swatches.push(Swatch { light: light.0, dark: dark.0, meaning });
+            }
+            painted.boxes.push(number);
+        }
+        painted
+    })
+}
+
+/// The colour of each node; grey where the function has none.
+fn colors(graph: &Graph, function: &impl ColorFunction) -> Vec<Color> {
+    let mut next = vec![1; graph.depth()];
+    let color = |node| function.node(&mut next, graph, node).unwrap_or(Color([200; 3]));
+    graph.nodes().iter().map(color).collect()
+}
+
+/// One theme of a painted graph, as a colour function for that graph alone.
+pub struct OneTheme {
+    painted: Painted,
+    dark: bool,
+    /// The node that is asked for next.
+    next: Cell<usize>,
+}
+
+impl OneTheme {
+    /// The light or the dark colours of a paint.
+    pub fn new(paint: &Paint<'_>, graph: &Graph, dark: bool) -> OneTheme {
+        OneTheme { painted: paint.paint(graph), dark, next: Cell::new(0) }
+    }
+
+    fn color(&self, swatch: &Swatch) -> Color {
+        Color(if self.dark { swatch.dark } else { swatch.light })
+    }
+}
+
+impl ColorFunction for OneTheme {
+    fn background(&self) -> Color {
+        if self.dark { Color([0x17; 3]) } else { Color::WHITE }
+    }
+
+    fn font(&self) -> Color {
+        if self.dark { Color::WHITE } else { Color::BLACK }
+    }
+
+    fn node(&self, _: &mut [usize], _: &Graph, node: &Node) -> Option<Color> {
+        // Boxes are asked for in the order in which they lie, from the root on.
+        let number = if node.depth == 0 { 0 } else { self.next.get() };
+        self.next.set(number + 1);
+        let swatch = self.painted.boxes.get(number)?;
+        self.painted.swatches.get(*swatch).map(|swatch| self.color(swatch))
+    }
+
+    fn legend(&self) -> Vec<(String, Color)> {
+        let mut legend: Vec<(String, Color)> = Vec::new();
+        let used = |number: &usize| self.painted.boxes.contains(number);
+        for number in (0..self.painted.swatches.len()).filter(used) {
+            let swatch = &self.painted.swatches[number];
+            if !swatch.meaning.is_empty() && legend.iter().all(|(meaning, _)| *meaning != swatch.meaning) {
+                legend.push((swatch.meaning.clone(), self.color(swatch)));
+            }
+        }
+        legend
+    }
+}
