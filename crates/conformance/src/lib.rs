@@ -45,6 +45,8 @@ pub const KINDS: &[&str] = &[
     "flamegraph",
     "allocs",
     "text",
+    "pixels",
+    "palettes",
     "jlprof-samples",
     "jlprof-graph",
 ];

@@ -89,9 +89,9 @@ fn judge(found: Found, store: &mut Store, bless: bool, outcome: &mut Outcome) {
         }
         What::Flame(case) => {
             let own = store.own_flame(&path);
-            verdicts.push((Mode::Recorded, guarded(|| case.judge(Mode::Recorded, None, bless))));
+            verdicts.push((Mode::Recorded, guarded(|| case.judge(&path, Mode::Recorded, None, bless))));
             if let Some(goldens) = own.filter(|_| case.has_quirks()) {
-                verdicts.push((Mode::Ours, guarded(|| case.judge(Mode::Ours, Some(goldens), bless))));
+                verdicts.push((Mode::Ours, guarded(|| case.judge(&path, Mode::Ours, Some(goldens), bless))));
                 outcome.as_users_see += 1;
             }
         }

@@ -22,6 +22,9 @@
 #![deny(missing_docs)]
 
 pub mod allocations;
+pub mod categories;
+pub mod color;
+pub mod colors;
 mod filter;
 pub mod flamegraph;
 mod from_calls;
@@ -30,6 +33,8 @@ pub mod html;
 mod inverted;
 pub mod matcher;
 pub mod paint;
+pub mod pixels;
+pub mod png;
 pub mod print;
 mod runtime;
 mod shown;
@@ -38,11 +43,15 @@ pub mod status;
 pub mod svg;
 
 pub use allocations::{AllocationGraph, AllocationRecord, Weight};
+pub use categories::{Category, CategoryColors, CrateColors, StackFrameCategory};
+pub use color::Color;
+pub use colors::{ColorBy, ColorFunction, FlameColors, FlameColorsBuilder, Highlight};
 pub use flamegraph::{FlameError, Flamegraph, Flamegraphed, Warning};
 pub use graph::{FrameId, Graph, GraphBuilder, Node, NodeId};
 pub use html::Page;
 pub use matcher::Matcher;
 pub use paint::{Paint, Painted, Rgb, Swatch};
+pub use pixels::{Matrix, Pixels, PixelsError, Tags, flamepixels, flametags};
 pub use print::{TreeText, frame_text, node_text};
 pub use span::Span;
 pub use status::Status;

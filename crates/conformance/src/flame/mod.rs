@@ -1,13 +1,16 @@
 //! Cases of flame graphs: files with a kind and a list of cases, and what they share.
 
 mod allocs;
+mod colors;
 mod graphs;
 pub(crate) mod node;
+mod pixels;
 mod text;
 
 use crate::Mode;
 use crate::goldens::Goldens;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A file of cases and one of them.
@@ -31,16 +34,50 @@ impl FlameCase {
 
     /// Kinds that differ as our users see them.
     pub(crate) fn has_quirks(&self) -> bool {
-        matches!(&*self.kind, "flamegraph" | "allocs")
+        matches!(&*self.kind, "flamegraph" | "allocs" | "pixels")
     }
 
     /// Holds it against what we say.
-    pub(crate) fn judge(&self, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Result<(), String> {
+    pub(crate) fn judge(
+        &self,
+        path: &Path,
+        mode: Mode,
+        goldens: Option<&mut Goldens>,
+        bless: bool,
+    ) -> Result<(), String> {
         match &*self.kind {
             "flamegraph" | "allocs" => self.judge_graph(mode, goldens, bless),
+            "pixels" => self.judge_pixels(path, mode, goldens, bless),
+            "palettes" => colors::judge(self.case()),
             "text" => text::judge(self.case()),
             other => Err(format!("nothing here runs cases of kind `{other}`\n")),
         }
+    }
+
+    fn judge_pixels(
+        &self,
+        path: &Path,
+        mode: Mode,
+        goldens: Option<&mut Goldens>,
+        bless: bool,
+    ) -> Result<(), String> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let judged = || pixels::judge(&self.file, self.case(), mode, folder);
+        let Some(goldens) = goldens else { return judged() };
+        let text = || pixels::run(&self.file, self.case(), mode).map(|(_, pixels)| pixels::text(&pixels));
+        let name = self.golden_name();
+        if bless {
+            let kept = if judged().is_ok() { None } else { Some(text()?) };
+            return goldens.bless(&name, kept.as_deref(), false).map_err(|error| error.to_string());
+        }
+        match goldens.text(&name).map_err(|error| error.to_string())? {
+            Some(golden) => crate::same::same_text(&golden, &text()?, false),
+            None => judged(),
+        }
+    }
+
+    fn golden_name(&self) -> String {
+        format!("{}/{}", self.kind, self.id()).replace('/', "-")
     }
 
     fn judge_graph(&self, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Result<(), String> {
@@ -55,7 +92,7 @@ impl FlameCase {
             (Mode::Recorded, _) | (Mode::Ours, None) => node::compare(&recorded, &ours, ties),
             (Mode::Ours, Some(goldens)) => {
                 let text = ours.text();
-                let name = format!("{}/{}", self.kind, self.id()).replace('/', "-");
+                let name = self.golden_name();
                 if bless {
                     let same = node::compare(&recorded, &ours, ties).is_ok();
                     let kept = if same { None } else { Some(&*text) };

@@ -1,0 +1,252 @@
+//! Kinds of native code: whose it is, or what it does for others.
+//!
+//! Names, files and modules decide, by the table in [`stackglass_profile::kinds`] and, for dependencies, by where
+//! Cargo keeps their sources. What one frame tells of a crate holds for all its frames: inlined ones may lie in
+//! others' files.
+
+use crate::{Color, ColorFunction, FrameId, Graph, Node};
+use stackglass_profile::{Frame, kinds};
+use std::collections::HashSet;
+
+/// A kind of native code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Category {
+    /// Crates of the reader's; in a program without Rust, the program itself.
+    Own,
+    /// Crates from a registry, from git or vendored; in a program without Rust, its libraries.
+    Dependency,
+    /// `std`, `core`, `alloc` and what is part of them; in a program without Rust, the C library.
+    Std,
+    /// Not compiled from Rust, in a program that is.
+    Foreign,
+    /// Allocators and drop glue.
+    Memory,
+    /// The kernel, and what it puts into programs (`[vdso]`).
+    Kernel,
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Category {
+    /// All of them, in the order of a legend.
+    pub const ALL: [Category; 7] = [
+        Category::Own,
+        Category::Dependency,
+        Category::Std,
+        Category::Foreign,
+        Category::Memory,
+        Category::Kernel,
+        Category::Unknown,
+    ];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Own => "own code",
+            Category::Dependency => "dependencies",
+            Category::Std => "standard library",
+            Category::Foreign => "foreign code",
+            Category::Memory => "memory management",
+            Category::Kernel => "kernel",
+            Category::Unknown => "unknown",
+        }
+    }
+
+    /// Its colour, on light and on dark: of Paul Tol's `light` scheme, made for black text and for the colour-blind.
+    pub fn color(self) -> Color {
+        Color::hex(match self {
+            Category::Own => 0xee8866,
+            Category::Dependency => 0xeedd88,
+            Category::Std => 0x77aadd,
+            Category::Foreign => 0x44bb99,
+            Category::Memory => 0xffaabb,
+            Category::Kernel => 0x99ddff,
+            Category::Unknown => 0xdddddd,
+        })
+    }
+}
+
+/// Colours by [`Category`].
+#[derive(Clone, Debug)]
+pub struct CategoryColors {
+    by_frame: Vec<Category>,
+    dark: bool,
+}
+
+impl CategoryColors {
+    /// Tells the categories of a graph's frames. A crate is a dependency when its sources lie where Cargo keeps
+    /// those of others.
+    pub fn of(graph: &Graph) -> CategoryColors {
+        let others: HashSet<&str> =
+            graph.frames().iter().filter(|f| is_others(f)).map(|f| &*f.krate).collect();
+        CategoryColors::told(graph, |krate| !others.contains(krate))
+    }
+
+    /// The same, where all crates but these are dependencies.
+    pub fn with_own(graph: &Graph, own: &[&str]) -> CategoryColors {
+        CategoryColors::told(graph, |krate| own.contains(&krate))
+    }
+
+    /// For a dark background.
+    pub fn darkmode(self, dark: bool) -> CategoryColors {
+        CategoryColors { dark, ..self }
+    }
+
+    /// The category of a frame of the graph.
+    pub fn category(&self, frame: FrameId) -> Category {
+        self.by_frame.get(frame.0 as usize).copied().unwrap_or(Category::Unknown)
+    }
+
+    fn told(graph: &Graph, is_own: impl Fn(&str) -> bool) -> CategoryColors {
+        let rust = graph.frames().iter().any(|frame| !frame.foreign);
+        let by_frame = graph.frames().iter().map(|frame| category(frame, rust, &is_own)).collect();
+        CategoryColors { by_frame, dark: false }
+    }
+}
+
+impl ColorFunction for CategoryColors {
+    fn background(&self) -> Color {
+        super::background(self.dark)
+    }
+
+    fn font(&self) -> Color {
+        super::font(self.dark)
+    }
+
+    fn node(&self, _: &mut [usize], _: &Graph, node: &Node) -> Option<Color> {
+        Some(self.category(node.frame).color())
+    }
+
+    fn legend(&self) -> Vec<(String, Color)> {
+        let there = |category: &Category| self.by_frame.contains(category);
+        let entry = |category: Category| (category.name().to_owned(), category.color());
+        Category::ALL.into_iter().filter(there).map(entry).collect()
+    }
+}
+
+/// Whether the file of a frame lies where Cargo keeps the sources of dependencies.
+fn is_others(frame: &Frame) -> bool {
+    const FOLDERS: [&str; 3] = ["/registry/src/", "/git/checkouts/", "/vendor/"];
+    !frame.krate.is_empty()
+        && kinds::class(frame) == kinds::Class::Own
+        && FOLDERS.iter().any(|folder| frame.file.contains(folder))
+}
+
+fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Category {
+    let module = frame.module.rsplit('/').next().unwrap_or("");
+    if is_kernel(frame, module) {
+        Category::Kernel
+    } else if kinds::is_memory(frame) {
+        Category::Memory
+    } else if frame.func.is_empty() && frame.file.is_empty() {
+        Category::Unknown
+    } else {
+        match (kinds::class(frame), frame.foreign) {
+            (kinds::Class::Std, _) => Category::Std,
+            (_, true) if rust => Category::Foreign,
+            (kinds::Class::C, _) => Category::Std,
+            (kinds::Class::Own, true) if module.contains(".so") => Category::Dependency,
+            (kinds::Class::Own, false) if !is_own(krate(frame)) => Category::Dependency,
+            (kinds::Class::Own, _) => Category::Own,
+        }
+    }
+}
+
+/// The crate of a function; where only its path is known, the first part of it.
+pub(super) fn krate(frame: &Frame) -> &str {
+    match &*frame.krate {
+        "" => frame.func.split_once("::").map_or("", |(first, _)| first),
+        krate => krate,
+    }
+}
+
+/// Modules as `perf` and the loader call them; folded stacks mark functions of the kernel by `_[k]`.
+fn is_kernel(frame: &Frame, module: &str) -> bool {
+    matches!(module, "[vdso]" | "[vsyscall]")
+        || module.starts_with("[kernel")
+        || module.starts_with("vmlinux")
+        || module.ends_with(".ko")
+        || frame.func.ends_with("_[k]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::colors::greedy::deutan_difference;
+    use crate::{GraphBuilder, Span, Status};
+
+    #[test]
+    fn colors_are_told_apart_by_all_and_text_is_readable() {
+        for (at, one) in Category::ALL.into_iter().enumerate() {
+            assert!(one.color().contrast(Color::BLACK) > 7.0, "{one:?}");
+            assert!(one.color().contrast(super::super::background(true)) > 7.0, "{one:?}");
+            for two in &Category::ALL[..at] {
+                let difference = deutan_difference(one.color(), two.color());
+                assert!(difference > 10.0, "{one:?} and {two:?}: {difference}");
+            }
+        }
+    }
+
+    fn of(frames: &[(&str, &str, &str, &str, bool)]) -> Vec<Category> {
+        let mut builder = GraphBuilder::default();
+        let mut numbers = Vec::new();
+        for (func, krate, file, module, foreign) in frames {
+            let frame = Frame {
+                func: (*func).into(),
+                krate: (*krate).into(),
+                file: (*file).into(),
+                module: (*module).into(),
+                foreign: *foreign,
+                ..Frame::unknown(0)
+            };
+            numbers.push(builder.frame(&frame));
+        }
+        builder.open(numbers[0], Status::NONE, Span::new(1, 1));
+        let colors = CategoryColors::of(&builder.finish().unwrap());
+        numbers.into_iter().map(|frame| colors.category(frame)).collect()
+    }
+
+    #[test]
+    fn of_a_rust_program() {
+        let registry = "/home/a/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f";
+        let told = of(&[
+            ("app::main", "app", "/home/a/app/src/main.rs", "app", false),
+            (
+                "serde_json::de::from_str",
+                "serde_json",
+                &format!("{registry}/serde_json-1.0.1/src/de.rs"),
+                "app",
+                false,
+            ),
+            // A dependency all the same, though inlined code of the standard library hides its file.
+            (
+                "serde_json::value::to_value",
+                "serde_json",
+                "/rustc/0/library/core/src/option.rs",
+                "app",
+                false,
+            ),
+            ("core::str::from_utf8", "core", "/rustc/0/library/core/src/str/mod.rs", "app", false),
+            ("alloc::alloc::realloc", "alloc", "/rustc/0/library/alloc/src/alloc.rs", "app", false),
+            ("malloc", "", "", "/usr/lib/libc.so.6", true),
+            ("memcpy", "", "", "/usr/lib/libc.so.6", true),
+            ("ZSTD_compress", "", "zstd.c", "app", true),
+            ("clock_gettime", "", "", "[vdso]", true),
+            ("", "", "", "app", true),
+        ]);
+        use Category::{Dependency, Foreign, Kernel, Memory, Own, Std, Unknown};
+        let wanted = [Own, Dependency, Dependency, Std, Memory, Memory, Foreign, Foreign, Kernel, Unknown];
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn of_a_program_without_rust() {
+        let told = of(&[
+            ("main", "", "main.c", "app", true),
+            ("deflate", "", "", "/usr/lib/libz.so.1", true),
+            ("qsort", "", "", "/usr/lib/libc.so.6", true),
+            ("entry_SYSCALL_64_[k]", "", "", "", true),
+        ]);
+        assert_eq!(told, [Category::Own, Category::Dependency, Category::Std, Category::Kernel]);
+    }
+}

@@ -1,0 +1,319 @@
+//! A flame graph with labels as a bitmap, drawn from spans.
+
+use super::canvas::{Canvas, Density};
+use super::label::label;
+use super::merged::Merged;
+use super::{PngError, write_rows};
+use crate::{Color, ColorFunction, Graph, PixelsError};
+use std::fmt;
+use std::io::Write;
+use std::ops::Range;
+
+/// Where the root is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Layout {
+    /// At the bottom; callees stand on their callers.
+    #[default]
+    Flame,
+    /// At the top; callees hang from their callers.
+    Icicle,
+}
+
+/// How a graph is drawn.
+#[derive(Clone)]
+pub struct PictureOptions<'c> {
+    colors: &'c dyn ColorFunction,
+    layout: Layout,
+    title: String,
+    unit: String,
+    width: usize,
+    levels: usize,
+    density: Density,
+}
+
+/// Limits of a picture: pixels of the bitmap across, and in all.
+const WIDEST: usize = 20_000;
+const PIXELS: usize = 1 << 26;
+
+/// Around the boxes.
+const MARGIN: usize = 8;
+/// Lines of text above and below them, and boxes with the gap to the next.
+const LINE: usize = 20;
+const BOX: usize = 18;
+const GAP: usize = 1;
+/// Between a box and its text, and the side of a colour in the legend.
+const PADDING: usize = 3;
+const SWATCH: usize = 12;
+
+/// Boxes narrower than this have no gap beside them.
+const WITH_GAP: usize = 4;
+
+impl<'c> PictureOptions<'c> {
+    /// A picture 1200 pixels wide, of at most 200 levels, with the root at the bottom.
+    pub fn new(colors: &'c dyn ColorFunction) -> PictureOptions<'c> {
+        PictureOptions {
+            colors,
+            layout: Layout::Flame,
+            title: String::new(),
+            unit: "samples".to_owned(),
+            width: 1200,
+            levels: 200,
+            density: Density::ONE,
+        }
+    }
+
+    /// Where the root is.
+    pub fn layout(self, layout: Layout) -> Self {
+        PictureOptions { layout, ..self }
+    }
+
+    /// What stands above the boxes.
+    pub fn title(self, title: impl Into<String>) -> Self {
+        PictureOptions { title: title.into(), ..self }
+    }
+
+    /// What the cost axis counts.
+    pub fn unit(self, unit: impl Into<String>) -> Self {
+        PictureOptions { unit: unit.into(), ..self }
+    }
+
+    /// Pixels across.
+    pub fn width(self, width: usize) -> Self {
+        PictureOptions { width, ..self }
+    }
+
+    /// Levels that are drawn one by one; where there are more, the last row shows that there are.
+    pub fn levels(self, levels: usize) -> Self {
+        PictureOptions { levels, ..self }
+    }
+
+    /// Twice as many pixels both ways, for screens and paper that have them.
+    pub fn fine(self, fine: bool) -> Self {
+        PictureOptions { density: if fine { Density::TWO } else { Density::ONE }, ..self }
+    }
+}
+
+impl fmt::Debug for PictureOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PictureOptions { layout, title, width, levels, .. } = self;
+        write!(f, "PictureOptions {{ {layout:?}, {title:?}, {width} wide, {levels} levels }}")
+    }
+}
+
+/// Draws a graph and writes it as a PNG.
+///
+/// Boxes narrower than a pixel are drawn together, hatched, so that nothing is left out unseen. Text in boxes is in
+/// the background's or the font's colour, whichever is easier to read.
+///
+/// # Errors
+/// When the picture would be too large, when there is no colour for a box, or when it cannot be written.
+pub fn write_picture(graph: &Graph, options: &PictureOptions<'_>, out: impl Write) -> Result<(), PngError> {
+    let page = Page::new(graph, options)?;
+    let canvas = page.draw()?;
+    let rows = canvas.rows().map(|row| row.iter().flat_map(|color| color.0));
+    write_rows(page.columns, page.rows, rows, out)
+}
+
+/// Where everything is, in pixels of the bitmap.
+struct Page<'p> {
+    graph: &'p Graph,
+    options: &'p PictureOptions<'p>,
+    columns: usize,
+    rows: usize,
+    /// Columns of the boxes.
+    boxes: Range<usize>,
+    /// Levels that have a row each; deeper ones share the last.
+    levels: usize,
+    /// Levels that the graph has.
+    depth: usize,
+    legend: Vec<Vec<Entry>>,
+}
+
+/// A line of the legend is made of these.
+struct Entry {
+    text: String,
+    /// `None`: hatched.
+    color: Option<Color>,
+}
+
+impl<'p> Page<'p> {
+    fn new(graph: &'p Graph, options: &'p PictureOptions<'p>) -> Result<Page<'p>, PngError> {
+        let density = options.density;
+        let columns = options.width.saturating_mul(density.of(1));
+        let margin = density.of(MARGIN);
+        let depth = graph.depth();
+        let levels = depth.min(options.levels.max(1));
+        let too_large = |rows| PngError::TooLarge { columns, rows };
+        if columns > WIDEST {
+            return Err(too_large(levels.saturating_mul(density.of(BOX))));
+        }
+        if columns <= 2 * margin {
+            return Err(PngError::Empty { columns, rows: levels });
+        }
+        let boxes = margin..columns - margin;
+        let legend = legend(options, depth - levels, boxes.len());
+        let lines = 1 + legend.len();
+        let rows =
+            levels.saturating_mul(density.of(BOX)).saturating_add(density.of(lines * LINE) + 2 * margin);
+        if rows.saturating_mul(columns) > PIXELS {
+            return Err(too_large(rows));
+        }
+        Ok(Page { graph, options, columns, rows, boxes, levels, depth, legend })
+    }
+
+    fn draw(&self) -> Result<Canvas, PngError> {
+        let Page { graph, options, .. } = *self;
+        let (density, colors) = (options.density, options.colors);
+        let mut canvas = Canvas::new(self.columns, self.rows, colors.background(), density);
+        let mut merged = Merged::new(self.boxes.len(), self.levels);
+        let mut next = vec![1; self.depth];
+        let root = graph.root().span;
+        let scale = self.boxes.len() as f64 / root.len().max(1) as f64;
+        // In pixels from the left end of the boxes; what lies beside the root is not drawn.
+        let place = |position: i128| {
+            let place = (position - i128::from(root.start())) as f64 * scale;
+            place.clamp(0.0, self.boxes.len() as f64)
+        };
+        for node in graph.nodes() {
+            if node.span.is_empty() {
+                continue;
+            }
+            let depth = node.depth as usize;
+            let shared = depth + 1 >= self.levels && self.depth > self.levels;
+            let (from, to) = (place(node.span.start().into()), place(i128::from(node.span.stop()) + 1));
+            if to - from < 1.0 || shared {
+                merged.add(depth.min(self.levels - 1), from, to);
+                continue;
+            }
+            let color =
+                colors.node(&mut next, graph, node).ok_or(PixelsError::NoColor { depth: node.depth })?;
+            let (left, right) =
+                (self.boxes.start + from.round() as usize, self.boxes.start + to.round() as usize);
+            let gap = if right - left < density.of(WITH_GAP) { 0 } else { density.of(GAP) };
+            let rows = self.rows_of(depth);
+            canvas.fill(left..right - gap, rows.clone(), color);
+            let room = (right - left).saturating_sub(density.of(2 * PADDING)) / density.text_width();
+            let text = label(graph, node, room);
+            let top = rows.start + (rows.len() - density.text_height().min(rows.len())) / 2;
+            canvas.text(&text, left + density.of(PADDING), top, self.readable_on(color));
+        }
+        for (row, columns) in merged.runs() {
+            let columns = columns.start + self.boxes.start..columns.end + self.boxes.start;
+            self.hatch(&mut canvas, columns, self.rows_of(row));
+        }
+        self.words(&mut canvas);
+        Ok(canvas)
+    }
+
+    /// Rows of the boxes of a level.
+    fn rows_of(&self, depth: usize) -> Range<usize> {
+        let density = self.options.density;
+        let place = match self.options.layout {
+            Layout::Icicle => depth,
+            Layout::Flame => self.levels - 1 - depth,
+        };
+        let top = density.of(MARGIN + LINE + place * BOX);
+        top..top + density.of(BOX - GAP)
+    }
+
+    /// Grey, between background and font.
+    fn hatch(&self, canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>) {
+        let (background, font) = (self.options.colors.background(), self.options.colors.font());
+        let mix = |font_parts: u16| {
+            let part = |at: usize| {
+                let (font, background) = (u16::from(font.0[at]), u16::from(background.0[at]));
+                ((font * font_parts + background * (8 - font_parts)) / 8) as u8
+            };
+            Color([part(0), part(1), part(2)])
+        };
+        canvas.hatch(columns, rows, mix(3), mix(5));
+    }
+
+    fn readable_on(&self, color: Color) -> Color {
+        let (background, font) = (self.options.colors.background(), self.options.colors.font());
+        if font.contrast(color) >= background.contrast(color) { font } else { background }
+    }
+
+    /// Title and total above, legend below.
+    fn words(&self, canvas: &mut Canvas) {
+        let (density, ink) = (self.options.density, self.options.colors.font());
+        let total = format!("{} {}", grouped(self.graph.root().span.len()), self.options.unit);
+        let room = self.boxes.len() / density.text_width();
+        let top = density.of(MARGIN);
+        let mut left_room = room;
+        if let Some(left) = room.checked_sub(total.chars().count()) {
+            canvas.text(&total, self.boxes.end - total.chars().count() * density.text_width(), top, ink);
+            left_room = left.saturating_sub(2);
+        }
+        canvas.text(&cut(&self.options.title, left_room), self.boxes.start, top, ink);
+        let mut top = density.of(MARGIN + LINE + self.levels * BOX + MARGIN / 2);
+        for line in &self.legend {
+            let mut left = self.boxes.start;
+            for entry in line {
+                let lower = top + (density.text_height() - density.of(SWATCH)) / 2;
+                let (columns, rows) = (left..left + density.of(SWATCH), lower..lower + density.of(SWATCH));
+                match entry.color {
+                    Some(color) => canvas.fill(columns, rows, color),
+                    None => self.hatch(canvas, columns, rows),
+                }
+                canvas.text(&entry.text, left + density.of(SWATCH + PADDING * 2), top, ink);
+                left += entry.width(density);
+            }
+            top += density.of(LINE);
+        }
+    }
+}
+
+impl Entry {
+    fn width(&self, density: Density) -> usize {
+        density.of(SWATCH + PADDING * 2 + LINE) + self.text.chars().count() * density.text_width()
+    }
+}
+
+/// What there is to say about colours, in lines that fit.
+fn legend(options: &PictureOptions<'_>, deeper: usize, room: usize) -> Vec<Vec<Entry>> {
+    let mut entries: Vec<Entry> =
+        options.colors.legend().into_iter().map(|(text, color)| Entry { text, color: Some(color) }).collect();
+    let text = match deeper {
+        0 => "too narrow to be drawn one by one".to_owned(),
+        _ => format!("too narrow to be drawn one by one; in the last row, {} more levels", deeper + 1),
+    };
+    entries.push(Entry { text, color: None });
+    let mut lines: Vec<Vec<Entry>> = Vec::new();
+    let mut left = 0;
+    for entry in entries {
+        let width = entry.width(options.density);
+        match lines.last_mut() {
+            Some(line) if width <= left => {
+                left -= width;
+                line.push(entry);
+            }
+            _ => {
+                left = room.saturating_sub(width);
+                lines.push(vec![entry]);
+            }
+        }
+    }
+    lines
+}
+
+/// `1 234 567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().nth(room).is_none() {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(room.saturating_sub(2)).chain("..".chars());
+    kept.take(room).collect()
+}
