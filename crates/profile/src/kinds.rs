@@ -180,8 +180,10 @@ fn plain(func: &str) -> &str {
 
 /// Whether a function manages memory: an allocator's, or drop glue, whatever allocator is linked.
 pub fn is_memory(frame: &Frame) -> bool {
+    // Newer compilers keep these symbols in a crate of their own.
+    let func = frame.func.strip_prefix("__rustc::").unwrap_or(&frame.func);
     let under = |name: &&str| {
-        frame.func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
+        func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
     };
     if MEMORY_RUST.iter().any(under) {
         return true;

@@ -75,11 +75,13 @@ pub struct CategoryColors {
 
 impl CategoryColors {
     /// Tells the categories of a graph's frames. A crate is a dependency when its sources lie where Cargo keeps
-    /// those of others.
+    /// those of others, but for the one that has `main`: an installed program is its own.
     pub fn of(graph: &Graph) -> CategoryColors {
-        let others: HashSet<&str> =
-            graph.frames().iter().filter(|f| is_others(f)).map(|f| &*f.krate).collect();
-        CategoryColors::told(graph, |krate| !others.contains(krate))
+        let krates = |told: fn(&Frame) -> bool| -> HashSet<&str> {
+            graph.frames().iter().filter(|frame| told(frame)).map(|frame| &*frame.krate).collect()
+        };
+        let (others, mains) = (krates(is_others), krates(is_main));
+        CategoryColors::told(graph, |krate| !others.contains(krate) || mains.contains(krate))
     }
 
     /// The same, where all crates but these are dependencies.
@@ -130,6 +132,10 @@ fn is_others(frame: &Frame) -> bool {
     !frame.krate.is_empty()
         && kinds::class(frame) == kinds::Class::Own
         && FOLDERS.iter().any(|folder| frame.file.contains(folder))
+}
+
+fn is_main(frame: &Frame) -> bool {
+    !frame.krate.is_empty() && frame.func.strip_prefix(&*frame.krate) == Some("::main")
 }
 
 fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Category {
@@ -228,6 +234,7 @@ mod tests {
             ),
             ("core::str::from_utf8", "core", "/rustc/0/library/core/src/str/mod.rs", "app", false),
             ("alloc::alloc::realloc", "alloc", "/rustc/0/library/alloc/src/alloc.rs", "app", false),
+            ("__rustc::__rust_realloc", "__rustc", "", "app", false),
             ("malloc", "", "", "/usr/lib/libc.so.6", true),
             ("memcpy", "", "", "/usr/lib/libc.so.6", true),
             ("ZSTD_compress", "", "zstd.c", "app", true),
@@ -235,8 +242,19 @@ mod tests {
             ("", "", "", "app", true),
         ]);
         use Category::{Dependency, Foreign, Kernel, Memory, Own, Std, Unknown};
-        let wanted = [Own, Dependency, Dependency, Std, Memory, Memory, Foreign, Foreign, Kernel, Unknown];
+        let wanted = [Own, Dependency, Dependency, Std, Memory, Memory, Memory, Foreign, Foreign, Kernel, Unknown];
         assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn an_installed_program_is_own_code() {
+        let file = "/home/a/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/ripgrep-14.1.1/main.rs";
+        let told = of(&[
+            ("rg::main", "rg", file, "rg", false),
+            ("rg::search", "rg", file, "rg", false),
+            ("ignore::walk", "ignore", file, "rg", false),
+        ]);
+        assert_eq!(told, [Category::Own, Category::Own, Category::Dependency]);
     }
 
     #[test]
