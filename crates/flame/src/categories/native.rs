@@ -242,7 +242,8 @@ mod tests {
             ("", "", "", "app", true),
         ]);
         use Category::{Dependency, Foreign, Kernel, Memory, Own, Std, Unknown};
-        let wanted = [Own, Dependency, Dependency, Std, Memory, Memory, Memory, Foreign, Foreign, Kernel, Unknown];
+        let wanted =
+            [Own, Dependency, Dependency, Std, Memory, Memory, Memory, Foreign, Foreign, Kernel, Unknown];
         assert_eq!(told, wanted);
     }
 
