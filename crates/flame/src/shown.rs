@@ -91,6 +91,11 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     format!("{} {}", thousands(number), harmless(unit))
 }
 
+/// The unit in a word; the rest of it is told once, at the root.
+pub(crate) fn word(unit: &str) -> &str {
+    unit.split(' ').next().unwrap_or(unit)
+}
+
 /// A number with its thousands apart.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();

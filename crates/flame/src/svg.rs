@@ -57,7 +57,7 @@ impl<'a> Svg<'a> {
         self
     }
 
-    /// What the cost axis counts, `samples` unless said otherwise.
+    /// What the cost axis counts, `samples` unless said otherwise. Boxes show the first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Svg<'a> {
         self.unit = unit.into();
         self
@@ -206,7 +206,7 @@ impl<'a> Svg<'a> {
                 let total = self.graph.root().span.len();
                 let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
                 let share = shown::percent(samples, total);
-                let samples = shown::counted(samples, &self.unit);
+                let samples = shown::counted(samples, shown::word(&self.unit));
                 let samples = shown::markup(&samples);
                 let _ = writeln!(text, "{count} {s} left out, {samples}, {share}</title></path>");
                 return;
@@ -237,7 +237,7 @@ impl<'a> Svg<'a> {
         let samples = node.span.len();
         let mut text = format!(
             "{cut}{more}{place}\n{}, {}",
-            shown::counted(samples, &self.unit),
+            shown::counted(samples, shown::word(&self.unit)),
             shown::percent(samples, total)
         );
         if own > 0 {

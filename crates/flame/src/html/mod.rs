@@ -75,7 +75,7 @@ impl<'a> Page<'a> {
         self
     }
 
-    /// What the cost axis counts, `samples` unless said otherwise.
+    /// What the cost axis counts, `samples` unless said otherwise. Boxes show the first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Page<'a> {
         self.unit = unit.into();
         self

@@ -62,7 +62,11 @@ impl Packer {
     pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
         let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
         let painted = paint.paint(graph);
-        let mut swatches: Vec<Option<i64>> = vec![None; painted.swatches.len()];
+        let mut used = vec![false; painted.swatches.len()];
+        painted.boxes.iter().for_each(|swatch| used[*swatch] = true);
+        let in_use = painted.swatches.iter().zip(used);
+        let swatches: Vec<i64> =
+            in_use.map(|(swatch, used)| if used { self.swatch(swatch) } else { 0 }).collect();
         let mut looks: Vec<[i64; 4]> = Vec::new();
         let mut look_numbers: HashMap<[i64; 4], u64, RandomState> = HashMap::default();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
@@ -73,7 +77,7 @@ impl Packer {
             let depth = i64::from(node.depth);
             let note = paint.note(graph, node).map_or(0, |note| self.string(&shown::harmless(&note)));
             let frame = frames[node.frame.0 as usize];
-            let swatch = *swatches[*swatch].get_or_insert_with(|| self.swatch(&painted.swatches[*swatch]));
+            let swatch = swatches[*swatch];
             let look = [frame, i64::from(node.status.0), swatch, note];
             let look = *look_numbers.entry(look).or_insert_with(|| {
                 looks.push(look);

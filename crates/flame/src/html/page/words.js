@@ -10,9 +10,10 @@ function thousands(number) {
   return digits.length < 5 ? digits : digits.replace(/\B(?=(\d{3})+$)/g, "\u00a0");
 }
 
-// So many samples, or whatever is counted; one of them is a sample.
-function counted(number) {
-  return `${thousands(number)} ${Math.round(number) === 1 ? data.unit.replace(/s$/, "") : data.unit}`;
+// So many samples, or whatever is counted; one of them is a sample. What more there is to say of the unit is told
+// once, at the root.
+function counted(number, unit = data.unit.split(" ")[0]) {
+  return `${thousands(number)} ${Math.round(number) === 1 ? unit.replace(/s$/, "") : unit}`;
 }
 
 function nameOf(graph, node) {
@@ -45,7 +46,7 @@ function linesOf(graph, node) {
   const lines = [];
   const place = placeOf(graph, node);
   if (place) lines.push(place);
-  let counts = `${counted(len)}, ${percent(len, total)} of all`;
+  let counts = `${node ? counted(len) : counted(len, data.unit)}, ${percent(len, total)} of all`;
   if (node) counts += `, ${percent(len, graph.len[parent])} of ${graph.inverted ? "what it calls" : "its caller"}`;
   lines.push(counts);
   if (!graph.inverted) lines.push(own ? `own ${thousands(own)}, ${percent(own, total)}` : "own 0");
