@@ -58,6 +58,14 @@ impl Graph {
         &self.nodes[0]
     }
 
+    /// The number of one of this graph's nodes; `None` for a copy, or one of another graph.
+    pub fn number_of(&self, node: &Node) -> Option<NodeId> {
+        let bytes = std::ptr::from_ref(node).addr().checked_sub(self.nodes.as_ptr().addr())?;
+        let number = bytes / size_of::<Node>();
+        let is_it = self.nodes.get(number).is_some_and(|other| std::ptr::eq(other, node));
+        is_it.then_some(number as NodeId)
+    }
+
     /// The frame of a node.
     pub fn frame(&self, node: &Node) -> &Frame {
         &self.frames[node.frame.0 as usize]

@@ -2,7 +2,6 @@
 
 use crate::paint::{Painted, Swatch};
 use crate::{Color, ColorFunction, Graph, Node, Paint};
-use std::cell::Cell;
 use std::collections::HashMap;
 
 /// A paint of two colour functions, one for each theme. The legend is the first one's.
@@ -43,14 +42,12 @@ fn colors(graph: &Graph, function: &impl ColorFunction) -> Vec<Color> {
 pub struct OneTheme {
     painted: Painted,
     dark: bool,
-    /// The node that is asked for next.
-    next: Cell<usize>,
 }
 
 impl OneTheme {
     /// The light or the dark colours of a paint.
     pub fn new(paint: &Paint<'_>, graph: &Graph, dark: bool) -> OneTheme {
-        OneTheme { painted: paint.paint(graph), dark, next: Cell::new(0) }
+        OneTheme { painted: paint.paint(graph), dark }
     }
 
     fn color(&self, swatch: &Swatch) -> Color {
@@ -67,11 +64,8 @@ impl ColorFunction for OneTheme {
         if self.dark { Color::WHITE } else { Color::BLACK }
     }
 
-    fn node(&self, _: &mut [usize], _: &Graph, node: &Node) -> Option<Color> {
-        // Boxes are asked for in the order in which they lie, from the root on.
-        let number = if node.depth == 0 { 0 } else { self.next.get() };
-        self.next.set(number + 1);
-        let swatch = self.painted.boxes.get(number)?;
+    fn node(&self, _: &mut [usize], graph: &Graph, node: &Node) -> Option<Color> {
+        let swatch = self.painted.boxes.get(graph.number_of(node)? as usize)?;
         self.painted.swatches.get(*swatch).map(|swatch| self.color(swatch))
     }
 
