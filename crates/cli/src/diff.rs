@@ -1,17 +1,24 @@
 //! `stackglass diff A B`: which functions take more time in B than in A, beyond the noise.
 
 use crate::Outcome;
+use crate::failure;
 use crate::failure::Failure;
+use crate::flamegraph::format::{self, Format};
 use crate::input;
 use crate::terminal::LookFlags;
 use clap::Args;
+use stackglass_flame::png::{PictureOptions, write_picture};
+use stackglass_flame::schemes::OneTheme;
+use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
+use stackglass_profile::call_tree::Moments;
 use stackglass_profile::{Comparison, ComparisonText, Recording};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   stackglass diff before.glass after.glass
+  stackglass diff before.glass after.glass -o diff.html   a flame graph of it, too
   stackglass diff before.glass after.glass --all | less
   stackglass diff old.folded new.folded            samples instead of time
 
@@ -32,6 +39,10 @@ pub(crate) struct Flags {
     #[arg(value_name = "B")]
     after: PathBuf,
 
+    /// Draw the difference as well: .html, .svg or .png
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
     /// Show all functions, those within the noise too
     #[arg(long)]
     all: bool,
@@ -45,6 +56,18 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         let line = "one of the two can come from standard input: name a file for the other".into();
         return Err(Failure { status: 2, line });
     }
+    let format = match flags.output.as_deref().map(|output| format::choose(None, output)).transpose()? {
+        Some(Format::Jlprof) => {
+            let line = "a .jlprof file has no place for two profiles: draw .html, .svg or .png".into();
+            return Err(Failure { status: 2, line });
+        }
+        format => format,
+    };
+    if let Some(output) = &flags.output {
+        for input in [&flags.before, &flags.after] {
+            input::refuse_same(input, output)?;
+        }
+    }
     let (before, after) = (recording(&flags.before)?, recording(&flags.after)?);
     let comparison = Comparison::new(&before.1, &after.1);
     if comparison.rows.is_empty() {
@@ -55,7 +78,49 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let text = ComparisonText::new(&comparison, look.columns, look.style).all(flags.all);
     text.write((&before.0, &after.0), &mut out)?;
     out.flush()?;
+    drop(out);
+    if let (Some(output), Some(format)) = (&flags.output, format) {
+        draw(&comparison, &before, &after, output, format)?;
+        failure::say(&format!("{}: the difference, drawn", output.display()));
+    }
     Ok(0)
+}
+
+/// Draws both, with what changed in colour.
+fn draw(
+    comparison: &Comparison,
+    before: &(String, Recording),
+    after: &(String, Recording),
+    output: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let foreign = !before.1.has_rust() && !after.1.has_rust();
+    let moments = if comparison.timed { Moments::Awake } else { Moments::All };
+    let graph = |(name, recording): &(String, Recording)| -> Result<Graph, Failure> {
+        let drawn = Flamegraph::new().c(foreign).moments(moments).graph(recording).map_err(Failure::new)?;
+        drawn.graph.ok_or_else(|| Failure::new(format!("{name}: nothing to draw")))
+    };
+    let (old, new) = (graph(before)?, graph(after)?);
+    // Samples of another length are worth more or less.
+    let delays = match (before.1.about.delay.0, after.1.about.delay.0) {
+        (0, _) | (_, 0) => 1.0,
+        (before, after) => before as f64 / after as f64,
+    };
+    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread);
+    let title = format!("{} → {}", before.0, after.0);
+    let written = stackglass_files::write_whole(output, |out| match format {
+        Format::Html => Page::new(title)
+            .paint(difference.paint())
+            .view(format!("now: {}", after.0), &new)
+            .view(format!("before: {}", before.0), &old)
+            .write_to(out),
+        Format::Png => {
+            let colors = OneTheme::new(&difference.paint(), &new, false);
+            write_picture(&new, &PictureOptions::new(&colors).title(title), out).map_err(io::Error::other)
+        }
+        Format::Svg | Format::Jlprof => Svg::new(&new).title(title).paint(difference.paint()).write_to(out),
+    });
+    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))
 }
 
 /// A profile and how it is called.

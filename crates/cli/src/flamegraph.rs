@@ -1,7 +1,7 @@
 //! `stackglass flamegraph [FILE]`: the picture that people open first.
 
 mod colors;
-mod format;
+pub(crate) mod format;
 mod open;
 mod views;
 

@@ -1,0 +1,178 @@
+//! `flamegraph` and `diff`: what they write, from what, and what they refuse.
+
+mod support;
+
+use stackglass_files::jlprof::{self, Content};
+use std::fs;
+use std::process::Command;
+use support::samples::{julia, recorded};
+use support::{Place, text};
+
+const FOLDED: &str = "main;read;parse 40\nmain;read 10\nmain;sort 50\nidle 20\n";
+
+fn folded() -> Place {
+    let place = Place::new();
+    fs::write(place.file("p.folded"), FOLDED).unwrap();
+    place
+}
+
+#[test]
+fn each_extension_is_another_picture() {
+    let place = folded();
+    for (name, start) in [
+        ("p.svg", b"<svg".as_slice()),
+        ("p.html", b"<!doctype html>"),
+        ("p.png", b"\x89PNG"),
+        ("p.jlprof", b"JLPROF"),
+    ] {
+        let output = place.run(["flamegraph", "p.folded", "-o", name]);
+        let said = text(&output.stderr);
+        assert!(output.status.success() && said.contains("6 boxes, 120 samples"), "{said}");
+        assert!(fs::read(place.file(name)).unwrap().starts_with(start), "{name}");
+    }
+    // Without a name it is a page under the recording's name, here.
+    fs::remove_file(place.file("p.html")).unwrap();
+    assert!(place.run(["flamegraph", "p.folded"]).status.success());
+    assert!(place.file("p.html").exists());
+    let piped = place.run_with_input(&["flamegraph", "-", "-o", "-"], FOLDED.as_bytes());
+    assert!(text(&piped.stdout).contains("parse") && piped.stdout.starts_with(b"<svg"));
+}
+
+#[test]
+fn a_saved_graph_is_the_graph_that_was_drawn() {
+    let place = folded();
+    assert!(place.run(["flamegraph", "p.folded", "-o", "g.jlprof"]).status.success());
+    let Ok(Content::Graph(nodes)) = jlprof::read(place.file("g.jlprof")) else { panic!("a graph") };
+    let nodes: Vec<_> = nodes
+        .map(|node| node.map(|node| (node.depth, node.frame.func.to_string(), node.start, node.stop)))
+        .collect();
+    let nodes: Vec<_> = nodes.into_iter().map(Result::unwrap).collect();
+    let node = |depth, name: &str, start, stop| (depth, name.to_owned(), start, stop);
+    assert_eq!(
+        nodes,
+        [
+            node(0, "", 1, 120),
+            node(1, "idle", 1, 20),
+            node(1, "main", 21, 120),
+            node(2, "read", 21, 70),
+            node(3, "parse", 21, 60),
+            node(2, "sort", 71, 120),
+        ]
+    );
+    for (arguments, status) in
+        [(&["flamegraph", "g.jlprof", "-o", "again.jlprof"][..], 0), (&["print", "g.jlprof"], 1)]
+    {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code() == Some(0), status == 0, "{}", text(&output.stderr));
+    }
+    assert_eq!(fs::read(place.file("g.jlprof")).unwrap(), fs::read(place.file("again.jlprof")).unwrap());
+    // Options that say how samples become a graph come too late.
+    let output = place.run(["flamegraph", "g.jlprof", "--filter", "read", "-o", "x.svg"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--filter comes too late"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn options_choose_what_is_drawn() {
+    let place = folded();
+    let svg = |arguments: &[&str]| {
+        let all = [&["flamegraph", "p.folded", "-o", "x.svg"][..], arguments].concat();
+        let output = place.run(all);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        fs::read_to_string(place.file("x.svg")).unwrap()
+    };
+    let drawn = svg(&["--filter", "^pars"]);
+    assert!(drawn.contains("parse") && !drawn.contains("sort"), "only branches with a match");
+    let drawn = svg(&["--prune", "read@"]);
+    assert!(!drawn.contains("parse") && drawn.contains("sort"));
+    assert!(svg(&["--threads", "1"]).contains("idle"));
+    let output = place.run(["flamegraph", "p.folded", "--threads", "7", "-o", "none.svg"]);
+    assert!(!output.status.success() && !place.file("none.svg").exists());
+    assert!(text(&output.stderr).contains("there are no samples to draw"), "{}", text(&output.stderr));
+    for (arguments, what) in [
+        (&["--prune", "nofile"][..], "FUNC@FILE"),
+        (&["--filter", "("], "regex"),
+        (&["--colors", "pink"], "kind"),
+        (&["-o", "x.bmp"], ".html"),
+    ] {
+        let output = place.run([&["flamegraph", "p.folded"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(what), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn recordings_samples_of_julia_and_perf_are_drawn() {
+    let place = recorded();
+    let output = place.run(["flamegraph", "r.glass"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(fs::read_to_string(place.file("r.html")).unwrap().len() > 10_000);
+    let place = julia();
+    let name = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().file_name();
+    let output = place.run(["flamegraph".as_ref(), name.as_os_str(), "-o".as_ref(), "j.svg".as_ref()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let perf = "rg 7/8 [001] 1.5: 1000 task-clock:u:\n\t55d0c2a1b2c3 rg::search+0x23 (/usr/bin/rg)\n\
+                \t55d0c2a1b2d3 rg::main+0x3 (/usr/bin/rg)\n\n";
+    let piped = place.run_with_input(&["flamegraph", "-", "-o", "-"], perf.as_bytes());
+    assert!(text(&piped.stdout).contains("search"), "{}", text(&piped.stderr));
+}
+
+/// A program of ten functions; the second of them takes `slower` times as long.
+fn work(place: &Place) {
+    fs::write(
+        place.file("work.c"),
+        "#include <stdlib.h>\nvolatile double sink;\n\
+         #define F(n) __attribute__((noinline)) void n(long k) { double s = sink; \
+         for (long i = 0; i < k; i++) s = s * 1.0000001 + i; sink = s; }\n\
+         F(alpha) F(beta) F(gamma_) F(delta) F(eps) F(zeta) F(eta) F(theta) F(iota) F(kappa)\n\
+         int main(int c, char **v) { double slower = c > 1 ? atof(v[1]) : 1; long u = 20000;\n\
+         for (int r = 0; r < 7000; r++) { alpha(u); beta((long)(u * 2 * slower)); gamma_(u); delta(u); eps(u / 2);\n\
+         zeta(u / 2); eta(u / 4); theta(u / 4); iota(u / 8); kappa(u); } return 0; }\n",
+    )
+    .unwrap();
+    let built =
+        Command::new("cc").args(["-O1", "-g", "work.c", "-o", "work"]).current_dir(place.path()).status();
+    assert!(built.unwrap().success());
+}
+
+#[test]
+fn a_slower_function_is_marked_and_first_and_equal_runs_are_equal() {
+    let place = Place::new();
+    work(&place);
+    for (name, slower) in [("a", "1"), ("b", "1"), ("c", "1.2")] {
+        let file = format!("{name}.glass");
+        let output = place.run(["record", "-q", "-o", &file, "--", "./work", slower]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let rows = |a: &str, b: &str| {
+        let output = place.run(["diff", a, b, "--all"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    };
+    let same = rows("a.glass", "b.glass");
+    let marked = same.lines().filter(|line| line.starts_with(" ! ")).count();
+    assert_eq!(marked, 0, "of a dozen rows 5 % are none:\n{same}");
+    let slower = rows("a.glass", "c.glass");
+    let first = slower
+        .lines()
+        .find(|line| line.contains("→") && line.contains("ms") && !line.contains("CPU time"))
+        .unwrap_or_default();
+    assert!(first.starts_with(" ! ") && first.ends_with(" beta"), "{slower}");
+    let output = place.run(["diff", "a.glass", "c.glass", "-o", "d.html"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = fs::read_to_string(place.file("d.html")).unwrap();
+    assert!(page.contains("more than before") && page.contains("beyond the noise"));
+}
+
+#[test]
+fn folded_stacks_are_compared_by_samples() {
+    let place = folded();
+    fs::write(place.file("q.folded"), "main;read;parse 40\nmain;read 12\nmain;sort 500\nidle 19\n").unwrap();
+    let output = place.run(["diff", "p.folded", "q.folded"]);
+    let table = text(&output.stdout);
+    assert!(table.contains("samples 120 → 571"), "{table}");
+    let first = table.lines().find(|line| line.starts_with(" ! ")).unwrap_or_default();
+    assert!(first.ends_with("sort") && table.matches(" ! ").count() == 1, "{table}");
+    assert!(!place.run(["diff", "-", "-"]).status.success());
+    assert_eq!(place.run(["diff", "p.folded", "q.folded", "-o", "d.jlprof"]).status.code(), Some(2));
+}

@@ -1,0 +1,206 @@
+//! Two graphs held against each other: where boxes grew or shrank beyond the noise.
+//!
+//! Boxes are the same when they have the same names all the way from the root: lines move when programs change.
+//! Colours differ in lightness as well as in hue, so that they can be told apart without seeing red and green as two.
+
+use crate::paint::{Painted, Swatch};
+use crate::{Graph, Node, NodeId, Paint};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// Standard errors from which on a change is beyond the noise.
+const BEYOND: f64 = 3.0;
+
+/// Shades for each direction, and what part of all samples the darkest stands for.
+const SHADES: usize = 4;
+const DARKEST: f64 = 0.1;
+
+const WITHIN: Swatches =
+    ("within the noise", [[235, 235, 232], [225, 225, 221]], [[58, 58, 60], [68, 68, 70]]);
+const MORE: Swatches = ("more than before", [[255, 214, 170], [214, 84, 24]], [[110, 66, 20], [214, 96, 36]]);
+const LESS: Swatches =
+    ("less than before", [[196, 220, 255], [40, 100, 200]], [[28, 54, 96], [64, 124, 214]]);
+type Swatches = (&'static str, [[u8; 3]; 2], [[u8; 3]; 2]);
+
+/// How a box changed.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Change {
+    /// Samples before, after what is common to all was taken off.
+    pub before: f64,
+    /// Samples now.
+    pub after: f64,
+    /// Standard error of the difference.
+    pub error: f64,
+}
+
+impl Change {
+    /// By how much.
+    pub fn difference(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// Whether that is more than chance gives.
+    pub fn is_beyond_noise(&self) -> bool {
+        self.difference().abs() > BEYOND * self.error
+    }
+}
+
+/// What changed from one graph to another.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    before: &'a Graph,
+    after: &'a Graph,
+    /// By node of each.
+    changes: [Vec<Change>; 2],
+}
+
+impl<'a> Difference<'a> {
+    /// Compares. `factor` is how many samples now one before is worth (1 for runs of the same length at the same
+    /// delay), `spread` how many times larger than chance the difference of two equal runs is.
+    pub fn new(before: &'a Graph, after: &'a Graph, factor: f64, spread: f64) -> Difference<'a> {
+        let mut paths = Paths::default();
+        let of_before = paths.of(before, 0);
+        let of_after = paths.of(after, 1);
+        let changes = [of_before, of_after].map(|paths_of| {
+            let change = |path: &u32| {
+                let [before, after] = paths.samples[*path as usize];
+                let before = before * factor;
+                let error = (after + before * factor).max(1.0).sqrt() * spread;
+                Change { before, after, error }
+            };
+            paths_of.iter().map(change).collect()
+        });
+        Difference { before, after, changes }
+    }
+
+    /// The changes of the nodes of one of the two graphs; nothing for others.
+    pub fn changes(&self, graph: &Graph) -> &[Change] {
+        let is = |other: &Graph| std::ptr::eq(other.nodes(), graph.nodes());
+        match (is(self.after), is(self.before)) {
+            (true, _) => &self.changes[1],
+            (_, true) => &self.changes[0],
+            _ => &[],
+        }
+    }
+
+    /// Colours for both graphs, and a line about each box.
+    pub fn paint(&'a self) -> Paint<'a> {
+        let note = |graph: &Graph, node: &Node| {
+            let change = self.changes(graph).get(graph.number_of(node)? as usize)?;
+            let percent = match change.before > 0.0 {
+                true => format!("{:+.1} %", change.difference() / change.before * 100.0),
+                false => "new".to_owned(),
+            };
+            let what = if change.is_beyond_noise() { "beyond the noise" } else { "within the noise" };
+            Some(format!(
+                "before {:.0}, now {:.0}: {:+.0} ± {:.0} ({percent}), {what}",
+                change.before,
+                change.after,
+                change.difference(),
+                change.error
+            ))
+        };
+        Paint::whole(|graph| self.painted(graph)).notes(note)
+    }
+
+    fn painted(&self, graph: &Graph) -> Painted {
+        let swatches = [WITHIN, LESS, MORE].into_iter().flat_map(|(meaning, light, dark)| {
+            (0..SHADES).map(move |shade| Swatch {
+                light: mix(light, shade),
+                dark: mix(dark, shade),
+                meaning: meaning.to_owned(),
+            })
+        });
+        let all = graph.root().span.len().max(1) as f64;
+        let changes = self.changes(graph);
+        let choose = |number: usize| match changes.get(number) {
+            Some(change) if change.is_beyond_noise() => {
+                let share = change.difference().abs() / all / DARKEST;
+                let shade = ((share * SHADES as f64) as usize).min(SHADES - 1);
+                SHADES * if change.difference() > 0.0 { 2 } else { 1 } + shade
+            }
+            _ => 0,
+        };
+        Painted { swatches: swatches.collect(), boxes: (0..graph.nodes().len()).map(choose).collect() }
+    }
+}
+
+fn mix([from, to]: [[u8; 3]; 2], shade: usize) -> [u8; 3] {
+    std::array::from_fn(|i| {
+        let (from, to) = (usize::from(from[i]), usize::from(to[i]));
+        ((from * (SHADES - 1 - shade) + to * shade) / (SHADES - 1)) as u8
+    })
+}
+
+/// Ways from the root, by names.
+#[derive(Default)]
+struct Paths<'a> {
+    known: HashMap<(u32, &'a str, &'a str), u32, RandomState>,
+    /// By path: before and after.
+    samples: Vec<[f64; 2]>,
+}
+
+impl<'a> Paths<'a> {
+    /// The path of each node; its samples are added to it.
+    fn of(&mut self, graph: &'a Graph, side: usize) -> Vec<u32> {
+        if self.samples.is_empty() {
+            self.samples.push([0.0; 2]);
+        }
+        let mut paths: Vec<u32> = Vec::with_capacity(graph.nodes().len());
+        for (number, parent) in (0 as NodeId..).zip(graph.parents()) {
+            let node = &graph.nodes()[number as usize];
+            let frame = graph.frame(node);
+            let next = self.samples.len() as u32;
+            let path = match paths.get(parent as usize) {
+                Some(above) if number > 0 => {
+                    *self.known.entry((*above, &frame.func, &frame.module)).or_insert(next)
+                }
+                _ => 0,
+            };
+            if path == next {
+                self.samples.push([0.0; 2]);
+            }
+            self.samples[path as usize][side] += node.span.len() as f64;
+            paths.push(path);
+        }
+        paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GraphBuilder, Span, Status};
+    use stackglass_profile::Frame;
+
+    fn graph(boxes: &[(usize, &str, u64)]) -> Graph {
+        let mut builder = GraphBuilder::default();
+        for (depth, name, len) in boxes {
+            let frame = builder.frame(&Frame { func: (*name).into(), ..Frame::unknown(0) });
+            builder.open_at(*depth, frame, Status::NONE, Span::of_len(1, *len));
+        }
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn boxes_are_matched_by_their_way() {
+        let before = graph(&[(0, "", 1000), (1, "a", 500), (2, "x", 400), (1, "b", 300), (1, "gone", 100)]);
+        let after =
+            graph(&[(0, "", 1000), (1, "a", 510), (2, "x", 100), (1, "b", 200), (2, "x", 90), (1, "b", 110)]);
+        let difference = Difference::new(&before, &after, 1.0, 1.0);
+        let now = difference.changes(&after);
+        assert_eq!((now[2].before, now[2].after, now[2].is_beyond_noise()), (400.0, 100.0, true));
+        assert!(!now[1].is_beyond_noise(), "10 of 500 is nothing");
+        assert_eq!((now[4].before, now[4].after), (0.0, 90.0), "under another caller it is another box");
+        assert_eq!(now[3], now[5], "two boxes of one way are one");
+        assert_eq!(now[3].after, 310.0);
+        let then = difference.changes(&before);
+        assert_eq!((then[4].before, then[4].after), (100.0, 0.0));
+        assert!(difference.changes(&after.clone()).is_empty());
+        let painted = difference.paint().paint(&after);
+        assert_eq!(painted.swatches[painted.boxes[2]].meaning, "less than before");
+        assert_eq!(painted.swatches[painted.boxes[1]].meaning, "within the noise");
+        let note = difference.paint().note(&after, &after.nodes()[2]).unwrap();
+        assert!(note.starts_with("before 400, now 100: -300 ± 22 (-75.0 %), beyond"), "{note}");
+    }
+}
