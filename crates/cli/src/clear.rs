@@ -24,8 +24,12 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = flags.pid;
-    let folder = clearing::session_of(pid)
-        .ok_or_else(|| Failure::new(format!("process {pid} is not being recorded by this user")))?;
+    let folder = clearing::session_of(pid).ok_or_else(|| {
+        match std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            true => Failure::new(format!("process {pid} is not being recorded by this user")),
+            false => Failure::new(format!("there is no process {pid}")),
+        }
+    })?;
     match clearing::ask(&folder) {
         Ok(Cleared::Done) => {
             failure::say("all samples so far are forgotten");

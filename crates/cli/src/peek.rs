@@ -108,6 +108,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }
 
+/// Nothing was shown here.
+const NO_ANSWER: i32 = 125;
+
 /// Sends the signal that the program has put up a sign for, and shows what it answers.
 fn ask(pid: u32, wishes: &Wishes) -> Outcome {
     let image = ImageKey::read(pid);
@@ -118,7 +121,7 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
             "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
              ({why}; --driver ptrace looks from here)"
         ));
-        Ok(0)
+        Ok(NO_ANSWER)
     };
     let mut question = match question {
         Ok(question) => question,
@@ -143,7 +146,9 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
             break;
         }
         if !question.is_taken() && gone.is_none() && asked.elapsed() > PATIENCE {
-            return elsewhere(&"it sees another /tmp, or is stopped");
+            return elsewhere(
+                &"it sees another /tmp, is stopped, or has another version of stackglass in it",
+            );
         }
         std::thread::sleep(PAUSE);
     }

@@ -261,7 +261,7 @@ fn a_process_that_is_traced_names_its_tracer() {
     let (place, stranger) = (Place::new(), Stranger::start(command));
     let pid = stranger.pid();
     let mut first = place
-        .stackglass(["peek", &pid, "--duration", "60s", "--driver", "ptrace"])
+        .stackglass(["record", "-q", "--pid", &pid, "--driver", "ptrace"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -399,4 +399,24 @@ fn an_exec_at_any_moment_leaves_nobody_standing() {
             look.wait().unwrap();
         }
     }
+}
+
+#[test]
+fn two_who_trace_take_turns() {
+    let (place, stranger) = (Place::new(), Stranger::busy());
+    let start = || {
+        let mut command = place.stackglass(["peek", "--driver", "ptrace", "--duration", "400ms"]);
+        command.arg(stranger.pid()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ended: Vec<_> =
+        [start(), start()].into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    for output in &ended {
+        let (report, said) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{said}");
+        // What is not looked at must not look like sleep: the workload has threads that never sleep.
+        assert!(report.contains("In short, of each thread's time"), "{report}");
+    }
+    let waited = ended.iter().filter(|output| text(&output.stderr).contains("your peek follows")).count();
+    assert_eq!(waited, 1, "{ended:?}");
+    assert!(stranger.is_untouched());
 }

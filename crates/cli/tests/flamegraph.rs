@@ -107,9 +107,9 @@ fn recordings_samples_of_julia_and_perf_are_drawn() {
     let output = place.run(["flamegraph", "r.glass"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(fs::read_to_string(place.file("r.html")).unwrap().len() > 10_000);
-    let place = julia();
-    let name = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().file_name();
-    let output = place.run(["flamegraph".as_ref(), name.as_os_str(), "-o".as_ref(), "j.svg".as_ref()]);
+    let samples = julia("samples-recorded.jlprof");
+    let mut draw = place.stackglass(["flamegraph", "-o", "j.svg"]);
+    let output = draw.arg(samples).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let perf = "rg 7/8 [001] 1.5: 1000 task-clock:u:\n\t55d0c2a1b2c3 rg::search+0x23 (/usr/bin/rg)\n\
                 \t55d0c2a1b2d3 rg::main+0x3 (/usr/bin/rg)\n\n";
@@ -126,7 +126,7 @@ fn work(place: &Place) {
          for (long i = 0; i < k; i++) s = s * 1.0000001 + i; sink = s; }\n\
          F(alpha) F(beta) F(gamma_) F(delta) F(eps) F(zeta) F(eta) F(theta) F(iota) F(kappa)\n\
          int main(int c, char **v) { double slower = c > 1 ? atof(v[1]) : 1; long u = 20000;\n\
-         for (int r = 0; r < 7000; r++) { alpha(u); beta((long)(u * 2 * slower)); gamma_(u); delta(u); eps(u / 2);\n\
+         for (int r = 0; r < 10000; r++) { alpha(u); beta((long)(u * 2 * slower)); gamma_(u); delta(u); eps(u / 2);\n\
          zeta(u / 2); eta(u / 4); theta(u / 4); iota(u / 8); kappa(u); } return 0; }\n",
     )
     .unwrap();
@@ -141,7 +141,7 @@ fn a_slower_function_is_marked_and_first_and_equal_runs_are_equal() {
     work(&place);
     for (name, slower) in [("a", "1"), ("b", "1"), ("c", "1.2")] {
         let file = format!("{name}.glass");
-        let output = place.run(["record", "-q", "-o", &file, "--", "./work", slower]);
+        let output = place.run(["record", "-q", "--delay", "500us", "-o", &file, "--", "./work", slower]);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     let rows = |a: &str, b: &str| {

@@ -17,7 +17,7 @@ use crate::record::default_output;
 use clap::Args;
 use full_screen::FullScreen;
 use program::Started;
-use stackglass_collect::attach::{Attached, Driver, Stopped, access, process};
+use stackglass_collect::attach::{Attached, Driver, Stay, Stopped, access, process};
 use stackglass_collect::launch::signals::Signals;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -76,7 +76,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Some(started) => started.pid(),
         None => access::process_of(flags.pid.unwrap_or_default()),
     };
-    let attached = match Attached::begin(pid, flags.delay, flags.driver.asked()) {
+    let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), Stay::Long) {
         Ok(attached) => attached,
         Err(why) => {
             let line = why.to_string();

@@ -5,6 +5,7 @@
 //! system calls, somebody who traces already. What the rules look at is in `/proc`, so the one that
 //! held can be named together with its remedy.
 
+use super::Stay;
 use super::process::Status;
 use super::{Driver, ptrace, threads};
 use stackglass_unwind::memory::read_process;
@@ -117,6 +118,19 @@ pub enum Refusal {
          the program with stackglass record instead"
     )]
     YamaNobody,
+    /// Another stackglass traces it.
+    #[error(
+        "process {pid} ({name}) is being looked at by another stackglass, and only one can trace it: wait for its \
+         end, or use --driver perf"
+    )]
+    Taken {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// How long the other means to stay.
+        stay: Stay,
+    },
     /// A filter forbids the call to us.
     #[error(
         "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
@@ -251,6 +265,17 @@ fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
     let tracer = process_of(tracer);
     let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
     Refusal::Traced { pid, name, tracer, tracer_name }
+}
+
+/// What is told who comes second.
+pub(super) fn taken(pid: u32, stay: Stay) -> Refusal {
+    match Status::read(pid) {
+        // It is known who.
+        Some(status) if stay == Stay::Long && status.tracer != 0 => {
+            traced_by(pid, status.name, status.tracer)
+        }
+        status => Refusal::Taken { pid, name: status.map(|status| status.name).unwrap_or_default(), stay },
+    }
 }
 
 /// Whether a thread is traced by us.

@@ -166,6 +166,10 @@ impl Sampler {
     fn ask(&mut self, index: usize, asleep: Option<(u64, u64)>) -> bool {
         let thread = &mut self.threads[index];
         if thread.refused {
+            // It runs, and nobody can say where: that is time without a stack, and no sleep.
+            let now = monotonic();
+            self.enter(index, now);
+            self.tell_awake(index, now, &[], cut::NOT_TAKEN);
             return true;
         }
         if self.driver == Driver::Perf && asleep.is_none() && !thread.by_stop {

@@ -26,11 +26,13 @@ mod record;
 mod sampler;
 mod stream;
 pub mod threads;
+mod turn;
 
 pub use access::Refusal;
 pub use choice::{Choice, Driver};
 pub use peek::{PeekOptions, peek};
 pub use record::{AttachError, Options, ends, record};
+pub use turn::Stay;
 
 use crate::Recorder;
 use stackglass_profile::Stacks;
@@ -86,6 +88,9 @@ pub struct Attached {
     thread: Option<JoinHandle<()>>,
     drained: Vec<Drained>,
     choice: Choice,
+    stay: Stay,
+    /// Held as long as threads may be traced.
+    turn: Option<turn::Turn>,
 }
 
 impl Attached {
@@ -93,8 +98,13 @@ impl Attached {
     ///
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
-    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>) -> Result<Attached, Refusal> {
+    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>, stay: Stay) -> Result<Attached, Refusal> {
         let choice = choice::choose(pid, driver);
+        // Perf events do not do for each thread, but for most: they need no turn.
+        let turn = match choice.driver {
+            Driver::Ptrace => Some(turn::Turn::take(pid, stay).map_err(|other| access::taken(pid, other))?),
+            Driver::Perf => None,
+        };
         access::check(pid, choice.driver)?;
         access::allow_many_files();
         let orders = Arc::new(Orders {
@@ -112,7 +122,17 @@ impl Attached {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attached { pid, delay, driver, orders, thread: Some(thread), drained: Vec::new(), choice })
+        Ok(Attached {
+            pid,
+            delay,
+            driver,
+            orders,
+            thread: Some(thread),
+            drained: Vec::new(),
+            choice,
+            stay,
+            turn,
+        })
     }
 
     /// How running threads are made to show their stacks, and why so.
@@ -158,7 +178,7 @@ impl Attached {
         self.drain(recorder);
         stand();
         if self.stopped().is_none() {
-            match Attached::begin(self.pid, self.delay, self.driver) {
+            match Attached::begin(self.pid, self.delay, self.driver, self.stay) {
                 Ok(again) => *self = again,
                 Err(why) => self.orders.ended(why.into()),
             }
@@ -173,6 +193,7 @@ impl Attached {
         {
             self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
         }
+        self.turn = None;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A peek at a process that knows nothing of us: what all its threads do now, and where the next second goes.
 
 use super::record::AttachError;
-use super::{Attached, Driver, Stopped};
+use super::{Attached, Driver, Refusal, Stay, Stopped};
 use crate::launch::signals::Signals;
 use crate::launch::{PeekPart, moment};
 use crate::{Recorder, activity};
@@ -45,7 +45,7 @@ pub fn peek(
         delay: Nanos(options.delay.as_nanos() as u64),
         ..About::default()
     };
-    let mut attached = Attached::begin(options.pid, options.delay, options.driver)?;
+    let Some(mut attached) = in_turn(options, &signals, say)? else { return Ok(None) };
     say(&attached.choice().why);
     let mut recorder = Recorder::new(about);
     let began = Instant::now();
@@ -73,6 +73,30 @@ pub fn peek(
         show(&PeekPart::Report { recording, early: early.is_some() });
     }
     Ok(early)
+}
+
+/// Begins to look, after another stackglass that does where only one can. `None` when somebody wants it to end before.
+fn in_turn(
+    options: &PeekOptions,
+    signals: &Signals,
+    say: &mut dyn FnMut(&str),
+) -> Result<Option<Attached>, AttachError> {
+    let mut waits = false;
+    loop {
+        match Attached::begin(options.pid, options.delay, options.driver, Stay::Brief) {
+            Err(Refusal::Taken { pid, name, stay: Stay::Brief }) => {
+                if !std::mem::replace(&mut waits, true) {
+                    say(&format!(
+                        "process {pid} ({name}) is being looked at by another stackglass; your peek follows"
+                    ));
+                }
+            }
+            begun => return Ok(Some(begun?)),
+        }
+        if signals.next(PAUSE * 4).is_some_and(|signal| super::record::ends(signal.number)) {
+            return Ok(None);
+        }
+    }
 }
 
 /// How far the first part has come.

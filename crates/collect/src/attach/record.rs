@@ -1,6 +1,6 @@
 //! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
 
-use super::{Attached, Driver, Refusal, Stopped, choice, process};
+use super::{Attached, Driver, Refusal, Stay, Stopped, choice, process};
 use crate::Recorder;
 use crate::launch::recording_file::{LastTold, RecordingFile};
 use crate::launch::session::Session;
@@ -72,7 +72,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         return Ok(());
     }
     let about = about(options);
-    let attached = Attached::begin(options.pid, options.delay, options.driver)?;
+    let attached = Attached::begin(options.pid, options.delay, options.driver, Stay::Long)?;
     observer.note(&attached.choice().why);
     let writer = GlassWriter::create(&options.output, &about)?;
     let mut recording = Growing {

@@ -1,7 +1,7 @@
 //! A program in C that is compiled, started and looked at.
 
 use stackglass_collect::Recorder;
-use stackglass_collect::attach::{Attached, Driver, Stopped};
+use stackglass_collect::attach::{Attached, Driver, Stay, Stopped};
 use stackglass_profile::{About, Recording, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
@@ -154,7 +154,7 @@ impl Seen {
 
     /// The same by a driver; by ptrace where the other one is not allowed.
     pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
-        let mut attached = Attached::begin(pid, Duration::from_millis(1), Some(driver)).unwrap();
+        let mut attached = Attached::begin(pid, Duration::from_millis(1), Some(driver), Stay::Brief).unwrap();
         let mut recorder = Recorder::new(About::default());
         let start = Instant::now();
         while start.elapsed() < time && attached.stopped().is_none() {

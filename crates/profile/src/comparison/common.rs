@@ -9,6 +9,9 @@ use super::{BEYOND, Cost};
 /// Fewer hits than these say nothing about a factor.
 const ENOUGH: u64 = 50;
 
+/// Fewer functions than these have nothing in common.
+const AGREEING: usize = 3;
+
 /// Fewer functions than these say nothing about the spread between runs.
 const FUNCTIONS: usize = 8;
 
@@ -47,7 +50,8 @@ impl Common {
             let factor = b.amount / a.amount;
             let agreeing = agree(factor);
             let nearer = (factor.ln()).abs() < f64::ln(best.1).abs();
-            if agreeing > best.0 + best.0 / 10 || agreeing == best.0 && best.1 != 1.0 && nearer {
+            let enough = agreeing >= AGREEING && agreeing * 2 > telling.len();
+            if enough && agreeing > best.0 + best.0 / 10 || agreeing == best.0 && best.1 != 1.0 && nearer {
                 best = (agreeing, factor);
             }
         }
@@ -56,7 +60,11 @@ impl Common {
         apart.sort_by(f64::total_cmp);
         // The middle of what chance alone would give is 0.67 standard errors.
         let spread = match apart.len() >= FUNCTIONS {
-            true => (apart[apart.len() / 2] / 0.6745).max(1.0),
+            // Of few functions it lies anywhere around that: only what chance does not give counts.
+            true => {
+                let chance = 1.0 + 1.2 / (apart.len() as f64).sqrt();
+                (apart[apart.len() / 2] / 0.6745 / chance).max(1.0)
+            }
             false => 1.0,
         };
         Common { factor, spread }

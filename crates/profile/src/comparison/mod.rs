@@ -118,7 +118,9 @@ impl Comparison {
             change: b.own.amount - a.own.amount * factor,
             error: common::error(a.own, b.own, factor, (old.all, new.all)) * spread,
         };
-        let mut rows: Vec<Row> = pairs.into_iter().map(row).collect();
+        // Who has no time of its own cannot have changed by itself.
+        let mut rows: Vec<Row> =
+            pairs.into_iter().map(row).filter(|row| row.before.amount + row.after.amount > 0.0).collect();
         rows.sort_by(|a, b| {
             let key = |row: &Row| (row.is_beyond_noise(), row.change.abs());
             let (a_key, b_key) = (key(a), key(b));

@@ -61,6 +61,11 @@ pub(super) fn write(peek: &Peek, recording: &Recording, out: &mut dyn Write) -> 
         return Ok(());
     }
     let cols = peek.cols.min(WIDEST);
+    if threads.values().all(|did| did.awake == 0) {
+        let mut line = Line::new();
+        line.push(Paint::Bold, "In short").push(Paint::Grey, ": no thread ran, all were asleep or stopped");
+        return line.cut(cols).write(peek.style, out);
+    }
     let mut busy: Vec<(u32, Did)> = threads.into_iter().collect();
     let all = busy.len();
     busy.retain(|(_, did)| did.share(did.awake) >= NOTICEABLE);
