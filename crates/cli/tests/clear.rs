@@ -98,13 +98,14 @@ fn a_process_that_is_looked_at_from_outside() {
 #[test]
 fn what_is_not_recorded_has_nothing_to_forget() {
     let place = Place::new();
-    for pid in [std::process::id(), 99_999_999] {
+    let (own, nobody) = (std::process::id(), 99_999_999);
+    for (pid, line) in [
+        (own, format!("process {own} is not being recorded by this user")),
+        (nobody, format!("there is no process {nobody}")),
+    ] {
         let output = place.run(["clear", &pid.to_string()]);
         assert_eq!(output.status.code(), Some(125));
-        assert_eq!(
-            text(&output.stderr),
-            format!("stackglass: process {pid} is not being recorded by this user\n")
-        );
+        assert_eq!(text(&output.stderr), format!("stackglass: {line}\n"));
     }
     assert_eq!(place.run(["clear"]).status.code(), Some(2));
 }
