@@ -214,12 +214,13 @@ impl Sampler {
     }
 
     fn look_for_modules(&mut self, now: u64) {
-        if self.modules.refresh(&mut self.images, &mut self.outlet, now) {
+        let changed = self.modules.refresh(&mut self.images, &mut self.outlet, now);
+        if changed {
             self.places.forget();
         }
-        // What takes long (very many mappings) is not done often.
+        // What takes long (very many mappings) is not done often; but where modules come, more of them may.
         let took = monotonic() - now;
-        self.modules_at = now + took * 20;
+        self.modules_at = if changed { now } else { now + took * 20 };
     }
 
     fn look_for_threads(&mut self, now: u64) -> Result<(), Stopped> {
