@@ -3,8 +3,9 @@
 //! Source: FlameGraphs.jl, `flamegraph(results::Profile.Allocs.AllocResults)`. Foreign frames are dropped before
 //! equal ones are merged here, so their callers merge, unlike in graphs of time.
 
+use crate::counted::{Counted, lay_out};
 use crate::flamegraph::Flamegraph;
-use crate::{Flamegraphed, GraphBuilder, Span, Status, Warning};
+use crate::{Flamegraphed, GraphBuilder, Status, Warning};
 use foldhash::fast::RandomState;
 use stackglass_profile::Frame;
 use std::collections::HashMap;
@@ -64,7 +65,7 @@ struct Box {
     frame: Frame,
     status: Status,
     weight: u64,
-    children: Vec<usize>,
+    children: Vec<u32>,
 }
 
 impl AllocationGraph {
@@ -80,27 +81,14 @@ impl AllocationGraph {
             return Flamegraphed { graph: None, warning: Some(Warning::Empty) };
         }
         let mut builder = GraphBuilder::default();
-        // What is still to do, the next last: boxes with their starts, `None` ends one.
-        let mut steps = vec![Some((0, 1_i64))];
-        while let Some(step) = steps.pop() {
-            let Some((number, start)) = step else {
-                builder.close();
-                continue;
-            };
-            let node: &Box = &boxes[number];
-            let frame = builder.frame(&node.frame);
-            builder.open(frame, node.status, Span::of_len(start, node.weight));
-            steps.push(None);
-            let mut children = node.children.clone();
-            children.sort_by(|a, b| order(&boxes[*a].frame).cmp(&order(&boxes[*b].frame)));
-            let (first, mut start) = (steps.len(), start);
-            for child in children {
-                steps.push(Some((child, start)));
-                start = start.saturating_add_unsigned(boxes[child].weight);
-            }
-            steps[first..].reverse();
-        }
-        match builder.finish() {
+        let counted = |entry: &Box| {
+            let mut children = entry.children.clone();
+            children.sort_by(|a, b| order(&boxes[*a as usize].frame).cmp(&order(&boxes[*b as usize].frame)));
+            let (frame, status, weight) = (builder.frame(&entry.frame), entry.status, entry.weight);
+            Counted { frame, status, weight, children }
+        };
+        let counted: Vec<Counted> = boxes.iter().map(counted).collect();
+        match lay_out(builder, &counted) {
             Some(graph) => self.options.trimmed(graph),
             None => Flamegraphed { graph: None, warning: Some(Warning::Empty) },
         }
@@ -165,7 +153,7 @@ fn child(
     *known.entry((of, key)).or_insert_with(|| {
         boxes.push(Box::of(frame.clone()));
         let new = boxes.len() - 1;
-        boxes[of].children.push(new);
+        boxes[of].children.push(new as u32);
         new
     })
 }

@@ -118,13 +118,14 @@ impl Walk<'_> {
         if starts {
             status |= Status::RUNTIME;
         }
-        if known.hidden && starts {
+        match (known.hidden, starts) {
+            (false, _) => {
+                self.builder.open(known.frame, status, Span::of_len(start, self.tree.count(call)));
+                steps.push(Step::Close);
+            }
+            (true, false) => self.builder.mark(status),
             // How a thread gets to its function is no news about whoever is drawn around it.
-        } else if known.hidden {
-            self.builder.mark(self.status(call, &known));
-        } else {
-            self.builder.open(known.frame, status, Span::of_len(start, self.tree.count(call)));
-            steps.push(Step::Close);
+            (true, true) => {}
         }
         self.tree.add_children(call, calls);
         self.push(calls, start, starts, steps);

@@ -1,19 +1,12 @@
 //! The graph upside down: functions with time of their own first, their callers above them.
 
-use crate::{FrameId, Graph, GraphBuilder, NodeId, Span};
+use crate::counted::{Counted, lay_out};
+use crate::{FrameId, Graph, GraphBuilder, NodeId};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// Callers beyond this many are left out: a graph of very deep recursion would grow with the square of its depth.
 const CALLERS: usize = 1024;
-
-/// A box in the making.
-struct Box {
-    frame: FrameId,
-    status: crate::Status,
-    samples: u64,
-    children: Vec<u32>,
-}
 
 impl Graph {
     /// The same samples, innermost frame first: below the root all functions that have time of their own, below each
@@ -36,12 +29,12 @@ impl Graph {
     pub fn inverted(&self) -> Graph {
         let (nodes, parents) = (self.nodes(), self.parents());
         let root =
-            |samples| Box { frame: nodes[0].frame, status: nodes[0].status, samples, children: Vec::new() };
+            |weight| Counted { frame: nodes[0].frame, status: nodes[0].status, weight, children: Vec::new() };
         let mut boxes = vec![root(0)];
         let mut known: HashMap<(u32, FrameId), u32, RandomState> = HashMap::default();
         for (number, own) in self.own().into_iter().enumerate().skip(1).filter(|(_, own)| *own > 0) {
             let (mut at, mut node) = (0_u32, number as NodeId);
-            boxes[0].samples += own;
+            boxes[0].weight += own;
             for _ in 0..CALLERS {
                 if node == 0 {
                     break;
@@ -52,33 +45,19 @@ impl Graph {
                 if below == new {
                     boxes[at as usize].children.push(new);
                     let (frame, status) = (caller.frame, caller.status);
-                    boxes.push(Box { frame, status, samples: 0, children: Vec::new() });
+                    boxes.push(Counted { frame, status, weight: 0, children: Vec::new() });
                 }
                 let entry = &mut boxes[below as usize];
-                entry.samples += own;
+                entry.weight += own;
                 entry.status |= caller.status;
                 (at, node) = (below, parents[node as usize]);
             }
         }
-        let mut builder = GraphBuilder::with_frames_of(self);
-        let mut steps = vec![Some((0_u32, 1_i64))];
-        while let Some(step) = steps.pop() {
-            let Some((number, start)) = step else {
-                builder.close();
-                continue;
-            };
-            let entry = &boxes[number as usize];
-            builder.open(entry.frame, entry.status, Span::of_len(start, entry.samples));
-            steps.push(None);
-            let mut children = entry.children.clone();
-            children.sort_by_key(|child| std::cmp::Reverse(boxes[*child as usize].samples));
-            let (first, mut start) = (steps.len(), start);
-            for child in children {
-                steps.push(Some((child, start)));
-                start = start.saturating_add_unsigned(boxes[child as usize].samples);
-            }
-            steps[first..].reverse();
+        for number in 0..boxes.len() {
+            let mut children = std::mem::take(&mut boxes[number].children);
+            children.sort_by_key(|child| std::cmp::Reverse(boxes[*child as usize].weight));
+            boxes[number].children = children;
         }
-        builder.finish().unwrap_or_default()
+        lay_out(GraphBuilder::with_frames_of(self), &boxes).unwrap_or_default()
     }
 }

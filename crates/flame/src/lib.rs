@@ -25,6 +25,7 @@ pub mod allocations;
 pub mod categories;
 pub mod color;
 pub mod colors;
+mod counted;
 pub mod difference;
 mod filter;
 pub mod flamegraph;

@@ -9,6 +9,9 @@ use super::{BEYOND, Cost};
 /// Fewer hits than these say nothing about a factor.
 const ENOUGH: u64 = 50;
 
+/// Standard errors within which a function agrees with a factor.
+const AGREES: f64 = BEYOND / 1.5;
+
 /// Fewer functions than these have nothing in common.
 const AGREEING: usize = 3;
 
@@ -31,7 +34,7 @@ pub(super) fn error(before: Cost, after: Cost, factor: f64, all: (Cost, Cost)) -
         let hit = if all.hits > 0 { all.amount / all.hits as f64 } else { 0.0 };
         cost.error().max(hit)
     };
-    of(before, all.0).mul_add(factor, 0.0).hypot(of(after, all.1))
+    (of(before, all.0) * factor).hypot(of(after, all.1))
 }
 
 impl Common {
@@ -44,7 +47,7 @@ impl Common {
             };
             telling.iter().map(change)
         };
-        let agree = |factor: f64| apart(factor).filter(|apart| *apart <= BEYOND / 1.5).count();
+        let agree = |factor: f64| apart(factor).filter(|apart| *apart <= AGREES).count();
         let mut best = (agree(1.0), 1.0);
         for (a, b) in &telling {
             let factor = b.amount / a.amount;
@@ -78,7 +81,7 @@ fn refined(telling: &[(Cost, Cost)], guess: f64, all: (Cost, Cost)) -> f64 {
     }
     let (mut before, mut after) = (0.0, 0.0);
     for (a, b) in telling {
-        if (b.amount - a.amount * guess).abs() <= BEYOND / 1.5 * error(*a, *b, guess, all) {
+        if (b.amount - a.amount * guess).abs() <= AGREES * error(*a, *b, guess, all) {
             before += a.amount;
             after += b.amount;
         }
