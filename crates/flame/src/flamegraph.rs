@@ -28,11 +28,14 @@ pub struct Quirks {
     pub all_listed: bool,
     /// Folding recursion runs on into the metadata.
     pub folds_into_metadata: bool,
+    /// Where recursion is folded, a sample counts wherever it passes: children may be wider than their parent.
+    pub counts_passed: bool,
 }
 
 impl Quirks {
     /// All of them, as in the reference.
-    pub const ALL: Quirks = Quirks { julia_only: true, all_listed: true, folds_into_metadata: true };
+    pub const ALL: Quirks =
+        Quirks { julia_only: true, all_listed: true, folds_into_metadata: true, counts_passed: true };
 }
 
 /// A flame graph, or why there is none.
@@ -81,7 +84,7 @@ impl Flamegraph {
         self
     }
 
-    /// Folds recursion by call site.
+    /// Folds recursion by call site: a sample is drawn where it ends, as if there had been a loop.
     pub fn recur(mut self, recur: Recur) -> Flamegraph {
         self.calls.recur = recur;
         self
@@ -122,6 +125,7 @@ impl Flamegraph {
     pub fn quirks(mut self, quirks: Quirks) -> Flamegraph {
         self.calls.all_listed = quirks.all_listed;
         self.calls.folds_into_metadata = quirks.folds_into_metadata;
+        self.calls.counts_passed = quirks.counts_passed;
         self.quirks = quirks;
         self
     }

@@ -3,7 +3,7 @@
 //! What flame graphs are made of. Reports print the same tree; here foreign frames are in it always.
 
 use crate::report::order::by_file_func_line;
-use crate::report::tree::{Node, Tree};
+use crate::report::tree::{Folded, Node, Tree};
 use crate::report::{Pick, Quirks, Recur};
 use crate::traces::{Run, Traces};
 use crate::{DataError, Frame, Report, Source, data, kinds};
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 pub struct Options {
     /// Merges equal frames; otherwise each address has a node of its own.
     pub combine: bool,
-    /// Folds recursion by call site.
+    /// Folds recursion by call site. A sample then counts on the way to where it ends only, so that children never
+    /// come to more than their parent. (In reports it counts wherever it passes.)
     pub recur: Recur,
     /// Threads to count, by number.
     pub threads: Pick,
@@ -28,6 +29,9 @@ pub struct Options {
     /// Folds recursion as the reference does, metadata included.
     #[doc(hidden)]
     pub folds_into_metadata: bool,
+    /// Counts samples wherever they pass, as the reference does.
+    #[doc(hidden)]
+    pub counts_passed: bool,
 }
 
 impl Default for Options {
@@ -41,6 +45,7 @@ impl Default for Options {
             moments: Moments::All,
             all_listed: false,
             folds_into_metadata: false,
+            counts_passed: false,
         }
     }
 }
@@ -146,7 +151,8 @@ impl<'a> CallTrees<'a> {
         let folds_into_metadata = options.folds_into_metadata;
         let quirks = Quirks { folds_into_metadata, ..Quirks::default() };
         let report = Report::new().quirks(quirks).c(true).combine(options.combine).recur(options.recur);
-        Ok(CallTree { tree: Tree::build(&self.traces, &runs, &report), rust: self.rust })
+        let folded = if options.counts_passed { Folded::Passed } else { Folded::Ended };
+        Ok(CallTree { tree: Tree::build(&self.traces, &runs, &report, folded), rust: self.rust })
     }
 
     /// Snapshots that options pick, by thread and task, in no order that means anything.
@@ -200,7 +206,8 @@ impl CallTree<'_> {
     /// The same, at the end of a list.
     pub fn add_children(&self, node: u32, list: &mut Vec<u32>) {
         let first = list.len();
-        list.extend(self.tree.children(node));
+        // Where recursion is folded, no sample may end in or below a node.
+        list.extend(self.tree.children(node).filter(|child| self.count(*child) > 0));
         // Equal ones in the order in which they were met.
         list[first..].reverse();
         if list.len() - first > 1 {

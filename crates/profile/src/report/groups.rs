@@ -141,7 +141,9 @@ impl Context<'_> {
             Format::Flat => self.traces.has_task_samples(),
         };
         let body = match self.report.format {
-            Format::Tree => Body::Tree(tree::Tree::build(self.traces, &runs, self.report)),
+            Format::Tree => {
+                Body::Tree(tree::Tree::build(self.traces, &runs, self.report, tree::Folded::Passed))
+            }
             Format::Flat => Body::Table(flat::Table::build(self.traces, &runs, self.report)),
         };
         let shown = !body.is_empty();

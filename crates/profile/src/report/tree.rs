@@ -48,6 +48,15 @@ pub(crate) struct Step<'a> {
     key: u32,
 }
 
+/// Where a sample counts whose recursion is folded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// In every node it passes, as in the reference: children may come to more than their parent.
+    Passed,
+    /// On the way to where it ends only, as if there had been no recursion.
+    Ended,
+}
+
 /// The tree; node 0 is its root, and numbers ascend in order of first meeting.
 pub(crate) struct Tree<'a> {
     pub nodes: Vec<Node>,
@@ -58,11 +67,11 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Tree<'a> {
+    pub(crate) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report, folded: Folded) -> Tree<'a> {
         let mut builder = Builder::new(traces, report);
         let ends = match report.recur {
             Recur::Off => builder.plain(runs),
-            recur => builder.folded(runs, recur),
+            recur => builder.folded(runs, recur, folded),
         };
         builder.finish(runs, &ends, report)
     }
@@ -233,7 +242,13 @@ impl<'a> Builder<'a> {
             false => traces.nodes_met(runs.iter().map(|run| run.stack)).into_iter().for_each(step),
         }
         let ends: Vec<u32> = runs.iter().map(|run| reached[run.stack as usize]).collect();
-        for (run, end) in runs.iter().zip(&ends) {
+        self.count(runs, &ends);
+        ends
+    }
+
+    /// Counts runs in the nodes where they end and in all above.
+    fn count(&mut self, runs: &[Run], ends: &[u32]) {
+        for (run, end) in runs.iter().zip(ends) {
             let node = &mut self.nodes[*end as usize];
             node.count += run.count;
             node.overhead += run.count;
@@ -245,12 +260,11 @@ impl<'a> Builder<'a> {
             parent.count += count;
             parent.sleeping &= sleeping;
         }
-        ends
     }
 
     /// The same with recursion folded: an address that is already on the stack leads back to
     /// where it led before. A node counts once per sample.
-    fn folded(&mut self, runs: &[Run], recur: Recur) -> Vec<u32> {
+    fn folded(&mut self, runs: &[Run], recur: Recur, folded: Folded) -> Vec<u32> {
         let traces = self.traces;
         let mut ends = Vec::with_capacity(runs.len());
         let mut path: Vec<NodeNumber> = Vec::new();
@@ -265,8 +279,10 @@ impl<'a> Builder<'a> {
             // By place: the node reached after its occurrence nearest to where we are.
             let mut seen: Map<u32, u32> = Map::default();
             let mut at = 0;
-            self.nodes[0].count += run.count;
-            self.nodes[0].sleeping &= run.state == data::ASLEEP;
+            if folded == Folded::Passed {
+                self.nodes[0].count += run.count;
+                self.nodes[0].sleeping &= run.state == data::ASLEEP;
+            }
             for node in path.iter().rev() {
                 let place_number = traces.nodes[*node as usize].1;
                 let place = &traces.places[place_number as usize];
@@ -280,7 +296,7 @@ impl<'a> Builder<'a> {
                     at = self.descend(from, traces.nodes[*node as usize].0, place_number);
                     marks.resize(self.nodes.len(), 0);
                     let mut up = at;
-                    while up != from {
+                    while up != from && folded == Folded::Passed {
                         if std::mem::replace(&mut marks[up as usize], mark) != mark {
                             let node = &mut self.nodes[up as usize];
                             node.count += run.count;
@@ -291,8 +307,15 @@ impl<'a> Builder<'a> {
                 }
                 seen.insert(place_number, at);
             }
-            self.nodes[at as usize].overhead += run.count;
             ends.push(at);
+        }
+        match folded {
+            Folded::Ended => self.count(runs, &ends),
+            Folded::Passed => {
+                for (run, end) in runs.iter().zip(&ends) {
+                    self.nodes[*end as usize].overhead += run.count;
+                }
+            }
         }
         ends
     }
