@@ -81,7 +81,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "IDS")]
     tasks: Option<Pick>,
 
-    /// Count moments asleep, too
+    /// Count moments asleep or waiting for a processor, too
     #[arg(long)]
     wall: bool,
 

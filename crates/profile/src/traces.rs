@@ -73,6 +73,7 @@ pub(crate) struct Run {
     pub stack: NodeNumber,
     pub thread: u64,
     pub task: u64,
+    /// As in Julia's buffer; samples of recordings that waited for a processor keep their own number.
     pub state: u64,
     /// Snapshots.
     pub count: u64,
@@ -122,7 +123,7 @@ impl<'a> Traces<'a> {
         for (sample, count) in recording.samples.iter().zip(counts).rev() {
             if count > 0 {
                 let task = recording.task_of(sample).0;
-                runs.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state.word(), count);
+                runs.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state as u64, count);
             }
         }
         Traces { places, nodes: nodes.collect(), runs: runs.list, nodes_as_met: false }
