@@ -5,9 +5,7 @@
 
 use crate::flamegraph::Flamegraph;
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
-use foldhash::fast::RandomState;
 use stackglass_profile::{CallTree, Frame, Source};
-use std::collections::HashMap;
 
 /// A step of the walk.
 enum Step {
@@ -24,7 +22,7 @@ pub(crate) fn graph(tree: &CallTree<'_>, options: &Flamegraph, source: Source<'_
     if tree.is_empty() {
         return None;
     }
-    let mut walk = Walk { tree, options, builder: GraphBuilder::default(), known: HashMap::default() };
+    let mut walk = Walk { tree, options, builder: GraphBuilder::default(), known: vec![None; tree.frames()] };
     walk.builder.reserve(tree.len());
     let mut steps = Vec::new();
     let mut calls = tree.children(0);
@@ -55,8 +53,8 @@ struct Walk<'a> {
     tree: &'a CallTree<'a>,
     options: &'a Flamegraph,
     builder: GraphBuilder,
-    /// By where a frame lies: its number and bits. Trees show few frames many times.
-    known: HashMap<*const Frame, Known, RandomState>,
+    /// By number of a frame in the tree, which shows few frames many times.
+    known: Vec<Option<Known>>,
 }
 
 #[derive(Clone, Copy)]
@@ -69,21 +67,27 @@ struct Known {
 
 impl Walk<'_> {
     fn known(&mut self, call: u32) -> Known {
+        let number = self.tree.frame_number(call) as usize;
+        match self.known[number] {
+            Some(known) => known,
+            None => self.find(call, number),
+        }
+    }
+
+    #[cold]
+    fn find(&mut self, call: u32, number: usize) -> Known {
         // Only the root has no frame, and nothing calls it.
         let Some(frame) = self.tree.frame(call) else {
             let (frame, status) = (FrameId(0), Status::NONE);
             return Known { frame, status, pruned: false, hidden: false };
         };
-        if let Some(known) = self.known.get(&std::ptr::from_ref(frame)) {
-            return *known;
-        }
         let known = Known {
             frame: self.builder.frame(frame),
             status: self.options.status(frame),
             pruned: self.options.prunes(frame),
             hidden: frame.foreign && !self.options.c,
         };
-        self.known.insert(frame, known);
+        self.known[number] = Some(known);
         known
     }
 

@@ -3,10 +3,11 @@
 //! What flame graphs are made of. Reports print the same tree; here foreign frames are in it always.
 
 use crate::report::order::by_file_func_line;
-use crate::report::tree::{Folded, Node, Tree};
+use crate::report::tree::{Folded, Node, Step, Tree};
 use crate::report::{Pick, Quirks, Recur};
 use crate::traces::{Run, Traces};
 use crate::{DataError, Frame, Report, Source, data, kinds};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Which samples count, and what makes two frames the same.
@@ -114,6 +115,8 @@ pub struct CallTrees<'a> {
 /// ```
 pub struct CallTree<'a> {
     tree: Tree<'a>,
+    /// By frame number: its place among all in the order of siblings. Only where there are many more nodes.
+    ranks: Option<Vec<u32>>,
     rust: bool,
 }
 
@@ -152,7 +155,10 @@ impl<'a> CallTrees<'a> {
         let quirks = Quirks { folds_into_metadata, ..Quirks::default() };
         let report = Report::new().quirks(quirks).c(true).combine(options.combine).recur(options.recur);
         let folded = if options.counts_passed { Folded::Passed } else { Folded::Ended };
-        Ok(CallTree { tree: Tree::build(&self.traces, &runs, &report, folded), rust: self.rust })
+        let tree = Tree::build(&self.traces, &runs, &report, folded);
+        let worth_it = tree.steps().len() * 4 < tree.nodes.len();
+        let ranks = worth_it.then(|| ranks(tree.steps()));
+        Ok(CallTree { tree, ranks, rust: self.rust })
     }
 
     /// Snapshots that options pick, by thread and task, in no order that means anything.
@@ -179,6 +185,16 @@ impl CallTree<'_> {
     /// The frame of a node; `None` for the root.
     pub fn frame(&self, node: u32) -> Option<&Frame> {
         self.tree.shown(node).map(|step| step.frame)
+    }
+
+    /// Number of frames that [`CallTree::frame_number`] counts; some may be equal.
+    pub fn frames(&self) -> usize {
+        self.tree.steps().len()
+    }
+
+    /// The number of a node's frame: nodes with the same number show the same. 0 for the root, where it means nothing.
+    pub fn frame_number(&self, node: u32) -> u32 {
+        self.tree.step_of(node)
     }
 
     /// Snapshots in a node or below it.
@@ -210,15 +226,33 @@ impl CallTree<'_> {
         list.extend(self.tree.children(node).filter(|child| self.count(*child) > 0));
         // Equal ones in the order in which they were met.
         list[first..].reverse();
-        if list.len() - first > 1 {
-            list[first..].sort_by(|a, b| match (self.frame(*a), self.frame(*b)) {
+        if list.len() - first < 2 {
+            return;
+        }
+        match &self.ranks {
+            Some(ranks) => list[first..].sort_by_key(|node| ranks[self.frame_number(*node) as usize]),
+            None => list[first..].sort_by(|a, b| match (self.frame(*a), self.frame(*b)) {
                 (Some(a), Some(b)) => by_file_func_line(a, b),
-                _ => std::cmp::Ordering::Equal,
-            });
+                _ => Ordering::Equal,
+            }),
         }
     }
 
     fn node(&self, node: u32) -> &Node {
         &self.tree.nodes[node as usize]
     }
+}
+
+/// For each step how many different ones come before it.
+fn ranks(steps: &[Step<'_>]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..steps.len() as u32).collect();
+    let frame = |step: u32| steps[step as usize].frame;
+    order.sort_unstable_by(|a, b| by_file_func_line(frame(*a), frame(*b)));
+    let mut ranks = vec![0; steps.len()];
+    let mut rank = 0;
+    for pair in order.windows(2) {
+        rank += u32::from(by_file_func_line(frame(pair[0]), frame(pair[1])) != Ordering::Equal);
+        ranks[pair[1] as usize] = rank;
+    }
+    ranks
 }

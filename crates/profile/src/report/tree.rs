@@ -10,7 +10,6 @@ use crate::traces::{NodeNumber, Run, Traces};
 use crate::{Frame, data};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::ops::Range;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
@@ -18,8 +17,6 @@ type Map<K, V> = HashMap<K, V, RandomState>;
 pub(crate) struct Node {
     /// Snapshots in it or below it.
     pub count: u64,
-    /// Snapshots that ended in it.
-    pub overhead: u64,
     /// Never seen awake.
     pub sleeping: bool,
     /// Merged from frames with different full names.
@@ -34,7 +31,7 @@ pub(crate) struct Node {
 
 impl Node {
     fn new(step: u32) -> Node {
-        Node { count: 0, overhead: 0, sleeping: true, mixed: false, dispatched: false, shared: false, step }
+        Node { count: 0, sleeping: true, mixed: false, dispatched: false, shared: false, step }
     }
 }
 
@@ -57,11 +54,26 @@ pub(crate) enum Folded {
     Ended,
 }
 
+/// The frames of a place that are shown: part of the steps, outermost first.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    start: u32,
+    end: u32,
+    /// Of the first step: few ways are longer, and steps need not be looked at for it.
+    key: u32,
+    /// The steps are there.
+    known: bool,
+    /// The place ends in a call through a vtable or a function pointer.
+    dispatches: bool,
+}
+
 /// The tree; node 0 is its root, and numbers ascend in order of first meeting.
 pub(crate) struct Tree<'a> {
     pub nodes: Vec<Node>,
     siblings: Siblings,
     steps: Vec<Step<'a>>,
+    /// By node: snapshots that ended in it.
+    overheads: Vec<u64>,
     /// Snapshots that ended in a node or below it; only where they are asked for.
     flat_counts: Vec<u64>,
 }
@@ -85,6 +97,26 @@ impl<'a> Tree<'a> {
         (node != 0).then(|| &self.steps[self.nodes[node as usize].step as usize])
     }
 
+    /// Snapshots that ended in a node.
+    pub(super) fn overhead(&self, node: u32) -> u64 {
+        self.overheads[node as usize]
+    }
+
+    /// The largest of them.
+    pub(super) fn greatest_overhead(&self) -> u64 {
+        self.overheads.iter().copied().max().unwrap_or(0)
+    }
+
+    /// What all nodes show; many may show the same.
+    pub(crate) fn steps(&self) -> &[Step<'a>] {
+        &self.steps
+    }
+
+    /// The number of what a node shows among all steps; 0 for the root, where it means nothing.
+    pub(crate) fn step_of(&self, node: u32) -> u32 {
+        self.nodes[node as usize].step
+    }
+
     /// The children of a node, the one met last first.
     pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.siblings.children(node)
@@ -105,8 +137,10 @@ struct Builder<'a> {
     frame_numbers: Map<(&'a Frame, &'a str), u32>,
     /// Ways down through the places met so far, one after the other.
     steps: Vec<Step<'a>>,
-    /// By place: its part of the steps.
-    ways: Vec<Option<Range<u32>>>,
+    /// By place.
+    ways: Vec<Way>,
+    /// By node: snapshots that ended in it.
+    overheads: Vec<u64>,
     /// By key: it is in one place only, and there once. Empty where that is not known, or where nodes of
     /// the trie are gone through more than once.
     sole: Vec<bool>,
@@ -123,7 +157,8 @@ impl<'a> Builder<'a> {
             siblings: Siblings::new(),
             frame_numbers: Map::default(),
             steps: Vec::new(),
-            ways: vec![None; traces.places.len()],
+            ways: vec![Way::default(); traces.places.len()],
+            overheads: Vec::new(),
             sole: Vec::new(),
             show_foreign: report.c,
             combine: report.combine,
@@ -132,10 +167,14 @@ impl<'a> Builder<'a> {
     }
 
     /// The way down through a place: its shown frames, outermost first.
-    fn way(&mut self, place_number: u32) -> Range<u32> {
-        if let Some(known) = &self.ways[place_number as usize] {
-            return known.clone();
-        }
+    #[inline]
+    fn way(&mut self, place_number: u32) -> Way {
+        let way = self.ways[place_number as usize];
+        if way.known { way } else { self.find_way(place_number) }
+    }
+
+    #[cold]
+    fn find_way(&mut self, place_number: u32) -> Way {
         let place = &self.traces.places[place_number as usize];
         let start = self.steps.len() as u32;
         for index in (0..place.frames.len()).rev() {
@@ -153,8 +192,10 @@ impl<'a> Builder<'a> {
             };
             self.steps.push(Step { frame, address: place.address_of(index), key });
         }
-        let way = start..self.steps.len() as u32;
-        self.ways[place_number as usize] = Some(way.clone());
+        let key = self.steps.get(start as usize).map_or(0, |step| step.key);
+        let end = self.steps.len() as u32;
+        let way = Way { start, end, key, known: true, dispatches: place.dispatches };
+        self.ways[place_number as usize] = way;
         way
     }
 
@@ -162,16 +203,19 @@ impl<'a> Builder<'a> {
     /// be read from the result by going up.
     fn descend(&mut self, from: u32, caller: NodeNumber, place_number: u32) -> u32 {
         // The root, which is node 0 of the trie, has no place of its own.
-        let caller = self.traces.nodes[caller as usize].1;
-        let mut dispatched = from != 0 && self.traces.places[caller as usize].dispatches;
+        let mut dispatched = from != 0 && {
+            let caller = self.traces.nodes[caller as usize].1;
+            // It has been gone through, unless recursion is folded.
+            self.way(caller).dispatches
+        };
         let mut at = from;
         let mut new = false;
         let way = self.way(place_number);
-        if way.is_empty() {
+        if way.start == way.end {
             self.nodes[from as usize].shared = true;
         }
-        for step in way {
-            let key = self.steps[step as usize].key;
+        for step in way.start..way.end {
+            let key = if step == way.start { way.key } else { self.steps[step as usize].key };
             let sole = || self.sole.get(key as usize).is_some_and(|sole| *sole);
             let number = self.nodes.len() as u32;
             at = match new || sole() && !self.nodes[at as usize].shared {
@@ -251,7 +295,6 @@ impl<'a> Builder<'a> {
         for (run, end) in runs.iter().zip(ends) {
             let node = &mut self.nodes[*end as usize];
             node.count += run.count;
-            node.overhead += run.count;
             node.sleeping &= run.state == data::ASLEEP;
         }
         for number in (1..self.nodes.len()).rev() {
@@ -309,33 +352,33 @@ impl<'a> Builder<'a> {
             }
             ends.push(at);
         }
-        match folded {
-            Folded::Ended => self.count(runs, &ends),
-            Folded::Passed => {
-                for (run, end) in runs.iter().zip(&ends) {
-                    self.nodes[*end as usize].overhead += run.count;
-                }
-            }
+        if folded == Folded::Ended {
+            self.count(runs, &ends);
         }
         ends
     }
 
     fn finish(mut self, runs: &[Run], ends: &[u32], report: &Report) -> Tree<'a> {
+        self.overheads = vec![0; self.nodes.len()];
+        for (run, end) in runs.iter().zip(ends) {
+            self.overheads[*end as usize] += run.count;
+        }
         if report.quirks.earliest_earns_nothing {
             // The root earns what the earliest sample that was picked should have earned.
             let earliest = runs.iter().zip(ends).max_by_key(|(run, _)| run.oldest);
             if let Some((_, end)) = earliest {
-                self.nodes[*end as usize].overhead -= 1;
-                self.nodes[0].overhead += 1;
+                self.overheads[*end as usize] -= 1;
+                self.overheads[0] += 1;
             }
         }
         let mut flat_counts = Vec::new();
         if report.sorted_by == SortedBy::FlatCount {
-            flat_counts = self.nodes.iter().map(|node| node.overhead).collect();
+            flat_counts.clone_from(&self.overheads);
             for number in (1..self.nodes.len()).rev() {
                 flat_counts[self.siblings.parent(number as u32) as usize] += flat_counts[number];
             }
         }
-        Tree { nodes: self.nodes, siblings: self.siblings, steps: self.steps, flat_counts }
+        let Builder { nodes, siblings, steps, overheads, .. } = self;
+        Tree { nodes, siblings, steps, overheads, flat_counts }
     }
 }

@@ -24,7 +24,7 @@ struct Digits {
 pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
     let report = context.report;
     let max = |value: fn(&super::tree::Node) -> u64| tree.nodes.iter().map(value).max().unwrap_or(0);
-    let sizes = Digits { overhead: digits(max(|node| node.overhead)), count: digits(max(|node| node.count)) };
+    let sizes = Digits { overhead: digits(tree.greatest_overhead()), count: digits(max(|node| node.count)) };
     let mut indents = Indents { cols: report.cols, known: Vec::new() };
     let mut text = Line::new();
     // What is still to print, the next one last.
@@ -65,7 +65,7 @@ fn siblings(tree: &Tree<'_>, a: u32, b: u32, key: SortedBy) -> Ordering {
     let by_key = match key {
         SortedBy::FileFuncLine => Ordering::Equal,
         SortedBy::Count => left.count.cmp(&right.count),
-        SortedBy::Overhead => left.overhead.cmp(&right.overhead),
+        SortedBy::Overhead => tree.overhead(a).cmp(&tree.overhead(b)),
         SortedBy::FlatCount => tree.flat_count(a).cmp(&tree.flat_count(b)),
     };
     by_key.then_with(|| match (tree.shown(a), tree.shown(b)) {
@@ -109,8 +109,9 @@ fn line(
 
     let grey = if node.sleeping { Paint::Grey } else { Paint::Normal };
     line.clear();
-    line.bold(node.overhead > 0);
-    match node.overhead {
+    let overhead = tree.overhead(entry.node);
+    line.bold(overhead > 0);
+    match overhead {
         0 => line.push(grey, format_args!("{:1$}", "", sizes.overhead)),
         overhead => line.push(grey, format_args!("{overhead:>0$}", sizes.overhead)),
     };
