@@ -149,6 +149,21 @@ const MEMORY_PREFIXES: &[&str] = &[
 const MEMORY_MODULES: &[&str] =
     &["libjemalloc", "libmimalloc", "libtcmalloc", "libsnmalloc", "librpmalloc", "libhoard", "libscudo"];
 
+/// Allocators whose sources lie in a folder of their name (`jemalloc`, `tikv-jemalloc-sys-0.6`, `mimalloc`): there all
+/// functions are theirs, with names that others might have.
+const MEMORY_FOLDERS: &[&str] = &["jemalloc", "mimalloc", "snmalloc", "gperftools", "rpmalloc", "scudo"];
+
+/// Crates that hand Rust's allocations to such allocators.
+const MEMORY_CRATES: &[&str] = &[
+    "tikv_jemallocator",
+    "jemallocator",
+    "mimalloc",
+    "snmalloc_rs",
+    "rpmalloc",
+    "tcmalloc",
+    "scudo_allocator",
+];
+
 /// Functions of Rust's allocation interface and drop glue, and all that is below them in path.
 const MEMORY_RUST: &[&str] = &[
     "__rust_alloc",
@@ -186,15 +201,33 @@ pub fn is_memory(frame: &Frame) -> bool {
         func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
     };
     if MEMORY_RUST.iter().any(under) {
-        return true;
+        // What computes sizes allocates nothing.
+        return !func.starts_with("core::alloc::layout");
+    }
+    if !frame.foreign {
+        return MEMORY_CRATES.iter().any(under);
     }
     let name = plain(&frame.func);
     let module = file_name(&frame.module);
-    frame.foreign
-        && (MEMORY_FOREIGN.contains(&name)
-            || MEMORY_FOREIGN.contains(&name.trim_start_matches('_'))
-            || MEMORY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || MEMORY_MODULES.iter().any(|name| module.starts_with(name)))
+    MEMORY_FOREIGN.contains(&name)
+        || MEMORY_FOREIGN.contains(&name.trim_start_matches('_'))
+        || MEMORY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || MEMORY_MODULES.iter().any(|name| module.starts_with(name))
+        || is_allocators_source(&frame.file)
+}
+
+/// Whether a source file lies in an allocator's folder, a crate that has a copy of it included.
+fn is_allocators_source(file: &str) -> bool {
+    let Some((folders, _)) = file.rsplit_once('/') else { return false };
+    folders.split('/').any(|folder| {
+        let folder = folder.strip_prefix("tikv-").or_else(|| folder.strip_prefix("lib")).unwrap_or(folder);
+        let rest = |name: &&str| folder.strip_prefix(*name);
+        MEMORY_FOLDERS.iter().filter_map(rest).any(|rest| {
+            let version = rest.strip_prefix("-sys").unwrap_or(rest);
+            version.is_empty()
+                || version.strip_prefix('-').is_some_and(|v| v.starts_with(|c: char| c.is_ascii_hexdigit()))
+        })
+    })
 }
 
 /// Modules of the C library and what comes with it.
@@ -224,6 +257,14 @@ const STD_CRATES: &[&str] = &[
     "std_detect",
     "core_arch",
     "hashbrown",
+    // Where newer compilers keep the symbols of the allocation interface.
+    "__rustc",
+];
+
+/// Types of the language: their methods go by their names alone, `f64::sqrt`.
+const PRIMITIVES: &[&str] = &[
+    "bool", "char", "str", "slice", "array", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize", "f16", "f32", "f64", "f128",
 ];
 
 /// Whether a function may be one of those that only start a program or a thread. In a Rust program
@@ -252,7 +293,8 @@ pub fn class(frame: &Frame) -> Class {
     // A line of the standard library may be inlined where the debug information does not say so;
     // its file then stands beside the name of the reader's own function. Only a name without a
     // path is judged by its file.
-    let of_std = if rest.is_empty() { is_std_file(&frame.file) } else { STD_CRATES.contains(&first) };
+    let bare = rest.is_empty() || PRIMITIVES.contains(&first);
+    let of_std = if bare { is_std_file(&frame.file) } else { STD_CRATES.contains(&first) };
     if of_std { Class::Std } else { Class::Own }
 }
 
@@ -282,9 +324,30 @@ mod tests {
         let mut bare = frame("unwrap", "demo", false);
         bare.file = odd.file.clone();
         assert_eq!(class(&bare), Class::Std);
+        let mut method = frame("f64::sqrt", "demo", false);
+        assert_eq!(class(&method), Class::Own);
+        method.file = odd.file.clone();
+        assert_eq!(class(&method), Class::Std);
+        assert_eq!(class(&frame("__rustc::__rust_alloc", "demo", false)), Class::Std);
         assert_eq!(class(&odd), Class::Own, "its code is partly the library's, its name is not");
         assert_eq!(class(&frame("malloc", "/lib/libc.so.6", true)), Class::C);
         assert_eq!(class(&frame("ZSTD_compress", "demo", true)), Class::Own);
+    }
+
+    #[test]
+    fn allocators_are_told_by_where_their_sources_lie() {
+        for (file, wanted) in [
+            ("/x/build/tikv-jemalloc-sys-4b2000638b0265c6/out/build/src/arena.c", true),
+            ("/x/registry/src/index/libmimalloc-sys-0.1.49/c_src/mimalloc/v3/src/page.c", true),
+            ("/usr/src/jemalloc-5.3.0/src/extent.c", true),
+            ("/home/me/jemalloc-viewer/src/arena.c", false),
+            ("/home/me/src/mimalloc.c", false),
+        ] {
+            let frame = Frame { file: file.into(), ..frame("arena_malloc", "app", true) };
+            assert_eq!(is_memory(&frame), wanted, "{file}");
+        }
+        assert!(is_memory(&frame("mimalloc::MiMalloc::alloc", "app", false)));
+        assert!(!is_memory(&frame("core::alloc::layout::Layout::array", "app", false)));
     }
 
     #[test]

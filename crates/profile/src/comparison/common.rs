@@ -1,8 +1,8 @@
 //! What two runs have in common, and how far they differ anyway.
 //!
 //! Another clock rate, a neighbour on the machine, more input: all functions then take, say, 4 % more, and a table
-//! in which each of them is marked tells nothing. The factor with which most functions agree is taken off; only
-//! where more functions agree with it than with none at all.
+//! in which each of them is marked tells nothing. The factor with which most functions agree, and which have most of
+//! the time, is taken off; only where more functions agree with it than with none at all.
 
 use super::{BEYOND, Cost};
 
@@ -48,12 +48,17 @@ impl Common {
             telling.iter().map(change)
         };
         let agree = |factor: f64| apart(factor).filter(|apart| *apart <= AGREES).count();
+        let all_time: f64 = telling.iter().map(|(a, b)| a.amount + b.amount).sum();
+        let has_most_time = |factor: f64| {
+            let agreeing = telling.iter().zip(apart(factor)).filter(|(_, apart)| *apart <= AGREES);
+            agreeing.map(|((a, b), _)| a.amount + b.amount).sum::<f64>() * 2.0 > all_time
+        };
         let mut best = (agree(1.0), 1.0);
         for (a, b) in &telling {
             let factor = b.amount / a.amount;
             let agreeing = agree(factor);
             let nearer = (factor.ln()).abs() < f64::ln(best.1).abs();
-            let enough = agreeing >= AGREEING && agreeing * 2 > telling.len();
+            let enough = agreeing >= AGREEING && agreeing * 2 > telling.len() && has_most_time(factor);
             if enough && agreeing > best.0 + best.0 / 10 || agreeing == best.0 && best.1 != 1.0 && nearer {
                 best = (agreeing, factor);
             }
@@ -94,7 +99,8 @@ mod tests {
     use super::*;
 
     fn cost(hits: u64, amount: f64) -> Cost {
-        Cost { amount: amount * 1e6, hits }
+        let amount = amount * 1e6;
+        Cost { amount, hits, squares: amount * amount / hits as f64 }
     }
 
     fn common(pairs: &[(f64, f64)]) -> Common {
@@ -102,6 +108,7 @@ mod tests {
         let sum = |of: fn(&(Cost, Cost)) -> Cost| Cost {
             amount: pairs.iter().map(|pair| of(pair).amount).sum(),
             hits: pairs.iter().map(|pair| of(pair).hits).sum(),
+            squares: pairs.iter().map(|pair| of(pair).squares).sum(),
         };
         Common::of(&pairs, (sum(|pair| pair.0), sum(|pair| pair.1)))
     }
@@ -119,6 +126,12 @@ mod tests {
     fn what_all_have_in_common_is_taken_off() {
         let common = common(&[(8000.0, 8800.0), (5000.0, 5520.0), (4000.0, 4380.0), (9000.0, 9910.0)]);
         assert!((common.factor - 1.1).abs() < 0.01, "{}", common.factor);
+    }
+
+    #[test]
+    fn what_few_with_little_time_have_in_common_stays() {
+        let pairs = [(8000.0, 8050.0), (300.0, 200.0), (250.0, 170.0), (280.0, 190.0)];
+        assert_eq!(common(&pairs).factor, 1.0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Cost;
 use crate::kinds::{Class, class};
-use crate::{LocationId, Recording, StackId, snapshots};
+use crate::{LocationId, Recording, StackId, State, snapshots};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct FunctionCost {
 pub(super) struct Costs {
     pub functions: HashMap<Arc<str>, FunctionCost>,
     pub all: Cost,
+    /// Which part of the time programs waited for a processor, of that in which they could have run.
+    pub waited: f64,
 }
 
 /// Whether samples say how long they stand for.
@@ -36,8 +38,11 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         }
         let amount = if timed { sample.time.0 } else { count } as f64;
         let hits = u64::from(sample.hits);
-        add(stacks.entry(sample.stack).or_default(), amount, hits);
-        add(&mut all, amount, hits);
+        // Equal samples may have been merged: then each had its share.
+        let squares = amount * amount / hits.max(1) as f64;
+        let cost = Cost { amount, hits, squares };
+        add(stacks.entry(sample.stack).or_default(), cost);
+        add(&mut all, cost);
     }
     let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::new();
     let mut names = Names { recording, known: HashMap::new() };
@@ -56,18 +61,28 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         }
         for name in met {
             let total = &mut functions.entry(name).or_default().total;
-            add(total, cost.amount, cost.hits);
+            add(total, cost);
         }
         if let Some(name) = owner.or(leaf) {
-            add(&mut functions.entry(name).or_default().own, cost.amount, cost.hits);
+            add(&mut functions.entry(name).or_default().own, cost);
         }
     }
-    Costs { functions, all }
+    Costs { functions, all, waited: waited(recording) }
 }
 
-fn add(cost: &mut Cost, amount: f64, hits: u64) {
-    cost.amount += amount;
-    cost.hits += hits;
+fn waited(recording: &Recording) -> f64 {
+    let time = |wanted: fn(State) -> bool| -> f64 {
+        let samples = recording.samples.iter().filter(|sample| wanted(sample.state));
+        samples.map(|sample| sample.time.0 as f64).sum()
+    };
+    let waited = time(|state| state == State::Waiting);
+    if waited > 0.0 { waited / (waited + time(State::uses_processor)) } else { 0.0 }
+}
+
+fn add(cost: &mut Cost, more: Cost) {
+    cost.amount += more.amount;
+    cost.hits += more.hits;
+    cost.squares += more.squares;
 }
 
 /// Names of the frames of locations, innermost first, and whether they may own time.
@@ -82,7 +97,7 @@ impl Names<'_> {
         self.known.entry(location).or_insert_with(|| {
             let frames = recording.symbols.frames_of(location);
             let named = frames.map(|frame| match &*frame.func {
-                "" => (crate::short::in_brackets(&frame.module).into(), true),
+                "" => (crate::short::in_brackets(&frame.module).into(), class(frame) == Class::Own),
                 _ => (frame.func.clone(), class(frame) == Class::Own),
             });
             named.collect()

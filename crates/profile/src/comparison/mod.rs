@@ -37,6 +37,9 @@ pub struct Comparison {
     pub spread: f64,
     /// Costs are nanoseconds of processor time; otherwise numbers of samples.
     pub timed: bool,
+    /// Which part of the time in which they could have run programs waited for a processor, before and now, 0 to 1.
+    /// On a busy machine times vary by more than hits explain.
+    pub waited: (f64, f64),
 }
 
 /// Time, or samples where no time is known, and the hits it rests on.
@@ -46,15 +49,15 @@ pub struct Cost {
     pub amount: f64,
     /// Stacks really taken.
     pub hits: u64,
+    /// Sum of the squares of what each of them stands for.
+    pub squares: f64,
 }
 
 impl Cost {
-    /// Standard error of the amount: hits come one by one, so their number varies by its root.
+    /// Standard error of the amount: hits come one by one, each with what it stands for. Where all stand for the
+    /// same it is the amount by the root of their number; a few that stand for much weigh more.
     pub fn error(&self) -> f64 {
-        match self.hits {
-            0 => 0.0,
-            hits => self.amount / (hits as f64).sqrt(),
-        }
+        self.squares.sqrt()
     }
 }
 
@@ -81,9 +84,14 @@ impl Row {
         self.change.abs() > BEYOND * self.error
     }
 
-    /// The change as a share of what it was, in percent; `None` for what is new.
+    /// What it would have taken now if nothing but what is [common](Comparison::common) to all had changed.
+    pub fn expected(&self, common: f64) -> f64 {
+        self.before.amount * common
+    }
+
+    /// The change as a share of that, in percent; `None` for what is new.
     pub fn percent(&self, common: f64) -> Option<f64> {
-        let before = self.before.amount * common;
+        let before = self.expected(common);
         (before > 0.0).then(|| self.change / before * 100.0)
     }
 }
@@ -126,6 +134,7 @@ impl Comparison {
             let (a_key, b_key) = (key(a), key(b));
             b_key.0.cmp(&a_key.0).then(b_key.1.total_cmp(&a_key.1)).then_with(|| a.name.cmp(&b.name))
         });
-        Comparison { rows, before: old.all, after: new.all, common: factor, spread, timed }
+        let waited = (old.waited, new.waited);
+        Comparison { rows, before: old.all, after: new.all, common: factor, spread, timed, waited }
     }
 }

@@ -9,6 +9,9 @@ use std::io::{self, Write};
 /// Rows within the noise that are shown unless all are asked for.
 const WITHIN: usize = 8;
 
+/// Percent of the time spent waiting for a processor from which on times are not to be trusted much.
+const BUSY: f64 = 20.0;
+
 /// Length of the line under the heading.
 const RULE: usize = 72;
 
@@ -94,7 +97,7 @@ impl<'a> ComparisonText<'a> {
             false => format!("{what} {} → {}", self.amount(before.amount), self.amount(after.amount)),
             true => {
                 let ratio = after.amount / before.amount;
-                let error = ratio * root(before.hits).hypot(root(after.hits));
+                let error = ratio * relative(before).hypot(relative(after));
                 format!(
                     "{what} {} → {} ({:+.1} % ± {:.1})",
                     self.amount(before.amount),
@@ -106,7 +109,7 @@ impl<'a> ComparisonText<'a> {
         }];
         if *common != 1.0 {
             lines.push(format!(
-                "{:+.1} % of that is common to most functions and taken off below",
+                "{:+.1} % is common to most functions: before is shown with it, changes without",
                 (common - 1.0) * 100.0
             ));
         }
@@ -114,6 +117,15 @@ impl<'a> ComparisonText<'a> {
             lines.push(format!(
                 "these runs differ {spread:.1} times as much as hits explain: errors are that much larger"
             ));
+        }
+        let (old, new) = (self.comparison.waited.0 * 100.0, self.comparison.waited.1 * 100.0);
+        if old.max(new) >= BUSY {
+            lines.push(format!(
+                "the machine was busy ({old:.0} % and {new:.0} % of the time spent waiting for a processor):"
+            ));
+            lines.push(
+                "times vary then by more than errors say; what matters is worth another look".to_owned(),
+            );
         }
         lines
     }
@@ -131,7 +143,7 @@ impl<'a> ComparisonText<'a> {
             "{:>9} {:>9} {percent:>8} {:>9} → {:<9} ",
             format!("{sign}{}", self.amount(row.change.abs())),
             format!("±{}", self.amount(row.error)),
-            self.amount(row.before.amount),
+            self.amount(row.expected(self.comparison.common)),
             self.amount(row.after.amount),
         );
         let paint = match (beyond, row.change > 0.0) {
@@ -161,6 +173,6 @@ impl<'a> ComparisonText<'a> {
     }
 }
 
-fn root(hits: u64) -> f64 {
-    if hits == 0 { 0.0 } else { (hits as f64).sqrt().recip() }
+fn relative(cost: &Cost) -> f64 {
+    if cost.amount > 0.0 { cost.error() / cost.amount } else { 0.0 }
 }
