@@ -68,6 +68,9 @@ pub struct FlameError(#[from] CallTreeError);
 
 impl Flamegraph {
     /// All samples, without foreign frames.
+    ///
+    /// Samples of sleeping threads count too, as in the reference; [`Flamegraph::moments`] leaves them out, as the
+    /// command does. In a program without Rust all frames are foreign: see [`Flamegraph::c`].
     pub fn new() -> Flamegraph {
         Flamegraph::default()
     }

@@ -91,9 +91,10 @@ impl Walk<'_> {
         known
     }
 
-    /// The bits of a call: those of its name, and how it was reached.
-    fn status(&self, call: u32, known: &Known) -> Status {
-        let dispatched = self.tree.dispatched(call) && !self.options.quirks.julia_only;
+    /// The bits of a call: those of its name, and how it was reached. That a program's first function is reached
+    /// through a pointer, `outermost`, says nothing about the program.
+    fn status(&self, call: u32, known: &Known, outermost: bool) -> Status {
+        let dispatched = self.tree.dispatched(call) && !outermost && !self.options.quirks.julia_only;
         known.status | if dispatched { Status::DISPATCH } else { Status::NONE }
     }
 
@@ -117,7 +118,7 @@ impl Walk<'_> {
 
     fn take(&mut self, call: u32, start: i64, outermost: bool, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
         let known = self.known(call);
-        let mut status = self.status(call, &known);
+        let mut status = self.status(call, &known, outermost);
         let starts = outermost && !self.options.quirks.julia_only && self.tree.starts(call);
         if starts {
             status |= Status::RUNTIME;
@@ -137,7 +138,7 @@ impl Walk<'_> {
 
     fn bits(&mut self, call: u32, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
         let known = self.known(call);
-        self.builder.mark(self.status(call, &known));
+        self.builder.mark(self.status(call, &known, false));
         self.tree.add_children(call, calls);
         for call in calls.drain(..) {
             if self.known(call).hidden {

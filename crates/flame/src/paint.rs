@@ -118,15 +118,22 @@ impl Default for Paint<'_> {
                 meaning: (*meaning).to_owned(),
             })
         });
-        Paint::new(shades.collect(), |graph, node| {
-            let frame = graph.frame(node);
-            let kind = if node.depth == 0 && frame.is_unknown() { ROOT } else { kind(frame, node.status) };
-            kind * SHADES + shade(&frame.func)
+        let swatches: Vec<Swatch> = shades.collect();
+        Paint::whole(move |graph| {
+            let rust = graph.frames().iter().any(|frame| !frame.foreign);
+            let choose = |node: &Node| {
+                let frame = graph.frame(node);
+                let is_root = node.depth == 0 && frame.is_unknown();
+                let kind = if is_root { ROOT } else { kind(frame, node.status, rust) };
+                kind * SHADES + shade(&frame.func)
+            };
+            Painted { swatches: swatches.clone(), boxes: graph.nodes().iter().map(choose).collect() }
         })
     }
 }
 
-fn kind(frame: &Frame, status: Status) -> usize {
+/// In a program without Rust only libraries are foreign.
+fn kind(frame: &Frame, status: Status, rust: bool) -> usize {
     if status.any(Status::DISPATCH) {
         7
     } else if status.any(Status::MEMORY) {
@@ -135,7 +142,7 @@ fn kind(frame: &Frame, status: Status) -> usize {
         4
     } else {
         match kinds::class(frame) {
-            Class::Own if frame.foreign => 3,
+            Class::Own if frame.foreign && (rust || kinds::is_library(frame)) => 3,
             Class::Own => 0,
             Class::Std => 1,
             Class::C => 2,

@@ -87,8 +87,9 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 
 /// So many samples, or whatever is counted; one of them is a sample.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
-    let unit = if number == 1 { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
-    format!("{} {}", thousands(number), harmless(unit))
+    let (word, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
+    let word = if number == 1 { word.strip_suffix('s').unwrap_or(word) } else { word };
+    format!("{} {}", thousands(number), harmless(&format!("{word}{rest}")))
 }
 
 /// The unit in a word; the rest of it is told once, at the root.
@@ -188,6 +189,8 @@ mod tests {
         );
         assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(thousands(1234), "1234");
-        assert_eq!((counted(1, "samples"), counted(2, "bytes")), ("1 sample".into(), "2 bytes".into()));
+        assert_eq!((counted(1, "samples on CPU"), counted(2, "bytes")),
+            ("1 sample on CPU".into(), "2 bytes".into())
+        );
     }
 }

@@ -22,6 +22,11 @@ impl Status {
     /// Code that only starts a program or a thread; in Julia, the interactive shell.
     pub const RUNTIME: Status = Status(4);
 
+    /// Whether all of these bits are set.
+    pub const fn contains(self, of: Status) -> bool {
+        self.0 & of.0 == of.0
+    }
+
     /// Whether any of these bits is set.
     pub const fn any(self, of: Status) -> bool {
         self.0 & of.0 != 0

@@ -283,6 +283,12 @@ pub fn is_start(frame: &Frame, rust: bool) -> bool {
     bare || STARTS.iter().any(matches) || (rust && plain == "main")
 }
 
+/// Whether a frame lies in a shared library.
+pub fn is_library(frame: &Frame) -> bool {
+    let module = file_name(&frame.module);
+    module.ends_with(".so") || module.contains(".so.")
+}
+
 /// The kind of a frame.
 pub fn class(frame: &Frame) -> Class {
     let module = file_name(&frame.module);

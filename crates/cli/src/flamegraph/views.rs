@@ -162,9 +162,10 @@ fn title(input: &Input) -> String {
     }
 }
 
-/// What a sample is, for readers.
+/// What a sample is, for readers. What has no states says nothing about processors.
 fn unit(source: Source<'_>, moments: Moments) -> String {
     let what = match moments {
+        _ if matches!(source, Source::Data(..)) => "samples",
         Moments::All => "samples",
         Moments::Awake => "samples on CPU",
         Moments::Asleep => "samples asleep",

@@ -151,7 +151,7 @@ fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Categor
             (kinds::Class::Std, _) => Category::Std,
             (_, true) if rust => Category::Foreign,
             (kinds::Class::C, _) => Category::Std,
-            (kinds::Class::Own, true) if module.contains(".so") => Category::Dependency,
+            (kinds::Class::Own, true) if kinds::is_library(frame) => Category::Dependency,
             (kinds::Class::Own, false) if !is_own(krate(frame)) => Category::Dependency,
             (kinds::Class::Own, _) => Category::Own,
         }

@@ -4,6 +4,7 @@ use super::canvas::{Canvas, Density};
 use super::label::label;
 use super::merged::Merged;
 use super::{PngError, write_rows};
+use crate::shown::counted;
 use crate::{Color, ColorFunction, Graph, PixelsError};
 use std::fmt;
 use std::io::Write;
@@ -237,7 +238,7 @@ impl<'p> Page<'p> {
     /// Title and total above, legend below.
     fn words(&self, canvas: &mut Canvas) {
         let (density, ink) = (self.options.density, self.options.colors.font());
-        let total = format!("{} {}", grouped(self.graph.root().span.len()), self.options.unit);
+        let total = counted(self.graph.root().span.len(), &self.options.unit).replace('\u{a0}', " ");
         let room = self.boxes.len() / density.text_width();
         let top = density.of(MARGIN);
         let mut left_room = room;
@@ -295,19 +296,6 @@ fn legend(options: &PictureOptions<'_>, deeper: usize, room: usize) -> Vec<Vec<E
         }
     }
     lines
-}
-
-/// `1 234 567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn cut(text: &str, room: usize) -> String {
