@@ -2,7 +2,7 @@
 
 use super::figure::Figure;
 use super::lab::Lab;
-use super::peers::version;
+use super::peers::{Peers, version};
 use crate::run::{output, root};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -61,7 +61,8 @@ pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
     for remark in &lab.peers.remarks {
         writeln!(text, "- {remark}")?;
     }
-    for peer in [&lab.peers.samply, &lab.peers.perf, &lab.peers.ripgrep].into_iter().flatten() {
+    let Peers { samply, perf, ripgrep, inferno, .. } = &lab.peers;
+    for peer in [samply, perf, ripgrep, inferno].into_iter().flatten() {
         writeln!(text, "- {}", version(peer))?;
     }
     let all = kept();
