@@ -100,7 +100,9 @@ const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("dynamic call", [[250, 160, 150], [242, 135, 125]], [[158, 46, 48], [134, 34, 38]]),
 ];
 const SHADES: usize = 3;
+const MEMORY: usize = 5;
 const ROOT: usize = 6;
+const DISPATCH: usize = 7;
 
 /// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
 impl Default for Paint<'_> {
@@ -118,28 +120,36 @@ impl Default for Paint<'_> {
                 meaning: (*meaning).to_owned(),
             })
         });
-        Paint::new(shades.collect(), |graph, node| {
-            let frame = graph.frame(node);
-            let kind = if node.depth == 0 && frame.is_unknown() { ROOT } else { kind(frame, node.status) };
-            kind * SHADES + shade(&frame.func)
+        let swatches: Vec<Swatch> = shades.collect();
+        Paint::whole(move |graph| {
+            // Names are looked at once each; boxes are many more.
+            let frames: Vec<(usize, usize)> =
+                graph.frames().iter().map(|frame| (kind(frame), shade(&frame.func))).collect();
+            let boxes = graph.nodes().iter().map(|node| {
+                let (kind, shade) = frames[node.frame.0 as usize];
+                let kind = match node.status {
+                    _ if node.depth == 0 && graph.frame(node).is_unknown() => ROOT,
+                    status if status.any(Status::DISPATCH) => DISPATCH,
+                    status if status.any(Status::MEMORY) => MEMORY,
+                    _ => kind,
+                };
+                kind * SHADES + shade
+            });
+            Painted { swatches: swatches.clone(), boxes: boxes.collect() }
         })
     }
 }
 
-fn kind(frame: &Frame, status: Status) -> usize {
-    if status.any(Status::DISPATCH) {
-        7
-    } else if status.any(Status::MEMORY) {
-        5
-    } else if frame.func.is_empty() {
-        4
-    } else {
-        match kinds::class(frame) {
-            Class::Own if frame.foreign => 3,
-            Class::Own => 0,
-            Class::Std => 1,
-            Class::C => 2,
-        }
+/// By whose code it is; a number of [`KINDS`].
+fn kind(frame: &Frame) -> usize {
+    if frame.func.is_empty() {
+        return 4;
+    }
+    match kinds::class(frame) {
+        Class::Own if frame.foreign => 3,
+        Class::Own => 0,
+        Class::Std => 1,
+        Class::C => 2,
     }
 }
 
