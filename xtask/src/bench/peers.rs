@@ -138,8 +138,17 @@ pub fn large_tree() -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// First line of a peer's `--version`.
+/// First line of a peer's `--version`; where it has none, what Cargo has noted of its installation.
 pub fn version(program: &Path) -> String {
     let said = output(Command::new(program).arg("--version")).unwrap_or_default();
-    said.lines().next().unwrap_or("unknown version").to_owned()
+    said.lines().next().map(str::to_owned).or_else(|| installed(program)).unwrap_or("unknown version".into())
+}
+
+/// Package and version of a program in `ROOT/bin`.
+fn installed(program: &Path) -> Option<String> {
+    let notes = std::fs::read_to_string(program.parent()?.parent()?.join(".crates.toml")).ok()?;
+    let name = format!("{:?}", program.file_name()?.to_str()?);
+    // Below each package, or beside it, its programs.
+    let package = notes[..notes.find(&name)?].lines().rev().find_map(|line| line.strip_prefix('"'))?;
+    Some(package.split(" (").next()?.to_owned())
 }

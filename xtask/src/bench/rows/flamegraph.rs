@@ -8,6 +8,8 @@ use crate::bench::lab::Lab;
 use crate::bench::made_stacks::folded;
 use crate::bench::statistics::{Interval, median};
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Distinct stacks, as it is written, functions in them, and rounds.
@@ -31,9 +33,14 @@ struct Way {
 /// Wall time and CPU time in s, peak memory and size of the picture in MB.
 type Cost = [f64; 4];
 
-/// What each of them is called, and how many of its units are one of ours.
-const COSTS: [(&str, f64, &str); 4] =
-    [("wall time", 1e3, "ms"), ("CPU time", 1e3, "ms"), ("peak memory", 1.0, "MB"), ("size", 1.0, "MB")];
+/// What each of them is called, its unit in notes and how many of these it is, and the unit of its ratio.
+const COSTS: [(&str, f64, &str, Unit); 4] = [
+    ("wall time", 1e3, "ms", Unit::Times),
+    ("CPU time", 1e3, "ms", Unit::Times),
+    ("peak memory", 1.0, "MB", Unit::Times),
+    // Some are a thousandth of the other.
+    ("size", 1.0, "MB", Unit::Percent),
+];
 
 /// Fresh processes that take turns, each round beginning with another.
 pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
@@ -101,14 +108,14 @@ fn compare(what: &str, ways: &[Way], rounds: &[[Cost; 4]]) -> Vec<Figure> {
         median(&rounds.iter().map(|round| round[way][cost]).collect::<Vec<_>>()) * COSTS[cost].1
     };
     let mut figures = Vec::new();
-    for (cost, (name, _, unit)) in COSTS.iter().enumerate() {
+    for (cost, (name, _, unit, of_ratio)) in COSTS.iter().enumerate() {
         for (ours, theirs) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
             let ratio = Interval::bootstrap(rounds, |rounds| {
                 median(&rounds.iter().map(|r| r[ours][cost] / r[theirs][cost]).collect::<Vec<_>>())
             });
             let note = format!("{} and {} {unit}", short(middle(ours, cost)), short(middle(theirs, cost)));
             let what = format!("{what}, {name}: {} ÷ {}", ways[ours].name, ways[theirs].name);
-            figures.push(Figure::told(what, ratio, Unit::Times).note(note));
+            figures.push(Figure::told(what, ratio, *of_ratio).note(note));
         }
     }
     if let Some(first) = figures.first_mut() {
@@ -132,15 +139,25 @@ fn short(x: f64) -> String {
 /// How many bytes a box of the page takes, all of its boxes being those that inferno draws as well.
 fn page(what: &str, ways: &[Way]) -> Result<Figure> {
     let page = std::fs::read_to_string(&ways[1].picture)?;
-    let boxes = page.split("\"nodes\":").nth(1).and_then(|rest| rest.split(',').next());
-    let boxes: usize = boxes.context("the page does not tell its boxes")?.parse()?;
+    let (data, _) = page
+        .split_once(" id=\"data\">")
+        .and_then(|(_, rest)| rest.split_once("</script>"))
+        .context("the page has no data")?;
+    let data: Value = serde_json::from_str(data)?;
+    let boxes = data["views"][0]["nodes"].as_u64().context("the page does not tell its boxes")? as usize;
+    let names: Vec<&str> = data["strings"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
+    let differ = names.iter().collect::<HashSet<_>>().len();
+    ensure!(differ == names.len(), "{} names are in the page's data, {differ} of them differ", names.len());
     let drawn =
         |way: &Way| -> Result<usize> { Ok(std::fs::read_to_string(&way.picture)?.matches(" fg:x=").count()) };
     let (fewer, all) = (drawn(&ways[2])?, drawn(&ways[3])?);
     ensure!(all == boxes, "the page has {boxes} boxes, inferno draws {all}: they show different things");
     let bytes = Interval::exact(page.len() as f64 / boxes as f64);
     let what = format!("{what}, the page: bytes a box");
-    let note = format!("{boxes} boxes, of which inferno draws {fewer} by default");
+    let note = format!(
+        "{boxes} boxes, of which inferno draws {fewer} by default; {} names, each once in the page's data",
+        names.len()
+    );
     let figure = match boxes >= MANY_BOXES {
         true => Figure::must(what, bytes, Unit::Count, Bound::AtMost(BYTES_A_BOX)),
         false => Figure::told(what, bytes, Unit::Count),
