@@ -50,16 +50,25 @@ pub fn process_cpu() -> Duration {
 
 /// CPU time of all children that ended and were waited for, and of theirs.
 pub fn children_cpu() -> Duration {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills in a rusage of our own; all zeros is a valid one, should it fail.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
+    let usage = children_usage();
     [usage.ru_utime, usage.ru_stime]
         .map(|time| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000))
         .into_iter()
         .sum()
+}
+
+/// Most resident memory that any one of them had, in KiB.
+pub fn children_peak_kib() -> u64 {
+    children_usage().ru_maxrss as u64
+}
+
+fn children_usage() -> libc::rusage {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call fills in a rusage of our own; all zeros is a valid one, should it fail.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    }
 }
 
 /// The calling thread's kernel id.

@@ -3,7 +3,7 @@
 //! Around a profiler it measures the profiler's whole tree of processes; inside one it tells
 //! when the profiled program was over, so that what comes after is the profiler's own time.
 
-use crate::clock::{children_cpu, monotonic};
+use crate::clock::{children_cpu, children_peak_kib, monotonic};
 use crate::report::Report;
 use std::process::{Command, ExitCode};
 
@@ -25,6 +25,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     let mut report = Report::new("measured");
     report.number("wall_ns", (end - begin).as_nanos());
     report.number("tree_cpu_ns", (children_cpu() - cpu_before).as_nanos());
+    report.number("peak_kib", children_peak_kib());
     report.number("end_ns", end.as_nanos());
     if let Err(error) = std::fs::write(file, report.to_string()) {
         eprintln!("cannot write {file}: {error}");

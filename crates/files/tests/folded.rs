@@ -113,6 +113,30 @@ proptest! {
     }
 
     #[test]
+    fn a_line_reads_the_same_whatever_stands_before_it(
+        lines in prop::collection::vec("(a|b|ü|;|;| |\u{3000}|\r|!|%){0,8}( [0-9])?", 0..9)
+    ) {
+        // Bytes that are no UTF-8, and half of a character.
+        let bytes = |line: &String| {
+            let mut bytes = line.clone().into_bytes();
+            for byte in &mut bytes {
+                *byte = match *byte { b'!' => 0xff, b'%' => 0xc3, byte => byte };
+            }
+            bytes.push(b'\n');
+            bytes
+        };
+        let lines: Vec<Vec<u8>> = lines.iter().map(bytes).collect();
+        let together = read_from(&lines.concat()[..]).map(|recording| folded(&recording));
+        // Between them a line that has nothing in common with any, and counts nothing.
+        let apart = read_from(&lines.join(&b"z 0\n"[..])[..]).map(|recording| folded(&recording));
+        let what = |error: stackglass_files::folded::FoldedError| match error {
+            stackglass_files::folded::FoldedError::Line { what, .. } => what,
+            _ => "",
+        };
+        prop_assert_eq!(together.map_err(what), apart.map_err(what));
+    }
+
+    #[test]
     fn anything_is_read_or_refused(bytes: Vec<u8>, lines in "([a-b; 0-9]{0,12}\n){0,9}") {
         let _ = read_from(&bytes[..]);
         if let Ok(recording) = read_from(lines.as_bytes()) {

@@ -44,6 +44,7 @@ mod shown;
 pub mod span;
 pub mod status;
 pub mod svg;
+mod words;
 
 pub use allocations::{AllocationGraph, AllocationRecord, Weight};
 pub use categories::{Category, CategoryColors, CrateColors, StackFrameCategory};

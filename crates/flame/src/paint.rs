@@ -100,7 +100,9 @@ const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("dynamic call", [[250, 160, 150], [242, 135, 125]], [[158, 46, 48], [134, 34, 38]]),
 ];
 const SHADES: usize = 3;
+const MEMORY: usize = 5;
 const ROOT: usize = 6;
+const DISPATCH: usize = 7;
 
 /// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
 impl Default for Paint<'_> {
@@ -121,32 +123,34 @@ impl Default for Paint<'_> {
         let swatches: Vec<Swatch> = shades.collect();
         Paint::whole(move |graph| {
             let rust = graph.frames().iter().any(|frame| !frame.foreign);
-            let choose = |node: &Node| {
-                let frame = graph.frame(node);
-                let is_root = node.depth == 0 && frame.is_unknown();
-                let kind = if is_root { ROOT } else { kind(frame, node.status, rust) };
-                kind * SHADES + shade(&frame.func)
-            };
-            Painted { swatches: swatches.clone(), boxes: graph.nodes().iter().map(choose).collect() }
+            // Names are looked at once each; boxes are many more.
+            let frames: Vec<(usize, usize)> =
+                graph.frames().iter().map(|frame| (kind(frame, rust), shade(&frame.func))).collect();
+            let boxes = graph.nodes().iter().map(|node| {
+                let (kind, shade) = frames[node.frame.0 as usize];
+                let kind = match node.status {
+                    _ if node.depth == 0 && graph.frame(node).is_unknown() => ROOT,
+                    status if status.any(Status::DISPATCH) => DISPATCH,
+                    status if status.any(Status::MEMORY) => MEMORY,
+                    _ => kind,
+                };
+                kind * SHADES + shade
+            });
+            Painted { swatches: swatches.clone(), boxes: boxes.collect() }
         })
     }
 }
 
-/// In a program without Rust only libraries are foreign.
-fn kind(frame: &Frame, status: Status, rust: bool) -> usize {
-    if status.any(Status::DISPATCH) {
-        7
-    } else if status.any(Status::MEMORY) {
-        5
-    } else if frame.func.is_empty() {
-        4
-    } else {
-        match kinds::class(frame) {
-            Class::Own if frame.foreign && (rust || kinds::is_library(frame)) => 3,
-            Class::Own => 0,
-            Class::Std => 1,
-            Class::C => 2,
-        }
+/// By whose code it is; a number of [`KINDS`]. In a program without Rust only libraries are foreign.
+fn kind(frame: &Frame, rust: bool) -> usize {
+    if frame.func.is_empty() {
+        return 4;
+    }
+    match kinds::class(frame) {
+        Class::Own if frame.foreign && (rust || kinds::is_library(frame)) => 3,
+        Class::Own => 0,
+        Class::Std => 1,
+        Class::C => 2,
     }
 }
 

@@ -189,7 +189,8 @@ mod tests {
         );
         assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(thousands(1234), "1234");
-        assert_eq!((counted(1, "samples on CPU"), counted(2, "bytes")),
+        assert_eq!(
+            (counted(1, "samples on CPU"), counted(2, "bytes")),
             ("1 sample on CPU".into(), "2 bytes".into())
         );
     }

@@ -5,6 +5,7 @@
 //! boxes that say how many they are.
 
 use crate::paint::{Painted, hex, wants_black};
+use crate::words::Words;
 use crate::{Graph, Node, NodeId, Paint, Status, shown};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,8 +17,6 @@ const ROW: usize = 17;
 const LETTER: f64 = 6.62;
 /// Room left and right of the boxes.
 const MARGIN: usize = 8;
-/// Longest name that is written out in full.
-const LONGEST: usize = 400;
 
 /// A flame graph to be drawn.
 #[derive(Debug)]
@@ -29,6 +28,15 @@ pub struct Svg<'a> {
     icicle: bool,
     paint: Paint<'a>,
     most_rows: u32,
+}
+
+/// What boxes have in common.
+struct Known<'a> {
+    /// Name of the class of each swatch.
+    classes: Vec<String>,
+    /// By node.
+    own: Vec<u64>,
+    words: Words<'a>,
 }
 
 /// A box of a row, in tenths of points from the left.
@@ -116,13 +124,17 @@ impl<'a> Svg<'a> {
             let (x, total) = (width - MARGIN, shown::markup(&total));
             writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total}</text>")?;
         }
-        let own = self.graph.own();
+        let known = Known {
+            classes: (0..painted.swatches.len()).map(class).collect(),
+            own: self.graph.own(),
+            words: Words::new(self.graph),
+        };
         let mut text = String::new();
         for (depth, row) in rows.iter().enumerate() {
             let down = if self.icicle { depth + 1 } else { rows.len() - depth };
             text.clear();
             let _ = writeln!(text, "<g transform=\"translate({MARGIN} {})\">", top + down * ROW - 4);
-            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &painted, &own));
+            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &painted, &known));
             text += "</g>\n";
             out.write_all(text.as_bytes())?;
         }
@@ -197,9 +209,9 @@ impl<'a> Svg<'a> {
         &self.graph.nodes()[number as usize]
     }
 
-    fn draw(&self, text: &mut String, drawn: &Drawn, painted: &Painted, own: &[u64]) {
+    fn draw(&self, text: &mut String, drawn: &Drawn, painted: &Painted, known: &Known<'_>) {
         let (left, width) = (Tenths(drawn.left), Tenths(drawn.right - drawn.left));
-        let class = swatch(painted, drawn).map_or("Z".to_owned(), class);
+        let class = swatch(painted, drawn).map_or("Z", |number| &known.classes[number]);
         let _ = write!(text, "<path class=\"{class}\" d=\"M{left} 4v-16h{width}v16z\"><title>");
         let number = match drawn.what {
             What::Merged(boxes, samples) => {
@@ -214,10 +226,12 @@ impl<'a> Svg<'a> {
             What::Node(number) => number,
         };
         let node = self.node(number);
-        let name = shown::node_name(self.graph, node);
-        let _ = write!(text, "{}</title></path>", self.details(node, &name, own[number as usize]));
+        let said = known.words.of(node);
+        text.push_str(&said.told);
+        self.add_details(text, node, known.own[number as usize]);
+        text.push_str("</title></path>");
         let columns = (drawn.right - drawn.left - 50) as f64 / 10.0 / LETTER;
-        if let Some(label) = shown::label(&name, columns.max(0.0) as usize) {
+        if let Some(label) = shown::label(&said.name, columns.max(0.0) as usize) {
             let x = Tenths(drawn.left + 30);
             let _ = write!(text, "<text x=\"{x}\">{}</text>", shown::markup(&label));
         }
@@ -227,29 +241,20 @@ impl<'a> Svg<'a> {
         text.push('\n');
     }
 
-    /// What is shown under the pointer.
-    fn details(&self, node: &Node, name: &str, own: u64) -> String {
-        let cut: String = name.chars().take(LONGEST).collect();
-        let more = if cut.len() < name.len() { "…" } else { "" };
-        let place = shown::place(self.graph, self.graph.frame(node));
-        let place = if place.is_empty() { place } else { format!("\n{place}") };
-        let total = self.graph.root().span.len();
-        let samples = node.span.len();
-        let mut text = format!(
-            "{cut}{more}{place}\n{}, {}",
-            shown::counted(samples, shown::word(&self.unit)),
-            shown::percent(samples, total)
-        );
+    /// What is shown under the pointer beside name and place.
+    fn add_details(&self, text: &mut String, node: &Node, own: u64) {
+        let (samples, total) = (node.span.len(), self.graph.root().span.len());
+        let counted = shown::counted(samples, shown::word(&self.unit));
+        let _ = write!(text, "\n{}, {}", shown::markup(&counted), shown::percent(samples, total));
         if own > 0 {
             let _ = write!(text, ", own {}, {}", shown::thousands(own), shown::percent(own, total));
         }
         if let Some(note) = self.paint.note(self.graph, node) {
-            let _ = write!(text, "\n{}", shown::harmless(&note));
+            let _ = write!(text, "\n{}", shown::markup(&shown::harmless(&note)));
         }
         for (_, meaning) in shown::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
             let _ = write!(text, "\n{meaning}");
         }
-        shown::markup(&text).into_owned()
     }
 
     /// What the colours and marks mean that are there, in as many rows as that takes.

@@ -5,6 +5,7 @@ use crate::run::{output, shown};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -26,6 +27,8 @@ pub struct Run {
     pub wall: f64,
     /// CPU time of the command and all it started, s.
     pub tree_cpu: f64,
+    /// Most resident memory of the command, or of one that it started, MB.
+    pub peak: f64,
     /// CLOCK_MONOTONIC when it ended, s.
     pub end: f64,
     /// The line of JSON that the workload printed, or null.
@@ -82,10 +85,20 @@ impl Lab {
 
     /// Runs a command under the measuring eye of `workloads measured`.
     pub fn run(&self, words: &[String]) -> Result<Run> {
+        self.run_with(words, Stdio::piped())
+    }
+
+    /// The same; the file gets what the command prints.
+    pub fn run_into(&self, words: &[String], file: &Path) -> Result<Run> {
+        let file = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        self.run_with(words, file.into())
+    }
+
+    fn run_with(&self, words: &[String], stdout: Stdio) -> Result<Run> {
         let file = self.scratch(&format!("measured-{:?}", std::thread::current().id()));
         let _ = std::fs::remove_file(&file);
         let mut command = Command::new(&self.tools.workloads);
-        command.arg("measured").arg(&file).args(words).stdin(Stdio::null());
+        command.arg("measured").arg(&file).args(words).stdin(Stdio::null()).stdout(stdout);
         let ended = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
         if !ended.status.success() {
             let said = String::from_utf8_lossy(&ended.stderr);
@@ -97,10 +110,12 @@ impl Lab {
             .filter(|line| line.starts_with("{\"workload\""))
             .find_map(|line| serde_json::from_str(line).ok());
         let measured = Lab::measured(&file)?;
-        let seconds = |key: &str| measured[key].as_f64().unwrap_or(f64::NAN) * 1e-9;
+        let number = |key: &str| measured[key].as_f64().unwrap_or(f64::NAN);
+        let seconds = |key: &str| number(key) * 1e-9;
         Ok(Run {
             wall: seconds("wall_ns"),
             tree_cpu: seconds("tree_cpu_ns"),
+            peak: number("peak_kib") * 1024e-6,
             end: seconds("end_ns"),
             said: said.unwrap_or(Value::Null),
         })

@@ -6,6 +6,7 @@
 
 mod figure;
 mod lab;
+mod made_stacks;
 mod peers;
 mod results;
 mod rows;
@@ -37,6 +38,7 @@ const GROUPS: &[Group] = &[
     ("sleepers", "100 threads in every kind of timed wait", rows::sleepers::measure),
     ("tree-words", "A tree from 10 million words", rows::reports::words),
     ("tree-curve", "Trees of the same stacks, 10^4 to 10^8 words", rows::reports::curve),
+    ("flamegraph", "Flame graphs of folded stacks, beside inferno", rows::flamegraph::measure),
     ("symbols-cold", "10 000 cold addresses of a large program", rows::symbols::measure),
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
 ];
@@ -62,7 +64,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
             GROUPS.iter().for_each(|(name, title, _)| println!("{name:<14} {title}"));
             return Ok(true);
         }
-        ["install"] => return peers::install(&folder),
+        ["install", ref which @ ..] => return peers::install(&folder, which),
         _ => {}
     }
     let group = |name: &&str| GROUPS.iter().find(|(group, ..)| group == name);

@@ -18,6 +18,8 @@ pub struct Peers {
     pub gperftools: Option<PathBuf>,
     /// ripgrep built with full debug information.
     pub ripgrep: Option<PathBuf>,
+    /// inferno's `flamegraph`.
+    pub inferno: Option<PathBuf>,
     /// The workloads with pprof-rs in them.
     pub pprof: Option<PathBuf>,
     /// What each missing one would have needed.
@@ -47,8 +49,13 @@ impl Peers {
         let gperftools = vec![library.join("libprofiler.so.0")];
         let gperftools = look("gperftools", gperftools, "`apt-get install libgoogle-perftools4`");
         let ripgrep = look("ripgrep with debug info", own("rg-full/bin/rg"), install);
+        let inferno = look(
+            "inferno",
+            [own("inferno/bin/inferno-flamegraph"), on_path("inferno-flamegraph")].concat(),
+            install,
+        );
         let pprof = look("pprof-rs", own("pprof/release/workloads"), install);
-        Peers { samply, perf, gperftools, ripgrep, pprof, remarks }
+        Peers { samply, perf, gperftools, ripgrep, inferno, pprof, remarks }
     }
 
     /// `samply record` at 1 kHz into `file`, ready for the program and its arguments.
@@ -93,19 +100,30 @@ impl Peers {
     }
 }
 
-/// Installs what Cargo can build: samply and ripgrep with full debug info, the workloads with pprof-rs.
-pub fn install(folder: &Path) -> Result<bool> {
+/// What Cargo installs: packages, their places, and whether with full debug information.
+const PACKAGES: [(&str, &str, bool); 3] =
+    [("samply", "samply-full", true), ("ripgrep", "rg-full", true), ("inferno", "inferno", false)];
+
+/// Installs the named ones of those that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof` in them.
+pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
+    let known = |name: &&str| *name == "pprof" || PACKAGES.iter().any(|(package, ..)| package == name);
+    if let Some(unknown) = named.iter().find(|name| !known(name)) {
+        bail!("Cargo does not install {unknown:?}, but samply, ripgrep, inferno and pprof");
+    }
+    let wanted = |name: &str| named.is_empty() || named.contains(&name);
     let mut good = true;
-    for (package, place) in [("samply", "samply-full"), ("ripgrep", "rg-full")] {
+    for (package, place, debug) in PACKAGES.iter().filter(|(package, ..)| wanted(package)) {
         let mut install = cargo(&["install", "--locked", package, "--root"]);
-        install
-            .arg(folder.join(place))
-            .env("CARGO_PROFILE_RELEASE_DEBUG", "2")
-            .env_remove("CARGO_TARGET_DIR");
+        install.arg(folder.join(place)).env_remove("CARGO_TARGET_DIR");
+        if *debug {
+            install.env("CARGO_PROFILE_RELEASE_DEBUG", "2");
+        }
         good &= succeeds(&mut install)?;
     }
-    let mut build = cargo(&["build", "--release", "-p", "workloads", "--features", "pprof", "--target-dir"]);
-    good &= succeeds(build.arg(folder.join("pprof")))?;
+    if wanted("pprof") {
+        let flags = ["build", "--release", "-p", "workloads", "--features", "pprof", "--target-dir"];
+        good &= succeeds(cargo(&flags).arg(folder.join("pprof")))?;
+    }
     Ok(good)
 }
 
@@ -120,8 +138,17 @@ pub fn large_tree() -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// First line of a peer's `--version`.
+/// First line of a peer's `--version`; where it has none, what Cargo has noted of its installation.
 pub fn version(program: &Path) -> String {
     let said = output(Command::new(program).arg("--version")).unwrap_or_default();
-    said.lines().next().unwrap_or("unknown version").to_owned()
+    said.lines().next().map(str::to_owned).or_else(|| installed(program)).unwrap_or("unknown version".into())
+}
+
+/// Package and version of a program in `ROOT/bin`.
+fn installed(program: &Path) -> Option<String> {
+    let notes = std::fs::read_to_string(program.parent()?.parent()?.join(".crates.toml")).ok()?;
+    let name = format!("{:?}", program.file_name()?.to_str()?);
+    // Below each package, or beside it, its programs.
+    let package = notes[..notes.find(&name)?].lines().rev().find_map(|line| line.strip_prefix('"'))?;
+    Some(package.split(" (").next()?.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use super::figure::Figure;
 use super::lab::Lab;
-use super::peers::version;
+use super::peers::{Peers, version};
 use crate::run::{output, root};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -27,8 +27,9 @@ pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool) -> Result<
     let load = format!("{load}{}", priority());
     let date = output(Command::new("date").arg("+%Y-%m-%d %H:%M"))?;
     let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
-    let group =
-        json!({"title": title, "date": date.trim(), "load": load, "quick": quick, "figures": figures});
+    let group = json!({
+        "title": title, "date": date.trim(), "load": load, "machine": machine(), "quick": quick, "figures": figures
+    });
     all.insert(name.to_owned(), group);
     let text = serde_json::to_string_pretty(&all)?;
     std::fs::write(kept_file(), text + "\n").context("cannot write bench/results.json")
@@ -57,11 +58,13 @@ beyond. Rows without a bound are peers, measured in the same run, or figures to 
 /// Writes all kept groups in the given order.
 pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
     let mut text = String::from(HEAD);
-    writeln!(text, "\n{}\n", machine())?;
+    let here = machine();
+    writeln!(text, "\nMachine, unless a group names another: {here}\n")?;
     for remark in &lab.peers.remarks {
         writeln!(text, "- {remark}")?;
     }
-    for peer in [&lab.peers.samply, &lab.peers.perf, &lab.peers.ripgrep].into_iter().flatten() {
+    let Peers { samply, perf, ripgrep, inferno, .. } = &lab.peers;
+    for peer in [samply, perf, ripgrep, inferno].into_iter().flatten() {
         writeln!(text, "- {}", version(peer))?;
     }
     let all = kept();
@@ -69,7 +72,10 @@ pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
         let field = |value: &Value, key: &str| value[key].as_str().unwrap_or("").replace(['\n', '|'], " ");
         writeln!(text, "\n## {}\n", field(group, "title"))?;
         let quick = if group["quick"] == true { ", quick: few and short runs" } else { "" };
-        writeln!(text, "{}, load average {}{quick}\n", field(group, "date"), field(group, "load"))?;
+        let machine = field(group, "machine");
+        let machine =
+            if machine.is_empty() || machine == here { String::new() } else { format!("; {machine}") };
+        writeln!(text, "{}, load average {}{quick}{machine}\n", field(group, "date"), field(group, "load"))?;
         writeln!(text, "| | must | measured | | |\n| --- | --- | --- | --- | --- |")?;
         for figure in group["figures"].as_array().map_or(&[][..], |figures| figures) {
             let cells = ["what", "must", "measured", "verdict", "note"].map(|key| field(figure, key));
@@ -87,10 +93,5 @@ fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
     let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
     let compiler = output(Command::new("rustc").arg("--version")).unwrap_or_default();
-    format!(
-        "Machine: {}, {cores} cores, {}, {}",
-        model.unwrap_or("unknown processor"),
-        kernel.trim(),
-        compiler.trim()
-    )
+    format!("{}, {cores} cores, {}, {}", model.unwrap_or("unknown processor"), kernel.trim(), compiler.trim())
 }

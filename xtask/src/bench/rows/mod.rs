@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod cpu_time;
+pub mod flamegraph;
 pub mod memory;
 pub mod parked;
 pub mod report_time;
