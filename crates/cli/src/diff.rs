@@ -11,6 +11,7 @@ use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
 use stackglass_profile::call_tree::Moments;
+use stackglass_profile::comparison::Cost;
 use stackglass_profile::{Comparison, ComparisonText, Recording};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -56,12 +57,16 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         let line = "one of the two can come from standard input: name a file for the other".into();
         return Err(Failure { status: 2, line });
     }
-    let format = match flags.output.as_deref().map(|output| format::choose(None, output)).transpose()? {
-        Some(Format::Jlprof) => {
-            let line = "a .jlprof file has no place for two profiles: draw .html, .svg or .png".into();
+    let format = match flags.output.as_deref().map(|output| (output, format::choose(None, output))) {
+        None => None,
+        Some((_, Ok(format))) if format != Format::Jlprof => Some(format),
+        Some((output, _)) => {
+            let line = format!(
+                "{} is no picture of a difference: end its name in .html, .svg or .png",
+                output.display()
+            );
             return Err(Failure { status: 2, line });
         }
-        format => format,
     };
     if let Some(output) = &flags.output {
         for input in [&flags.before, &flags.after] {
@@ -106,7 +111,17 @@ fn draw(
         (0, _) | (_, 0) => 1.0,
         (before, after) => before as f64 / after as f64,
     };
-    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread);
+    // Pictures count as if each sample stood for the same time: those that stand for more are less sure.
+    let weight = |cost: &Cost, recording: &Recording| {
+        let each = recording.about.delay.0 as f64;
+        if comparison.timed && each > 0.0 && cost.amount > 0.0 {
+            (cost.squares / cost.amount / each).sqrt()
+        } else {
+            1.0
+        }
+    };
+    let unsure = weight(&comparison.before, &before.1).max(weight(&comparison.after, &after.1)).max(1.0);
+    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread * unsure);
     let title = format!("{} → {}", before.0, after.0);
     let written = stackglass_files::write_whole(output, |out| match format {
         Format::Html => Page::new(title)

@@ -3,6 +3,7 @@
 mod colors;
 pub(crate) mod format;
 mod open;
+mod pruned;
 mod views;
 
 use crate::Outcome;
@@ -135,8 +136,11 @@ impl Flags {
 
 fn func_at_file(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('@') {
-        Some((func, file)) if !func.is_empty() => Ok((func.to_owned(), file.to_owned())),
-        _ => Err("write the function and its file, both in full: sort!@sort.jl, rg::walk@src/walk.rs".into()),
+        // Reports show files of known folders as @folder/file.
+        Some((func, file)) if !func.trim_end_matches('@').is_empty() => {
+            Ok((func.strip_suffix('@').unwrap_or(func).to_owned(), file.to_owned()))
+        }
+        _ => Err("write the function, @ and its file: sort!@sort.jl, rg::walk@src/walk.rs".into()),
     }
 }
 

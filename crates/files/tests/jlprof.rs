@@ -165,8 +165,14 @@ fn refusals_say_what_is_wrong_and_where() {
         });
         whole.unwrap_err().to_string()
     };
-    assert_eq!(say("count-negative.jlprof"), "-1 words at byte 13");
-    assert_eq!(say("name-negative.jlprof"), "-1 bytes of a name at byte 57");
+    assert_eq!(
+        say("count-negative.jlprof"),
+        "byte 13 says that there are -1 words, which cannot be: the file is damaged"
+    );
+    assert_eq!(
+        say("name-negative.jlprof"),
+        "byte 57 says that there are -1 bytes of a name, which cannot be: the file is damaged"
+    );
     assert_eq!(say("name-nul.jlprof"), "the name at byte 61 has a zero byte in it");
     assert_eq!(
         say("endian-zero.jlprof"),

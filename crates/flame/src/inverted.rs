@@ -30,7 +30,8 @@ impl Graph {
         let (nodes, parents) = (self.nodes(), self.parents());
         let root =
             |weight| Counted { frame: nodes[0].frame, status: nodes[0].status, weight, children: Vec::new() };
-        let mut boxes = vec![root(0)];
+        // Samples that ended in no box at all have their share of the width.
+        let mut boxes = vec![root(self.own().first().copied().unwrap_or(0))];
         let mut known: HashMap<(u32, FrameId), u32, RandomState> = HashMap::default();
         for (number, own) in self.own().into_iter().enumerate().skip(1).filter(|(_, own)| *own > 0) {
             let (mut at, mut node) = (0_u32, number as NodeId);

@@ -121,14 +121,14 @@ pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     if width(name) <= columns {
         return Some(Cow::Borrowed(name));
     }
-    let start = name.len().saturating_sub(4 * columns);
+    let start = name.len().saturating_sub((4 * columns).max(400));
     let start = (start..name.len()).find(|at| name.is_char_boundary(*at))?;
     let end = &name[start..];
-    let mut tails = end.match_indices("::").map(|(at, _)| &end[at + 2..]);
+    let mut tails = parts(end);
     if let Some(tail) = tails.find(|tail| width(tail) <= columns).filter(|tail| tail.len() >= 3) {
         return Some(Cow::Borrowed(tail));
     }
-    let begin = name.rsplit("::").next().filter(|last| last.len() >= 3).unwrap_or(name);
+    let begin = parts(end).last().filter(|last| last.len() >= 3).unwrap_or(name);
     let mut room = columns - 1;
     let cut = begin.chars().take_while(|c| {
         let width = c.width().unwrap_or(0);
@@ -137,6 +137,25 @@ pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
         fits
     });
     Some(Cow::Owned(cut.take(columns).chain(['…']).collect()))
+}
+
+/// What follows each `::` of a path, longest first, but for those between brackets: in `Vec<std::string>::push`,
+/// `push` alone.
+pub(crate) fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices("::").map(|(at, _)| &path[at + 2..]).filter(|tail| {
+        let (mut open, mut before) = (0_i32, ' ');
+        tail.starts_with("operator")
+            || tail.chars().all(|c| {
+                match c {
+                    '<' | '(' | '[' | '{' => open += 1,
+                    '>' if matches!(before, '-' | '=') => {}
+                    '>' | ')' | ']' | '}' => open -= 1,
+                    _ => {}
+                }
+                before = c;
+                open >= 0
+            })
+    })
 }
 
 /// Writes text into XML or HTML, elements and attributes alike.
@@ -169,6 +188,12 @@ mod tests {
         assert_eq!(label("a::walk::Worker::run_one_more", 7).unwrap(), "run_on…");
         assert_eq!(label("memmove_unaligned", 5).unwrap(), "memm…");
         assert_eq!(label("memmove", 2), None);
+        assert_eq!(
+            label("std::vector<int, std::allocator<int> >::push_back(int const&)", 40).unwrap(),
+            "push_back(int const&)"
+        );
+        assert_eq!(label("work(std::string const&, std::string)", 20).unwrap(), "work(std::string co…");
+        assert_eq!(label("some::long::path::operator>>", 12).unwrap(), "operator>>");
         assert_eq!(label("core::ptr::drop_in_place", 3).unwrap(), "dr…");
         assert_eq!(label("日本語日本語", 5).unwrap(), "日本…");
         assert!(label(&"\u{301}".repeat(1000), 5).unwrap().chars().count() <= 1000);

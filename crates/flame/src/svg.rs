@@ -236,7 +236,7 @@ impl<'a> Svg<'a> {
             let _ = write!(text, "<text x=\"{x}\">{}</text>", shown::markup(&label));
         }
         if let Some(mark) = mark(node.status) {
-            let _ = write!(text, "<path class=\"{mark}\" d=\"M{left} 2.5h{width}\"/>");
+            let _ = write!(text, "<path class=\"{mark}\" d=\"M{left} 3.2h{width}\"/>");
         }
         text.push('\n');
     }
@@ -376,7 +376,7 @@ impl std::fmt::Display for Tenths {
 const STYLE: &str = "svg{background:#fff;font:11px ui-monospace,Menlo,Consolas,monospace}\
     text{pointer-events:none;fill:#000;white-space:pre}.T{font:600 14px system-ui,sans-serif}\
     path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#c4c4c4;stroke-width:1;fill:none}.G{fill:#f2f2f2;stroke:none}.N{fill:none}\
-    .D,.M,.R{stroke:#a00016;stroke-width:2;fill:none;stroke-dasharray:5 3;pointer-events:none}\
+    .D,.M,.R{stroke:#a00016;stroke-width:1.5;fill:none;stroke-dasharray:5 3;pointer-events:none}\
     .M{stroke:#6a1b7c;stroke-dasharray:none}.R{stroke:#555;stroke-dasharray:1 3}";
 /// The same in the dark; the bracket stays open.
 const STYLE_DARK: &str = "@media(prefers-color-scheme:dark){svg{background:#171717}text{fill:#fff}path{stroke:#171717}\

@@ -1,7 +1,7 @@
 //! The graphs of a picture: everything, and for a page each thread and each task.
 
-use super::Flags;
 use super::format::Format;
+use super::{Flags, pruned};
 use crate::failure::{self, Failure};
 use crate::input::Input;
 use stackglass_files::jlprof::{self, GraphNode};
@@ -39,6 +39,7 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         let drawn = options(flags, source, moments, threads, tasks).graph_of(&trees, source);
         drawn.map_err(Failure::new)
     };
+    pruned::warn_of_unmatched(&flags.prune, source);
     let Flamegraphed { graph, warning } = shown(None, None)?;
     let Some(graph) = graph else {
         return Err(Failure::new(
@@ -47,6 +48,9 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
     };
     if let Some(warning) = warning {
         failure::say(&warning.to_string());
+    }
+    if flags.no_c && graph.nodes().len() == 1 {
+        failure::say("all that was seen is foreign code, which --no-c leaves out");
     }
     let mut views = vec![("everything".to_owned(), graph)];
     if format == Format::Html {
@@ -91,7 +95,7 @@ fn options(
         .moments(moments)
         .threads(threads.or_else(|| flags.threads.clone()).unwrap_or_default())
         .tasks(tasks.or_else(|| flags.tasks.clone()).unwrap_or_default());
-    for (func, file) in &flags.prune {
+    for (func, file) in pruned::files(&flags.prune, source) {
         options = options.prune(func, file);
     }
     match &flags.filter {

@@ -47,7 +47,7 @@ pub enum JlprofError {
         found: u8,
     },
     /// A size that cannot be.
-    #[error("{count} {what} at byte {at}")]
+    #[error("byte {at} says that there are {count} {what}, which cannot be: the file is damaged")]
     Count {
         /// Where it stands.
         at: u64,

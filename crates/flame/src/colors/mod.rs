@@ -39,7 +39,7 @@ pub trait ColorFunction {
 /// ```
 /// use stackglass_flame::{Color, ColorBy, Graph, Node};
 ///
-/// let by_depth = ColorBy::new(|_, _: &Graph, node: &Node| Some(Color([node.depth as u8 * 10, 0, 0])));
+/// let by_depth = ColorBy::new(|_, _: &Graph, node: &Node| Some(Color([(node.depth % 25) as u8 * 10, 0, 0])));
 /// # let mut builder = stackglass_flame::GraphBuilder::default();
 /// # let frame = builder.frame(&stackglass_profile::Frame::unknown(0));
 /// # builder.open(frame, stackglass_flame::Status::NONE, stackglass_flame::Span::new(1, 2));

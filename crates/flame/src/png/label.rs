@@ -1,5 +1,6 @@
 //! What a box says, in as many characters as there is room for.
 
+use crate::shown::parts;
 use crate::{Graph, Node};
 use stackglass_profile::Frame;
 
@@ -46,8 +47,8 @@ fn short(name: &str, room: usize) -> String {
     }
     let Some(left) = room.checked_sub(CUT.len()) else { return String::new() };
     let mut rest = name;
-    while let Some((_, inner)) = rest.split_once("::") {
-        rest = inner;
+    for tail in parts(name) {
+        rest = tail;
         if fits(rest, left) {
             return format!("{CUT}{rest}");
         }

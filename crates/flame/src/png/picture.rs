@@ -5,7 +5,7 @@ use super::label::label;
 use super::merged::Merged;
 use super::{PngError, write_rows};
 use crate::shown::counted;
-use crate::{Color, ColorFunction, Graph, PixelsError};
+use crate::{Color, ColorFunction, Graph, Node, PixelsError, Status};
 use std::fmt;
 use std::io::Write;
 use std::ops::Range;
@@ -45,6 +45,10 @@ const GAP: usize = 1;
 /// Between a box and its text, and the side of a colour in the legend.
 const PADDING: usize = 3;
 const SWATCH: usize = 12;
+
+/// Marks of status bits, which are told without colours: pixels that are drawn, and that are not.
+const MARKS: [(Status, [usize; 2]); 3] =
+    [(Status::DISPATCH, [5, 3]), (Status::MEMORY, [1, 0]), (Status::RUNTIME, [1, 3])];
 
 /// Boxes narrower than this have no gap beside them.
 const WITH_GAP: usize = 4;
@@ -152,7 +156,12 @@ impl<'p> Page<'p> {
             return Err(PngError::Empty { columns, rows: levels });
         }
         let boxes = margin..columns - margin;
-        let legend = legend(options, depth - levels, boxes.len());
+        let narrow = |node: &Node| {
+            !node.span.is_empty()
+                && (node.span.len() as f64) < graph.root().span.len() as f64 / boxes.len() as f64
+        };
+        let merges = depth > levels || graph.nodes().iter().any(narrow);
+        let legend = legend(options, merges.then_some(depth - levels), boxes.len());
         let lines = 1 + legend.len();
         let rows =
             levels.saturating_mul(density.of(BOX)).saturating_add(density.of(lines * LINE) + 2 * margin);
@@ -196,7 +205,12 @@ impl<'p> Page<'p> {
             let room = (right - left).saturating_sub(density.of(2 * PADDING)) / density.text_width();
             let text = label(graph, node, room);
             let top = rows.start + (rows.len() - density.text_height().min(rows.len())) / 2;
-            canvas.text(&text, left + density.of(PADDING), top, self.readable_on(color));
+            let ink = self.readable_on(color);
+            canvas.text(&text, left + density.of(PADDING), top, ink);
+            if let Some((_, dashes)) = MARKS.iter().find(|(bit, _)| node.status.any(*bit)) {
+                let below = rows.end - density.of(2)..rows.end;
+                mark(&mut canvas, left..right - gap, below, dashes.map(|part| density.of(part)), ink);
+            }
         }
         for (row, columns) in merged.runs() {
             let columns = columns.start + self.boxes.start..columns.end + self.boxes.start;
@@ -246,7 +260,12 @@ impl<'p> Page<'p> {
             canvas.text(&total, self.boxes.end - total.chars().count() * density.text_width(), top, ink);
             left_room = left.saturating_sub(2);
         }
-        canvas.text(&cut(&self.options.title, left_room), self.boxes.start, top, ink);
+        canvas.text(
+            &cut(&self.options.title.replace('→', "->").replace('…', ".."), left_room),
+            self.boxes.start,
+            top,
+            ink,
+        );
         let mut top = density.of(MARGIN + LINE + self.levels * BOX + MARGIN / 2);
         for line in &self.legend {
             let mut left = self.boxes.start;
@@ -271,15 +290,25 @@ impl Entry {
     }
 }
 
+/// Draws a line of dashes.
+fn mark(canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>, [on, off]: [usize; 2], ink: Color) {
+    for start in columns.clone().step_by(on + off) {
+        canvas.fill(start..(start + on).min(columns.end), rows.clone(), ink);
+    }
+}
+
 /// What there is to say about colours, in lines that fit.
-fn legend(options: &PictureOptions<'_>, deeper: usize, room: usize) -> Vec<Vec<Entry>> {
+fn legend(options: &PictureOptions<'_>, deeper: Option<usize>, room: usize) -> Vec<Vec<Entry>> {
     let mut entries: Vec<Entry> =
         options.colors.legend().into_iter().map(|(text, color)| Entry { text, color: Some(color) }).collect();
     let text = match deeper {
-        0 => "too narrow to be drawn one by one".to_owned(),
-        _ => format!("too narrow to be drawn one by one; in the last row, {} more levels", deeper + 1),
+        None => None,
+        Some(0) => Some("too narrow to be drawn one by one".to_owned()),
+        Some(deeper) => {
+            Some(format!("too narrow to be drawn one by one; in the last row, {} more levels", deeper + 1))
+        }
     };
-    entries.push(Entry { text, color: None });
+    entries.extend(text.map(|text| Entry { text, color: None }));
     let mut lines: Vec<Vec<Entry>> = Vec::new();
     let mut left = 0;
     for entry in entries {

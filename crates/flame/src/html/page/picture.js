@@ -133,8 +133,13 @@ class Picture {
         (first, last, left, right) => {
           const hits = found ? found.before[last + 1] - found.before[first] : 0;
           context.globalAlpha = !found || hits ? aside : 0.4;
-          context.fillStyle = hits ? colors.found : this.hatch();
+          context.fillStyle = this.hatch();
           context.fillRect(left, y, Math.max(1, right - left - 0.5), ROW - 1);
+          if (!hits) return;
+          // As high as the share of them that match.
+          const high = Math.max(3, ((ROW - 1) * hits) / (last + 1 - first));
+          context.fillStyle = colors.found;
+          context.fillRect(left, y + ROW - 1 - high, Math.max(1, right - left - 0.5), high);
         });
     }
     context.globalAlpha = 1;
@@ -159,7 +164,7 @@ class Picture {
       context.strokeRect(left + 1, y + 1, Math.max(0.5, width - 2), ROW - 3);
     }
     const bit = STATUS.findIndex(([bit]) => graph.status[node] & bit);
-    if (bit >= 0) this.line(left, width, y + ROW - 2.5, colors.marks[bit], DASHES[bit]);
+    if (bit >= 0) this.line(left, width, y + ROW - 1.75, colors.marks[bit], DASHES[bit]);
     if (graph.pending?.has(node)) this.line(left, width, y + 0.5, colors.text, [2, 2]);
     const text = label(nameOf(graph, node), Math.floor((width - 6) / this.letter));
     if (text) {
@@ -171,7 +176,7 @@ class Picture {
   line(left, width, y, color, dashes) {
     const { context } = this;
     context.strokeStyle = color;
-    context.lineWidth = 2;
+    context.lineWidth = 1.5;
     context.setLineDash(dashes);
     context.beginPath();
     context.moveTo(left, y);

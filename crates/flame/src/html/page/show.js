@@ -190,7 +190,7 @@ function zoomOut() {
 }
 
 function reset() {
-  Object.assign(state, { zoom: 0, range: null, query: "" });
+  Object.assign(state, { zoom: 0, range: null, query: "", regex: false });
   scene.focus = -1;
   show({ step: true });
   scrollTo(scene.icicle ? 0 : contentHeight());

@@ -24,11 +24,30 @@ function nameOf(graph, node) {
 function label(name, letters) {
   if (letters < 3) return "";
   if (name.length <= letters) return name;
-  for (let at = name.indexOf("::", name.length - letters - 2); at >= 0; at = name.indexOf("::", at + 1)) {
-    if (name.length - at - 2 <= letters && name.length - at - 2 >= 3) return name.slice(at + 2);
+  let last = name;
+  // Only so much is looked at: names may be of any length.
+  const from = Math.max(0, name.length - Math.max(4 * letters, 400));
+  for (let at = name.indexOf("::", from); at >= 0; at = name.indexOf("::", at + 1)) {
+    const tail = name.slice(at + 2);
+    if (!closes(tail)) continue;
+    if (tail.length <= letters && tail.length >= 3) return tail;
+    last = tail;
   }
-  const at = name.lastIndexOf("::"), last = at < 0 ? name : name.slice(at + 2);
   return `${(last.length >= 3 ? last : name).slice(0, letters - 1)}…`;
+}
+
+// Whether no bracket is closed in a text that was opened before it: what follows the `::` between brackets says
+// nothing alone.
+function closes(tail) {
+  let open = 0, before = "";
+  if (tail.startsWith("operator")) return true;
+  for (const c of tail) {
+    if ("<([{".includes(c)) open++;
+    else if (")]}".includes(c) || (c === ">" && before !== "-" && before !== "=")) open--;
+    if (open < 0) return false;
+    before = c;
+  }
+  return true;
 }
 
 function placeOf(graph, node) {

@@ -1,0 +1,49 @@
+//! `--prune FUNC@FILE`: files as people write them, and as debug information has them.
+
+use crate::failure;
+use stackglass_profile::{Frame, Source};
+
+type Pruned = (String, String);
+
+/// Functions and files in full, as the graph wants them. What matches nothing stays as it was written.
+pub(super) fn files(asked: &[Pruned], source: Source<'_>) -> Vec<Pruned> {
+    let mut files: Vec<Pruned> = asked.to_vec();
+    if asked.is_empty() {
+        return files;
+    }
+    let all = source.frames();
+    for (func, file) in asked {
+        let frames = all.iter().filter(|frame| is_meant(frame, func, file, source));
+        files.extend(frames.map(|frame| (func.clone(), frame.file.to_string())));
+    }
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+/// Says which functions are not there, or where they are.
+pub(super) fn warn_of_unmatched(asked: &[Pruned], source: Source<'_>) {
+    for (func, file) in asked {
+        let frames = source.frames();
+        if frames.iter().any(|frame| is_meant(frame, func, file, source)) {
+            continue;
+        }
+        failure::say(&match frames.iter().find(|frame| *frame.func == **func) {
+            Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
+            None => format!("--prune: there is no function {func}"),
+        });
+    }
+}
+
+/// A file is named in full, by the end of its path, or as reports show it.
+fn is_meant(frame: &Frame, func: &str, file: &str, source: Source<'_>) -> bool {
+    let ends =
+        |path: &str| path.strip_suffix(file).is_some_and(|before| before.is_empty() || before.ends_with('/'));
+    let shown = || {
+        source.short_path(&frame.file).is_some_and(|short| {
+            let prefix = short.prefix.trim_start_matches('@');
+            file.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) == Some(&*short.rest)
+        })
+    };
+    *frame.func == *func && (*frame.file == *file || !file.is_empty() && ends(&frame.file) || shown())
+}
