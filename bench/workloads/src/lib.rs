@@ -17,3 +17,4 @@ pub mod shares;
 pub mod sleepers;
 pub mod spin;
 pub mod threads;
+pub mod variants;

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use workloads::clock::{Reading, resident_kib};
 use workloads::options::Options;
 use workloads::report::Report;
-use workloads::{allocate, chain, churn, deep, hostile, measured, parked, shares, sleepers, threads};
+use workloads::{
+    allocate, chain, churn, deep, hostile, measured, parked, shares, sleepers, threads, variants,
+};
 
 /// Name, what it does, and the function that runs it.
 type Workload = (&'static str, &'static str, fn(&Options, &mut Report));
@@ -16,6 +18,7 @@ const WORKLOADS: &[Workload] = &[
     ("empty", "does nothing", |_, _| ()),
     ("chain", "one thread below --depth known callers (20)", chain::run),
     ("shares", "functions whose shares of the CPU time are known", shares::run),
+    ("variants", "ten functions, one of them --slower PERCENT", variants::run),
     ("mix", "four threads: cpu, sleeper, holder and waiter of a mutex", threads::mix),
     ("busy", "--threads threads that compute (6)", threads::busy),
     ("parked", "--threads threads that wait (1000) and one that computes", parked::run),

@@ -15,6 +15,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// By how many percent one function is slower.
+    pub slower: Option<u64>,
     /// Samples per second for a profiler that is built in.
     #[cfg(feature = "pprof")]
     pub hz: i32,
@@ -34,6 +36,7 @@ impl Options {
             depth: None,
             threads: None,
             seed: 1,
+            slower: None,
             #[cfg(feature = "pprof")]
             hz: 1000,
             #[cfg(feature = "pprof")]
@@ -45,6 +48,7 @@ impl Options {
                 "--work" => options.work = Some(number(flag, value)?),
                 "--depth" => options.depth = Some(number(flag, value)?),
                 "--threads" => options.threads = Some(number(flag, value)?),
+                "--slower" => options.slower = Some(number(flag, value)?),
                 "--seed" => options.seed = number(flag, value)?,
                 #[cfg(feature = "pprof")]
                 "--hz" => options.hz = number(flag, value)?,

@@ -39,6 +39,8 @@ const GROUPS: &[Group] = &[
     ("tree-words", "A tree from 10 million words", rows::reports::words),
     ("tree-curve", "Trees of the same stacks, 10^4 to 10^8 words", rows::reports::curve),
     ("flamegraph", "Flame graphs of folded stacks, beside inferno", rows::flamegraph::measure),
+    ("graph", "The flame graph of 5 million nodes", rows::graph::measure),
+    ("differences", "What diff marks", rows::differences::measure),
     ("symbols-cold", "10 000 cold addresses of a large program", rows::symbols::measure),
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
 ];

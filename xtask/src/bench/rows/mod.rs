@@ -2,7 +2,9 @@
 
 pub mod attach;
 pub mod cpu_time;
+pub mod differences;
 pub mod flamegraph;
+pub mod graph;
 pub mod memory;
 pub mod parked;
 pub mod report_time;
