@@ -193,6 +193,15 @@ impl<'data> Elf<'data> {
         Some(start..start.saturating_add(section.sh_size(LITTLE)))
     }
 
+    /// Whether there is code at an address, by the sections. (A segment may hold tables beside it.)
+    pub fn is_code(&self, address: u64) -> bool {
+        self.sections.iter().any(|section| {
+            let start = section.sh_addr(LITTLE);
+            section.sh_flags(LITTLE).contains(elf::SHF_EXECINSTR)
+                && (start..start.saturating_add(section.sh_size(LITTLE))).contains(&address)
+        })
+    }
+
     /// A symbol table, unless it is missing or empty.
     pub fn symbols(&self, table: Table) -> Option<SymbolTable<'data, Header>> {
         let kind = match table {

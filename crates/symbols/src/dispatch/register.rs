@@ -39,7 +39,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
         let bytes = code.from(function.start);
         let size = usize::try_from(function.end - function.start).unwrap_or(usize::MAX);
         let Some(bytes) = bytes.get(..size) else { continue };
-        let mut search = Search::new(Flow::decode(bytes, function.start), code, &slots);
+        let mut search = Search::new(Flow::decode(bytes, function.start), elf, &slots);
         for index in range {
             bound[index] = search.is_bound_once(ends[index]);
         }
@@ -51,7 +51,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
 struct Search<'a> {
     flow: Flow,
     writes: Writes,
-    code: &'a Code<'a>,
+    elf: &'a Elf<'a>,
     slots: &'a Slots,
     looks_left: usize,
 }
@@ -66,9 +66,9 @@ enum Source {
 }
 
 impl<'a> Search<'a> {
-    fn new(flow: Flow, code: &'a Code<'a>, slots: &'a Slots) -> Self {
+    fn new(flow: Flow, elf: &'a Elf<'a>, slots: &'a Slots) -> Self {
         let looks_left = flow.len().saturating_mul(LOOKS);
-        Search { writes: Writes::of(&flow), flow, code, slots, looks_left }
+        Search { writes: Writes::of(&flow), flow, elf, slots, looks_left }
     }
 
     /// Whether the call that ends at an address is made through a register that can hold one function only.
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
 
     fn source(&self, instruction: &Instruction) -> Source {
         let known = |address, is_one: bool| if is_one { Source::Fixed(address) } else { Source::Other };
-        let constant = |address| known(address, !self.code.from(address).is_empty());
+        let constant = |address| known(address, self.elf.is_code(address));
         let from_here =
             instruction.is_ip_rel_memory_operand() && instruction.segment_prefix() == Register::None;
         match instruction.code() {

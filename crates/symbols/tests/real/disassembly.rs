@@ -162,24 +162,21 @@ fn contents(instructions: &[Instruction], known: &Known) -> Vec<Registers> {
     after.iter().flatten().for_each(|to| is_reached[*to] = true);
     is_reached[0] = true;
     // Indirect jumps lead to what nothing else leads to, unless it only fills room.
-    let open: Vec<usize> = (0..instructions.len()).filter(|index| !is_reached[*index]).collect();
-    let cases: Vec<usize> =
-        open.iter().copied().filter(|index| instructions[*index].mnemonic() != Mnemonic::Nop).collect();
+    let is_case = |index: &usize| !is_reached[*index] && instructions[*index].mnemonic() != Mnemonic::Nop;
+    let cases: Vec<usize> = (0..instructions.len()).filter(is_case).collect();
     indirect.into_iter().for_each(|jump| after[jump].clone_from(&cases));
 
     let mut ahead = vec![[Content::None; 16]; instructions.len()];
     ahead[0] = [Content::Any; 16];
-    let mut changed: Vec<usize> = open;
-    changed.push(0);
-    let mut seen = vec![false; instructions.len()];
+    // All, since code may be reached from another function only, and go round from there.
+    let mut changed: Vec<usize> = (0..instructions.len()).rev().collect();
     while let Some(index) = changed.pop() {
         let behind = execute(&instructions[index], ahead[index], known, &mut factory);
         for to in &after[index] {
             let mut merged = ahead[*to];
             merged.iter_mut().zip(behind).for_each(|(one, other)| *one = one.or(other));
-            if merged != ahead[*to] || !seen[*to] {
+            if merged != ahead[*to] {
                 ahead[*to] = merged;
-                seen[*to] = true;
                 changed.push(*to);
             }
         }
