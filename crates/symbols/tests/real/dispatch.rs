@@ -144,6 +144,20 @@ fn registers_in_a_rust_program() {
     }
 }
 
+/// Calls far behind the load of their register are looked into for so long and no longer.
+#[test]
+fn registers_in_code_without_end() {
+    let program = Program::build("calls.c", "gcc", &["-O2"]);
+    let assembly = ".globl many\n.type many, @function\nmany: .cfi_startproc\n\
+                    mov free@GOTPCREL(%rip), %rbx\n.rept 200000\ntest %eax, %eax\ncall *%rbx\n.endr\n\
+                    ret\n.cfi_endproc\n.size many, .-many\n";
+    std::fs::write(program.source.with_file_name("written.s"), assembly).unwrap();
+    program.tool("gcc", &["-no-pie", "calls.c", "written.s", "-o", "program"]);
+    let bytes = std::fs::read(&program.path).unwrap();
+    let calls = in_function(&bytes, &program.path, "many");
+    assert_eq!((calls.len(), calls.first(), calls.last()), (200_000, Some(&false), Some(&true)));
+}
+
 /// What is said of all calls of a program, beside what a full disassembly finds.
 #[track_caller]
 fn agrees(path: &Path, least: usize) {
