@@ -3,13 +3,36 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 use iced_x86::{OpAccess, Register};
 
-/// A function, decoded from its first byte to its last.
-pub(super) struct Flow {
-    instructions: Vec<Instruction>,
+/// A function, decoded from its first byte to its last. Only where its instructions begin is kept: few of them
+/// are looked at again.
+pub(super) struct Flow<'data> {
+    code: &'data [u8],
+    start: u64,
+    instructions: Vec<Place>,
     /// Sorted.
     jumps: Vec<Jump>,
     /// Jumps whose targets are not in the code: by a table of cases, or out of the function.
     open_jumps: Vec<Jump>,
+}
+
+/// Where an instruction begins, from the function's start, and whether the next one may follow it.
+#[derive(Clone, Copy)]
+struct Place(u32);
+
+impl Place {
+    const FALLS_THROUGH: u32 = 1 << 31;
+
+    fn new(offset: u32, falls_through: bool) -> Place {
+        Place(offset | if falls_through { Place::FALLS_THROUGH } else { 0 })
+    }
+
+    fn offset(self) -> u32 {
+        self.0 & !Place::FALLS_THROUGH
+    }
+
+    fn falls_through(self) -> bool {
+        self.0 & Place::FALLS_THROUGH != 0
+    }
 }
 
 /// A jump, by the indexes of instructions.
@@ -27,41 +50,60 @@ pub(super) enum Before<'a> {
     These(Option<u32>, &'a [Jump]),
 }
 
-impl Flow {
-    pub fn decode(code: &[u8], start: u64) -> Flow {
-        let instructions: Vec<Instruction> =
-            Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().collect();
-        let (mut jumps, mut open_jumps) = (Vec::new(), Vec::new());
-        for (from, instruction) in (0..).zip(&instructions) {
-            match instruction.flow_control() {
+impl<'data> Flow<'data> {
+    /// Decodes code of at most 2 GiB.
+    pub fn decode(code: &'data [u8], start: u64) -> Flow<'data> {
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut instructions = Vec::with_capacity(code.len() / 4);
+        let (mut targets, mut open_jumps) = (Vec::new(), Vec::new());
+        while decoder.can_decode() {
+            let (offset, from) = (decoder.position() as u32, instructions.len() as u32);
+            decoder.decode_out(&mut instruction);
+            let flow = instruction.flow_control();
+            match flow {
                 FlowControl::ConditionalBranch
                 | FlowControl::UnconditionalBranch
                 | FlowControl::XbeginXabortXend => {
-                    jumps.extend(
-                        at(&instructions, instruction.near_branch_target()).map(|to| Jump { to, from }),
-                    );
+                    targets.push((instruction.near_branch_target().wrapping_sub(start), from));
                 }
                 FlowControl::IndirectBranch => open_jumps.push(Jump { to: u32::MAX, from }),
                 _ => {}
             }
+            instructions.push(Place::new(offset, falls_through(flow) && !instruction.is_invalid()));
         }
-        jumps.sort_unstable();
-        Flow { instructions, jumps, open_jumps }
+        let mut flow = Flow { code, start, instructions, jumps: Vec::new(), open_jumps };
+        flow.jumps = targets
+            .into_iter()
+            .filter_map(|(target, from)| Some(Jump { to: flow.at(target)?, from }))
+            .collect();
+        flow.jumps.sort_unstable();
+        flow
     }
 
     pub fn len(&self) -> usize {
         self.instructions.len()
     }
 
-    pub fn instruction(&self, index: u32) -> &Instruction {
-        &self.instructions[index as usize]
+    pub fn instruction(&self, index: u32) -> Instruction {
+        let offset = self.instructions[index as usize].offset();
+        let address = self.start.wrapping_add(u64::from(offset));
+        Decoder::with_ip(64, &self.code[offset as usize..], address, DecoderOptions::NONE).decode()
     }
 
     /// The instruction that ends at an address.
     pub fn ending_at(&self, end: u64) -> Option<u32> {
-        let index = self.instructions.partition_point(|instruction| instruction.next_ip() < end);
-        let found = self.instructions.get(index)?;
-        (found.next_ip() == end && !found.is_invalid()).then_some(index as u32)
+        let end = end.checked_sub(self.start)?;
+        let next = self.instructions.partition_point(|place| u64::from(place.offset()) < end);
+        let index = u32::try_from(next.checked_sub(1)?).ok()?;
+        (self.instruction(index).next_ip() == self.start.wrapping_add(end)).then_some(index)
+    }
+
+    /// The instruction that begins so many bytes after the function.
+    fn at(&self, offset: u64) -> Option<u32> {
+        let offset = u32::try_from(offset).ok()?;
+        let index = self.instructions.binary_search_by_key(&offset, |place| place.offset()).ok()?;
+        u32::try_from(index).ok()
     }
 
     /// What comes before an instruction. Where nothing jumps to and nothing falls through to, that is any of the
@@ -70,7 +112,7 @@ impl Flow {
         let first = self.jumps.partition_point(|jump| jump.to < index);
         let count = self.jumps[first..].partition_point(|jump| jump.to == index);
         let jumps = &self.jumps[first..first + count];
-        let falls = index.checked_sub(1).filter(|before| falls_through(self.instruction(*before)));
+        let falls = index.checked_sub(1).filter(|before| self.instructions[*before as usize].falls_through());
         if index == 0 {
             Before::Caller
         } else if falls.is_some() || !jumps.is_empty() {
@@ -92,29 +134,22 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub fn of(flow: &Flow) -> Writes {
+    pub fn of(flow: &Flow<'_>) -> Writes {
         Writes { known: vec![None; flow.len()], factory: InstructionInfoFactory::new() }
     }
 
     /// Whether an instruction changes a register (one of 64 bits), or may do so.
-    pub fn writes(&mut self, flow: &Flow, index: u32, register: Register) -> bool {
+    pub fn writes(&mut self, flow: &Flow<'_>, index: u32, register: Register) -> bool {
         let written = self.known[index as usize]
-            .get_or_insert_with(|| written_by(flow.instruction(index), &mut self.factory));
+            .get_or_insert_with(|| written_by(&flow.instruction(index), &mut self.factory));
         *written & bit(register) != 0
     }
 }
 
-/// The index of the instruction at an address.
-fn at(instructions: &[Instruction], address: u64) -> Option<u32> {
-    let index = instructions.binary_search_by_key(&address, Instruction::ip).ok()?;
-    u32::try_from(index).ok()
-}
-
 /// Whether the next instruction may follow. A call is thought to return.
-fn falls_through(instruction: &Instruction) -> bool {
+fn falls_through(flow: FlowControl) -> bool {
     use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
-    !matches!(instruction.flow_control(), UnconditionalBranch | IndirectBranch | Return | Exception)
-        && !instruction.is_invalid()
+    !matches!(flow, UnconditionalBranch | IndirectBranch | Return | Exception)
 }
 
 /// The registers that an instruction writes. One that calls takes those with it which the callee need not keep

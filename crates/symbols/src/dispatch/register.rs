@@ -54,7 +54,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
 
 /// The search for what a register holds, in one function.
 struct Search<'a> {
-    flow: Flow,
+    flow: Flow<'a>,
     writes: Writes,
     elf: &'a Elf<'a>,
     slots: &'a Slots,
@@ -71,7 +71,7 @@ enum Source {
 }
 
 impl<'a> Search<'a> {
-    fn new(flow: Flow, elf: &'a Elf<'a>, slots: &'a Slots) -> Self {
+    fn new(flow: Flow<'a>, elf: &'a Elf<'a>, slots: &'a Slots) -> Self {
         let looks_left = flow.len().saturating_mul(LOOKS);
         Search { writes: Writes::of(&flow), flow, elf, slots, looks_left }
     }
@@ -97,7 +97,7 @@ impl<'a> Search<'a> {
                 self.looks_left = left;
                 let mut asked = register;
                 if self.writes.writes(&self.flow, before, register) {
-                    match self.source(self.flow.instruction(before)) {
+                    match self.source(&self.flow.instruction(before)) {
                         Source::Fixed(found) if *function.get_or_insert(found) == found => continue,
                         Source::Copy(from) => asked = from,
                         Source::Fixed(_) | Source::Other => return false,
