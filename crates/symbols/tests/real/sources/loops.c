@@ -1,4 +1,5 @@
-/* Each function calls in a loop, through a register that was loaded in another way. */
+/* Each function ends with calls through a register, in a loop mostly, that was loaded in another way. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -100,6 +101,14 @@ ALONE void by_variable(void **p, long n) {
         f(p[i]);
 }
 
+/* What the linker's function gives back, in the register that function was called by. */
+ALONE void by_result(int n) {
+    void (*(*f)(int, void (*)(int)))(int) = signal;
+    __asm__ volatile("" : "+a"(f));
+    f(SIGUSR1, SIG_IGN)(n);
+    __asm__ volatile("" : : "r"(n));
+}
+
 int main(int argc, char **argv) {
     int x = 0;
     void *none[4] = {0}, *p[4] = {&x, &x, &x, &x};
@@ -113,6 +122,7 @@ int main(int argc, char **argv) {
     by_variables(argc & 1, p, 4);
     by_variable(p, 4);
     if (argc > 5) {
+        by_result(argc);
         variable = ignores;
         variables[1] = (function)argv[0];
     }
