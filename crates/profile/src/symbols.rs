@@ -69,7 +69,7 @@ impl Symbols {
     }
 
     /// Says that a location's code ends in a call through a vtable or a function pointer (not through the tables
-    /// of the dynamic linker), told from the instruction before the return address.
+    /// of the dynamic linker), told from the code before the return address.
     pub fn set_dispatches(&mut self, location: LocationId) {
         let index = location.0 as usize;
         if self.dispatches.len() <= index {

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::mapped::Mapped;
 use object::LittleEndian;
-use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
+use object::elf::{self, Dyn64, FileHeader64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
 use std::ops::Range;
 
@@ -160,6 +160,46 @@ impl<'data> Elf<'data> {
         let code = segments.iter().filter(|segment| is_code(segment));
         code.filter_map(|segment| Some((segment.p_vaddr(LITTLE), segment.data(LITTLE, self.data()).ok()?)))
             .collect()
+    }
+
+    /// Bytes of this file from an address on, to the end of what is loaded in one piece there.
+    pub fn bytes_at(&self, address: u64) -> Option<&'data [u8]> {
+        let segments = self.header.program_headers(LITTLE, self.data()).ok()?;
+        let loaded = segments.iter().filter(|segment| segment.p_type(LITTLE) == elf::PT_LOAD);
+        loaded.into_iter().find_map(|segment| {
+            let start = usize::try_from(address.checked_sub(segment.p_vaddr(LITTLE))?).ok()?;
+            segment.data(LITTLE, self.data()).ok()?.get(start..).filter(|bytes| !bytes.is_empty())
+        })
+    }
+
+    /// Where the index of the unwind rules (`.eh_frame_hdr`) lies, and its bytes.
+    pub fn unwind_index(&self) -> Option<(u64, &'data [u8])> {
+        let segments = self.header.program_headers(LITTLE, self.data()).ok()?;
+        let index = segments.iter().find(|segment| segment.p_type(LITTLE) == elf::PT_GNU_EH_FRAME)?;
+        Some((index.p_vaddr(LITTLE), index.data(LITTLE, self.data()).ok()?))
+    }
+
+    /// What the file tells the dynamic linker.
+    pub fn dynamic(&self) -> &'data [Dyn64<LittleEndian>] {
+        let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
+        let dynamic = segments.iter().find_map(|segment| segment.dynamic(LITTLE, self.data()).ok()?);
+        dynamic.unwrap_or_default()
+    }
+
+    /// The addresses of a section, unless it is missing.
+    pub fn addresses_of(&self, name: &str) -> Option<Range<u64>> {
+        let section = self.header_of(name)?;
+        let start = section.sh_addr(LITTLE);
+        Some(start..start.saturating_add(section.sh_size(LITTLE)))
+    }
+
+    /// Whether there is code at an address, by the sections. (A segment may hold tables beside it.)
+    pub fn is_code(&self, address: u64) -> bool {
+        self.sections.iter().any(|section| {
+            let start = section.sh_addr(LITTLE);
+            section.sh_flags(LITTLE).contains(elf::SHF_EXECINSTR)
+                && (start..start.saturating_add(section.sh_size(LITTLE))).contains(&address)
+        })
     }
 
     /// A symbol table, unless it is missing or empty.

@@ -16,17 +16,10 @@ pub enum Call {
     /// `call *slot(%rip)`: through a slot of the global offset table, at this address. Bound once by the
     /// dynamic linker, so not a choice made at run time.
     Slot(u64),
-    /// `call *%reg`: a function pointer.
+    /// `call *%reg`: a function pointer, or what a slot held when it was loaded.
     Register,
     /// `call *offset(%reg…)`: a function pointer in memory, such as a vtable's.
     Memory,
-}
-
-impl Call {
-    /// The callee is chosen while the program runs.
-    pub fn is_dispatch(self) -> bool {
-        matches!(self, Call::Register | Call::Memory)
-    }
 }
 
 /// The call that ends at `return_address`, given the bytes before it (the last one is at

@@ -1,9 +1,9 @@
 //! Which calls choose their callee at run time: by what compilers make of known sources, and against a full
 //! disassembly of large programs.
 
+use crate::disassembly::{self, Kind};
 use crate::program::{Program, run};
-use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 use object::{Object, ObjectSection, ObjectSymbol};
 use stackglass_profile::recording::Module;
 use stackglass_profile::{Location, Recording};
@@ -72,55 +72,122 @@ fn calls_of_every_kind() {
     }
 }
 
-/// Calls by a full disassembly, and those that are told otherwise.
-struct Count {
-    calls: usize,
-    dispatches: usize,
-    different: Vec<String>,
+/// The last call through a register in a function, by its return address.
+fn register_call(bytes: &[u8], name: &str) -> u64 {
+    let file = object::File::parse(bytes).unwrap();
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
+    let code = code(&file, symbol.address(), symbol.size());
+    let call = calls(code, symbol.address()).filter(|call| call.op0_kind() == OpKind::Register).last();
+    call.unwrap_or_else(|| panic!("{name} has no call through a register")).next_ip()
 }
 
-fn compare(path: &Path) -> Count {
-    let bytes = std::fs::read(path).unwrap();
-    let file = object::File::parse(&*bytes).unwrap();
-    let section = file.section_by_name(".eh_frame").unwrap();
-    let eh_frame = EhFrame::new(section.data().unwrap(), LittleEndian);
-    let bases = BaseAddresses::default().set_eh_frame(section.address());
-    let mut truth: Vec<(u64, bool)> = Vec::new();
-    let mut entries = eh_frame.entries(&bases);
-    while let Some(entry) = entries.next().unwrap() {
-        let CieOrFde::Fde(partial) = entry else { continue };
-        let fde = partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset)).unwrap();
-        let code = code(&file, fde.initial_address(), fde.len());
-        truth.extend(calls(code, fde.initial_address()).map(|call| (call.next_ip(), dispatches(&call))));
-    }
-    truth.sort_unstable();
-    truth.dedup();
-    let mut different = Vec::new();
-    // In parts, for the sake of memory.
-    for part in truth.chunks(400_000) {
-        let ends: Vec<u64> = part.iter().map(|(end, _)| *end).collect();
-        let wrong = part.iter().zip(said(path, &ends)).filter(|((_, truly), said)| truly != said);
-        different.extend(wrong.map(|((end, truly), _)| format!("{end:#x}: truly {truly}")));
-    }
-    let dispatches = truth.iter().filter(|(_, dispatches)| *dispatches).count();
-    println!("{}: {} of {} calls wrong, {dispatches} dispatch", path.display(), different.len(), truth.len());
-    Count { calls: truth.len(), dispatches, different }
-}
-
-fn dispatches(call: &Instruction) -> bool {
-    match call.op0_kind() {
-        OpKind::NearBranch64 => false,
-        OpKind::Memory => call.memory_base() != Register::RIP,
-        _ => true,
+/// Checks what is said of the calls through registers in `by_…` functions.
+#[track_caller]
+fn check_registers(bytes: &[u8], path: &Path, bound: &[&str], chosen: &[&str]) {
+    for (names, dispatches) in [(bound, false), (chosen, true)] {
+        for name in names {
+            let call = register_call(bytes, name);
+            assert_eq!(said(path, &[call]), [dispatches], "{name}");
+            // With all the others at once it is the same.
+            assert_eq!(said(path, &[call, call + 1, call - 1])[0], dispatches, "{name}");
+        }
     }
 }
 
+const BOUND: [&str; 2] = ["by_linker", "by_linker_twice"];
+const CHOSEN: [&str; 8] = [
+    "by_argument",
+    "by_either",
+    "by_later",
+    "by_choice",
+    "by_constants",
+    "by_variables",
+    "by_variable",
+    "by_result",
+];
+
+#[test]
+fn registers_that_hold_what_the_linker_knows() {
+    for flags in [
+        &["-O2"][..],
+        &["-O2", "-fno-plt"],
+        &["-O2", "-fno-plt", "-Wl,-z,now"],
+        // The linker knows the functions by then, and writes their addresses in.
+        &["-O2", "-static"],
+        &["-O2", "-no-pie"],
+        &["-O2", "-mcmodel=large", "-no-pie", "-fno-pic"],
+        // Functions are found by their symbols.
+        &["-O2", "-fno-asynchronous-unwind-tables"],
+    ] {
+        println!("{flags:?}");
+        let program = Program::build("loops.c", "gcc", flags);
+        check_registers(&std::fs::read(&program.path).unwrap(), &program.path, &BOUND, &CHOSEN);
+    }
+}
+
+/// Neither symbols nor sections: what the loader needs suffices.
+#[test]
+fn registers_in_files_without_sections() {
+    let program = Program::build("loops.c", "gcc", &["-O2", "-fno-plt"]);
+    let bytes = std::fs::read(&program.path).unwrap();
+    program.tool("strip", &["program"]);
+    check_registers(&bytes, &program.path, &BOUND, &CHOSEN);
+    let mut stripped = std::fs::read(&program.path).unwrap();
+    // e_shoff; e_shnum and e_shstrndx.
+    stripped[40..48].fill(0);
+    stripped[60..64].fill(0);
+    std::fs::write(&program.path, stripped).unwrap();
+    check_registers(&bytes, &program.path, &BOUND, &CHOSEN);
+}
+
+/// Drop glue calls the allocator, in a loop, through a register.
+#[test]
+fn registers_in_a_rust_program() {
+    for level in ["-Copt-level=2", "-Copt-level=3"] {
+        let program = Program::build("drops.rs", "rustc", &["--edition=2024", level]);
+        let bytes = std::fs::read(&program.path).unwrap();
+        program.tool("strip", &["program"]);
+        check_registers(&bytes, &program.path, &["drops"], &["by_vtable", "by_pointer"]);
+    }
+}
+
+/// Calls far behind the load of their register are looked into for so long and no longer.
+#[test]
+fn registers_in_code_without_end() {
+    let program = Program::build("calls.c", "gcc", &["-O2"]);
+    let assembly = ".globl many\n.type many, @function\nmany: .cfi_startproc\n\
+                    mov free@GOTPCREL(%rip), %rbx\n.rept 200000\ntest %eax, %eax\ncall *%rbx\n.endr\n\
+                    ret\n.cfi_endproc\n.size many, .-many\n";
+    std::fs::write(program.source.with_file_name("written.s"), assembly).unwrap();
+    program.tool("gcc", &["-no-pie", "calls.c", "written.s", "-o", "program"]);
+    let bytes = std::fs::read(&program.path).unwrap();
+    let calls = in_function(&bytes, &program.path, "many");
+    assert_eq!((calls.len(), calls.first(), calls.last()), (200_000, Some(&false), Some(&true)));
+}
+
+/// What is said of all calls of a program, beside what a full disassembly finds.
 #[track_caller]
 fn agrees(path: &Path, least: usize) {
-    let Count { calls, dispatches, different } = compare(path);
-    assert!(calls >= least && dispatches * 200 > calls, "{calls} calls, {dispatches} dispatch");
+    let bytes = std::fs::read(path).unwrap();
+    let truth = disassembly::calls(&bytes);
+    let mut different: Vec<disassembly::Call> = Vec::new();
+    // In parts, for the sake of memory.
+    for part in truth.chunks(400_000) {
+        let ends: Vec<u64> = part.iter().map(|call| call.end).collect();
+        let wrong = part.iter().zip(said(path, &ends)).filter(|(call, said)| call.dispatches() != *said);
+        different.extend(wrong.map(|(call, _)| call));
+    }
+    let count = |kind| truth.iter().filter(|call| call.kind == kind).count();
+    let [memory, register, bound] = [Kind::Memory, Kind::Register, Kind::BoundRegister].map(count);
+    println!(
+        "{}: {} of {} calls wrong; by memory {memory}, by register {register}, by register bound once {bound}",
+        path.display(),
+        different.len(),
+        truth.len()
+    );
+    assert!(truth.len() >= least && (memory + register) * 200 > truth.len(), "too few");
     // A longer instruction may by chance end like a shorter one.
-    assert!(different.len() * 10_000 <= calls, "{} of {calls} differ: {different:?}", different.len());
+    assert!(different.len() * 10_000 <= truth.len(), "{} differ: {different:x?}", different.len());
 }
 
 #[test]

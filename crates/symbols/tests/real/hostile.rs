@@ -16,6 +16,7 @@ fn originals() -> &'static [Vec<u8>] {
             ("known.cpp", "g++", &["-O2", "-g", "-gdwarf-5"]),
             ("known.cpp", "g++", &["-O2", "-g", "-gz=zlib"]),
             ("known.c", "gcc", &["-O2", "-g", "-gsplit-dwarf"]),
+            ("loops.c", "gcc", &["-O2", "-g", "-fno-plt"]),
         ];
         builds
             .map(|(source, compiler, flags)| {
@@ -48,7 +49,7 @@ fn survive(bytes: &[u8]) {
 proptest! {
     #[test]
     fn bytes_changed_anywhere(
-        which in 0..4usize,
+        which in 0..5usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60),
     ) {
         let mut bytes = originals()[which].clone();
@@ -61,7 +62,7 @@ proptest! {
 
     #[test]
     fn bytes_changed_in_the_debug_sections(
-        which in 0..4usize,
+        which in 0..5usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
     ) {
         let mut bytes = originals()[which].clone();
@@ -80,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn files_cut_short(which in 0..4usize, at in any::<prop::sample::Index>()) {
+    fn files_cut_short(which in 0..5usize, at in any::<prop::sample::Index>()) {
         let bytes = &originals()[which];
         survive(&bytes[..at.index(bytes.len())]);
     }

@@ -2,6 +2,7 @@
 //! implementation, and damaged.
 
 mod c_programs;
+mod disassembly;
 mod dispatch;
 mod hostile;
 mod oracle;

@@ -2,9 +2,16 @@
 //!
 //! Nothing but the code says so: the instruction that ends at the return address, `FF /2` with a register or
 //! with memory that is not relative to the instruction. (That kind, `call *slot(%rip)`, is a call through the
-//! dynamic linker's table, as is one to a PLT entry: bound once, no choice.) What leaves no return address
+//! dynamic linker's table, as is one to a PLT entry: bound once, no choice.) Compilers also load such a slot
+//! into a register, ahead of a loop, and call through that: for a call through a register all of its function
+//! is read to learn where the register comes from ([`register`]). What leaves no return address
 //! cannot be told: after a tail call the frame below seems to have been called by the caller's caller, and
 //! how an `ifunc` was chosen is long past.
+
+mod flow;
+mod functions;
+mod register;
+mod slots;
 
 use crate::elf::Elf;
 use crate::mapped::Mapped;
@@ -18,16 +25,20 @@ const LARGE: usize = 128 << 10;
 pub(crate) fn calls(file: &Mapped, addresses: &[u64]) -> Vec<usize> {
     let Ok(elf) = Elf::parse(file) else { return Vec::new() };
     let code = Code(elf.code_bytes());
-    let dispatches = |address: &u64| {
-        let Some(end) = address.checked_add(1) else { return false };
+    let (mut found, mut by_register) = (Vec::new(), Vec::new());
+    for (index, address) in addresses.iter().enumerate() {
+        let Some(end) = address.checked_add(1) else { continue };
         match before(code.until(end), end, |target| !code.from(target).is_empty()) {
-            Some(Call::Direct(target)) => is_thunk(code.from(target)),
-            Some(call) => call.is_dispatch(),
-            None => false,
+            Some(Call::Register) => by_register.push((end, index)),
+            Some(Call::Memory) => found.push(index),
+            Some(Call::Direct(target)) if is_thunk(code.from(target)) => found.push(index),
+            Some(Call::Direct(_) | Call::Slot(_)) | None => {}
         }
-    };
-    let found = addresses.iter().enumerate().filter(|(_, address)| dispatches(address));
-    let found = found.map(|(index, _)| index).collect();
+    }
+    by_register.sort_unstable();
+    let ends: Vec<u64> = by_register.iter().map(|(end, _)| *end).collect();
+    let bound = register::bound_once(&elf, &code, &ends);
+    found.extend(by_register.iter().zip(bound).filter(|(_, bound)| !bound).map(|((_, index), _)| *index));
     for (_, bytes) in code.0.iter().filter(|(_, bytes)| bytes.len() >= LARGE) {
         file.give_back(bytes);
     }

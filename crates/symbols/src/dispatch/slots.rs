@@ -1,0 +1,56 @@
+//! The slots that the dynamic linker fills with the addresses of functions, once: the global offset table.
+//!
+//! By its sections; in a file without any, by what the dynamic linker is told to fill. (A section says more:
+//! with static linking, a slot may be filled by other means.) Tables of function pointers and vtables are not
+//! among them.
+
+use crate::elf::Elf;
+use object::elf::{self, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, Dyn64, Rela64};
+use object::{LittleEndian, pod};
+use std::ops::Range;
+
+const LITTLE: LittleEndian = LittleEndian;
+
+/// The slots of one file.
+pub(super) struct Slots {
+    sections: Vec<Range<u64>>,
+    /// Sorted; looked into only where there are no such sections.
+    relocated: Vec<u64>,
+}
+
+impl Slots {
+    pub fn of(elf: &Elf<'_>) -> Slots {
+        let sections: Vec<_> =
+            [".got", ".got.plt"].iter().filter_map(|name| elf.addresses_of(name)).collect();
+        let relocated = if sections.is_empty() { relocated(elf) } else { Vec::new() };
+        Slots { sections, relocated }
+    }
+
+    pub fn contains(&self, address: u64) -> bool {
+        self.sections.iter().any(|section| section.contains(&address))
+            || self.relocated.binary_search(&address).is_ok()
+    }
+}
+
+/// Addresses that receive that of a symbol, in the way kept for such slots.
+fn relocated(elf: &Elf<'_>) -> Vec<u64> {
+    let dynamic = elf.dynamic();
+    let value = |tag| {
+        let entry = dynamic.iter().find(|entry: &&Dyn64<LittleEndian>| entry.d_tag.get(LITTLE) == tag)?;
+        Some(entry.d_val.get(LITTLE))
+    };
+    let table = |start, size| {
+        let bytes = elf.bytes_at(value(start)?)?;
+        let count = usize::try_from(value(size)?).ok()?.min(bytes.len()) / size_of::<Rela64<LittleEndian>>();
+        Some(pod::slice_from_bytes::<Rela64<LittleEndian>>(bytes, count).ok()?.0)
+    };
+    let tables = [table(DT_RELA, DT_RELASZ), table(DT_JMPREL, DT_PLTRELSZ)];
+    let binds = |relocation: &&Rela64<LittleEndian>| {
+        let kind = relocation.r_type(LITTLE, false);
+        kind == elf::R_X86_64_GLOB_DAT || kind == elf::R_X86_64_JUMP_SLOT
+    };
+    let all = tables.into_iter().flatten().flatten().filter(binds);
+    let mut found: Vec<u64> = all.map(|relocation| relocation.r_offset.get(LITTLE)).collect();
+    found.sort_unstable();
+    found
+}
