@@ -209,6 +209,8 @@ impl<'p> Page<'p> {
             canvas.text(&text, left + density.of(PADDING), top, ink);
             if let Some((_, dashes)) = MARKS.iter().find(|(bit, _)| node.status.any(*bit)) {
                 let below = rows.end - density.of(2)..rows.end;
+                // Half the ink: the text is what is read first.
+                let ink = Color([0, 1, 2].map(|part| color.0[part] / 2 + ink.0[part] / 2));
                 mark(&mut canvas, left..right - gap, below, dashes.map(|part| density.of(part)), ink);
             }
         }
