@@ -171,7 +171,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?,
     }
     if !stream {
-        failure::say(&format!("{}: {}", output.display(), drawing.summary()));
+        failure::say(&format!("{}: {}", output.display(), drawing.summary(format)));
     }
     if flags.open {
         open::show(&output)?;

@@ -15,8 +15,13 @@ use std::collections::HashMap;
 ///
 /// With a delay of 0 every sample counts its hits.
 pub fn snapshots(recording: &Recording) -> Vec<u64> {
-    let mut snapshots = Snapshots::of(recording);
-    recording.samples.iter().map(|sample| snapshots.count(sample)).collect()
+    let mut kinds = Vec::with_capacity(recording.samples.len());
+    let mut snapshots = Snapshots::numbered(recording, |kind| kinds.push(kind));
+    let kinds = kinds.into_iter().rev();
+    match snapshots.delay {
+        0 => recording.samples.iter().map(|sample| u64::from(sample.hits)).collect(),
+        _ => recording.samples.iter().zip(kinds).map(|(sample, kind)| snapshots.take(kind, sample)).collect(),
+    }
 }
 
 /// The snapshots of a recording, given out sample by sample.
@@ -61,6 +66,11 @@ impl Snapshots {
     /// Of a recording, whose samples may be merged: only the sum of each kind matters, and which kinds
     /// were seen last.
     pub fn of(recording: &Recording) -> Snapshots {
+        Snapshots::numbered(recording, |_| ())
+    }
+
+    /// The same; the number of each sample's kind is told, that of the last one first.
+    fn numbered(recording: &Recording, mut tell: impl FnMut(u32)) -> Snapshots {
         let delay = recording.about.delay;
         let mut snapshots = Snapshots { delay: delay.0, numbers: HashMap::default(), shares: Vec::new() };
         if delay.0 == 0 {
@@ -75,6 +85,7 @@ impl Snapshots {
                 next
             });
             snapshots.shares[number as usize].time += u128::from(sample.time.0);
+            tell(number);
         }
         let mut counter = Counter::new(delay);
         for (share, thread) in snapshots.shares.iter_mut().zip(threads) {
@@ -93,7 +104,11 @@ impl Snapshots {
             return u64::from(sample.hits);
         }
         let Some(number) = self.numbers.get(&sample.kind()) else { return 0 };
-        let share = &mut self.shares[*number as usize];
+        self.take(*number, sample)
+    }
+
+    fn take(&mut self, kind: u32, sample: &Sample) -> u64 {
+        let share = &mut self.shares[kind as usize];
         share.time = share.time.saturating_sub(u128::from(sample.time.0));
         let left = match u64::try_from(share.time) {
             Ok(time) => time.div_ceil(self.delay),

@@ -110,11 +110,18 @@ impl Sampler {
                     if let Some(old) = self.memory.roster.find(tid) {
                         if !self.memory.roster.get(old).ending {
                             // A scan was faster than its own news.
+                            self.memory.roster.get(old).told = true;
                             continue;
                         }
                         self.let_go(old);
                     }
+                    if self.memory.departed.was(tid, at) {
+                        continue;
+                    }
                     self.take_up(tid, at.min(now), 0);
+                    if let Some(index) = self.memory.roster.find(tid) {
+                        self.memory.roster.get(index).told = true;
+                    }
                 }
                 News::End { tid, at, cpu } => {
                     let Some(index) = self.memory.roster.find(tid) else { continue };
@@ -159,6 +166,10 @@ impl Sampler {
         self.close_files(index);
         let thread = self.memory.roster.get(index);
         self.outlet.end(thread, goes_on);
+        let (tid, told) = (thread.tid, thread.told);
+        if !told {
+            self.memory.departed.remember(tid, system::now());
+        }
         self.memory.roster.remove(index);
         self.guest.slot(index).assign(0);
     }

@@ -15,6 +15,7 @@
 
 mod attendance;
 mod calls;
+mod departed;
 mod in_process;
 mod kept;
 mod ledger;

@@ -1,6 +1,7 @@
 //! The sampler's working memory: one mapping for as long as the sampler runs, touched lazily.
 
 use crate::calls::Instructions;
+use crate::departed::Departed;
 use crate::modules::Told;
 use crate::places::{Places, SPAN};
 use crate::roster::Roster;
@@ -20,6 +21,8 @@ const TRIED_BITS: usize = 1 << 16;
 pub struct Memory {
     /// Threads.
     pub roster: Roster,
+    /// Threads that are gone and of which news may still come.
+    pub departed: Departed,
     /// The task folder.
     pub tasks: Tasks,
     /// Modules the reader knows.

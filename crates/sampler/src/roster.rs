@@ -80,6 +80,8 @@ pub struct Record {
     pub calls: Account,
     /// Its start was told to the reader.
     pub announced: bool,
+    /// It told us that it has begun.
+    pub told: bool,
     /// It told us that it is about to end.
     pub ending: bool,
     /// The last full scan saw it.
@@ -187,6 +189,7 @@ impl Roster {
             whole: ledger.cpu() < NEARLY,
             calls: Account::default(),
             announced: false,
+            told: false,
             ending: false,
             seen: true,
             named: false,

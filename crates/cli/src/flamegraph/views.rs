@@ -17,6 +17,10 @@ use std::io::{self, Write};
 /// Most threads, and most tasks, that have a graph of their own: those with the most samples.
 const MOST: usize = 48;
 
+/// Levels that a still picture shows one by one.
+const LEVELS: u32 = 1000;
+const PNG_LEVELS: usize = 200;
+
 /// What is drawn.
 pub(crate) struct Drawing {
     title: String,
@@ -202,6 +206,7 @@ impl Drawing {
                 .unit(&*self.unit)
                 .width(usize::from(flags.width))
                 .icicle(flags.icicle)
+                .most_rows(LEVELS)
                 .paint(paint)
                 .write_to(out),
             Format::Jlprof => {
@@ -220,18 +225,33 @@ impl Drawing {
                 let options =
                     PictureOptions::new(&colors).layout(layout).title(&*self.title).unit(&*self.unit);
                 let options = options.width(usize::from(flags.width));
+                let options = options.levels(PNG_LEVELS);
                 write_picture(graph, &options, out).map_err(io::Error::other)
             }
         }
     }
 
     /// What was drawn, in a few words.
-    pub(crate) fn summary(&self) -> String {
+    pub(crate) fn summary(&self, format: Format) -> String {
         let graph = &self.views[0].1;
         let more = match self.views.len() {
             1 => String::new(),
             n => format!(", {} graphs of threads and tasks", n - 1),
         };
-        format!("{} boxes, {} {}{more}", graph.nodes().len(), graph.root().span.len(), self.unit)
+        let shown = match format {
+            Format::Svg => LEVELS as usize,
+            Format::Png => PNG_LEVELS,
+            Format::Html | Format::Jlprof => usize::MAX,
+        };
+        let deeper = match graph.depth() {
+            depth if depth > shown => format!("; {shown} of {depth} levels are drawn, a page has all"),
+            _ => String::new(),
+        };
+        let samples = match graph.root().span.len() {
+            1 => format!("1 {}", self.unit.replacen("samples", "sample", 1)),
+            n => format!("{n} {}", self.unit),
+        };
+        let boxes = graph.nodes().len();
+        format!("{boxes} {}, {samples}{more}{deeper}", if boxes == 1 { "box" } else { "boxes" })
     }
 }

@@ -26,8 +26,9 @@ fn compare(lab: &Lab, before: &Path, after: &Path) -> Result<Table> {
     let mut command = Command::new(&lab.tools.stackglass);
     command.args(["diff", "--all"]).args([before, after]).env("COLUMNS", "200").env("NO_COLOR", "1");
     let text = output(&mut command)?;
-    let rows: Vec<&str> =
-        text.lines().filter(|line| line.contains(" → ") && line.contains('±')).skip(1).collect();
+    // Below the rule under the headings.
+    let (_, table) = text.split_once("===\n").context("a comparison has a table")?;
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains(" → ")).collect();
     let marked = rows.iter().filter(|row| row.starts_with(" ! ")).count() as u64;
     let first = rows.first().context("a comparison has rows")?.to_string();
     Ok(Table { marked, rows: rows.len() as u64, first })
