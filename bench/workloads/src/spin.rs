@@ -3,9 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// One round.
 #[inline(always)]
-pub fn inlined_round(mut x: u64) -> u64 {
+fn inlined_round(mut x: u64) -> u64 {
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;

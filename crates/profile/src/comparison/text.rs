@@ -12,6 +12,9 @@ const WITHIN: usize = 8;
 /// Percent of the time spent waiting for a processor from which on times are not to be trusted much.
 const BUSY: f64 = 20.0;
 
+/// Columns for a name within a sentence.
+const NAME: usize = 24;
+
 /// Length of the line under the heading.
 const RULE: usize = 72;
 
@@ -87,7 +90,21 @@ impl<'a> ComparisonText<'a> {
             Paint::Normal,
             format!("{} of {} changed beyond the noise, by {what}", beyond, functions(rows.len())),
             out,
-        )
+        )?;
+        match self.least() {
+            Some(least) if beyond == 0 => self.line(Paint::Grey, least, out),
+            _ => Ok(()),
+        }
+    }
+
+    /// What could not have been seen, for the function with the most time.
+    fn least(&self) -> Option<String> {
+        let expected = |row: &Row| row.expected(self.comparison.common);
+        let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
+        let percent = BEYOND * most.error / expected(most) * 100.0;
+        let name = short_function(&most.name, NAME);
+        (percent >= 5.0 && percent.is_finite())
+            .then(|| format!("less than {percent:.0} % of {name} would not show: record longer"))
     }
 
     fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
