@@ -5,4 +5,5 @@ pub mod folded;
 pub mod glass;
 pub mod jlprof;
 pub mod memory;
+pub mod perf_script;
 pub mod stream;

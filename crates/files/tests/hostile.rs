@@ -10,6 +10,8 @@ mod glass;
 mod jlprof;
 #[path = "../../../fuzz/checks/memory.rs"]
 mod memory;
+#[path = "../../../fuzz/checks/perf_script.rs"]
+mod perf_script;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -59,6 +61,7 @@ fn what_fuzzing_began_with_or_found() {
     corpus("glass", glass::check);
     corpus("jlprof", jlprof::check);
     corpus("folded", folded::check);
+    corpus("perf_script", perf_script::check);
 }
 
 /// All files of some folders of the project.
@@ -110,6 +113,21 @@ proptest! {
         bytes.extend(lines.bytes());
         changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
         folded::check(&bytes);
+    }
+}
+
+proptest! {
+    #[test]
+    fn changed_perf_script(
+        which: prop::sample::Index,
+        changes in changes(),
+        lines in "((a 1/2 [0-9].[0-9]: [0-9] e:|\\t[0-9a-f]{1,16} [a-c]{0,3}(\\+0x[0-9])? \\(([a-c]|inlined)\\)|)\n){0,20}",
+    ) {
+        static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| files_of(&["fuzz/corpus/perf_script"]));
+        let mut bytes = which.get(&FILES).clone();
+        bytes.extend(lines.bytes());
+        changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
+        perf_script::check(&bytes);
     }
 }
 
