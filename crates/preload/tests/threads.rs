@@ -24,7 +24,10 @@ fn run_every(kind: &str, delay_ns: u64) -> (Run, Symbols) {
 fn ten_thousand_threads_are_all_told_with_start_and_end() {
     let (run, symbols) = run("many");
     let threads = run.processes[0].threads(&symbols);
-    assert_eq!(threads.len(), 10_001);
+    let mut met = std::collections::HashMap::new();
+    let twice: Vec<_> =
+        threads.values().filter_map(|thread| Some((met.insert(thread.tid, thread)?, thread))).collect();
+    assert_eq!(threads.len(), 10_001, "told twice: {twice:#?}");
     assert!(threads.keys().copied().eq(1..=10_001), "numbered without gaps");
     for thread in threads.values() {
         let ended = thread.ended.unwrap_or_else(|| panic!("never ended: {thread:?}"));

@@ -84,7 +84,10 @@ impl Sampler {
         let mut i = 0;
         while i < self.memory.roster.len() {
             let index = self.memory.roster.nth(i);
-            if self.memory.roster.get(index).seen {
+            let thread = self.memory.roster.get(index);
+            // A listing may leave out who lives, where others end while it is made: it goes on by position
+            // (`proc_task_readdir` in linux/fs/proc/base.c).
+            if thread.seen || system::thread_cpu(thread.tid).is_some() {
                 i += 1;
             } else {
                 self.let_go(index);
