@@ -122,7 +122,11 @@ fn draw(
     };
     let unsure = weight(&comparison.before, &before.1).max(weight(&comparison.after, &after.1)).max(1.0);
     let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread * unsure);
-    let title = format!("{} → {}", before.0, after.0);
+    let mut title = format!("{} → {}", before.0, after.0);
+    if comparison.common != 1.0 {
+        title +=
+            &format!(" ({:+.1} % common to most functions taken off)", (comparison.common - 1.0) * 100.0);
+    }
     let written = stackglass_files::write_whole(output, |out| match format {
         Format::Html => Page::new(title)
             .paint(difference.paint())

@@ -153,7 +153,9 @@ impl<'a> Paths<'a> {
             let next = self.samples.len() as u32;
             let path = match paths.get(parent as usize) {
                 Some(above) if number > 0 => {
-                    *self.known.entry((*above, &frame.func, &frame.module)).or_insert(next)
+                    // A program may have another name now: modules tell apart what has none.
+                    let module = if frame.func.is_empty() { &*frame.module } else { "" };
+                    *self.known.entry((*above, &frame.func, module)).or_insert(next)
                 }
                 _ => 0,
             };
@@ -202,5 +204,23 @@ mod tests {
         assert_eq!(painted.swatches[painted.boxes[1]].meaning, "within the noise");
         let note = difference.paint().note(&after, &after.nodes()[2]).unwrap();
         assert!(note.starts_with("before 400, now 100: -300 ± 22 (-75.0 %), beyond"), "{note}");
+    }
+    #[test]
+    fn a_program_of_another_name_is_the_same_program() {
+        let of = |module: &str, func: &str| {
+            let mut builder = GraphBuilder::default();
+            for func in ["", func] {
+                let frame = Frame { func: func.into(), module: module.into(), ..Frame::unknown(0) };
+                let frame = builder.frame(&frame);
+                builder.open(frame, Status::NONE, Span::of_len(1, 1000));
+            }
+            builder.finish().unwrap()
+        };
+        let changed = |before: &Graph, after: &Graph| {
+            let difference = Difference::new(before, after, 1.0, 1.0);
+            difference.changes(after)[1].is_beyond_noise()
+        };
+        assert!(!changed(&of("app-1", "main"), &of("app-2", "main")));
+        assert!(changed(&of("libz.so.1", ""), &of("libssl.so.3", "")), "without names only modules tell");
     }
 }

@@ -173,7 +173,7 @@ fn title(input: &Input) -> String {
 /// What a sample is, for readers. What has no states says nothing about processors.
 fn unit(source: Source<'_>, moments: Moments) -> String {
     let what = match moments {
-        _ if matches!(source, Source::Data(..)) => "samples",
+        _ if !is_timed(source) => "samples",
         Moments::All => "samples",
         Moments::Awake => "samples on CPU",
         Moments::Asleep => "samples asleep",
@@ -185,6 +185,11 @@ fn unit(source: Source<'_>, moments: Moments) -> String {
         }
         _ => what.to_owned(),
     }
+}
+
+/// Whether samples stand for time of threads: not those of folded stacks and of perf.
+fn is_timed(source: Source<'_>) -> bool {
+    matches!(source, Source::Recording(recording) if recording.about.delay.0 > 0)
 }
 
 impl Drawing {
