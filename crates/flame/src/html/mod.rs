@@ -131,8 +131,11 @@ impl<'a> Page<'a> {
             fingerprint(inner.map_or("", |(style, _)| style)),
         )?;
         writeln!(out, "<div{}>", if self.icicle { " class=\"down\"" } else { "" })?;
+        out.write_all(
+            b"<p>A still picture. With JavaScript this page zooms and searches, and shows each thread.</p>\n",
+        )?;
         out.write_all(still.as_bytes())?;
-        out.write_all(b"<p>A still picture. With JavaScript this page zooms and searches, and shows each thread.</p>\n</div>")?;
+        out.write_all(b"</div>")?;
         write!(out, "</noscript>\n{BODY}<script type=\"application/json\" id=\"data\">\n")?;
         self.write_data(out)?;
         write!(out, "</script>\n<script>{script}</script>\n</body>\n</html>\n")
