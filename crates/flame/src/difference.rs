@@ -205,6 +205,7 @@ mod tests {
         let note = difference.paint().note(&after, &after.nodes()[2]).unwrap();
         assert!(note.starts_with("before 400, now 100: -300 ± 22 (-75.0 %), beyond"), "{note}");
     }
+
     #[test]
     fn a_program_of_another_name_is_the_same_program() {
         let of = |module: &str, func: &str| {

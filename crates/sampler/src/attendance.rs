@@ -121,8 +121,7 @@ impl Sampler {
                     if self.memory.departed.was(tid, at) {
                         continue;
                     }
-                    self.take_up(tid, at.min(now), 0);
-                    if let Some(index) = self.memory.roster.find(tid) {
+                    if let Some(index) = self.take_up(tid, at.min(now), 0) {
                         self.memory.roster.get(index).told = true;
                     }
                 }
@@ -137,13 +136,13 @@ impl Sampler {
         }
     }
 
-    /// Follows a thread from now on; `cpu` is what its clock showed when it `began`.
-    pub(crate) fn take_up(&mut self, tid: u32, began: u64, cpu: u64) {
+    /// Follows a thread from now on, if there is room; `cpu` is what its clock showed when it `began`.
+    pub(crate) fn take_up(&mut self, tid: u32, began: u64, cpu: u64) -> Option<SlotIndex> {
         let Memory { roster, tasks, .. } = &mut *self.memory;
         let ledger = Ledger::open(began, cpu);
         let Some(index) = roster.add(tid, ledger, began) else {
             self.control.counters.add(Counter::ThreadsUnseen, 1);
-            return;
+            return None;
         };
         self.control.counters.add(Counter::Threads, 1);
         self.guest.slot(index).assign(tid);
@@ -156,6 +155,7 @@ impl Sampler {
             let before = self.waited(index).unwrap_or(0);
             self.memory.roster.get(index).waited.0 = before;
         }
+        Some(index)
     }
 
     /// A thread is gone.

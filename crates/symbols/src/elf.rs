@@ -188,17 +188,13 @@ impl<'data> Elf<'data> {
 
     /// The addresses of a section, unless it is missing.
     pub fn addresses_of(&self, name: &str) -> Option<Range<u64>> {
-        let section = self.header_of(name)?;
-        let start = section.sh_addr(LITTLE);
-        Some(start..start.saturating_add(section.sh_size(LITTLE)))
+        self.header_of(name).map(addresses)
     }
 
     /// Whether there is code at an address, by the sections. (A segment may hold tables beside it.)
     pub fn is_code(&self, address: u64) -> bool {
         self.sections.iter().any(|section| {
-            let start = section.sh_addr(LITTLE);
-            section.sh_flags(LITTLE).contains(elf::SHF_EXECINSTR)
-                && (start..start.saturating_add(section.sh_size(LITTLE))).contains(&address)
+            section.sh_flags(LITTLE).contains(elf::SHF_EXECINSTR) && addresses(section).contains(&address)
         })
     }
 
@@ -220,10 +216,13 @@ impl<'data> Elf<'data> {
     /// The address range of the section a symbol is defined in.
     pub fn section_of(&self, symbol: &Sym64<LittleEndian>) -> Option<Range<u64>> {
         let index = usize::from(symbol.st_shndx.get(LITTLE).0);
-        let section = self.sections.section(object::SectionIndex(index)).ok()?;
-        let start = section.sh_addr(LITTLE);
-        Some(start..start.saturating_add(section.sh_size(LITTLE)))
+        self.sections.section(object::SectionIndex(index)).ok().map(addresses)
     }
+}
+
+fn addresses(section: &SectionHeader64<LittleEndian>) -> Range<u64> {
+    let start = section.sh_addr(LITTLE);
+    start..start.saturating_add(section.sh_size(LITTLE))
 }
 
 fn is_code(segment: &elf::ProgramHeader64<LittleEndian>) -> bool {

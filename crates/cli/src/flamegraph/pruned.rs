@@ -5,34 +5,28 @@ use stackglass_profile::{Frame, Source};
 
 type Pruned = (String, String);
 
-/// Functions and files in full, as the graph wants them. What matches nothing stays as it was written.
-pub(super) fn files(asked: &[Pruned], source: Source<'_>) -> Vec<Pruned> {
+/// Functions and files in full, as the graph wants them; says which are not there, or where they are. What matches
+/// nothing stays as it was written.
+pub(super) fn find(asked: &[Pruned], source: Source<'_>) -> Vec<Pruned> {
     let mut files: Vec<Pruned> = asked.to_vec();
     if asked.is_empty() {
         return files;
     }
-    let all = source.frames();
+    let frames = source.frames();
     for (func, file) in asked {
-        let frames = all.iter().filter(|frame| is_meant(frame, func, file, source));
-        files.extend(frames.map(|frame| (func.clone(), frame.file.to_string())));
+        let meant = frames.iter().filter(|frame| is_meant(frame, func, file, source));
+        let before = files.len();
+        files.extend(meant.map(|frame| (func.clone(), frame.file.to_string())));
+        if files.len() == before {
+            failure::say(&match frames.iter().find(|frame| *frame.func == **func) {
+                Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
+                None => format!("--prune: there is no function {func}"),
+            });
+        }
     }
     files.sort_unstable();
     files.dedup();
     files
-}
-
-/// Says which functions are not there, or where they are.
-pub(super) fn warn_of_unmatched(asked: &[Pruned], source: Source<'_>) {
-    for (func, file) in asked {
-        let frames = source.frames();
-        if frames.iter().any(|frame| is_meant(frame, func, file, source)) {
-            continue;
-        }
-        failure::say(&match frames.iter().find(|frame| *frame.func == **func) {
-            Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
-            None => format!("--prune: there is no function {func}"),
-        });
-    }
 }
 
 /// A file is named in full, by the end of its path, or as reports show it.

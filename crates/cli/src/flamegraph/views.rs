@@ -39,11 +39,17 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         failure::say("nothing was seen running: moments asleep are drawn");
         moments = Moments::All;
     }
+    // Once for all graphs.
+    let pruned = pruned::find(&flags.prune, source);
+    let foreign = source.frames().iter().all(|frame| frame.foreign);
     let shown = |threads: Option<Pick>, tasks: Option<Pick>| {
-        let drawn = options(flags, source, moments, threads, tasks).graph_of(&trees, source);
+        let mut options = options(flags, foreign, moments, threads, tasks);
+        for (func, file) in &pruned {
+            options = options.prune(func, file);
+        }
+        let drawn = options.graph_of(&trees, source);
         drawn.map_err(Failure::new)
     };
-    pruned::warn_of_unmatched(&flags.prune, source);
     let Flamegraphed { graph, warning } = shown(None, None)?;
     let Some(graph) = graph else {
         return Err(Failure::new(
@@ -83,15 +89,15 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
     Ok(Drawing { title, unit: "samples".into(), views: vec![("everything".into(), graph)] })
 }
 
+/// The flags as options; a program of foreign code alone is shown with it.
 fn options(
     flags: &Flags,
-    source: Source<'_>,
+    foreign: bool,
     moments: Moments,
     threads: Option<Pick>,
     tasks: Option<Pick>,
 ) -> Flamegraph {
-    let foreign = source.frames().iter().all(|frame| frame.foreign);
-    let mut options = Flamegraph::new()
+    let options = Flamegraph::new()
         .c((foreign || flags.c) && !flags.no_c)
         .combine(!flags.no_combine)
         .recur(flags.recur.unwrap_or_default())
@@ -99,9 +105,6 @@ fn options(
         .moments(moments)
         .threads(threads.or_else(|| flags.threads.clone()).unwrap_or_default())
         .tasks(tasks.or_else(|| flags.tasks.clone()).unwrap_or_default());
-    for (func, file) in pruned::files(&flags.prune, source) {
-        options = options.prune(func, file);
-    }
     match &flags.filter {
         Some(filter) => options.filter(Matcher::Regex(filter.clone())),
         None => options,
