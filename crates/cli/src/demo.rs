@@ -40,6 +40,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             delay_start: None,
             no_children: false,
             walltime: false,
+            sampler: None,
             peek_duration: std::time::Duration::from_secs(1),
             quiet: false,
         },

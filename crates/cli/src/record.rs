@@ -5,8 +5,8 @@ use crate::driver::DriverFlag;
 use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::{Outcome, first_screen, library, peek_text, record_pid};
-use clap::Args;
-use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Progress, Saved};
+use clap::{Args, ValueEnum};
+use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Progress, Sampler, Saved};
 use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::Recording;
 use std::ffi::OsString;
@@ -86,9 +86,31 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 
+    /// How the program is sampled [default: perf, but preload for wall-time profiles and programs with the crate in them]
+    #[arg(long, value_name = "SAMPLER")]
+    pub(crate) sampler: Option<SamplerName>,
+
     /// No live line and no report
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Who takes the stacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SamplerName {
+    /// The kernel, by perf events: nothing is in the program
+    Perf,
+    /// A library in the program, with a thread of its own
+    Preload,
+}
+
+impl SamplerName {
+    fn sampler(self) -> Sampler {
+        match self {
+            SamplerName::Perf => Sampler::Perf,
+            SamplerName::Preload => Sampler::Preload,
+        }
+    }
 }
 
 /// A program to be recorded, however it was found.
@@ -122,14 +144,14 @@ pub(crate) fn run(flags: Flags) -> Outcome {
 
 /// Records a job, shows its report, and returns the program's exit status.
 pub(crate) fn record(job: Job) -> Outcome {
-    let library = library::unpack()?;
     let sampling = job.sampling;
     let options = Options {
         program: job.program,
         arguments: job.arguments,
         folder: job.folder,
         variables: job.variables,
-        library: library.path().to_path_buf(),
+        library: library::unpack,
+        sampler: sampling.sampler.map(SamplerName::sampler),
         output: job.output,
         delay: sampling.delay,
         capacity: sampling.words,

@@ -48,13 +48,13 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let name = words.next().unwrap_or_default();
     let program = Program::find(&name)
         .map_err(|error| Failure { status: error.exit_status(), line: error.to_string() })?;
-    let library = library::unpack()?;
     let options = Options {
         program,
         arguments: words.collect(),
         folder: None,
         variables: Vec::new(),
-        library: library.path().to_path_buf(),
+        library: library::unpack,
+        sampler: None,
         output: PathBuf::new(),
         delay: flags.delay,
         capacity: 10_000_000,

@@ -13,7 +13,7 @@ use stackglass_profile::{
     TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
 };
 use stackglass_wire::{
-    ControlPage, Counter, Event, Image as Bits, TEXT_BYTES, ThreadId, ThreadName, text_byte,
+    ControlPage, Counter, Event, Image as Bits, ModuleId, TEXT_BYTES, ThreadId, ThreadName, text_byte,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,12 @@ struct ThreadSoFar {
 impl Image {
     /// Takes up the image that `control` describes; `None` when the recording is full.
     pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<Image> {
-        let index = recorder.add_process(process_of(control))?;
+        Image::of(process_of(control), recorder)
+    }
+
+    /// Takes up the image of a process; `None` when the recording is full.
+    pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<Image> {
+        let index = recorder.add_process(process)?;
         let seed = WordSeed::random();
         Some(Image {
             index,
@@ -165,18 +170,44 @@ impl Image {
                 let (id, path) = (build_id_len as usize, path_len as usize);
                 let bytes = |from: usize, n: usize| (from..from + n).map(|i| text_byte(text, i));
                 let path: Vec<u8> = bytes(id, path.min(LONGEST_PATH)).collect();
-                let build_id: Arc<[u8]> = bytes(0, id.min(LONGEST_BUILD_ID)).collect();
-                let path = Arc::from(String::from_utf8_lossy(&path));
-                if let Some(index) = recorder.add_module(Module { path, build_id }) {
-                    self.space.load(module, index, low, high, bias);
-                    self.modules_changed();
-                }
+                let build_id: Vec<u8> = bytes(0, id.min(LONGEST_BUILD_ID)).collect();
+                self.module_load(module, (low, high, bias), &path, &build_id, recorder);
             }
-            Event::ModuleUnload { module, .. } => {
-                self.space.unload(module);
-                self.modules_changed();
-            }
+            Event::ModuleUnload { module, .. } => self.module_unload(module),
         }
+    }
+
+    /// A module was mapped from `low` to `high`, with a bias.
+    pub(crate) fn module_load(
+        &mut self,
+        id: ModuleId,
+        (low, high, bias): (u64, u64, u64),
+        path: &[u8],
+        build_id: &[u8],
+        recorder: &mut Recorder,
+    ) {
+        let path = Arc::from(String::from_utf8_lossy(&path[..path.len().min(LONGEST_PATH)]));
+        let build_id = Arc::from(&build_id[..build_id.len().min(LONGEST_BUILD_ID)]);
+        if let Some(index) = recorder.add_module(Module { path, build_id }) {
+            self.space.load(id, index, low, high, bias);
+            self.modules_changed();
+        }
+    }
+
+    /// A module is not mapped any more.
+    pub(crate) fn module_unload(&mut self, id: ModuleId) {
+        self.space.unload(id);
+        self.modules_changed();
+    }
+
+    /// Interns a stack of look-up addresses, leaf first; `None` when the recording is full.
+    pub(crate) fn intern(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
+        self.stack(frames, recorder)
+    }
+
+    /// The number of a thread that was announced.
+    pub(crate) fn thread(&self, id: ThreadId) -> Option<ThreadNumber> {
+        self.threads.get(&id.0).map(|so_far| so_far.number)
     }
 
     /// Copies counters into the recording.

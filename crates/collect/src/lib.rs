@@ -22,8 +22,12 @@ pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
+#[cfg(feature = "launch")]
+pub mod outside;
 pub mod peek_answer;
 pub mod peek_question;
+#[cfg(feature = "launch")]
+mod perf;
 pub mod recorder;
 #[path = "system_calls_x86_64.rs"]
 mod system_calls;

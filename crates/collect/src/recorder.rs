@@ -149,6 +149,14 @@ impl Recorder {
         &mut self.recording.processes[index.0 as usize]
     }
 
+    /// Sets a counter that is about all processes: it stands with the first.
+    #[cfg(feature = "launch")]
+    pub(crate) fn set_counter(&mut self, label: &str, n: u64) {
+        if let Some(process) = self.recording.processes.first_mut() {
+            process.counters.insert(label.to_owned(), n);
+        }
+    }
+
     pub(crate) fn add_thread(&mut self, thread: Thread) -> Option<ThreadNumber> {
         self.reserve(THREAD_WORDS)?;
         self.recording.threads.push(thread);

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $label:literal;)*) => {
         /// Something that is counted. The number of a counter never changes its meaning.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $name),* }
 

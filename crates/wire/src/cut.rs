@@ -11,3 +11,9 @@ pub const NOT_TAKEN: u8 = 101;
 pub const ENDED: u8 = 102;
 /// Not a stack at all: an async task that waits. The only word is how long it has, ns.
 pub const WAITS: u8 = 103;
+/// The thread was in the kernel, which cannot be sampled with the rights that there are.
+pub const IN_KERNEL: u8 = 104;
+/// The thread ran for less than one period, or was never seen asleep.
+pub const SHORT: u8 = 105;
+/// The thread was starting or ending a program, and had no registers of its own.
+pub const BETWEEN_PROGRAMS: u8 = 106;

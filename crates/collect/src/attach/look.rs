@@ -325,7 +325,7 @@ impl Sampler {
         let Some((mut event, before)) = self.threads[index].event.take() else { return };
         let account = self.threads[index].files.account();
         let mut too_deep = false;
-        while let Some(sample) = event.next(&mut self.record, &mut self.dump) {
+        while let Some(sample) = event.next(&mut self.dump) {
             let mut dump = std::mem::take(&mut self.dump);
             let walk = self.walk_in(&sample.registers, &mut dump);
             too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);

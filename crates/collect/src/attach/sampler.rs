@@ -84,7 +84,6 @@ pub(super) struct Sampler {
     pub scratch: Box<Scratch>,
     pub frames: Vec<u64>,
     pub stack: Vec<u8>,
-    pub record: Vec<u8>,
     pub dump: Dump,
     /// Code outside of all modules was met.
     pub modules_soon: bool,
@@ -123,7 +122,6 @@ impl Sampler {
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
             stack: vec![0; FETCH],
-            record: Vec::new(),
             dump: Dump::default(),
             modules_soon: false,
             tick: 0,

@@ -4,7 +4,7 @@
 //! when we are told to go; the program itself is always waited for.
 
 use super::clearing;
-use super::drain::Drain;
+use super::means::Means;
 use super::moment::{machine, monotonic, own_cpu, realtime};
 use super::peeks::Peeks;
 use super::recording_file::{LastTold, RecordingFile};
@@ -20,12 +20,6 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the streams while they stay nearly empty.
-const CALM: Duration = Duration::from_millis(50);
-/// The same when one of them fills.
-const BUSY: Duration = Duration::from_millis(2);
-/// A stream fuller than this is filling.
-const FILLING: f64 = 0.1;
 /// Time between two appends to the file, two looks for processes that are gone, two progress calls.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 /// Patience with a program that was told to end before the recording is finished without it.
@@ -53,16 +47,20 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         }
         Err(error) => return Err(error.into()),
     };
+    let (means, line) = Means::choose(options, &session).map_err(LaunchError::Library)?;
     let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
     give_orders(&session, options, if wait { SessionState::Waiting } else { SessionState::Sampling });
 
-    let obstacle = options.program.obstacle();
+    let obstacle = options.program.obstacle().filter(|_| means.library().is_some());
     if let Some(obstacle) = obstacle {
         let line = format!("{} {}", options.program.name.to_string_lossy(), obstacle.advice());
         observer.note(&line);
     }
+    if let Some(line) = &line {
+        observer.note(line);
+    }
     let harmless = !obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
-    let library = harmless.then_some(options.library.as_path());
+    let library = means.library().filter(|_| harmless);
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         // Nothing was recorded: nothing stays.
         if options.output.is_file() {
@@ -73,7 +71,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 
     let mut following = Following {
         options,
-        drain: Drain::new(session.folder()),
+        means,
         session,
         signals,
         child,
@@ -84,6 +82,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         interrupts: 0,
         told_to_end: None,
         cleared: false,
+        stopped: false,
         peeks: Peeks::new(options.peek, options.delay),
         last: LastTold::default(),
     };
@@ -91,13 +90,16 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         let name = options.program.name.to_string_lossy();
         following.recorder.remark(format!("{name} {}", obstacle.advice()));
     }
+    if let Some(line) = line {
+        following.recorder.remark(line);
+    }
     following.until_finished(observer);
     Ok(following.finish(observer))
 }
 
 struct Following<'a> {
     options: &'a Options,
-    drain: Drain,
+    means: Means,
     session: Session,
     signals: Signals,
     child: Child,
@@ -110,6 +112,8 @@ struct Following<'a> {
     told_to_end: Option<Instant>,
     /// What was sampled before was forgotten (`stackglass clear`).
     cleared: bool,
+    /// Nothing is sampled any more, since the recording is full.
+    stopped: bool,
     peeks: Peeks,
     last: LastTold,
 }
@@ -117,26 +121,26 @@ struct Following<'a> {
 impl Following<'_> {
     /// Records until the program ends or the recording shall end without it.
     fn until_finished(&mut self, observer: &mut dyn Observer) {
-        let mut pause = CALM;
+        let descriptors = self.means.descriptors();
         let mut next_write = self.began + WRITE_EVERY;
         while self.child.ended().is_none() && !self.shall_finish() {
             self.begin_when_due();
             self.session.beat();
-            if let Some(signal) = self.signals.next(self.until_next_deadline(pause)) {
+            let pause = self.means.pause();
+            if let Some(signal) = self.signals.next_or(&descriptors, self.until_next_deadline(pause)) {
                 self.take(signal, observer);
             }
-            let images = self.drain.peekable();
-            let fullest = self.drain.read(&mut self.recorder);
+            let images = self.means.peekable();
+            self.means.read(&mut self.recorder);
             self.peeks.look(&images, self.session.page(), &mut self.recorder, observer);
-            pause = if fullest > FILLING { BUSY } else { CALM };
             if clearing::is_asked(self.session.folder()) {
                 self.clear(observer);
             }
-            if self.recorder.is_full() {
-                self.session.set_state(SessionState::Stopped);
+            if self.recorder.is_full() && !std::mem::replace(&mut self.stopped, true) {
+                self.means.set_state(SessionState::Stopped, &self.session, &mut self.recorder);
             }
             if Instant::now() >= next_write {
-                self.drain.settle(&mut self.recorder);
+                self.means.settle(&mut self.recorder);
                 self.file.append(&mut self.recorder, observer);
                 self.tell(observer);
                 next_write = Instant::now() + WRITE_EVERY;
@@ -146,13 +150,13 @@ impl Following<'_> {
 
     /// Forgets what was sampled so far, here and in the file.
     fn clear(&mut self, observer: &mut dyn Observer) {
-        self.drain.forget_samples(&mut self.recorder);
+        self.means.forget_samples(&mut self.recorder);
         self.peeks.forgotten();
         self.file.begin_anew(&mut self.recorder, observer);
         self.last.forget();
         self.cleared = true;
-        if self.sampling_since.is_some() {
-            self.session.set_state(SessionState::Sampling);
+        if self.sampling_since.is_some() && std::mem::take(&mut self.stopped) {
+            self.means.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
         }
         observer.note("all samples so far are forgotten");
         clearing::answer(self.session.folder());
@@ -163,7 +167,7 @@ impl Following<'_> {
         let delay = self.options.delay_start.unwrap_or_default();
         if self.sampling_since.is_none() && self.began.elapsed() >= delay {
             if !delay.is_zero() {
-                self.session.set_state(SessionState::Sampling);
+                self.means.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
                 self.recorder.about_mut().start = Nanos(monotonic());
                 self.recorder.about_mut().started = realtime();
             }
@@ -224,15 +228,15 @@ impl Following<'_> {
     fn tell(&mut self, observer: &mut dyn Observer) {
         let sampling = self.sampling_since.is_some() && !self.recorder.is_full();
         let (elapsed, totals) = (self.began.elapsed(), self.recorder.totals());
-        observer.progress(&self.last.progress(elapsed, totals, self.drain.processes(), sampling));
+        observer.progress(&self.last.progress(elapsed, totals, self.means.processes(), sampling));
     }
 
     /// Writes a complete recording as of now beside the growing one.
     fn save_now(&mut self, observer: &mut dyn Observer) {
-        self.drain.read(&mut self.recorder);
-        self.drain.settle(&mut self.recorder);
+        self.means.read(&mut self.recorder);
+        self.means.settle_all(&mut self.recorder);
         let mut recording = self.recorder.recording().clone();
-        close(&mut recording, End::Running, None, self.drain.sampler_cpu());
+        close(&mut recording, End::Running, None, self.means.sampler_cpu());
         self.file.save_beside(recording, observer);
     }
 
@@ -241,14 +245,14 @@ impl Following<'_> {
         let early = self.child.ended().is_none();
         self.session.set_state(SessionState::Stopped);
         let patience = Instant::now() + LAST_WORDS;
-        self.drain.read(&mut self.recorder);
-        while !self.drain.is_quiet() && Instant::now() < patience {
+        self.means.read(&mut self.recorder);
+        while !self.means.is_quiet() && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
-            self.drain.read(&mut self.recorder);
+            self.means.read(&mut self.recorder);
         }
-        self.drain.read(&mut self.recorder);
+        self.means.read(&mut self.recorder);
         self.peeks.finish(&mut self.recorder, observer);
-        let sampler_cpu = self.drain.close(&mut self.recorder);
+        let sampler_cpu = self.means.close(&mut self.recorder);
         // The guests keep the page itself; new images find no session and run unprofiled.
         drop(self.session);
 

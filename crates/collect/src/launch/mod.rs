@@ -11,6 +11,7 @@ pub mod drain;
 mod follow;
 mod left_out;
 pub mod library;
+mod means;
 pub(crate) mod moment;
 mod peeks;
 pub mod program;
@@ -23,6 +24,7 @@ pub mod stream_file;
 
 pub use follow::{pass_on, record};
 pub use library::Library;
+pub use means::Sampler;
 pub use peeks::PeekPart;
 pub use program::{NotStartable, Obstacle, Program};
 pub use ready::run;
@@ -45,8 +47,10 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// Environment variables that it gets beside ours.
     pub variables: Vec<(OsString, OsString)>,
-    /// The preload library, unpacked.
-    pub library: PathBuf,
+    /// Unpacks the preload library, where it is needed; why not, if it cannot.
+    pub library: fn() -> Result<Library, String>,
+    /// How the program is sampled; `None`: as is best here.
+    pub sampler: Option<Sampler>,
     /// The recording's file.
     pub output: PathBuf,
     /// Time between two looks at a thread.
@@ -132,6 +136,9 @@ pub enum LaunchError {
     /// There is no place for the session.
     #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
     Session(std::io::Error),
+    /// The preload library is needed and cannot be unpacked.
+    #[error("{0}")]
+    Library(String),
     /// Signals cannot be read.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),

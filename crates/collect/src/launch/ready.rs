@@ -9,7 +9,7 @@ use super::peeks::Peeks;
 use super::session::Session;
 use super::signals::Signals;
 use super::start;
-use super::{LaunchError, Observer, Options};
+use super::{LaunchError, Library, Observer, Options};
 use crate::Recorder;
 use stackglass_profile::End;
 use stackglass_wire::SessionState;
@@ -35,9 +35,10 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             .note(&format!("{name} {}; `stackglass peek PID` looks at it from outside", obstacle.advice()));
     }
     let harmless = !obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
-    let library = harmless.then_some(options.library.as_path());
-    let mut child = start::start(options, &session, library, signals.mask_before())
-        .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
+    let library = if harmless { Some((options.library)().map_err(LaunchError::Library)?) } else { None };
+    let mut child =
+        start::start(options, &session, library.as_ref().map(Library::path), signals.mask_before())
+            .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
 
     let mut drain = Drain::new(session.folder());
     let mut recorder = Recorder::new(about(options));

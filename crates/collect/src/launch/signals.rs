@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Signals that are read; the first is not always.
@@ -94,16 +94,24 @@ impl Signals {
 
     /// The next signal, waiting for it up to `patience`.
     pub fn next(&self, patience: Duration) -> Option<Signal> {
+        self.next_or(&[], patience)
+    }
+
+    /// The same; returns as well, without a signal, when one of these descriptors has something to read.
+    pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
         if let Some(signal) = self.read() {
             return Some(signal);
         }
-        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let waits = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polls: Vec<libc::pollfd> =
+            [self.fd.as_raw_fd()].iter().chain(others).map(|fd| waits(*fd)).collect();
         let time = libc::timespec {
             tv_sec: patience.as_secs().min(3600) as libc::time_t,
             tv_nsec: patience.subsec_nanos().into(),
         };
-        // SAFETY: one pollfd and one timespec, both live; no mask.
-        let n = unsafe { libc::ppoll(&mut poll, 1, &time, std::ptr::null()) };
+        // SAFETY: as many live pollfds as are told, a live timespec; no mask.
+        let n =
+            unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, &time, std::ptr::null()) };
         if n > 0 { self.read() } else { None }
     }
 

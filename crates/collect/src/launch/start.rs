@@ -34,11 +34,11 @@ pub fn start(
     let mut command = Command::new(&options.program.path);
     command.arg0(&options.program.name).args(&options.arguments);
     command.envs(options.variables.iter().map(|(name, value)| (name, value)));
-    command.env(SESSION_ENV, session.folder());
     if let Some(folder) = &options.folder {
         command.current_dir(folder);
     }
     if let Some(library) = library {
+        command.env(SESSION_ENV, session.folder());
         let library = reachable(library, session)?;
         command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
     }

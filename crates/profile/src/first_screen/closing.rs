@@ -76,6 +76,14 @@ pub const CUT_REASONS: &[CutReason] = &[
         "not seen, in threads that ended before the next tick",
         "a shorter --delay sees more",
     ),
+    reason(
+        104,
+        "in the kernel",
+        "spent in the kernel (system calls, page faults), which may not be sampled here",
+        "run as root, or set kernel.perf_event_paranoid to 1, to see in which calls",
+    ),
+    reason(105, "too short", "of threads that ran for less than one --delay", "a shorter --delay sees more"),
+    reason(106, "start or end", "spent in the kernel, starting or ending a program", ""),
 ];
 
 /// What is known of a reason; `None` for numbers of later versions.

@@ -1,0 +1,211 @@
+//! How a program that we start is sampled: from outside by perf events, or from inside by the preload library.
+//!
+//! From outside is the rule, since nothing of it is in the program. From inside is for what only the program knows (async
+//! tasks of programs that link the crate, wall-time profiles), and where perf events are refused.
+
+use super::drain::{Drain, Peekable};
+use super::session::Session;
+use super::{Library, Options};
+use crate::Recorder;
+use crate::outside::Outside;
+use stackglass_profile::Nanos;
+use stackglass_wire::{AGENT_SYMBOL, SessionState};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// Time between two looks at the streams of programs while they stay nearly empty.
+const CALM: Duration = Duration::from_millis(50);
+/// The same when one of them fills.
+const BUSY: Duration = Duration::from_millis(2);
+/// A stream fuller than this is filling.
+const FILLING: f64 = 0.1;
+
+/// Who takes the stacks of a started program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sampler {
+    /// The kernel, by perf events; nothing of ours is in the program.
+    Perf,
+    /// The preload library, on a thread inside the program.
+    Preload,
+}
+
+/// The means that are used, and what belongs to them.
+pub(super) enum Means {
+    Outside(Box<Outside>),
+    Inside { drain: Drain, library: Option<Library>, fullest: f64 },
+}
+
+impl Means {
+    /// Chooses; a line for people where that is not as asked, or the figures are not as good as they could be. To be called
+    /// on the thread that then starts the program.
+    ///
+    /// # Errors
+    /// When the preload library is needed and cannot be unpacked: why.
+    pub(super) fn choose(options: &Options, session: &Session) -> Result<(Means, Option<String>), String> {
+        let inside = |why: Option<String>| {
+            let library = (options.library)()?;
+            let drain = Drain::new(session.folder());
+            Ok((Means::Inside { drain, library: Some(library), fullest: 0.0 }, why))
+        };
+        match options.sampler {
+            Some(Sampler::Preload) => return inside(None),
+            None if options.walltime || links_the_crate(&options.program.path) => return inside(None),
+            _ => {}
+        }
+        let at_once = options.delay_start.is_none_or(|delay| delay.is_zero());
+        match Outside::prepare(options.delay, options.follow_children, at_once) {
+            Ok(outside) => Ok((Means::Outside(Box::new(outside)), None)),
+            Err(error) => inside(Some(format!(
+                "perf events are refused here ({error}): the program is sampled from inside, and shares of code that \
+                 runs in short bursts are approximate"
+            ))),
+        }
+    }
+
+    /// The library to be preloaded.
+    pub(super) fn library(&self) -> Option<&Path> {
+        match self {
+            Means::Outside(_) => None,
+            Means::Inside { library, .. } => library.as_ref().map(Library::path),
+        }
+    }
+
+    /// Descriptors that become readable when samples should be read.
+    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Means::Outside(outside) => outside.descriptors().collect(),
+            Means::Inside { .. } => Vec::new(),
+        }
+    }
+
+    /// Time until samples are read, where no descriptor asks for it before.
+    pub(super) fn pause(&mut self) -> Duration {
+        match self {
+            Means::Outside(outside) => outside.pause(),
+            Means::Inside { fullest, .. } if *fullest > FILLING => BUSY,
+            Means::Inside { .. } => CALM,
+        }
+    }
+
+    /// The images that could be peeked at by signal, as they are before they are read.
+    pub(super) fn peekable(&self) -> Vec<Peekable> {
+        match self {
+            Means::Outside(_) => Vec::new(),
+            Means::Inside { drain, .. } => drain.peekable(),
+        }
+    }
+
+    /// Reads what has come.
+    pub(super) fn read(&mut self, recorder: &mut Recorder) {
+        match self {
+            Means::Outside(outside) => drop(outside.drain(recorder)),
+            Means::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
+        }
+    }
+
+    /// Brings the recording up to date, for writing it.
+    pub(super) fn settle(&mut self, recorder: &mut Recorder) {
+        match self {
+            Means::Outside(outside) => outside.settle(recorder),
+            Means::Inside { drain, .. } => drain.settle(recorder),
+        }
+    }
+
+    /// The same for somebody to read.
+    pub(super) fn settle_all(&mut self, recorder: &mut Recorder) {
+        match self {
+            Means::Outside(outside) => outside.settle_all(recorder),
+            Means::Inside { drain, .. } => drain.settle(recorder),
+        }
+    }
+
+    /// Sampling begins, or ends for good.
+    pub(super) fn set_state(&mut self, state: SessionState, session: &Session, recorder: &mut Recorder) {
+        session.set_state(state);
+        if let Means::Outside(outside) = self {
+            outside.set_sampling(state == SessionState::Sampling, recorder);
+        }
+    }
+
+    /// Forgets all samples.
+    pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        match self {
+            Means::Outside(outside) => outside.forget_samples(recorder),
+            Means::Inside { drain, .. } => drain.forget_samples(recorder),
+        }
+    }
+
+    /// Processes that are sampled now.
+    pub(super) fn processes(&self) -> usize {
+        match self {
+            Means::Outside(outside) => outside.processes(),
+            Means::Inside { drain, .. } => drain.processes(),
+        }
+    }
+
+    /// CPU time that samplers used outside of this process, ns.
+    pub(super) fn sampler_cpu(&self) -> u64 {
+        match self {
+            Means::Outside(_) => 0,
+            Means::Inside { drain, .. } => drain.sampler_cpu(),
+        }
+    }
+
+    /// Whether everything has come that was still to come.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        match self {
+            Means::Outside(_) => true,
+            Means::Inside { drain, .. } => drain.is_quiet(),
+        }
+    }
+
+    /// Ends the reading; the CPU time of samplers.
+    pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
+        match self {
+            Means::Outside(outside) => outside.close(recorder),
+            Means::Inside { drain, .. } => drain.close(recorder),
+        }
+    }
+}
+
+/// Whether a program has the crate `stackglass` in it: it looks for the preload library by this name.
+fn links_the_crate(program: &Path) -> bool {
+    let Ok(mut file) = File::open(program) else { return false };
+    let mut start = [0; 4];
+    if file.read_exact(&mut start).is_err() || start != *b"\x7fELF" {
+        return false;
+    }
+    let data = object::ReadCache::new(file);
+    let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&data) else { return false };
+    use object::{Object, ObjectSection};
+    let Some(constants) = elf.section_by_name(".rodata") else { return false };
+    let name = AGENT_SYMBOL.as_bytes();
+    constants.data().is_ok_and(|bytes| contains(bytes, name))
+}
+
+fn contains(bytes: &[u8], name: &[u8]) -> bool {
+    let Some(first) = name.first() else { return true };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|b| b == first) {
+        if rest[at..].starts_with(name) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_wherever_it_lies() {
+        assert!(contains(b"xxstackglaxstackglass", b"stackglass"));
+        assert!(!contains(b"stackglas", b"stackglass") && !contains(b"", b"s"));
+        assert!(!links_the_crate(Path::new("/bin/sh")) && !links_the_crate(Path::new("/etc/passwd")));
+    }
+}

@@ -1,0 +1,128 @@
+//! The files that programs run from, each opened once, however many processes map it.
+//!
+//! A mapping names its file by the path that its process sees, which may lie in another root folder or mount
+//! namespace, or be another file by now. So a file is taken only when its build id (or its inode number, where it has
+//! none) is the one that the kernel told with the mapping.
+
+use super::elf_file::ElfFile;
+use crate::perf::records::Mmap;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Name of the kernel's own library among the mappings.
+const VDSO: &[u8] = b"[vdso]";
+/// The kernel's suffix for a file that has no name any more.
+const DELETED: &[u8] = b" (deleted)";
+/// Files remembered; with more, all are forgotten (those in use stay open).
+const MOST: usize = 1 << 14;
+
+/// A file of a mapping.
+#[derive(Clone)]
+pub(super) struct Found {
+    /// `None` when it cannot be read.
+    pub file: Option<Rc<ElfFile>>,
+    /// The path by which it is found from here.
+    pub path: Rc<[u8]>,
+}
+
+/// All files seen so far.
+#[derive(Default)]
+pub(super) struct Files {
+    known: HashMap<Key, Found>,
+}
+
+/// The path as the process sees it, build id and inode number as the kernel told them.
+type Key = (Box<[u8]>, Box<[u8]>, u64);
+
+impl Files {
+    /// The file that process `pid` has mapped.
+    pub(super) fn lookup(&mut self, pid: u32, map: &Mmap<'_>) -> Found {
+        let key: Key = (map.path.into(), map.build_id.into(), map.inode);
+        if let Some(found) = self.known.get(&key) {
+            return found.clone();
+        }
+        let found = find(pid, map);
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        self.known.insert(key, found.clone());
+        found
+    }
+}
+
+fn find(pid: u32, map: &Mmap<'_>) -> Found {
+    if map.path == VDSO {
+        return Found { file: ElfFile::vdso().map(Rc::new), path: VDSO.into() };
+    }
+    let path = map.path.strip_suffix(DELETED).unwrap_or(map.path);
+    let deleted = path.len() != map.path.len();
+    let candidates = candidates(pid, path, map);
+    for candidate in candidates.iter().skip(usize::from(deleted)) {
+        let Some(mut file) = ElfFile::open(candidate).filter(|file| is_same(file, map)) else { continue };
+        file.find_eh_frame();
+        let path = candidate.as_os_str().as_bytes().into();
+        return Found { file: Some(Rc::new(file)), path };
+    }
+    Found { file: None, path: path.into() }
+}
+
+/// Where the file may be found, the best first: by its own name, in the root folder of its process, and by the links of
+/// the kernel, which lead to files without a name.
+fn candidates(pid: u32, path: &[u8], map: &Mmap<'_>) -> Vec<PathBuf> {
+    let own = PathBuf::from(OsStr::from_bytes(path));
+    let mut all = vec![own.clone()];
+    let inside = path.strip_prefix(b"/").unwrap_or(path);
+    // A root folder that has a name from here keeps it when the process has ended.
+    if let Ok(root) = std::fs::read_link(format!("/proc/{pid}/root"))
+        && root != Path::new("/")
+    {
+        all.push(root.join(OsStr::from_bytes(inside)));
+    }
+    all.push(PathBuf::from(format!("/proc/{pid}/root")).join(OsStr::from_bytes(inside)));
+    all.push(format!("/proc/{pid}/map_files/{:x}-{:x}", map.start, map.start + map.len).into());
+    all.push(format!("/proc/{pid}/exe").into());
+    all
+}
+
+fn is_same(file: &ElfFile, map: &Mmap<'_>) -> bool {
+    match map.build_id {
+        [] => map.inode == 0 || file.inode == map.inode,
+        id => file.module(0).is_some_and(|module| module.build_id() == id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_file_that_was_mapped_is_taken() {
+        let exe = std::env::current_exe().unwrap();
+        let path = exe.as_os_str().as_bytes();
+        let file = ElfFile::open(&exe).unwrap();
+        let id = file.module(0).unwrap().build_id().to_vec();
+        let me = std::process::id();
+        let lookup = |build_id: &[u8], inode: u64, path: &[u8]| {
+            let map = Mmap { start: 0x1000, len: 0x1000, offset: 0, build_id, inode, path };
+            let found = Files::default().lookup(me, &map);
+            (found.file.is_some(), found.path.to_vec())
+        };
+        assert_eq!(lookup(&[], file.inode, path), (true, path.to_vec()));
+        assert_eq!(lookup(&[], file.inode + 1, path), (false, path.to_vec()));
+        if !id.is_empty() {
+            assert_eq!(lookup(&id, 0, path), (true, path.to_vec()));
+        }
+        assert_eq!(lookup(&[1, 2, 3], 0, path), (false, path.to_vec()));
+        let deleted = [path, DELETED].concat();
+        let by_link = format!("/proc/{me}/exe").into_bytes();
+        assert_eq!(lookup(&[], file.inode, &deleted).0, true);
+        assert!(
+            [by_link, [b"/proc/", me.to_string().as_bytes(), b"/root", path].concat()]
+                .contains(&lookup(&[], file.inode, &deleted).1)
+        );
+        assert_eq!(lookup(&[], 0, b"[vdso]"), (true, VDSO.to_vec()));
+    }
+}

@@ -1,0 +1,257 @@
+//! Where code lies in one process, as the kernel tells its mappings, and how to walk its stacks.
+//!
+//! Mappings come one by one, most of them at the start of a program; the list that the walker needs is made from them
+//! when a stack is walked. A forked child begins with the mappings of its parent.
+
+use super::elf_file::ElfFile;
+use super::files::Files;
+use crate::image::Image;
+use crate::perf::records::Mmap;
+use crate::recorder::Recorder;
+use stackglass_unwind::memory::read_process;
+use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
+use stackglass_unwind::{ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
+use stackglass_wire::ModuleId;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// Code mappings of one process; with more, further ones are not known.
+const MOST: usize = 1 << 14;
+/// PT_LOAD; PF_R and PF_X.
+const CODE: (u32, u32) = (1, 5);
+
+/// The code of one process.
+#[derive(Default)]
+pub(super) struct Mappings {
+    /// Sorted by address, never overlapping.
+    mapped: Vec<Mapping>,
+    made: Option<Made>,
+    /// `made` is older than `mapped`.
+    changed: bool,
+    table: RuleTable,
+    /// Modules that the recording has.
+    told: HashSet<u32>,
+}
+
+/// A piece of code.
+#[derive(Clone)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// `None` for code made at run time, and where the file cannot be read.
+    file: Option<Rc<ElfFile>>,
+    /// What is to be subtracted from an address to get the one the file speaks of.
+    bias: u64,
+    /// Empty for code made at run time.
+    path: Rc<[u8]>,
+}
+
+/// What the walker needs, made from the mappings.
+struct Made {
+    list: OwnedModuleList,
+    sources: Sources,
+}
+
+/// Reads code and rules: from files, and from the process where code was made at run time.
+struct Sources {
+    pid: u32,
+    /// By the first address of the module.
+    files: Vec<(u64, Rc<ElfFile>, u64)>,
+}
+
+impl Mappings {
+    /// Those of a child that a process with these has forked.
+    pub(super) fn forked(&self) -> Mappings {
+        Mappings { mapped: self.mapped.clone(), changed: true, ..Mappings::default() }
+    }
+
+    /// Code was mapped; what lay there before is gone.
+    pub(super) fn insert(&mut self, pid: u32, map: &Mmap<'_>, files: &mut Files) {
+        let end = map.start.saturating_add(map.len);
+        if map.start >= end {
+            return;
+        }
+        self.changed = true;
+        self.remove(map.start, end);
+        if self.mapped.len() >= MOST {
+            return;
+        }
+        // Code made at run time lies in no file, or in one that only holds memory.
+        let in_memory = [&b"//anon"[..], b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"[anon"];
+        let is_file = map.path.first() == Some(&b'/') && !in_memory.iter().any(|p| map.path.starts_with(p));
+        let mapping = if is_file || map.path == b"[vdso]" {
+            let found = files.lookup(pid, map);
+            let bias = found.file.as_ref().and_then(|file| file.bias(map.start, map.offset));
+            let file = found.file.filter(|_| bias.is_some());
+            let bias = bias.unwrap_or(map.start.wrapping_sub(map.offset));
+            Mapping { start: map.start, end, file, bias, path: found.path }
+        } else {
+            Mapping { start: map.start, end, file: None, bias: 0, path: Rc::from(&b""[..]) }
+        };
+        let at = self.mapped.partition_point(|other| other.start < mapping.start);
+        self.mapped.insert(at, mapping);
+    }
+
+    /// Whether code is known to lie at an address.
+    pub(super) fn holds(&self, address: u64) -> bool {
+        let behind = self.mapped.partition_point(|map| map.start <= address);
+        behind.checked_sub(1).is_some_and(|i| address < self.mapped[i].end)
+    }
+
+    fn remove(&mut self, start: u64, end: u64) {
+        let mut cut = Vec::new();
+        self.mapped.retain(|old| {
+            if old.end <= start || end <= old.start {
+                return true;
+            }
+            if old.start < start {
+                cut.push(Mapping { end: start, ..old.clone() });
+            }
+            if end < old.end {
+                cut.push(Mapping { start: end, ..old.clone() });
+            }
+            false
+        });
+        self.mapped.extend(cut);
+        self.mapped.sort_by_key(|map| map.start);
+    }
+
+    /// Walks a stack of process `pid` into `frames`; `None` without memory.
+    pub(super) fn walk(
+        &mut self,
+        pid: u32,
+        registers: &Registers,
+        stack: &mut impl StackMemory,
+        scratch: &mut Scratch,
+        frames: &mut [u64],
+    ) -> Option<Walk> {
+        self.refresh(pid)?;
+        let made = self.made.as_ref()?;
+        let mut walker =
+            Walker { modules: &made.list, table: Some(&self.table), images: &made.sources, scratch };
+        Some(walker.walk(registers, stack, frames))
+    }
+
+    /// Makes the list anew where mappings have changed.
+    fn refresh(&mut self, pid: u32) -> Option<()> {
+        if self.made.is_some() && !self.changed {
+            return Some(());
+        }
+        let mut list = OwnedModuleList::new()?;
+        let mut sources = Sources { pid, files: Vec::new() };
+        let mut files_seen: HashSet<(*const ElfFile, u64)> = HashSet::new();
+        let mut index = 0;
+        while let Some(map) = self.mapped.get(index) {
+            index += 1;
+            let Some(file) = &map.file else {
+                // Pieces that touch are one.
+                let mut end = map.end;
+                while let Some(next) = self
+                    .mapped
+                    .get(index)
+                    .filter(|next| next.start == end && next.file.is_none() && next.path == map.path)
+                {
+                    end = next.end;
+                    index += 1;
+                }
+                let header = ProgramHeader {
+                    kind: CODE.0,
+                    flags: CODE.1,
+                    address: map.start.wrapping_sub(map.bias),
+                    size: end - map.start,
+                };
+                if let Some(module) =
+                    Module::from_program_headers(map.bias, std::iter::once(header), |_, _| 0)
+                {
+                    list.push(module, &map.path);
+                }
+                continue;
+            };
+            if !files_seen.insert((Rc::as_ptr(file), map.bias)) {
+                continue;
+            }
+            let Some(module) = file.module(map.bias) else { continue };
+            sources.files.push((module.range().start, file.clone(), map.bias));
+            list.push(module, &map.path);
+        }
+        list.finish(self.made.as_ref().map(|made| &*made.list));
+        sources.files.sort_by_key(|(start, ..)| *start);
+        let there: HashSet<u32> = list.iter().map(Module::id).collect();
+        if self.told.iter().any(|id| !there.contains(id)) {
+            self.table = RuleTable::new();
+        }
+        self.table.reserve();
+        self.made = Some(Made { list, sources });
+        self.changed = false;
+        Some(())
+    }
+
+    /// Tells the recording which modules came and went.
+    pub(super) fn announce(&mut self, pid: u32, image: &mut Image, recorder: &mut Recorder) {
+        if self.refresh(pid).is_none() {
+            return;
+        }
+        let Some(Made { list, .. }) = &self.made else { return };
+        let there: HashSet<u32> = list.iter().map(Module::id).collect();
+        self.told.retain(|id| {
+            let stays = there.contains(id);
+            if !stays {
+                image.module_unload(ModuleId(*id));
+            }
+            stays
+        });
+        for module in list.iter() {
+            let path = list.path(module);
+            // Code in no file is told by its addresses.
+            if !path.is_empty() && self.told.insert(module.id()) {
+                let range = module.range();
+                let place = (range.start, range.end, module.bias());
+                image.module_load(ModuleId(module.id()), place, path, module.build_id(), recorder);
+            }
+        }
+    }
+
+    /// Whether the recording lacks what was mapped since.
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed || self.made.is_none()
+    }
+}
+
+impl ImageMemory for Sources {
+    fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
+        let start = module.range().start;
+        match self.files.binary_search_by_key(&start, |(start, ..)| *start) {
+            Ok(index) => {
+                let (_, file, bias) = &self.files[index];
+                file.read_address(address.wrapping_sub(*bias), into)
+            }
+            Err(_) => read_process(self.pid as i32, address, into),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anonymous(start: u64, len: u64) -> Mmap<'static> {
+        Mmap { start, len, offset: 0, build_id: &[], inode: 0, path: b"//anon" }
+    }
+
+    #[test]
+    fn a_new_mapping_takes_the_place_of_old_ones() {
+        let (mut mappings, mut files) = (Mappings::default(), Files::default());
+        mappings.insert(1, &anonymous(0x1000, 0x3000), &mut files);
+        mappings.insert(1, &anonymous(0x2000, 0x1000), &mut files);
+        let ranges: Vec<(u64, u64)> = mappings.mapped.iter().map(|m| (m.start, m.end)).collect();
+        assert_eq!(ranges, [(0x1000, 0x2000), (0x2000, 0x3000), (0x3000, 0x4000)]);
+        mappings.refresh(1).unwrap();
+        assert_eq!(mappings.made.as_ref().unwrap().list.iter().count(), 1, "they touch");
+        assert!(mappings.holds(0x3fff) && !mappings.holds(0x4000) && !mappings.holds(0xfff));
+        mappings.insert(1, &anonymous(u64::MAX - 5, 100), &mut files);
+        mappings.insert(1, &anonymous(5, 0), &mut files);
+        assert_eq!(mappings.mapped.len(), 4);
+        let child = mappings.forked();
+        assert!(child.is_changed() && child.holds(0x1000));
+    }
+}

@@ -1,0 +1,130 @@
+//! A program and all that it starts, seen from outside: nothing of ours is in it, nothing interrupts it.
+//!
+//! Perf events, which the kernel hands on to every thread and child by itself, bring the stacks of running threads and
+//! tell what happens to threads and processes ([`events`]). From that a table of all processes is kept up
+//! ([`tree`]); stacks are walked with the unwind rules of the files that were mapped ([`mappings`], [`deep`]); sleeping
+//! threads are looked at in /proc, once for each sleep at most ([`sleepers`]); the time of each thread is split among
+//! its stacks ([`time`], [`thread`]). Everything goes straight into a [`Recorder`].
+//!
+//! What the program can notice of this: `docs/EFFECTS.md`.
+
+mod deep;
+mod elf_file;
+mod events;
+mod files;
+mod mappings;
+mod process;
+mod sleepers;
+mod thread;
+mod time;
+mod tree;
+
+use crate::Recorder;
+use crate::launch::moment::monotonic;
+use events::{Events, Plan};
+use stackglass_profile::Nanos;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+use tree::Tree;
+
+/// Records younger than this are left for the next time: processors write them side by side, ns.
+const UNORDERED: u64 = 300_000;
+/// Time after which all threads are settled, those that do nothing included, ns.
+const SETTLE_ALL: u64 = 1_000_000_000;
+/// Time between two drains: where nothing happens, and where threads come and go to sleep.
+const CALM: Duration = Duration::from_millis(80);
+const LIVELY: Duration = Duration::from_millis(20);
+
+/// Looks at one program and all that it starts.
+pub(crate) struct Outside {
+    events: Events,
+    tree: Tree,
+    settled: u64,
+    /// State of a simple generator (xorshift): drains come at moments that no program can be in step with.
+    random: u64,
+}
+
+impl Outside {
+    /// Prepares on the calling thread, which must be the one that then starts the program: from its exec on everything is
+    /// seen. Sampling begins at once, or when it is [told](Outside::set_sampling) to.
+    ///
+    /// # Errors
+    /// When perf events are refused here.
+    pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
+        let period = delay.as_nanos() as u64;
+        let events = Events::open(Plan { period, follow_children, at_once })?;
+        let now = monotonic();
+        let tree = Tree::new(!events.counts_kernel, at_once);
+        Ok(Outside { events, tree, settled: now, random: now | 1 })
+    }
+
+    /// Descriptors on which poll(2) returns when it is time for a drain.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.events.descriptors()
+    }
+
+    /// How long to wait for the next drain, where nothing on the descriptors asks for one.
+    pub(crate) fn pause(&mut self) -> Duration {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let mean = if self.tree.is_lively() { LIVELY } else { CALM };
+        // Between half of it and one and a half.
+        mean.mul_f64(0.5 + (self.random % 1024) as f64 / 1024.0)
+    }
+
+    /// Takes up what happened since the last call. How full the fullest ring was, 0 to 1.
+    pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
+        self.drain_until(monotonic() - UNORDERED, recorder)
+    }
+
+    fn drain_until(&mut self, until: u64, recorder: &mut Recorder) -> f64 {
+        let Outside { events, tree, .. } = self;
+        tree.begin_drain(until);
+        let fullest = events.drain(until, |record| tree.apply(record, recorder));
+        tree.look_at_sleepers(recorder);
+        fullest
+    }
+
+    /// Gives all time so far to stacks, so that the recording can be shown or written.
+    pub(crate) fn settle(&mut self, recorder: &mut Recorder) {
+        let now = monotonic();
+        let all = now.saturating_sub(self.settled) >= SETTLE_ALL;
+        if all {
+            self.settled = now;
+        }
+        self.tree.settle(all, recorder);
+    }
+
+    /// The same for all threads, whatever they do.
+    pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
+        self.tree.settle(true, recorder);
+    }
+
+    /// Starts or stops the sampling. Time before a start belongs to no stack.
+    pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
+        self.drain(recorder);
+        self.events.set_sampling(on);
+        self.tree.set_sampling(on, monotonic(), recorder);
+    }
+
+    /// Forgets all samples; processes and threads stay known.
+    pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        self.drain(recorder);
+        self.tree.forget_samples(recorder);
+    }
+
+    /// Processes that have not ended.
+    pub(crate) fn processes(&self) -> usize {
+        self.tree.processes()
+    }
+
+    /// Ends the looking. Processes that live on have no end in the recording.
+    pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
+        self.events.set_sampling(false);
+        self.drain_until(u64::MAX, recorder);
+        self.tree.close(recorder);
+        Nanos(0)
+    }
+}

@@ -1,0 +1,225 @@
+//! One process image: what runs in it, where its code lies, and its place in the recording.
+//!
+//! The recording learns of an image only when there is something to be said of it: most forked children exec at once,
+//! and what they ran before belongs to the image that follows.
+
+use super::mappings::Mappings;
+use crate::attach::process as proc_files;
+use crate::image::Image;
+use crate::perf::records::Mmap;
+use crate::recorder::Recorder;
+use stackglass_profile::{Nanos, Process as Told};
+use stackglass_wire::ThreadName;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// Time between two looks at the mappings of a process in which code was met that nobody told of, ns.
+const SCAN_EVERY: u64 = 50_000_000;
+
+/// One image of one process.
+pub(super) struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub start: u64,
+    /// A forked child that has not called exec.
+    pub forked: bool,
+    /// The name that the kernel has for its main thread.
+    pub name: ThreadName,
+    pub mappings: Mappings,
+    /// Threads that have not ended.
+    pub threads: u32,
+    last_number: u32,
+    /// The program's file, as far as it is known.
+    exe: Option<Vec<u8>>,
+    image: Option<Image>,
+    /// The recording was full.
+    refused: bool,
+    scanned: u64,
+    scan_cost: u64,
+}
+
+impl Process {
+    /// An image that begins at `start`, without any code yet.
+    pub(super) fn new(pid: u32, parent: u32, start: u64) -> Process {
+        Process {
+            pid,
+            parent,
+            start,
+            forked: false,
+            name: [0; 16],
+            mappings: Mappings::default(),
+            threads: 0,
+            last_number: 0,
+            exe: None,
+            image: None,
+            refused: false,
+            scanned: 0,
+            scan_cost: 0,
+        }
+    }
+
+    /// The image of a child that this process has forked.
+    pub(super) fn forked(&self, pid: u32, start: u64) -> Process {
+        Process {
+            forked: true,
+            name: self.name,
+            mappings: self.mappings.forked(),
+            exe: self.exe.clone(),
+            ..Process::new(pid, self.pid, start)
+        }
+    }
+
+    /// The process has called exec: a new image, without any code yet.
+    pub(super) fn exec(&self, start: u64, name: ThreadName) -> Process {
+        Process { name, ..Process::new(self.pid, self.parent, start) }
+    }
+
+    /// The number of the next thread.
+    pub(super) fn next_number(&mut self) -> u32 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Code was mapped. The first file after an exec is the program.
+    pub(super) fn insert(&mut self, map: &Mmap<'_>, files: &mut super::files::Files) {
+        if self.exe.is_none() && map.path.first() == Some(&b'/') && !map.path.starts_with(b"//") {
+            self.exe = Some(map.path.to_vec());
+        }
+        self.mappings.insert(self.pid, map, files);
+    }
+
+    /// Whether the recording knows it.
+    pub(super) fn is_told(&self) -> bool {
+        self.image.is_some()
+    }
+
+    /// Its image in the recording, with its modules as they are now; made when needed. `None` when the recording is full.
+    pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut Image> {
+        if self.image.is_none() {
+            if self.refused || recorder.is_full() {
+                return None;
+            }
+            self.image = Image::of(self.describe(), recorder);
+            self.refused = self.image.is_none();
+            self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
+        }
+        let image = self.image.as_mut()?;
+        if self.mappings.is_changed() {
+            self.mappings.announce(self.pid, image, recorder);
+        }
+        Some(image)
+    }
+
+    /// Its image, where the recording knows it.
+    pub(super) fn told_image(&mut self) -> Option<&mut Image> {
+        self.image.as_mut()
+    }
+
+    /// The image is gone since `at`.
+    pub(super) fn end(&mut self, at: u64, recorder: &mut Recorder) {
+        if let Some(image) = &mut self.image {
+            image.ended(Nanos(at), recorder);
+        }
+    }
+
+    fn describe(&self) -> Told {
+        let exe = self.exe.clone().unwrap_or_default();
+        // A process may have called exec since, or be gone: its arguments are taken only where the file is the same.
+        let link = proc_files::executable(self.pid);
+        let same = link.as_os_str().as_bytes() == exe || exe.is_empty();
+        let arguments = match same && !link.as_os_str().is_empty() {
+            true => proc_files::arguments(self.pid),
+            false => Vec::new(),
+        };
+        let path = if exe.is_empty() { link.as_os_str().as_bytes().to_vec() } else { exe };
+        let name = &self.name[..self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len())];
+        let exe: Arc<str> = match path.is_empty() {
+            true => String::from_utf8_lossy(name).into(),
+            false => String::from_utf8_lossy(&path).into(),
+        };
+        Told {
+            pid: self.pid,
+            parent: self.parent,
+            exe,
+            arguments,
+            start: Nanos(self.start),
+            end: None,
+            forked: self.forked,
+            counters: Default::default(),
+        }
+    }
+
+    /// Code was met in no mapping: reads all mappings, if that was not done a moment ago. True when there are new ones.
+    pub(super) fn scan(&mut self, now: u64, files: &mut super::files::Files) -> bool {
+        if now < self.scanned + SCAN_EVERY + self.scan_cost * 20 {
+            return false;
+        }
+        self.scanned = now;
+        let Ok(text) = std::fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
+        let mut changed = false;
+        for line in text.split(|b| *b == b'\n') {
+            let Some(map) = executable(line).filter(|map| !self.mappings.holds(map.start)) else { continue };
+            self.mappings.insert(self.pid, &map, files);
+            changed = true;
+        }
+        self.scan_cost = crate::launch::moment::monotonic().saturating_sub(now);
+        changed
+    }
+}
+
+/// The mapping that a line of `/proc/PID/maps` names, if it is of code.
+fn executable(line: &[u8]) -> Option<Mmap<'_>> {
+    let mut rest = line;
+    let mut field = || {
+        rest = rest.trim_ascii_start();
+        let end = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
+        let (field, behind) = rest.split_at(end);
+        rest = behind;
+        std::str::from_utf8(field).ok()
+    };
+    let (start, end) = field()?.split_once('-')?;
+    if field()?.as_bytes().get(2) != Some(&b'x') {
+        return None;
+    }
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end, offset) = (hexadecimal(start)?, hexadecimal(end)?, hexadecimal(field()?)?);
+    field()?; // device
+    let inode = field()?.parse().ok()?;
+    let path = rest.trim_ascii();
+    if path == b"[vsyscall]" {
+        return None;
+    }
+    let path = if path.is_empty() { &b"//anon"[..] } else { path };
+    Some(Mmap { start, len: end.checked_sub(start)?, offset, build_id: &[], inode, path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_lines_of_maps_are_read() {
+        let line = b"7ffff7de0000-7ffff7f00000 r-xp 00020000 fe:00 79 /lib/a b.so";
+        let map = executable(line).unwrap();
+        assert_eq!((map.start, map.len, map.offset, map.inode), (0x7fff_f7de_0000, 0x12_0000, 0x20000, 79));
+        assert_eq!(map.path, b"/lib/a b.so");
+        let line = b"7ffff7f00000-7ffff7f01000 r-xp 00000000 00:00 0 ";
+        assert_eq!(executable(line).unwrap().path, b"//anon");
+        for other in [&b"7ffff7de0000-7ffff7f00000 r--p 00020000 fe:00 79 /lib/x"[..], b"", b"x-y r-xp 0 0 0"]
+        {
+            assert!(executable(other).is_none());
+        }
+    }
+
+    #[test]
+    fn own_mappings_are_found_by_a_scan() {
+        let (mut process, mut files) = (Process::new(std::process::id(), 1, 0), Default::default());
+        let me = (own_mappings_are_found_by_a_scan as *const ()).addr() as u64;
+        assert!(!process.mappings.holds(me));
+        assert!(process.scan(1 << 40, &mut files) && process.mappings.holds(me));
+        assert!(!process.scan(1 << 41, &mut files), "nothing new");
+        let child = process.forked(77, 5);
+        assert!(child.forked && child.parent == process.pid && child.mappings.holds(me));
+        assert!(!process.exec(6, [0; 16]).mappings.holds(me));
+    }
+}

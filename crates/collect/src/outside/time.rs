@@ -1,0 +1,234 @@
+//! The time of one thread: what it ran, waited for a processor and slept, and what of it was given to stacks.
+//!
+//! Between two switches everything is exact. Only what a switch itself costs is in the kernel's account of a thread and
+//! not between the moments at which the switches are told; so the account is read now and then while the thread is off
+//! its processor, and where that is not possible (it has ended) the mean cost of a switch stands in.
+
+/// What a switch may cost at most, ns. More is no cost of switching but a mistake.
+const DEAREST_SWITCH: u64 = 100_000;
+/// Switches after which the mean is believed.
+const ENOUGH: u64 = 50;
+
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// It has a processor.
+    Running,
+    /// It wants one.
+    Ready,
+    /// It waits for something else.
+    Asleep,
+}
+
+/// The mean cost of a switch on this machine, learned from threads whose account could be read.
+#[derive(Default, Debug)]
+pub(super) struct SwitchCost {
+    extra: u64,
+    switches: u64,
+}
+
+impl SwitchCost {
+    fn learn(&mut self, extra: u64, switches: u64) {
+        if extra <= switches.saturating_mul(DEAREST_SWITCH) {
+            self.extra += extra;
+            self.switches += switches;
+        }
+    }
+
+    fn of(&self, switches: u64) -> u64 {
+        match self.switches {
+            ENOUGH.. => (u128::from(self.extra) * u128::from(switches) / u128::from(self.switches)) as u64,
+            _ => 0,
+        }
+    }
+}
+
+/// The time of one thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadTime {
+    phase: Phase,
+    since: u64,
+    /// What it ran between switches.
+    ran: u64,
+    /// Times it was given a processor.
+    switches: u64,
+    /// The kernel's account when it was last read: that, and `ran` and `switches` then.
+    reading: Option<(u64, u64, u64)>,
+    /// What the account had more than `ran` at the last reading.
+    extra: i64,
+    given: u64,
+    waited: u64,
+    slept: u64,
+}
+
+impl ThreadTime {
+    /// A thread that begins at `at`.
+    pub(super) fn new(at: u64, phase: Phase) -> ThreadTime {
+        ThreadTime {
+            phase,
+            since: at,
+            ran: 0,
+            switches: 0,
+            reading: None,
+            extra: 0,
+            given: 0,
+            waited: 0,
+            slept: 0,
+        }
+    }
+
+    /// What it does now.
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// From now on it does something else. Moments that run backwards count as standing still.
+    pub(super) fn enter(&mut self, phase: Phase, at: u64) {
+        self.advance(at);
+        if phase == Phase::Running && self.phase != Phase::Running {
+            self.switches += 1;
+        }
+        self.phase = phase;
+    }
+
+    /// Counts up to `at` what goes on.
+    pub(super) fn advance(&mut self, at: u64) {
+        let passed = at.saturating_sub(self.since);
+        self.since = self.since.max(at);
+        match self.phase {
+            Phase::Running => self.ran += passed,
+            Phase::Ready => self.waited += passed,
+            Phase::Asleep => self.slept += passed,
+        }
+    }
+
+    /// The kernel's account of the thread, which is off its processor, is `account` ns. The first reading is where
+    /// later ones count from.
+    pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
+        match self.reading {
+            None => self.extra = cost.of(self.switches) as i64,
+            Some((before, ran, switches)) => {
+                let extra = account.saturating_sub(before) as i64 - (self.ran - ran) as i64;
+                self.extra += extra;
+                cost.learn(extra.max(0) as u64, self.switches - switches);
+            }
+        }
+        self.reading = Some((account, self.ran, self.switches));
+    }
+
+    /// Processor time since its beginning, ns.
+    pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
+        let unread = self.switches - self.reading.map_or(0, |(.., switches)| switches);
+        let clock = (self.ran + cost.of(unread)) as i64 + self.extra;
+        clock.max(0) as u64
+    }
+
+    /// Processor time that no stack has got; negative when stacks have got too much.
+    pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
+        self.clock(cost) as i64 - self.given as i64
+    }
+
+    /// Stacks have got `time` of the processor time.
+    pub(super) fn give(&mut self, time: u64) {
+        self.given += time;
+    }
+
+    /// All processor time that stacks have got.
+    pub(super) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// The time it waited for a processor, which is given to a stack now.
+    pub(super) fn take_waited(&mut self) -> u64 {
+        std::mem::take(&mut self.waited)
+    }
+
+    /// The time it slept that no stack has got.
+    pub(super) fn slept(&self) -> u64 {
+        self.slept
+    }
+
+    /// That time is given to stacks now.
+    pub(super) fn take_slept(&mut self) -> u64 {
+        std::mem::take(&mut self.slept)
+    }
+
+    /// Forgets what was not given, and begins to count at `at`.
+    pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
+        self.advance(at);
+        (self.waited, self.slept) = (0, 0);
+        self.given = self.clock(cost);
+    }
+
+    /// The last moment that was counted.
+    pub(super) fn until(&self) -> u64 {
+        self.since
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_sum_to_wall_time() {
+        let mut time = ThreadTime::new(1000, Phase::Ready);
+        let cost = SwitchCost::default();
+        time.enter(Phase::Running, 1100);
+        time.enter(Phase::Asleep, 1400);
+        time.enter(Phase::Running, 2000);
+        time.enter(Phase::Ready, 2005);
+        time.enter(Phase::Running, 2025);
+        // A moment from before is no step back.
+        time.advance(1900);
+        time.advance(2030);
+        assert_eq!((time.clock(&cost), time.slept(), time.waited), (310, 600, 120));
+        assert_eq!(time.until() - 1000, 310 + 600 + 120);
+        time.give(300);
+        assert_eq!((time.pending(&cost), time.given()), (10, 300));
+        assert_eq!((time.take_slept(), time.take_slept(), time.take_waited()), (600, 0, 120));
+        time.begin_anew(3000, &cost);
+        assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
+    }
+
+    /// A thread that runs 100 times for 10 us, with an account that has 2 us more for each switch.
+    fn hundred_turns(time: &mut ThreadTime, from: u64) -> u64 {
+        for turn in 0..100 {
+            time.enter(Phase::Running, from + turn * 100_000);
+            time.enter(Phase::Asleep, from + turn * 100_000 + 10_000);
+        }
+        100 * 12_000
+    }
+
+    #[test]
+    fn the_kernels_account_adds_what_switches_cost() {
+        let mut cost = SwitchCost::default();
+        let mut time = ThreadTime::new(0, Phase::Asleep);
+        // What the account had before, nobody asks for.
+        time.read(5_000_000, &mut cost);
+        let ran = hundred_turns(&mut time, 0);
+        assert_eq!(time.clock(&cost), 1_000_000);
+        time.read(5_000_000 + ran, &mut cost);
+        assert_eq!(time.clock(&cost), 1_200_000);
+        // Another thread, which cannot be read, is counted with what was learned.
+        let mut other = ThreadTime::new(0, Phase::Asleep);
+        hundred_turns(&mut other, 0);
+        assert_eq!(other.clock(&cost), 1_200_000);
+        // And one that is read late loses nothing.
+        other.read(77, &mut cost);
+        assert_eq!(other.clock(&cost), 1_200_000);
+        let ran = hundred_turns(&mut other, 20_000_000);
+        other.read(77 + ran, &mut cost);
+        assert_eq!(other.clock(&cost), 2_400_000);
+    }
+
+    #[test]
+    fn a_jump_of_the_account_is_no_cost_of_switching() {
+        let mut cost = SwitchCost::default();
+        let mut time = ThreadTime::new(0, Phase::Asleep);
+        time.read(0, &mut cost);
+        hundred_turns(&mut time, 0);
+        time.read(60_000_000_000, &mut cost);
+        assert_eq!(cost.of(1000), 0);
+    }
+}

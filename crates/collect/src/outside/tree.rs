@@ -1,0 +1,456 @@
+//! All processes and threads of a recording, kept up by what the kernel tells of them.
+
+use super::deep::SampledStack;
+use super::files::Files;
+use super::process::Process;
+use super::sleepers;
+use super::thread::{Hit, Sink, Thread};
+use super::time::{Phase, SwitchCost};
+use crate::launch::moment::monotonic;
+use crate::perf::records::{Record, Sample, What};
+use crate::recorder::Recorder;
+use stackglass_unwind::Scratch;
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName, cut};
+use std::collections::{BTreeMap, HashMap};
+
+/// Process id of a thread that is no more.
+const NOBODY: u32 = u32::MAX;
+/// Threads that are looked at for where they sleep in one drain.
+const LOOKS: usize = 256;
+
+/// Working memory of walks.
+pub(super) struct Walking {
+    pub scratch: Box<Scratch>,
+    pub frames: Vec<u64>,
+    /// Bytes of a stack that are fetched at once.
+    pub fetched: Vec<u8>,
+}
+
+/// The table.
+pub(super) struct Tree {
+    processes: HashMap<u32, Process>,
+    threads: HashMap<u32, Thread>,
+    /// Threads that have news since they were settled, by id.
+    moved: Vec<u32>,
+    /// Threads that went to sleep, or slept already, since the last drain.
+    sleepers: Vec<u32>,
+    files: Files,
+    walking: Walking,
+    cost: SwitchCost,
+    /// Time in the kernel is not sampled.
+    user_only: bool,
+    /// Stacks are taken now.
+    sampling: bool,
+    /// Number of this drain, and the moment up to which it looks.
+    drain: u64,
+    until: u64,
+    /// Our own process.
+    own: u32,
+    lost: u64,
+    counters: BTreeMap<Counter, u64>,
+}
+
+impl Tree {
+    /// Nothing known yet.
+    pub(super) fn new(user_only: bool, sampling: bool) -> Tree {
+        Tree {
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            moved: Vec::new(),
+            sleepers: Vec::new(),
+            files: Files::default(),
+            walking: Walking {
+                scratch: Box::default(),
+                frames: vec![0; MAX_FRAMES],
+                fetched: vec![0; sleepers::FETCH],
+            },
+            cost: SwitchCost::default(),
+            user_only,
+            sampling,
+            drain: 0,
+            until: 0,
+            own: std::process::id(),
+            lost: 0,
+            counters: BTreeMap::new(),
+        }
+    }
+
+    /// Processes that have not ended.
+    pub(super) fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Whether threads fell asleep lately: then it is worth to look soon where.
+    pub(super) fn is_lively(&self) -> bool {
+        !self.sleepers.is_empty()
+    }
+
+    /// A drain begins, of all that happened until this moment.
+    pub(super) fn begin_drain(&mut self, until: u64) {
+        self.drain += 1;
+        self.until = until;
+    }
+
+    /// Takes up one record.
+    pub(super) fn apply(&mut self, record: &Record<'_>, recorder: &mut Recorder) {
+        let Record { pid, tid, at, .. } = *record;
+        if let What::Lost(n) = record.what {
+            self.lost += n;
+            return;
+        }
+        if pid == self.own || pid == 0 || pid == NOBODY || tid == 0 || tid == NOBODY {
+            return;
+        }
+        match &record.what {
+            What::SwitchIn => self.enter(pid, tid, Phase::Running, at),
+            What::SwitchOut { preempted } => {
+                let phase = if *preempted { Phase::Ready } else { Phase::Asleep };
+                self.enter(pid, tid, phase, at);
+            }
+            What::Sample(sample) => self.sample(pid, tid, at, sample, recorder),
+            What::Fork { parent } => self.fork(pid, tid, *parent, at),
+            What::Exit => self.exit(tid, at, recorder),
+            What::Comm { exec: true, name } => self.exec(pid, tid, at, name_of(name), recorder),
+            What::Comm { exec: false, name } => self.rename(pid, tid, at, name_of(name), recorder),
+            What::Mmap(map) => {
+                let process = self.processes.entry(pid).or_insert_with(|| Process::new(pid, 0, at));
+                process.insert(map, &mut self.files);
+            }
+            What::Lost(_) | What::Other => {}
+        }
+    }
+
+    fn enter(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
+        let Some(thread) = self.thread(pid, tid, phase, at) else { return };
+        thread.time.enter(phase, at);
+        let new = !std::mem::replace(&mut thread.moved, true);
+        if phase != Phase::Running {
+            thread.sleep = super::thread::Sleep::Unknown;
+        }
+        if new {
+            self.moved.push(tid);
+        }
+        if phase == Phase::Asleep && self.sleepers.last() != Some(&tid) {
+            self.sleepers.push(tid);
+        }
+    }
+
+    /// The thread with this id; one that was never told of is taken up as it is.
+    fn thread(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) -> Option<&mut Thread> {
+        if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
+            self.threads.remove(&tid);
+            self.begin(pid, tid, phase, at);
+        }
+        self.threads.get_mut(&tid)
+    }
+
+    fn begin(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
+        let process = self.processes.entry(pid).or_insert_with(|| {
+            let mut process = Process::new(pid, 0, at);
+            // News of it were lost.
+            process.scan(monotonic(), &mut self.files);
+            process
+        });
+        process.threads += 1;
+        let number = ThreadId(process.next_number());
+        let mut thread = Thread::new(pid, tid, number, at, phase);
+        thread.name = process.name;
+        self.threads.insert(tid, thread);
+    }
+
+    fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
+        if pid != parent {
+            let process = match self.processes.get(&parent) {
+                Some(parent) => parent.forked(pid, at),
+                None => Process::new(pid, parent, at),
+            };
+            self.processes.insert(pid, process);
+        }
+        self.threads.remove(&tid);
+        self.begin(pid, tid, Phase::Ready, at);
+    }
+
+    fn exit(&mut self, tid: u32, at: u64, recorder: &mut Recorder) {
+        let Some(mut thread) = self.threads.remove(&tid) else { return };
+        self.end(&mut thread, at, recorder);
+        let Some(process) = self.processes.get_mut(&thread.pid) else { return };
+        process.threads = process.threads.saturating_sub(1);
+        if process.threads == 0 {
+            process.end(at, recorder);
+            self.processes.remove(&thread.pid);
+        }
+    }
+
+    /// The last word on a thread.
+    fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
+        let Tree { processes, cost, user_only, sampling, .. } = self;
+        let Some(process) = processes.get_mut(&thread.pid) else { return };
+        thread.time.advance(at);
+        if !*sampling {
+            return;
+        }
+        settle(thread, process, at, true, cost, *user_only, recorder);
+        let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.given());
+        if let Some(image) = process.told_image() {
+            image.take(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
+        }
+    }
+
+    fn exec(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
+        let others: Vec<u32> = self.threads.values().filter(|t| t.pid == pid).map(|t| t.tid).collect();
+        let mut carried = None;
+        for other in others {
+            let Some(mut thread) = self.threads.remove(&other) else { continue };
+            let told = self.processes.get(&pid).is_some_and(Process::is_told);
+            if other == tid && !told && !thread.has_hits() {
+                // Nobody knows of the image before: its time belongs to this one.
+                carried = Some(thread);
+            } else {
+                self.end(&mut thread, at, recorder);
+            }
+        }
+        let start = carried.as_ref().map_or(at, |thread| thread.began);
+        let process = match self.processes.get_mut(&pid) {
+            Some(before) => {
+                before.end(at, recorder);
+                before.exec(start, name)
+            }
+            None => Process::new(pid, parent_of(pid), at).exec(at, name),
+        };
+        self.processes.insert(pid, process);
+        self.begin(pid, tid, Phase::Running, start);
+        if let (Some(new), Some(before)) = (self.threads.get_mut(&tid), carried) {
+            new.time = before.time;
+        }
+        self.enter(pid, tid, Phase::Running, at);
+    }
+
+    fn rename(&mut self, pid: u32, tid: u32, at: u64, name: ThreadName, recorder: &mut Recorder) {
+        let Some(thread) = self.thread(pid, tid, Phase::Running, at) else { return };
+        thread.name = name;
+        let (number, announced) = (thread.number, thread.announced);
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if pid == tid {
+            process.name = name;
+        }
+        if announced && let Some(image) = process.told_image() {
+            image.take(&Event::ThreadRename { thread: number, at, name }, recorder);
+        }
+    }
+
+    fn sample(&mut self, pid: u32, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
+        if !self.sampling || self.thread(pid, tid, Phase::Running, at).is_none() {
+            return;
+        }
+        let Tree { processes, threads, walking, files, drain, .. } = self;
+        let (Some(process), Some(thread)) = (processes.get_mut(&pid), threads.get_mut(&tid)) else { return };
+        let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
+        let Some(image) = process.image(recorder) else { return };
+        let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
+        announce(thread, image, recorder);
+        thread.hit(Hit {
+            stack: (stack, reason),
+            at,
+            in_user_code: sample.in_user_code,
+            period: sample.period,
+        });
+        if !std::mem::replace(&mut thread.moved, true) {
+            self.moved.push(tid);
+        }
+        self.count(Counter::StacksRunning, 1);
+        if reason != 0 {
+            self.count(Counter::Cut, 1);
+        }
+    }
+
+    /// Looks where threads sleep that have gone to sleep.
+    pub(super) fn look_at_sleepers(&mut self, recorder: &mut Recorder) {
+        if !self.sampling {
+            self.sleepers.clear();
+            return;
+        }
+        let mut sleepers = std::mem::take(&mut self.sleepers);
+        sleepers.sort_unstable();
+        sleepers.dedup();
+        // With very many, not the same ones each time.
+        let from = self.drain as usize * LOOKS % sleepers.len().max(1);
+        let looks = sleepers.len().min(LOOKS);
+        for i in 0..looks {
+            let tid = sleepers[(from + i) % sleepers.len()];
+            let Tree { processes, threads, walking, files, cost, .. } = self;
+            let Some(thread) = threads.get_mut(&tid) else { continue };
+            let Some(process) = processes.get_mut(&thread.pid) else { continue };
+            if thread.time.phase() != Phase::Asleep {
+                continue;
+            }
+            let look = sleepers::look(process, thread, walking, files, cost);
+            let Some((len, reason)) = look else { continue };
+            let Some(image) = process.image(recorder) else { continue };
+            let Some(stack) = image.intern(&walking.frames[..len], recorder) else { continue };
+            announce(thread, image, recorder);
+            thread.asleep_on((stack, reason));
+            self.count(Counter::StacksAsleep, 1);
+        }
+        // Those that were not reached have another chance.
+        if looks < sleepers.len() {
+            self.sleepers = sleepers;
+        }
+    }
+
+    /// Gives all time so far to stacks: of threads with news, or of `all`.
+    pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
+        let until = self.until;
+        let Tree { processes, threads, moved, cost, user_only, sampling, .. } = self;
+        if !*sampling {
+            return;
+        }
+        let mut one = |thread: &mut Thread| {
+            if let Some(process) = processes.get_mut(&thread.pid)
+                && (all || thread.has_news())
+            {
+                settle(thread, process, until, false, cost, *user_only, recorder);
+            }
+        };
+        if all {
+            threads.values_mut().for_each(&mut one);
+        } else {
+            moved.iter().filter_map(|tid| threads.get_mut(tid).map(&mut one)).count();
+        }
+        moved.clear();
+        self.refresh(recorder);
+    }
+
+    /// Stacks are taken from now on, or not any more.
+    pub(super) fn set_sampling(&mut self, on: bool, now: u64, recorder: &mut Recorder) {
+        if on && !self.sampling {
+            self.threads.values_mut().for_each(|thread| thread.begin_anew(now, &self.cost));
+        } else if !on {
+            self.settle(true, recorder);
+        }
+        self.sampling = on;
+    }
+
+    /// Forgets all samples; the recorder forgets them as well.
+    pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        let before = recorder.clear_samples();
+        for process in self.processes.values_mut() {
+            if let Some(image) = process.told_image() {
+                image.forget_stacks(&before, recorder);
+            }
+        }
+        let until = self.until;
+        let tids: Vec<u32> = self.threads.keys().copied().collect();
+        for thread in self.threads.values_mut() {
+            thread.begin_anew(until, &self.cost);
+        }
+        // Where they sleep is asked anew.
+        self.sleepers = tids;
+    }
+
+    /// Ends everything; what lives on has no end.
+    pub(super) fn close(&mut self, recorder: &mut Recorder) {
+        let tids: Vec<u32> = self.threads.keys().copied().collect();
+        let now = monotonic();
+        for tid in tids {
+            if let Some(mut thread) = self.threads.remove(&tid)
+                && self.sampling
+                && let Some(process) = self.processes.get_mut(&thread.pid)
+            {
+                settle(&mut thread, process, now, true, &self.cost, self.user_only, recorder);
+            }
+        }
+        self.refresh(recorder);
+        if self.lost > 0 {
+            let lost = self.lost;
+            recorder.remark(format!(
+                "{lost} records were lost because this machine was too busy to read them in time"
+            ));
+        }
+    }
+
+    fn count(&mut self, what: Counter, n: u64) {
+        *self.counters.entry(what).or_default() += n;
+    }
+
+    /// Copies counters into the recording.
+    fn refresh(&mut self, recorder: &mut Recorder) {
+        self.counters.iter().for_each(|(what, n)| recorder.set_counter(what.label(), *n));
+    }
+}
+
+/// Tells the recording of a thread before its first sample.
+fn announce(thread: &mut Thread, image: &mut crate::Image, recorder: &mut Recorder) {
+    if !std::mem::replace(&mut thread.announced, true) {
+        let Thread { number, tid, began, name, .. } = *thread;
+        image.take(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
+    }
+}
+
+fn settle(
+    thread: &mut Thread,
+    process: &mut Process,
+    at: u64,
+    last: bool,
+    cost: &SwitchCost,
+    user_only: bool,
+    recorder: &mut Recorder,
+) {
+    // Children that have not even been seen are not worth a word, as long as they may exec.
+    let brief = process.forked && !process.is_told() && !thread.has_hits();
+    if brief && (!last || thread.time.clock(cost) < BRIEF) {
+        return;
+    }
+    let Some(image) = process.image(recorder) else { return };
+    announce(thread, image, recorder);
+    let Some(no_stack) = image.intern(&[], recorder) else { return };
+    if let Some(number) = image.thread(thread.number) {
+        thread.settle(at, last, cost, &mut Sink { recorder, thread: number, no_stack, user_only });
+    }
+}
+
+/// Processor time below which a forked child that ends without a stack is left out, ns.
+const BRIEF: u64 = 50_000;
+
+/// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
+fn walk(
+    process: &mut Process,
+    thread: &mut Thread,
+    at: u64,
+    drain: u64,
+    sample: &Sample<'_>,
+    walking: &mut Walking,
+    files: &mut Files,
+) -> (usize, u8) {
+    let Some(registers) = &sample.registers else { return (0, cut::BETWEEN_PROGRAMS) };
+    let pid = process.pid;
+    let Walking { scratch, frames, .. } = walking;
+    for _ in 0..3 {
+        let mut stack = SampledStack::new(registers.sp(), sample.stack, at, thread.deep.as_deref_mut());
+        let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
+        let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
+        let again = if walk.end == End::Cut(Cut::NoModule) {
+            process.scan(monotonic(), files)
+        } else if passed_top {
+            let end = registers.sp().saturating_add(sample.stack.len() as u64);
+            thread.deep.get_or_insert_default().refresh(pid, end, drain)
+        } else {
+            false
+        };
+        if !again {
+            return (walk.len, walk.end.code());
+        }
+    }
+    (1.min(frames.len()), Cut::NoModule as u8)
+}
+
+fn name_of(text: &[u8]) -> ThreadName {
+    let mut name = [0; 16];
+    let len = text.len().min(15);
+    name[..len].copy_from_slice(&text[..len]);
+    name
+}
+
+fn parent_of(pid: u32) -> u32 {
+    crate::attach::process::Status::read(pid).map_or(0, |status| status.parent)
+}
