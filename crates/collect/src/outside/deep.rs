@@ -43,10 +43,10 @@ pub(super) struct DeepStack {
 }
 
 impl DeepStack {
-    /// Makes a copy of what lies from `from` on, once in each drain.
+    /// Makes a copy of what lies from `from` on, once in each drain. The stack begins at `sp`.
     ///
     /// False when there is one already that will do.
-    pub(super) fn refresh(&mut self, pid: u32, from: u64, drain: u64) -> bool {
+    pub(super) fn refresh(&mut self, pid: u32, sp: u64, from: u64, drain: u64) -> bool {
         let again = self.now.drain == drain;
         if again && self.now.start <= from {
             return false;
@@ -54,7 +54,7 @@ impl DeepStack {
         if !again {
             std::mem::swap(&mut self.before, &mut self.now);
         }
-        let start = from.saturating_sub(BELOW) & !7;
+        let start = from.saturating_sub(BELOW).max(sp) & !7;
         self.wanted = self.wanted.clamp(LEAST, MOST);
         self.now.bytes.resize(self.wanted + BELOW as usize, 0);
         let began = monotonic();
@@ -136,18 +136,18 @@ mod tests {
         };
         assert_eq!(read(&mut deep, 5, 99), (Some(99), false));
         assert_eq!(read(&mut deep, 5, 100), (None, true));
-        assert!(deep.refresh(me, at + 800, 1));
+        assert!(deep.refresh(me, at, at + 800, 1));
         let first = monotonic();
         assert_eq!(read(&mut deep, first, 100), (None, true), "one copy is not enough");
         stack[200] = 7;
         std::hint::black_box(&stack);
-        assert!(deep.refresh(me, at + 800, 2));
+        assert!(deep.refresh(me, at, at + 800, 2));
         assert_eq!(read(&mut deep, first, 100), (Some(100), true));
         assert_eq!(read(&mut deep, first, 200), (None, true), "it has changed");
         assert_eq!(read(&mut deep, 5, 100), (None, true), "the first copy is younger");
         assert_eq!(read(&mut deep, monotonic(), 100), (None, true), "the second copy is older");
         // Within one drain a copy serves all samples.
-        assert!(!deep.refresh(me, at + 1600, 2));
+        assert!(!deep.refresh(me, at, at + 1600, 2));
         assert_eq!(read(&mut deep, first, 1 << 40).0, None);
     }
 }

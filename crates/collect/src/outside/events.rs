@@ -7,7 +7,8 @@
 //! begin with the program's exec.
 
 use crate::perf::attributes::{
-    Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample, set_enabled,
+    self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
+    set_enabled,
 };
 use crate::perf::records::{self, Record};
 use crate::perf::registers;
@@ -91,6 +92,11 @@ impl Events {
             events.samples.push(ring);
         }
         Ok(events)
+    }
+
+    /// Threads and processes that begin from now on are sampled with this period. Those that go on keep theirs.
+    pub(super) fn set_period(&self, period: u64) {
+        self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
 
     /// Starts or stops the sampling; news go on.

@@ -28,6 +28,8 @@ pub(super) struct Mappings {
     made: Option<Made>,
     /// `made` is older than `mapped`.
     changed: bool,
+    /// The recording does not know all of `made`.
+    untold: bool,
     table: RuleTable,
     /// Modules that the recording has.
     told: HashSet<u32>,
@@ -182,7 +184,7 @@ impl Mappings {
         }
         self.table.reserve();
         self.made = Some(Made { list, sources });
-        self.changed = false;
+        (self.changed, self.untold) = (false, true);
         Some(())
     }
 
@@ -191,6 +193,7 @@ impl Mappings {
         if self.refresh(pid).is_none() {
             return;
         }
+        self.untold = false;
         let Some(Made { list, .. }) = &self.made else { return };
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
         self.told.retain(|id| {
@@ -212,8 +215,8 @@ impl Mappings {
     }
 
     /// Whether the recording lacks what was mapped since.
-    pub(super) fn is_changed(&self) -> bool {
-        self.changed || self.made.is_none()
+    pub(super) fn is_untold(&self) -> bool {
+        self.untold || self.changed || self.made.is_none()
     }
 }
 
@@ -252,6 +255,6 @@ mod tests {
         mappings.insert(1, &anonymous(5, 0), &mut files);
         assert_eq!(mappings.mapped.len(), 4);
         let child = mappings.forked();
-        assert!(child.is_changed() && child.holds(0x1000));
+        assert!(child.is_untold() && child.holds(0x1000));
     }
 }

@@ -36,13 +36,20 @@ const SETTLE_ALL: u64 = 1_000_000_000;
 const CALM: Duration = Duration::from_millis(80);
 const LIVELY: Duration = Duration::from_millis(20);
 
+/// Where processes begin more often than in this time, each of them is short, ns.
+const MANY: u64 = 20_000_000;
+
 /// Looks at one program and all that it starts.
 pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
-    /// State of a simple generator (xorshift): drains come at moments that no program can be in step with.
+    /// State of a simple generator (xorshift): drains come at moments that no program can be in step with, and each
+    /// new thread has a period of its own.
     random: u64,
+    delay: u64,
+    /// Processes that began before the last drain, and when that was.
+    forks: (u64, u64),
 }
 
 impl Outside {
@@ -56,7 +63,7 @@ impl Outside {
         let events = Events::open(Plan { period, follow_children, at_once })?;
         let now = monotonic();
         let tree = Tree::new(!events.counts_kernel, at_once);
-        Ok(Outside { events, tree, settled: now, random: now | 1 })
+        Ok(Outside { events, tree, settled: now, random: now | 1, delay: period, forks: (0, now) })
     }
 
     /// Descriptors on which poll(2) returns when it is time for a drain.
@@ -66,17 +73,38 @@ impl Outside {
 
     /// How long to wait for the next drain, where nothing on the descriptors asks for one.
     pub(crate) fn pause(&mut self) -> Duration {
+        let mean = if self.tree.is_lively() { LIVELY } else { CALM };
+        mean.mul_f64(self.between(0.5, 1.5))
+    }
+
+    /// A random number.
+    fn between(&mut self, low: f64, high: f64) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let mean = if self.tree.is_lively() { LIVELY } else { CALM };
-        // Between half of it and one and a half.
-        mean.mul_f64(0.5 + (self.random % 1024) as f64 / 1024.0)
+        low + (high - low) * (self.random % 4096) as f64 / 4096.0
+    }
+
+    /// Chooses the period of the processes and threads that begin next. The kernel samples a process first when it has run
+    /// for one period, and never one that has not. So where many processes come and go, periods are shorter, and all
+    /// differ: a hit stands for the period of its own thread.
+    fn choose_period(&mut self) {
+        let (before, at) = self.forks;
+        let (forks, now) = (self.tree.forks(), monotonic());
+        if forks == before {
+            return;
+        }
+        let each = now.saturating_sub(at) / (forks - before);
+        self.forks = (forks, now);
+        let factor = if each < MANY { self.between(0.25, 1.0) } else { self.between(0.8, 1.2) };
+        self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
     /// Takes up what happened since the last call. How full the fullest ring was, 0 to 1.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
-        self.drain_until(monotonic() - UNORDERED, recorder)
+        let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
+        self.choose_period();
+        fullest
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) -> f64 {

@@ -104,7 +104,7 @@ impl Process {
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
         }
         let image = self.image.as_mut()?;
-        if self.mappings.is_changed() {
+        if self.mappings.is_untold() {
             self.mappings.announce(self.pid, image, recorder);
         }
         Some(image)

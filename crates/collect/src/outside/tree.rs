@@ -48,6 +48,8 @@ pub(super) struct Tree {
     /// Our own process.
     own: u32,
     lost: u64,
+    /// Processes that have begun.
+    forks: u64,
     counters: BTreeMap<Counter, u64>,
 }
 
@@ -72,6 +74,7 @@ impl Tree {
             until: 0,
             own: std::process::id(),
             lost: 0,
+            forks: 0,
             counters: BTreeMap::new(),
         }
     }
@@ -84,6 +87,11 @@ impl Tree {
     /// Whether threads fell asleep lately: then it is worth to look soon where.
     pub(super) fn is_lively(&self) -> bool {
         !self.sleepers.is_empty()
+    }
+
+    /// Processes that have begun so far.
+    pub(super) fn forks(&self) -> u64 {
+        self.forks
     }
 
     /// A drain begins, of all that happened until this moment.
@@ -161,6 +169,7 @@ impl Tree {
 
     fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
         if pid != parent {
+            self.forks += 1;
             let process = match self.processes.get(&parent) {
                 Some(parent) => parent.forked(pid, at),
                 None => Process::new(pid, parent, at),
@@ -433,7 +442,7 @@ fn walk(
             process.scan(monotonic(), files)
         } else if passed_top {
             let end = registers.sp().saturating_add(sample.stack.len() as u64);
-            thread.deep.get_or_insert_default().refresh(pid, end, drain)
+            thread.deep.get_or_insert_default().refresh(pid, registers.sp(), end, drain)
         } else {
             false
         };

@@ -70,6 +70,7 @@ pub(crate) mod flags {
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
 const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
 const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
+const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
 
 /// Opens an event of thread `tid` (0: the calling one), on one processor or (`None`) on all.
 ///
@@ -94,6 +95,12 @@ pub(crate) fn open(attributes: &Attributes, tid: u32, processor: Option<u32>) ->
         }
         Ok(OwnedFd::from_raw_fd(fd as i32))
     }
+}
+
+/// Gives an event another period, ns, and all that will be inherited from it; those inherited already keep theirs.
+pub(crate) fn set_period(event: &impl AsRawFd, period: u64) {
+    // SAFETY: the kernel reads eight bytes of a live number. A refusal leaves the period as it is.
+    unsafe { libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_PERIOD, &raw const period) };
 }
 
 /// Starts or stops an event and all that were inherited from it.
