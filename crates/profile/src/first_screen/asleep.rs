@@ -122,7 +122,8 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         let Some(thread) = recording.thread(ThreadNumber(number as u32)) else { continue };
         // Places, not stacks, are compared: one wait is reached on many ways.
         let mut places: HashMap<Place, u64> = HashMap::new();
-        for (stack, time) in &rest.stacks {
+        // Of some sleeps nobody has seen the place.
+        for (stack, time) in rest.stacks.iter().filter(|(stack, _)| **stack != StackId(0)) {
             *places.entry(place(recording, &calls.names, *stack)).or_default() += time;
         }
         let longest = places.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));

@@ -168,7 +168,8 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
     let own = if call.own.time > 0 { millis(call.own.time) } else { String::new() };
     // What was not seen has no stacks to count.
-    let hits = if call.what == What::NotSeen { String::new() } else { grouped(call.total.hits) };
+    let unseen = matches!(call.what, What::NotSeen | What::Nothing(_)) && call.total.hits == 0;
+    let hits = if unseen { String::new() } else { grouped(call.total.hits) };
     let mut line = Line::new();
     line.push(weight, format!("{share:>5.1}")).plain(format!(
         "  {:>1$}",
