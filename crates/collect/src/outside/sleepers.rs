@@ -28,14 +28,15 @@ pub(super) fn look(
     let account = thread.files.account()?;
     let Place::Asleep { pc, sp, .. } = thread.files.place() else { return None };
     let Walking { scratch, frames, fetched } = walking;
+    fetched.resize(FETCH, 0);
     let registers = Registers::new(pc, sp, None);
     let mut read = || {
-        let mut stack = ProcessStack::new(process.pid as i32, fetched);
+        let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
         process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)
     };
     let mut walk = read()?;
     if walk.end == End::Cut(Cut::NoModule) && process.scan(monotonic(), files) {
-        let mut stack = ProcessStack::new(process.pid as i32, fetched);
+        let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
         walk = process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)?;
     }
     if thread.files.account() != Some(account) {

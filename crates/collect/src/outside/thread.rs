@@ -35,6 +35,19 @@ pub(super) enum Sleep {
     On(Stack),
 }
 
+/// A place where a thread sleeps.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    stack: Stack,
+    /// What it slept there, as far as that was seen, ns.
+    time: u64,
+    /// Brief sleeps there that were seen.
+    brief: u64,
+}
+
+/// Sleeps shorter than this may fall between two looks, ns: those that were seen stand for the others.
+const BRIEF: u64 = 50_000_000;
+
 /// One thread of one image.
 pub(super) struct Thread {
     pub pid: u32,
@@ -44,7 +57,9 @@ pub(super) struct Thread {
     pub name: ThreadName,
     pub began: u64,
     pub time: ThreadTime,
-    pub sleep: Sleep,
+    sleep: Sleep,
+    /// Beginning of the sleep that goes on, or of the part of it that was not settled.
+    sleeps_since: u64,
     pub files: Files,
     /// Something happened since it was last settled.
     pub moved: bool,
@@ -53,8 +68,8 @@ pub(super) struct Thread {
     /// Copies of its stack beyond what comes with samples; only of deep ones.
     pub deep: Option<Box<super::deep::DeepStack>>,
     hits: Vec<Hit>,
-    /// Stacks on which it was seen asleep since it was last settled, and how often.
-    asleep: Vec<(Stack, u64)>,
+    /// Where it was seen asleep since it was last settled.
+    asleep: Vec<Place>,
     last_awake: Option<Stack>,
     last_asleep: Option<Stack>,
 }
@@ -88,6 +103,7 @@ impl Thread {
             began: at,
             time: ThreadTime::new(at, phase),
             sleep: Sleep::Unknown,
+            sleeps_since: at,
             files: Files::new(pid, tid),
             moved: false,
             announced: false,
@@ -104,12 +120,29 @@ impl Thread {
         self.hits.push(hit);
     }
 
-    /// It was seen asleep on this stack.
+    /// From now on it does something else.
+    pub(super) fn enter(&mut self, phase: Phase, at: u64) {
+        if self.time.phase() == Phase::Asleep {
+            self.count_sleep(at, true);
+        }
+        self.time.enter(phase, at);
+        (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
+    }
+
+    /// It sleeps on this stack.
     pub(super) fn asleep_on(&mut self, stack: Stack) {
         self.sleep = Sleep::On(stack);
-        match self.asleep.iter_mut().find(|(known, _)| *known == stack) {
-            Some((_, times)) => *times += 1,
-            None => self.asleep.push((stack, 1)),
+    }
+
+    /// The sleep that goes on belongs to its place up to `at`, where that is known.
+    fn count_sleep(&mut self, at: u64, ends: bool) {
+        let Sleep::On(stack) = self.sleep else { return };
+        let time = at.saturating_sub(self.sleeps_since);
+        self.sleeps_since = self.sleeps_since.max(at);
+        let brief = u64::from(ends && time < BRIEF);
+        match self.asleep.iter_mut().find(|place| place.stack == stack) {
+            Some(place) => (place.time, place.brief) = (place.time + time, place.brief + brief),
+            None => self.asleep.push(Place { stack, time, brief }),
         }
     }
 
@@ -128,7 +161,7 @@ impl Thread {
         self.time.begin_anew(at, cost);
         self.hits.clear();
         self.asleep.clear();
-        (self.last_awake, self.last_asleep, self.sleep) = (None, None, Sleep::Unknown);
+        (self.last_awake, self.last_asleep, self.sleep, self.sleeps_since) = (None, None, Sleep::Unknown, at);
     }
 
     /// Gives all time up to `at` to stacks. What has no stack yet waits for the next time, unless this is the `last`.
@@ -179,32 +212,31 @@ impl Thread {
     }
 
     fn settle_asleep(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
-        if let (true, Sleep::On(stack)) = (self.asleep.is_empty(), self.sleep) {
-            // It has slept there all the time.
-            self.asleep.push((stack, 0));
+        let mut goes_on = 0;
+        if self.time.phase() == Phase::Asleep {
+            self.count_sleep(at, false);
+            // Where nobody has looked yet, somebody will.
+            goes_on = if last { 0 } else { at.saturating_sub(self.sleeps_since) };
         }
-        let seen: u64 = self.asleep.iter().map(|(_, times)| times).sum();
-        let mut slept = self.time.slept();
-        if self.asleep.is_empty() {
-            let Some(stack) = self.last_asleep.or(last.then_some((sink.no_stack, cut::SHORT))) else {
+        let seen: u64 = self.asleep.iter().map(|place| place.time).sum();
+        let unseen = self.time.slept().saturating_sub(seen + goes_on);
+        let mut brief: u64 = self.asleep.iter().map(|place| place.brief).sum();
+        if brief == 0 && (last || unseen > BRIEF) && unseen > 0 {
+            // None of the brief sleeps was seen: they are like the last one that was.
+            let Some(stack) = self.last_asleep.or(self.asleep.last().map(|place| place.stack)) else {
+                if last {
+                    sink.add((sink.no_stack, cut::SHORT), at, unseen, State::Asleep, 0);
+                    self.time.give_slept(unseen);
+                }
                 return;
             };
-            if last && slept > 0 {
-                sink.add(stack, at, slept, State::Asleep, 0);
-                self.time.take_slept();
-            }
-            return;
+            self.asleep.push(Place { stack, time: 0, brief: 1 });
+            brief = 1;
         }
-        self.time.take_slept();
-        let all = slept;
-        let count = self.asleep.len();
-        for (index, (stack, times)) in self.asleep.drain(..).enumerate() {
-            let time = match index + 1 {
-                n if n == count => slept,
-                _ => (u128::from(all) * u128::from(times) / u128::from(seen.max(1))) as u64,
-            };
-            slept -= time;
-            sink.add(stack, at, time, State::Asleep, times.min(1) as u32);
+        for Place { stack, time, brief: times } in std::mem::take(&mut self.asleep) {
+            let share = (u128::from(unseen) * u128::from(times) / u128::from(brief.max(1))) as u64;
+            sink.add(stack, at, time + share, State::Asleep, 1);
+            self.time.give_slept(time + share);
             self.last_asleep = Some(stack);
         }
     }

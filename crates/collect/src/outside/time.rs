@@ -148,9 +148,9 @@ impl ThreadTime {
         self.slept
     }
 
-    /// That time is given to stacks now.
-    pub(super) fn take_slept(&mut self) -> u64 {
-        std::mem::take(&mut self.slept)
+    /// Stacks have got `time` of it.
+    pub(super) fn give_slept(&mut self, time: u64) {
+        self.slept = self.slept.saturating_sub(time);
     }
 
     /// Forgets what was not given, and begins to count at `at`.
@@ -186,7 +186,8 @@ mod tests {
         assert_eq!(time.until() - 1000, 310 + 600 + 120);
         time.give(300);
         assert_eq!((time.pending(&cost), time.given()), (10, 300));
-        assert_eq!((time.take_slept(), time.take_slept(), time.take_waited()), (600, 0, 120));
+        time.give_slept(500);
+        assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
         time.begin_anew(3000, &cost);
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }

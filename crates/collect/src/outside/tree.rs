@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Process id of a thread that is no more.
 const NOBODY: u32 = u32::MAX;
 /// Threads that are looked at for where they sleep in one drain.
-const LOOKS: usize = 256;
+const LOOKS: usize = 64;
 
 /// Working memory of walks.
 pub(super) struct Walking {
@@ -50,6 +50,8 @@ pub(super) struct Tree {
     lost: u64,
     /// Processes that have begun.
     forks: u64,
+    /// Some thread was looked at in the last drain.
+    looked: bool,
     counters: BTreeMap<Counter, u64>,
 }
 
@@ -75,6 +77,7 @@ impl Tree {
             own: std::process::id(),
             lost: 0,
             forks: 0,
+            looked: false,
             counters: BTreeMap::new(),
         }
     }
@@ -86,7 +89,7 @@ impl Tree {
 
     /// Whether threads fell asleep lately: then it is worth to look soon where.
     pub(super) fn is_lively(&self) -> bool {
-        !self.sleepers.is_empty()
+        self.looked
     }
 
     /// Processes that have begun so far.
@@ -131,11 +134,8 @@ impl Tree {
 
     fn enter(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
         let Some(thread) = self.thread(pid, tid, phase, at) else { return };
-        thread.time.enter(phase, at);
+        thread.enter(phase, at);
         let new = !std::mem::replace(&mut thread.moved, true);
-        if phase != Phase::Running {
-            thread.sleep = super::thread::Sleep::Unknown;
-        }
         if new {
             self.moved.push(tid);
         }
@@ -195,7 +195,6 @@ impl Tree {
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
         let Tree { processes, cost, user_only, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
-        thread.time.advance(at);
         if !*sampling {
             return;
         }
@@ -249,11 +248,16 @@ impl Tree {
     }
 
     fn sample(&mut self, pid: u32, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        if !self.sampling || self.thread(pid, tid, Phase::Running, at).is_none() {
-            return;
+        if self.sampling && self.thread(pid, tid, Phase::Running, at).is_some() {
+            self.take_stack(tid, at, sample, recorder);
         }
+    }
+
+    /// Takes a stack of a thread that is known.
+    fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
         let Tree { processes, threads, walking, files, drain, .. } = self;
-        let (Some(process), Some(thread)) = (processes.get_mut(&pid), threads.get_mut(&tid)) else { return };
+        let Some(thread) = threads.get_mut(&tid) else { return };
+        let Some(process) = processes.get_mut(&thread.pid) else { return };
         let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
         let Some(image) = process.image(recorder) else { return };
         let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
@@ -277,6 +281,7 @@ impl Tree {
     pub(super) fn look_at_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
+            self.looked = false;
             return;
         }
         let mut sleepers = std::mem::take(&mut self.sleepers);
@@ -285,6 +290,7 @@ impl Tree {
         // With very many, not the same ones each time.
         let from = self.drain as usize * LOOKS % sleepers.len().max(1);
         let looks = sleepers.len().min(LOOKS);
+        self.looked = looks > 0;
         for i in 0..looks {
             let tid = sleepers[(from + i) % sleepers.len()];
             let Tree { processes, threads, walking, files, cost, .. } = self;
