@@ -147,7 +147,12 @@ fn what_has_no_lines_is_said() {
     let place = Place::new();
     fs::write(place.file("s.folded"), "main;f 3\n").unwrap();
     assert!(place.refused(&["annotate", "s.folded"]).contains("-g1"));
-    assert!(place.run(["record", "-q", "-o", "none.glass", "--", "true"]).status.success());
+    assert!(
+        place
+            .run(["record", "-q", "--sampler", "preload", "-o", "none.glass", "--", "true"])
+            .status
+            .success()
+    );
     assert!(place.refused(&["annotate", "none.glass"]).contains("line-tables-only"));
 }
 

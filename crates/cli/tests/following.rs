@@ -108,10 +108,21 @@ fn a_program_that_ends_before_sampling_begins_is_told_of() {
 }
 
 #[test]
-fn time_in_programs_that_cannot_be_sampled_has_a_reason() {
+fn a_cleared_environment_hides_nothing_from_outside() {
     let place = Place::new();
     let script = format!("env -i {}", busy("500ms"));
     let output = place.run(["record", "-o", "r.glass", "--", "sh", "-c", &script]);
+    assert!(output.status.success());
+    let recording = place.recording("r.glass");
+    assert!(programs(&recording).contains(&"stackglass".to_string()), "{:?}", programs(&recording));
+    assert!(cpu_under(&recording, "compute") > 0.02, "{}", cpu_under(&recording, "compute"));
+}
+
+#[test]
+fn time_in_programs_that_cannot_be_sampled_has_a_reason() {
+    let place = Place::new();
+    let script = format!("env -i {}", busy("500ms"));
+    let output = place.run(["record", "--sampler", "preload", "-o", "r.glass", "--", "sh", "-c", &script]);
     assert!(output.status.success());
     let said = text(&output.stderr);
     assert!(said.replace("\n     ", "").contains("programs that cannot be sampled"), "{said}");

@@ -6,6 +6,7 @@
 
 use super::session;
 use crate::Recorder;
+use crate::attach::process::Status;
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::Nanos;
 use std::fs::{self, OpenOptions};
@@ -38,9 +39,21 @@ pub fn session_of(pid: u32) -> Option<PathBuf> {
         // Whoever is sampled from inside has its stream mapped, a file of the folder.
         let name = folder.join("").into_os_string();
         let sampled = maps.windows(name.len()).any(|part| part == name.as_bytes());
-        let attached = fs::read_to_string(folder.join(ATTACHED)).is_ok_and(|id| id.trim() == pid.to_string());
+        let named = fs::read_to_string(folder.join(ATTACHED)).unwrap_or_default();
+        let mut words = named.split_ascii_whitespace();
+        let attached =
+            words.next().and_then(|id| id.parse().ok()).is_some_and(|id: u32| match words.next() {
+                Some(_) => descends_from(pid, id),
+                None => pid == id,
+            });
         (launcher == pid || sampled || attached).then_some(folder)
     })
+}
+
+/// Whether a process is `ancestor`, or was started by it or by one that it has started.
+fn descends_from(pid: u32, ancestor: u32) -> bool {
+    let parent = |pid: &u32| Status::read(*pid).map(|status| status.parent).filter(|parent| *parent > 1);
+    std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == ancestor)
 }
 
 /// Asks the launcher of a session to forget, and waits until it has.
@@ -75,6 +88,11 @@ pub(crate) fn answer(folder: &Path) {
 /// Says that the session is for a process that is looked at from outside.
 pub(crate) fn name_attached(folder: &Path, pid: u32) -> io::Result<()> {
     fs::write(folder.join(ATTACHED), pid.to_string())
+}
+
+/// The same of a process that was started to be looked at, with all that it starts.
+pub(crate) fn name_started(folder: &Path, pid: u32) -> io::Result<()> {
+    fs::write(folder.join(ATTACHED), format!("{pid} and descendants"))
 }
 
 /// Begins the recording's file anew, and the recording's time with it. The samples must be forgotten already.

@@ -69,6 +69,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         LaunchError::Start { program: options.program.name.clone(), error }
     })?;
 
+    if means.library().is_none() {
+        // Without it nobody finds the recording by the program's id; it is made all the same.
+        let _ = clearing::name_started(session.folder(), child.pid());
+    }
     let mut following = Following {
         options,
         means,

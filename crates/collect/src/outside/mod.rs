@@ -62,7 +62,7 @@ impl Outside {
         let period = delay.as_nanos() as u64;
         let events = Events::open(Plan { period, follow_children, at_once })?;
         let now = monotonic();
-        let tree = Tree::new(!events.counts_kernel, at_once);
+        let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
         Ok(Outside { events, tree, settled: now, random: now | 1, delay: period, forks: (0, now) })
     }
 

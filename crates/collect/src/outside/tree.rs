@@ -42,6 +42,7 @@ pub(super) struct Tree {
     user_only: bool,
     /// Stacks are taken now.
     sampling: bool,
+    follow_children: bool,
     /// Number of this drain, and the moment up to which it looks.
     drain: u64,
     until: u64,
@@ -57,7 +58,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Nothing known yet.
-    pub(super) fn new(user_only: bool, sampling: bool) -> Tree {
+    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
         Tree {
             processes: HashMap::new(),
             threads: HashMap::new(),
@@ -72,6 +73,7 @@ impl Tree {
             cost: SwitchCost::default(),
             user_only,
             sampling,
+            follow_children,
             drain: 0,
             until: 0,
             own: std::process::id(),
@@ -169,6 +171,9 @@ impl Tree {
 
     fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
         if pid != parent {
+            if !self.follow_children {
+                return;
+            }
             self.forks += 1;
             let process = match self.processes.get(&parent) {
                 Some(parent) => parent.forked(pid, at),
@@ -390,6 +395,11 @@ impl Tree {
 
     /// Copies counters into the recording.
     fn refresh(&mut self, recorder: &mut Recorder) {
+        let how = match self.user_only {
+            false => "sampler: perf events on every thread; time in the kernel is sampled as well",
+            true => "sampler: perf events on every thread; time in the kernel may not be sampled here",
+        };
+        recorder.set_counter(how, 1);
         self.counters.iter().for_each(|(what, n)| recorder.set_counter(what.label(), *n));
     }
 }

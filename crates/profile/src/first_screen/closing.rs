@@ -11,6 +11,8 @@ use crate::{Cut, Recording, Sample};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// First words of the label that says that a recording was made from outside, by perf events.
+const FROM_OUTSIDE: &str = "sampler: perf events";
 /// Share from which a defect is worth a line.
 const NOTICEABLE: f64 = 0.01;
 /// The same where it only makes the picture coarser.
@@ -280,11 +282,16 @@ fn missing(recording: &Recording, calls: &Calls<'_>) -> Option<String> {
         seen => format!("{} were seen: the rest", duration_text(seen)),
     };
     let all = duration_text(all);
-    Some(format!(
-        "the kernel counted {all} of CPU time (ours left out), {seen} is in programs that \
-         cannot be sampled (static, of musl, set-uid, after a change of user or root, without our environment, \
-         forked past the C library) and in the first and last moments of processes"
-    ))
+    let labels = recording.processes.first().map(|process| process.counters.keys());
+    let outside = labels.is_some_and(|mut labels| labels.any(|label| label.starts_with(FROM_OUTSIDE)));
+    let rest = match outside {
+        true => "set-uid programs, which the kernel shows to root only, and in the last moments of processes",
+        false => {
+            "programs that cannot be sampled (static, of musl, set-uid, after a change of user or root, without our \
+             environment, forked past the C library) and in the first and last moments of processes"
+        }
+    };
+    Some(format!("the kernel counted {all} of CPU time (ours left out), {seen} is in {rest}"))
 }
 
 #[cfg(test)]
@@ -304,7 +311,11 @@ mod tests {
     #[test]
     fn reasons_are_found_by_number() {
         let numbers: Vec<u8> = CUT_REASONS.iter().map(|reason| reason.cut.0).collect();
-        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 100, 101, 102], "those of the unwinder and of the wire");
+        assert_eq!(
+            numbers,
+            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106],
+            "those of the unwinder and of the wire"
+        );
         for reason in CUT_REASONS {
             assert_eq!(cut_reason(reason.cut), Some(reason));
         }
