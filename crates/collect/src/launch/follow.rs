@@ -69,6 +69,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         LaunchError::Start { program: options.program.name.clone(), error }
     })?;
 
+    means.started();
     if means.library().is_none() {
         // Without it nobody finds the recording by the program's id; it is made all the same.
         let _ = clearing::name_started(session.folder(), child.pid());

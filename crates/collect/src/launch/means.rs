@@ -73,6 +73,13 @@ impl Means {
         }
     }
 
+    /// The program has been started.
+    pub(super) fn started(&self) {
+        if let Means::Outside(outside) = self {
+            outside.started();
+        }
+    }
+
     /// Descriptors that become readable when samples should be read.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {

@@ -66,6 +66,11 @@ impl Outside {
         Ok(Outside { events, tree, settled: now, random: now | 1, delay: period, forks: (0, now) })
     }
 
+    /// The program has been started: what is ours alone from here on may change.
+    pub(crate) fn started(&self) {
+        crate::attach::access::allow_many_files();
+    }
+
     /// Descriptors on which poll(2) returns when it is time for a drain.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.events.descriptors()
@@ -111,6 +116,7 @@ impl Outside {
         let Outside { events, tree, .. } = self;
         tree.begin_drain(until);
         let fullest = events.drain(until, |record| tree.apply(record, recorder));
+        tree.make_up_for_lost(recorder);
         tree.look_at_sleepers(recorder);
         fullest
     }

@@ -122,6 +122,16 @@ impl Process {
         }
     }
 
+    /// It runs another file than the one that is known: it has called exec.
+    pub(super) fn has_another_file(&self) -> bool {
+        // Folders may have other names in its root folder than here.
+        let last = |path: &[u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
+        let link = proc_files::executable(self.pid);
+        let link = link.as_os_str().as_bytes();
+        let known = self.exe.as_ref().map(|exe| exe.strip_suffix(b" (deleted)").unwrap_or(exe));
+        known.is_some_and(|exe| !link.is_empty() && last(exe) != last(link))
+    }
+
     fn describe(&self) -> Told {
         let exe = self.exe.clone().unwrap_or_default();
         // A process may have called exec since, or be gone: its arguments are taken only where the file is the same.

@@ -6,6 +6,8 @@
 
 /// What a switch may cost at most, ns. More is no cost of switching but a mistake.
 const DEAREST_SWITCH: u64 = 100_000;
+/// How far the account of a thread that runs may lag behind, ns: one tick at 100 Hz.
+const ACCOUNT_LAG: u64 = 10_000_000;
 /// Switches after which the mean is believed.
 const ENOUGH: u64 = 50;
 
@@ -116,6 +118,14 @@ impl ThreadTime {
         self.reading = Some((account, self.ran, self.switches));
     }
 
+    /// News of it were lost: it cannot have run for more than its whole account says.
+    pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
+        let over = self.clock(cost).saturating_sub(account);
+        if over > ACCOUNT_LAG {
+            self.extra -= over as i64;
+        }
+    }
+
     /// Processor time since its beginning, ns.
     pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
         let unread = self.switches - self.reading.map_or(0, |(.., switches)| switches);
@@ -221,6 +231,18 @@ mod tests {
         let ran = hundred_turns(&mut other, 20_000_000);
         other.read(77 + ran, &mut cost);
         assert_eq!(other.clock(&cost), 2_400_000);
+    }
+
+    #[test]
+    fn a_switch_that_was_lost_is_noticed_by_the_account() {
+        let (mut time, cost) = (ThreadTime::new(0, Phase::Running), SwitchCost::default());
+        time.advance(1_000_000_000);
+        time.bound(995_000_000, &cost);
+        assert_eq!(time.clock(&cost), 1_000_000_000, "it may lag behind");
+        time.bound(200_000_000, &cost);
+        assert_eq!(time.clock(&cost), 200_000_000);
+        time.advance(1_100_000_000);
+        assert_eq!(time.clock(&cost), 300_000_000);
     }
 
     #[test]
