@@ -83,6 +83,8 @@ fn a_program_that_cannot_be_sampled_runs_all_the_same() {
         .expect("a C compiler is there");
     assert!(built.success());
     let output = place.run(["record", "--quiet", "--", "./static"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(5), String::new()), "seen from outside");
+    let output = place.run(["record", "--quiet", "--sampler", "preload", "--", "./static"]);
     assert_eq!(output.status.code(), Some(5));
     assert!(line(&output).contains("statically linked"));
     assert_eq!(place.recording("static.glass").samples.len(), 0);
@@ -92,12 +94,20 @@ fn a_program_that_cannot_be_sampled_runs_all_the_same() {
 fn a_limit_on_file_sizes_ends_neither_the_program_nor_us() {
     let place = Place::new();
     // The library is unpacked by now.
-    assert!(place.run(["record", "--quiet", "--", "true"]).status.success());
-    let command = format!("ulimit -f 64; exec {} record --quiet -- sh -c 'exit 4'", support::stackglass());
-    let output =
-        std::process::Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("ulimit -f"), "{}", text(&output.stderr));
+    assert!(place.run(["record", "--quiet", "--sampler", "preload", "--", "true"]).status.success());
+    for (sampler, says) in [("perf", false), ("preload", true)] {
+        let stackglass = support::stackglass();
+        let command =
+            format!("ulimit -f 64; exec {stackglass} record --quiet --sampler {sampler} -- sh -c 'exit 4'");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert_eq!(said.contains("ulimit -f"), says, "{said}");
+    }
 }
 
 #[test]

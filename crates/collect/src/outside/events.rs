@@ -32,8 +32,6 @@ const ALL_SAMPLES: usize = 64 << 20;
 pub(super) struct Plan {
     /// Time that a thread runs between two samples, ns.
     pub period: u64,
-    /// Children are followed, and not the program's own threads alone.
-    pub follow_children: bool,
     /// Sampling begins with the program, and not when it is [told](Events::set_sampling) to.
     pub at_once: bool,
 }
@@ -67,7 +65,7 @@ impl Events {
         let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(SAMPLES.1, SAMPLES.0);
         for processor in processors {
-            let news = news(plan, counts_kernel);
+            let news = news(counts_kernel);
             let ring = match Ring::open(&news, 0, Some(processor), NEWS) {
                 // Linux before 5.12 tells no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -149,7 +147,7 @@ impl Events {
     }
 }
 
-fn common(plan: Plan, counts_kernel: bool, at_once: bool) -> u64 {
+fn common(counts_kernel: bool, at_once: bool) -> u64 {
     let mut bits = flags::DISABLED
         | flags::INHERIT
         | flags::EXCLUDE_HYPERVISOR
@@ -162,9 +160,6 @@ fn common(plan: Plan, counts_kernel: bool, at_once: bool) -> u64 {
     if !counts_kernel {
         bits |= flags::EXCLUDE_KERNEL;
     }
-    if !plan.follow_children {
-        bits |= flags::INHERIT_THREAD;
-    }
     bits
 }
 
@@ -174,7 +169,7 @@ fn samples(plan: Plan, counts_kernel: bool, size: usize) -> Attributes {
         config: PERF_COUNT_SW_CPU_CLOCK,
         sample_period: plan.period,
         sample_type: sample::TID | sample::TIME | sample::PERIOD | sample::REGS_USER | sample::STACK_USER,
-        flags: common(plan, counts_kernel, plan.at_once),
+        flags: common(counts_kernel, plan.at_once),
         wakeup: (size / 4) as u32,
         sample_regs_user: registers::mask(),
         sample_stack_user: DUMP as u32,
@@ -183,13 +178,13 @@ fn samples(plan: Plan, counts_kernel: bool, size: usize) -> Attributes {
     }
 }
 
-fn news(plan: Plan, counts_kernel: bool) -> Attributes {
+fn news(counts_kernel: bool) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,
         sample_period: 1,
         sample_type: sample::TID | sample::TIME,
-        flags: common(plan, counts_kernel, true)
+        flags: common(counts_kernel, true)
             | flags::MMAP
             | flags::MMAP2
             | flags::BUILD_ID

@@ -60,7 +60,7 @@ impl Outside {
     /// When perf events are refused here.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let period = delay.as_nanos() as u64;
-        let events = Events::open(Plan { period, follow_children, at_once })?;
+        let events = Events::open(Plan { period, at_once })?;
         let now = monotonic();
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
         Ok(Outside { events, tree, settled: now, random: now | 1, delay: period, forks: (0, now) })

@@ -49,6 +49,8 @@ pub(super) struct Tree {
     /// Stacks are taken now.
     sampling: bool,
     follow_children: bool,
+    /// The only process, where children are not followed.
+    only: Option<u32>,
     /// Number of this drain, and the moment up to which it looks.
     drain: u64,
     until: u64,
@@ -84,6 +86,7 @@ impl Tree {
             user_only,
             sampling,
             follow_children,
+            only: None,
             drain: 0,
             until: 0,
             own: std::process::id(),
@@ -126,6 +129,10 @@ impl Tree {
             return;
         }
         if pid == self.own || pid == 0 || pid == NOBODY || tid == 0 || tid == NOBODY {
+            return;
+        }
+        // The program itself is the first to exec.
+        if !self.follow_children && *self.only.get_or_insert(pid) != pid {
             return;
         }
         match &record.what {
@@ -186,9 +193,6 @@ impl Tree {
 
     fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
         if pid != parent {
-            if !self.follow_children {
-                return;
-            }
             self.forks += 1;
             let process = match self.processes.get(&parent) {
                 Some(parent) => parent.forked(pid, at),

@@ -63,8 +63,6 @@ pub(crate) mod flags {
     pub(crate) const CONTEXT_SWITCH: u64 = 1 << 26;
     /// Since Linux 5.12.
     pub(crate) const BUILD_ID: u64 = 1 << 34;
-    /// Since Linux 5.13.
-    pub(crate) const INHERIT_THREAD: u64 = 1 << 35;
 }
 
 const PERF_FLAG_FD_CLOEXEC: u64 = 8;
