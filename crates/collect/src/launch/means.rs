@@ -13,6 +13,7 @@ use stackglass_wire::{AGENT_SYMBOL, SessionState};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -181,6 +182,13 @@ impl Means {
 /// Whether a program has the crate `stackglass` in it: it looks for the preload library by this name.
 fn links_the_crate(program: &Path) -> bool {
     let Ok(mut file) = File::open(program) else { return false };
+    // This command has the name in it as well, with the library.
+    let same = |other: std::fs::Metadata| {
+        file.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (other.dev(), other.ino()))
+    };
+    if std::fs::metadata("/proc/self/exe").is_ok_and(same) {
+        return false;
+    }
     let mut start = [0; 4];
     if file.read_exact(&mut start).is_err() || start != *b"\x7fELF" {
         return false;
