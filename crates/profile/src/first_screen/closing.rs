@@ -190,7 +190,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
             }
             (Missing::Names, true) => {
                 format!(
-                    "{name} is stripped, so its functions have no names: set strip = false and debug = \"line-tables-only\""
+                    "{name} is stripped, so its functions go by their starts: set strip = false and debug = \"line-tables-only\""
                 )
             }
             (Missing::Names, false) => format!(

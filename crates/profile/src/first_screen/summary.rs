@@ -8,7 +8,7 @@ use crate::columns::{cut_right, harmless, width};
 use crate::frame::file_name;
 use crate::kinds::Class;
 use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
-use crate::short::{last_name, shortest_location, tail};
+use crate::short::{cut_name, last_name, shortest_location, tail};
 use crate::style::{Line, Paint};
 use crate::{End, Recording, State};
 use std::io::{self, Write};
@@ -192,7 +192,7 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
         let name = match width(long) <= room {
             true => long.clone(),
             false if width(short) <= room => short.clone(),
-            false if shown.is_empty() => cut_right(short, room).into_owned(),
+            false if shown.is_empty() => cut_name(short, room),
             false => break,
         };
         used += around + width(&name);
