@@ -7,7 +7,7 @@ use crate::whole::write_whole;
 use foldhash::fast::RandomState;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
-    ThreadNumber, snapshots,
+    ThreadNumber, harmless, snapshots,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -213,7 +213,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 /// As [`write()`], to anything.
 ///
 /// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address where it
-/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`, and line breaks become spaces.
+/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`; what else is changed see [`harmless`].
 ///
 /// # Errors
 /// What the writer says.
@@ -247,7 +247,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
     let location = recording.stacks.location(id);
     let nameless = || match location.module.and_then(|module| recording.modules.get(module.0 as usize)) {
         // An address behind it would read like the start of a function.
-        Some(module) => in_brackets(&module.path),
+        Some(module) => in_brackets(&harmless(&module.path)).replace(';', ":"),
         None => format!("0x{:x}", location.offset),
     };
     let frames: Vec<String> = recording
@@ -257,7 +257,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
         .map(|frame| match &*frame.func {
             // Code without a name counts as foreign; of other code the name itself is empty.
             "" if frame.foreign => nameless(),
-            func => func.replace(';', ":").replace(['\n', '\r'], " "),
+            func => harmless(func).replace(';', ":"),
         })
         .collect();
     if frames.is_empty() { nameless() } else { frames.join(";") }

@@ -1,8 +1,9 @@
 //! Functions and places in as few columns as there are: the last parts of a path say the most.
 
 use crate::ShortPath;
-use crate::columns::{cut_left, cut_right, harmless, width};
+use crate::columns::{cut_left, cut_right, width};
 use crate::frame::file_name;
+use crate::harmless;
 
 /// A function's path with as many of its last parts as fit.
 pub(crate) fn short_function(name: &str, room: usize) -> String {

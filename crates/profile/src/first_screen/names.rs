@@ -1,7 +1,7 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
-use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::harmless;
 use crate::kinds::{self, Class};
 use crate::numbers::Weight;
 use crate::short::in_brackets;

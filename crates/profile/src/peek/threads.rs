@@ -2,7 +2,8 @@
 //! pool of five hundred sleepers one stack is enough.
 
 use super::{Activity, Peek};
-use crate::columns::{cut_left, cut_right, harmless};
+use crate::columns::{cut_left, cut_right};
+use crate::harmless;
 use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use crate::{Frame, Recording, Sample, StackId, State, ThreadNumber};
