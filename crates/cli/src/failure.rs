@@ -1,6 +1,7 @@
 //! How the command says that it could not do its work: one line on stderr and a status.
 
 use crate::terminal::Look;
+use stackglass_profile::harmless;
 use std::fmt::Display;
 use std::io;
 
@@ -83,5 +84,5 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn say(line: &str) {
     use io::Write;
     // As above.
-    let _ = writeln!(io::stderr().lock(), "stackglass: {line}");
+    let _ = writeln!(io::stderr().lock(), "stackglass: {}", harmless(line));
 }

@@ -2,7 +2,9 @@
 
 use crate::{Outcome, input, recording_file};
 use clap::Args;
-use stackglass_profile::{About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Task, Thread};
+use stackglass_profile::{
+    About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Task, Thread, harmless,
+};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -31,7 +33,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "{name}")?;
+    writeln!(out, "{}", harmless(&name))?;
     write_about(&recording, samples, &mut out)?;
     if is_from_elsewhere(&recording.about) {
         write_threads(&recording, &mut out)?;
@@ -90,10 +92,10 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
         ("written by", if about.writer.is_empty() { "not known".into() } else { about.writer.clone() }),
     ];
     for (label, value) in rows {
-        writeln!(out, "  {label:<13} {value}")?;
+        writeln!(out, "  {label:<13} {}", harmless(&value))?;
     }
     for remark in &about.remarks {
-        writeln!(out, "  remark        {remark}")?;
+        writeln!(out, "  remark        {}", harmless(remark))?;
     }
     Ok(())
 }
@@ -103,7 +105,7 @@ fn write_threads(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  {:>6}  name", "thread")?;
     for (number, thread) in recording.threads.iter().enumerate() {
         let name = if thread.name.is_empty() { "not known" } else { &*thread.name };
-        writeln!(out, "  {:>6}  {name}", number + 1)?;
+        writeln!(out, "  {:>6}  {}", number + 1, harmless(name))?;
     }
     Ok(())
 }
@@ -116,9 +118,9 @@ fn write_process(
 ) -> io::Result<()> {
     let from = recording.about.start;
     let kind = if process.forked { ", forked" } else { "" };
-    writeln!(out, "\nprocess {} (parent {}{kind}): {}", process.pid, process.parent, process.exe)?;
+    writeln!(out, "\nprocess {} (parent {}{kind}): {}", process.pid, process.parent, harmless(&process.exe))?;
     if !process.arguments.is_empty() {
-        writeln!(out, "  arguments     {}", process.arguments.join(" "))?;
+        writeln!(out, "  arguments     {}", harmless(&process.arguments.join(" ")))?;
     }
     writeln!(out, "  from, to      {}", span(process.start, process.end, from))?;
     let threads: Vec<(usize, &Thread)> =
@@ -132,14 +134,14 @@ fn write_process(
             out,
             "  {:>6}  {:<15}  {:>8}  {cpu:>10}  {when}{blocked}",
             number + 1,
-            thread.name,
+            harmless(&thread.name),
             thread.tid
         )?;
     }
     for (label, n) in &process.counters {
         match label.strip_prefix("sampler: ") {
-            Some(how) => writeln!(out, "  sampler       {how}")?,
-            None => writeln!(out, "  {n:>12} {label}")?,
+            Some(how) => writeln!(out, "  sampler       {}", harmless(how))?,
+            None => writeln!(out, "  {n:>12} {}", harmless(label))?,
         }
     }
     Ok(())
@@ -160,7 +162,7 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
             [task] => format!("0x{:016x}", task.id.0),
             _ => format!("{} tasks", tasks.len()),
         };
-        write!(out, "  {which:>18}  {name}  {file}:{line}")?;
+        write!(out, "  {which:>18}  {}  {}:{line}", harmless(name), harmless(file))?;
         match tasks.iter().map(|task| task.waited).max().unwrap_or_default() {
             Nanos(0) => writeln!(out)?,
             waited => writeln!(out, "  waited up to {}", seconds(waited))?,
@@ -174,7 +176,7 @@ fn write_modules(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     for module in recording.modules.iter().filter(|module| &*module.path != TASKS_MODULE) {
         let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let id = if id.is_empty() { "no build id".into() } else { id };
-        writeln!(out, "  {}  {id}", module.path)?;
+        writeln!(out, "  {}  {id}", harmless(&module.path))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::whole::write_whole;
 use foldhash::fast::RandomState;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
-    ThreadNumber, snapshots,
+    ThreadNumber, harmless, snapshots,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -212,8 +212,8 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 
 /// As [`write()`], to anything.
 ///
-/// Inlined functions are frames like others. Nameless code shows its module and offset; an empty
-/// name stays empty. A `;` in a name becomes `:`, and line breaks become spaces.
+/// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address where it
+/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`; what else is changed see [`harmless`].
 ///
 /// # Errors
 /// What the writer says.
@@ -237,11 +237,17 @@ pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     Ok(())
 }
 
+/// `[libz.so.1]`, `[vdso]`.
+fn in_brackets(module: &str) -> String {
+    format!("[{}]", module.rsplit('/').next().unwrap_or("").trim_matches(['[', ']']))
+}
+
 /// The frames of a location, outermost first, joined.
 fn name(recording: &Recording, id: LocationId) -> String {
     let location = recording.stacks.location(id);
     let nameless = || match location.module.and_then(|module| recording.modules.get(module.0 as usize)) {
-        Some(module) => format!("{}+0x{:x}", module.path.rsplit('/').next().unwrap_or(""), location.offset),
+        // An address behind it would read like the start of a function.
+        Some(module) => in_brackets(&harmless(&module.path)).replace(';', ":"),
         None => format!("0x{:x}", location.offset),
     };
     let frames: Vec<String> = recording
@@ -251,7 +257,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
         .map(|frame| match &*frame.func {
             // Code without a name counts as foreign; of other code the name itself is empty.
             "" if frame.foreign => nameless(),
-            func => func.replace(';', ":").replace(['\n', '\r'], " "),
+            func => harmless(func).replace(';', ":"),
         })
         .collect();
     if frames.is_empty() { nameless() } else { frames.join(";") }

@@ -96,7 +96,7 @@ fn names_are_made_fit_for_a_line() {
         time: Nanos(70),
     });
     // Seven delays, whatever the hits; inlined functions after the function they are in.
-    assert_eq!(folded(&recording), "main;outer;<[u8: 4]> f;libx.so+0x1f0 7\n");
+    assert_eq!(folded(&recording), "main;outer;<[u8: 4]> f;[libx.so] 7\n");
 }
 
 proptest! {

@@ -1,8 +1,9 @@
 //! The callers of a function as a table, readable at 80 columns.
 
 use crate::callers::{Answer, Called, Caller};
-use crate::columns::{harmless, pad_right, width};
+use crate::columns::{pad_right, width};
 use crate::first_screen::names::public_name;
+use crate::harmless;
 use crate::numbers::{counted, grouped, percent, percent_text};
 use crate::short::{in_brackets, location_text, short_function};
 use crate::style::{Line, Paint};

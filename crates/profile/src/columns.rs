@@ -1,5 +1,4 @@
-//! Text measured in terminal columns: width, truncation, padding, and names that come from
-//! strangers.
+//! Text measured in terminal columns: width, truncation, padding.
 //!
 //! Widths are counted character by character, as Julia's `textwidth` does: wide characters take
 //! two columns, combining ones none. A wide character that does not fit leaves one column empty.
@@ -20,7 +19,7 @@ fn other_width(c: char) -> usize {
 }
 
 /// Whether every character is one of ASCII that takes a column, as nearly always.
-fn is_simple(text: &str) -> bool {
+pub(crate) fn is_simple(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
@@ -97,21 +96,6 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A name as it may be shown: names come from files and arguments, and a control character in one
-/// must not reach a terminal. Line ends and tabs become spaces.
-pub(crate) fn harmless(name: &str) -> Cow<'_, str> {
-    let shown = |c: char| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    if !is_simple(name) && name.chars().any(char::is_control) {
-        Cow::Owned(name.chars().map(shown).collect())
-    } else {
-        Cow::Borrowed(name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,11 +130,5 @@ mod tests {
     #[test]
     fn digits_of_the_extremes() {
         assert_eq!((digits(0), digits(9), digits(10), digits(u64::MAX)), (1, 1, 2, 20));
-    }
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(harmless("a\u{1b}[31mb"), "a\u{fffd}[31mb");
-        assert_eq!((harmless("plain"), harmless("a\nb")), ("plain".into(), "a b".into()));
     }
 }

@@ -52,6 +52,27 @@ impl Frame {
         self.func.is_empty() && self.file.is_empty() && self.line == -1 && self.foreign && !self.inlined
     }
 
+    /// What a function is called of which only the start is known, an address of its module's file: `xz+0x2a40`.
+    pub fn name_by_start(module: &str, start: u64) -> Arc<str> {
+        Arc::from(format!("{module}+{start:#x}"))
+    }
+
+    /// The start of a function that is called after it, see [`Frame::name_by_start`].
+    ///
+    /// ```
+    /// use stackglass_profile::Frame;
+    ///
+    /// let mut frame = Frame::unknown(0);
+    /// (frame.func, frame.module) = (Frame::name_by_start("xz", 0x2a40), "xz".into());
+    /// assert_eq!((&*frame.func, frame.start_as_name()), ("xz+0x2a40", Some(0x2a40)));
+    /// ```
+    pub fn start_as_name(&self) -> Option<u64> {
+        let (module, start) = self.func.rsplit_once("+0x")?;
+        let digits = start.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let of_module = !self.module.is_empty() && module.ends_with(file_name(&self.module));
+        u64::from_str_radix(start, 16).ok().filter(|_| digits && of_module)
+    }
+
     /// The module of code of which nothing else is known; empty for all other frames. It tells
     /// frames apart that are equal.
     pub(crate) fn nameless_module(&self) -> &str {

@@ -1,8 +1,9 @@
 //! Functions and places in as few columns as there are: the last parts of a path say the most.
 
 use crate::ShortPath;
-use crate::columns::{cut_left, cut_right, harmless, width};
+use crate::columns::{cut_left, cut_right, width};
 use crate::frame::file_name;
+use crate::harmless;
 
 /// A function's path with as many of its last parts as fit.
 pub(crate) fn short_function(name: &str, room: usize) -> String {
@@ -16,7 +17,18 @@ pub(crate) fn short_function(name: &str, room: usize) -> String {
             return format!("…{rest}");
         }
     }
-    cut_right(rest, room).into_owned()
+    cut_name(rest, room)
+}
+
+/// A name without its end; one that is a start in a module keeps that: `libcla…+0x12f0`.
+pub(crate) fn cut_name(name: &str, room: usize) -> String {
+    let start = name.rfind("+0x").filter(|at| name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match start.map(|at| name.split_at(at)) {
+        Some((module, start)) if width(name) > room && start.len() < room => {
+            format!("{}{start}", cut_right(module, room - start.len()))
+        }
+        _ => cut_right(name, room).into_owned(),
+    }
 }
 
 /// What stands for code of a module that has no names: `[xz]`.
@@ -91,5 +103,8 @@ mod tests {
     fn functions_keep_their_last_parts() {
         assert_eq!(short_function("serde_json::de::from_str", 14), "…de::from_str");
         assert_eq!(short_function("serde_json::de::from_str", 6), "from_…");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 16), "libstdc+…+0x12f0");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 21), "libstdc++.so.6+0x12f0");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 5), "libs…");
     }
 }

@@ -170,3 +170,79 @@ fn installed_programs_have_packages() {
         }
     }
 }
+
+/// Functions without symbols, called after their starts.
+const STRIPPED: &str = "c libc.so.6! __libc_start_main > c app! main";
+
+#[test]
+fn functions_called_after_their_starts_are_functions() {
+    let (mut maker, thread) = program(&["app"]);
+    let alpha = "c app! app+0x1190";
+    awake(&mut maker, thread, &format!("{STRIPPED} > c app! app+0x1230 > {alpha}"), 300);
+    awake(&mut maker, thread, &format!("{STRIPPED} > c app! app+0x1250 > {alpha}"), 200);
+    let walk = "c app! app+0x1280";
+    awake(&mut maker, thread, &format!("{STRIPPED} > {walk} > {walk} > {walk} > c app! app+0x1200"), 500);
+    let text = screen(&maker.recording, 80);
+    assert_eq!(line(&text, "own time"), "own time  50 % app+0x1190, 50 % app+0x1200", "{text}");
+    let tree: Vec<String> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("    %"))
+        .skip(1)
+        .map(|line| line.split_whitespace().filter(|word| *word != "├" && *word != "└" && *word != "│"))
+        .map(|words| words.collect::<Vec<_>>().join(" "))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let expected = [
+        "100.0 1000 1000 main app",
+        "50.0 500 500 app+0x1280 ↻",
+        "50.0 500 500 500 app+0x1200",
+        "30.0 300 300 app+0x1230",
+        "30.0 300 300 300 app+0x1190",
+        "20.0 200 200 app+0x1250",
+        "20.0 200 200 200 app+0x1190",
+    ];
+    assert_eq!(tree, expected, "{text}");
+}
+
+#[test]
+fn code_that_may_be_any_function_is_not_recursive() {
+    let (mut maker, thread) = program(&["app"]);
+    let (nameless, callback) = ("c libasm.so! ?", "c app! callback");
+    // A run of it is one line; what it calls stays where it was called.
+    let stack =
+        format!("{CPP} > {nameless} > {nameless} > {callback} > {nameless} > {nameless} > c app! leaf");
+    awake(&mut maker, thread, &stack, 600);
+    awake(&mut maker, thread, &format!("{CPP} > {nameless} > c app! other"), 400);
+    let text = screen(&maker.recording, 80);
+    let shown = |name: &str| {
+        text.lines().skip_while(|line| !line.contains("own ms")).filter(|l| l.contains(name)).count()
+    };
+    assert_eq!((shown("[libasm.so]"), shown("↻")), (2, 0), "{text}");
+    let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    let tree = &text[at("    %")..];
+    assert!(tree.find("leaf") > tree.find("callback"), "{text}");
+    assert!(tree.lines().any(|line| line.starts_with(" 40.0") && line.contains("└ other")), "{text}");
+}
+
+#[test]
+fn advice_fits_the_runtime() {
+    let note = |exe: &str, library: &str| {
+        let mut maker = Maker::new(&["app"]);
+        let process = maker.process(exe, &["app"]);
+        let thread = maker.thread(process, "main");
+        let stack = maker.stack("c ! ?");
+        maker.cut_sample(thread, stack, State::Awake, 100, Some(stackglass_profile::Cut(2)));
+        awake(&mut maker, thread, &format!("{CPP} > c {library}! work"), 10);
+        notes(&screen(&maker.recording, 80))
+    };
+    let node = note("/usr/bin/node", "libc.so.6");
+    assert!(node.contains("such as node makes at run time (--interpreted-frames-native-stack"), "{node}");
+    assert!(node.contains("--perf-basic-prof") && !node.contains("-XX"), "{node}");
+    for java in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
+        assert!(java.contains("-XX:+PreserveFramePointer") && !java.contains("perf-basic"), "{java}");
+    }
+    for other in [note("/srv/server", "libc.so.6"), note("/usr/bin/nodeless", "libssl.so.3")] {
+        assert!(other.contains("made at run time, or of a library opened just before"), "{other}");
+        assert!(!other.contains("JIT") && !other.contains("node"), "{other}");
+    }
+}

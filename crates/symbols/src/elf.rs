@@ -179,6 +179,11 @@ impl<'data> Elf<'data> {
         Some((index.p_vaddr(LITTLE), index.data(LITTLE, self.data()).ok()?))
     }
 
+    /// Where a program begins; `None` where a file does not say.
+    pub fn entry(&self) -> Option<u64> {
+        Some(self.header.e_entry(LITTLE)).filter(|entry| *entry != 0)
+    }
+
     /// What the file tells the dynamic linker.
     pub fn dynamic(&self) -> &'data [Dyn64<LittleEndian>] {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();

@@ -36,6 +36,8 @@ mod sections;
 mod source;
 mod symbolize;
 mod symtab;
+mod unnamed;
+mod unwind_table;
 mod vdso;
 
 pub use error::Error;

@@ -3,14 +3,16 @@
 use crate::dwarf::index::{self, Share};
 use crate::dwarf::split::PackageSections;
 use crate::dwarf::unit::DebugInfo;
-use crate::elf::Elf;
+use crate::elf::{Elf, Table};
 use crate::frames::{self, Draft, FromSymbol, Memory, Wanted};
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
 use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
-use crate::{Error, Options, Outcome, Progress, dispatch, parallel, symtab, vdso};
+use crate::symtab::{self, Symbol};
+use crate::unnamed::{self, Unnamed};
+use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
 use foldhash::fast::RandomState;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
@@ -23,7 +25,8 @@ use std::sync::Arc;
 /// Fills `recording.symbols` for all locations that have no frames yet.
 ///
 /// Inlined calls become frames of their own, innermost first; the last frame is the function whose
-/// code it is. Locations that end in a call through a vtable or a function pointer are marked so. `progress` is called on the calling thread. No module's file can make this fail or
+/// code it is. Functions that no symbol names are called after their start, `libz.so.1+0x2a40`, where the unwind table
+/// tells it. Locations that end in a call through a vtable or a function pointer are marked so. `progress` is called on the calling thread. No module's file can make this fail or
 /// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
 ///
 /// ```
@@ -71,7 +74,8 @@ pub fn symbolize(
         outcome.problems.extend(files.problems);
         let name: Arc<str> = Arc::from(file_name(&module.path));
         for (location, mut draft) in job.locations.iter().zip(drafts) {
-            outcome.named += usize::from(draft.frames.iter().any(|frame| !frame.func.is_empty()));
+            let is_named = |frame: &Frame| !frame.func.is_empty() && frame.start_as_name().is_none();
+            outcome.named += usize::from(draft.frames.iter().any(is_named));
             outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
             for frame in &mut draft.frames {
                 frame.module = name.clone();
@@ -233,13 +237,18 @@ fn resolve(
         threads,
         &numbers,
         || (),
-        |(), number| symbol_names(&files[*number], &jobs[*number].addresses, &drafts[*number]),
+        |(), number| function_names(&files[*number], &jobs[*number].addresses, &drafts[*number]),
         &mut |done| progress(Progress { done: units.len() + done, total }),
     );
     let mut memory = Memory::default();
-    for (drafts, names) in drafts.iter_mut().zip(named) {
+    for ((drafts, names), job) in drafts.iter_mut().zip(named).zip(jobs) {
+        let module = &modules[job.module.0 as usize];
+        let mut unnamed = unnamed::Names::new(unnamed::distinct_name(module, modules));
         for (index, name) in names {
-            apply_symbol(&mut drafts[index], name, &mut memory);
+            match name {
+                Name::Symbol(name) => apply_symbol(&mut drafts[index], name, &mut memory),
+                Name::Unnamed(function) => name_by_start(&mut drafts[index], unnamed.of(function)),
+            }
         }
     }
     for draft in drafts.iter_mut().flatten().filter(|draft| draft.frames.is_empty()) {
@@ -266,18 +275,60 @@ fn has_function(draft: &Draft) -> bool {
     draft.frames.last().is_some_and(|frame| !frame.func.is_empty())
 }
 
-/// Symbols for those addresses (by index) that debug information does not name in full.
-fn symbol_names<'data>(
+/// What a function is called that debug information does not name in full.
+enum Name<'data> {
+    Symbol(&'data [u8]),
+    Unnamed(Unnamed),
+}
+
+/// Names for those addresses (by index) that debug information does not name in full.
+fn function_names<'data>(
     files: &'data Files,
     addresses: &[u64],
     drafts: &[Draft],
-) -> Vec<(usize, &'data [u8])> {
-    let open: Vec<usize> =
-        (0..drafts.len()).filter(|index| drafts[*index].from_symbol != FromSymbol::No).collect();
-    let Some((elf, table)) = files.symbols().filter(|_| !open.is_empty()) else { return Vec::new() };
+) -> Vec<(usize, Name<'data>)> {
+    let wanting = |draft: &Draft| draft.from_symbol != FromSymbol::No || !has_function(draft);
+    let open: Vec<usize> = (0..drafts.len()).filter(|index| wanting(&drafts[*index])).collect();
     let wanted: Vec<u64> = open.iter().map(|index| addresses[*index]).collect();
-    let names = symtab::names(&elf, table, &wanted);
+    let table = files.symbols().filter(|_| !open.is_empty());
+    let mut symbols = vec![None; open.len()];
+    if let Some((elf, table)) = &table {
+        symbols = symtab::names(elf, *table, &wanted);
+    }
+    // The names of a stripped file have gaps between them, over which labels must not reach.
+    let only_exported = table.as_ref().is_none_or(|(_, table)| *table == Table::Dynamic);
+    let doubtful = |symbol: &Symbol<'_>| only_exported && symbol.label.is_some();
+    let unsure = |at: &usize| symbols[*at].as_ref().map_or(!has_function(&drafts[open[*at]]), doubtful);
+    let unsure: Vec<usize> = (0..open.len()).filter(unsure).collect();
+    let starts = starts(files, &unsure.iter().map(|at| wanted[*at]).collect::<Vec<_>>());
+    let mut names: Vec<Option<Name<'_>>> =
+        symbols.iter().map(|symbol| symbol.map(|symbol| Name::Symbol(symbol.name))).collect();
+    for (at, function) in unsure.into_iter().zip(starts) {
+        let Some(function) = function else { continue };
+        let label = symbols[at].and_then(|symbol| symbol.label);
+        if label.is_none_or(|label| label < function.start) {
+            names[at] = Some(Name::Unnamed(function));
+        }
+    }
     open.into_iter().zip(names).filter_map(|(index, name)| Some((index, name?))).collect()
+}
+
+/// Functions by the unwind table of the file itself: separate debug files have none.
+fn starts(files: &Files, addresses: &[u64]) -> Vec<Option<Unnamed>> {
+    let program = files.program.as_ref().filter(|_| !addresses.is_empty());
+    match program.and_then(|program| Elf::parse(program).ok()) {
+        Some(elf) => unnamed::functions(&elf, addresses),
+        None => vec![None; addresses.len()],
+    }
+}
+
+fn name_by_start(draft: &mut Draft, name: Arc<str>) {
+    if draft.frames.is_empty() {
+        draft.frames.push(Frame::unknown(0));
+    }
+    if let Some(frame) = draft.frames.last_mut() {
+        frame.func = name;
+    }
 }
 
 fn apply_symbol(draft: &mut Draft, name: &[u8], memory: &mut Memory) {

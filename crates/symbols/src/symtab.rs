@@ -10,8 +10,16 @@ use object::read::elf::{Sym, SymbolTable};
 
 const LITTLE: LittleEndian = LittleEndian;
 
-/// For each of the sorted `addresses` the name of the function symbol it lies in.
-pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) -> Vec<Option<&'data [u8]>> {
+/// A name from a symbol table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol<'data> {
+    pub name: &'data [u8],
+    /// Where it starts, unless it says how far it goes.
+    pub label: Option<u64>,
+}
+
+/// For each of the sorted `addresses` the function symbol it lies in.
+pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) -> Vec<Option<Symbol<'data>>> {
     let Some(symbols) = elf.symbols(table) else {
         return vec![None; addresses.len()];
     };
@@ -55,7 +63,10 @@ pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) ->
             };
             inside.then_some(label)
         });
-        found.push(symbol.and_then(|symbol| name_of(&symbols, symbol)));
+        found.push(symbol.and_then(|symbol| {
+            let label = (symbol.st_size(LITTLE) == 0).then(|| symbol.st_value(LITTLE));
+            Some(Symbol { name: name_of(&symbols, symbol)?, label })
+        }));
     }
     found
 }

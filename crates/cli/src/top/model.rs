@@ -3,7 +3,7 @@
 //! Names are looked for once for each place in code; what falls out of the window is forgotten, so a view
 //! may stay open for days.
 
-use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber};
+use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Seconds that are shown together.
@@ -128,7 +128,7 @@ impl Model {
         self.threads = (1..)
             .zip(&recording.threads)
             .filter(|(_, thread)| thread.end.is_none())
-            .map(|(number, thread)| (ThreadNumber(number), (thread.tid, thread.name.to_string())))
+            .map(|(number, thread)| (ThreadNumber(number), (thread.tid, harmless(&thread.name).into_owned())))
             .collect();
     }
 
@@ -283,11 +283,11 @@ impl Model {
 }
 
 fn function_of(frame: &Frame, module: &str, offset: u64) -> String {
-    if frame.func.is_empty() { unnamed(module, offset) } else { frame.func.to_string() }
+    if frame.func.is_empty() { unnamed(module, offset) } else { harmless(&frame.func).into_owned() }
 }
 
 fn unnamed(module: &str, offset: u64) -> String {
-    if module.is_empty() { format!("0x{offset:x}") } else { format!("[{module}]") }
+    if module.is_empty() { format!("0x{offset:x}") } else { format!("[{}]", harmless(module)) }
 }
 
 fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
@@ -301,7 +301,7 @@ fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
             prefix => format!("{prefix}/{}", short.rest),
         },
     );
-    Some(format!("{file}:{}", frame.line))
+    Some(format!("{}:{}", harmless(&file), frame.line))
 }
 
 #[cfg(test)]

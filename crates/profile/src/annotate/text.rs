@@ -3,7 +3,8 @@
 use super::counts::{Counted, Counts, SeenFile};
 use super::{Annotate, Listed, SourceFile};
 use crate::Recording;
-use crate::columns::{cut_left, cut_right, harmless, width, wrap};
+use crate::columns::{cut_left, cut_right, width, wrap};
+use crate::harmless;
 use crate::numbers::{counted, duration_text, grouped, percent, percent_text};
 use crate::short::short_function;
 use crate::style::{Line, Paint};

@@ -1,6 +1,7 @@
 //! The table of a comparison, for terminals.
 
 use super::{BEYOND, Comparison, Cost, Row};
+use crate::harmless;
 use crate::numbers::{duration_text, grouped};
 use crate::short::short_function;
 use crate::style::{Line, Paint, Style};
@@ -45,7 +46,7 @@ impl<'a> ComparisonText<'a> {
     /// What the writer says.
     pub fn write(&self, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
         let Comparison { rows, before, after, .. } = self.comparison;
-        self.line(Paint::Bold, format!("{} → {}", names.0, names.1), out)?;
+        self.line(Paint::Bold, format!("{} → {}", harmless(names.0), harmless(names.1)), out)?;
         for text in self.headlines(before, after) {
             self.line(Paint::Normal, text, out)?;
         }
@@ -102,7 +103,7 @@ impl<'a> ComparisonText<'a> {
         let expected = |row: &Row| row.expected(self.comparison.common);
         let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
         let percent = BEYOND * most.error / expected(most) * 100.0;
-        let name = short_function(&most.name, NAME);
+        let name = short_function(&harmless(&most.name), NAME);
         (percent >= 5.0 && percent.is_finite())
             .then(|| format!("less than {percent:.0} % of {name} would not show: record longer"))
     }
@@ -172,7 +173,10 @@ impl<'a> ComparisonText<'a> {
         let mut line = Line::new();
         line.push(paint, if beyond { " ! " } else { "   " }.to_owned());
         line.push(paint, numbers);
-        line.push(if beyond { Paint::Bold } else { Paint::Normal }, short_function(&row.name, room));
+        line.push(
+            if beyond { Paint::Bold } else { Paint::Normal },
+            short_function(&harmless(&row.name), room),
+        );
         line.cut(self.columns).write(self.style, out)
     }
 

@@ -4,9 +4,10 @@ use super::FirstScreen;
 use super::calls::Calls;
 use super::place::{Place, place};
 use super::tree_text::short_location;
-use crate::columns::{cut_right, harmless, pad_right, width};
+use crate::columns::{cut_right, pad_right, width};
+use crate::harmless;
 use crate::numbers::percent;
-use crate::short::{last_name, short_function, tail};
+use crate::short::{cut_name, last_name, short_function, tail};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, State, ThreadNumber};
 use std::collections::HashMap;
@@ -66,7 +67,7 @@ pub(super) fn write(
         if !caller.is_empty() {
             let room = room.saturating_sub(width(place).min(for_place) + arrow);
             let caller = if width(caller) <= room { caller } else { last_name(caller) };
-            line.push(Paint::Grey, format!(" <- {}", cut_right(caller, room)));
+            line.push(Paint::Grey, format!(" <- {}", cut_name(caller, room)));
         }
         line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
         line.cut(screen.cols).write(screen.style, out)?;

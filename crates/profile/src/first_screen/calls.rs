@@ -3,7 +3,8 @@
 //! Unlike the complete report it merges by function, not by line, folds recursion, and leaves out
 //! what says nothing: the runtime's outermost frames, the inside of the C library (its entry points
 //! stay: `memcpy` is an answer), and inlined library code (its time belongs to the line that called
-//! it). It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
+//! it). Code without names is not folded as recursion, since nothing says that it called itself; where it
+//! calls more of the same, one line stands for the whole run. It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
 
 use super::account;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
@@ -218,6 +219,7 @@ impl<'a> Calls<'a> {
         let hidden = !self.everything
             && (starting
                 || (in_c && at.in_c)
+                || (frame.nameless && self.nodes[at.node as usize].what == What::Function(frame.function))
                 || (frame.inlined && frame.class == Class::Std && !at.starting));
         if hidden {
             return At { starting, in_c, ..at };
@@ -242,9 +244,9 @@ impl<'a> Calls<'a> {
     }
 
     /// The node of the same function further out. Library code is never folded: there the same
-    /// function, `call_once` say, runs quite different things.
+    /// function, `call_once` say, runs quite different things. Nor is code that may be any function.
     fn caller_to_fold_into(&self, from: u32, frame: Shown) -> Option<u32> {
-        if self.everything || frame.class != Class::Own {
+        if self.everything || frame.class != Class::Own || frame.nameless {
             return None;
         }
         let mut node = from;

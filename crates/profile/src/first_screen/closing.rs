@@ -2,12 +2,15 @@
 
 use super::FirstScreen;
 use super::calls::Calls;
-use crate::columns::{harmless, wrap};
+use super::run_time_code;
+use crate::columns::wrap;
 use crate::frame::file_name;
+use crate::harmless;
 use crate::numbers::{counted, duration_text, grouped, percent_text};
 use crate::style::{Line, Paint};
 use crate::symbols::Missing;
 use crate::{Cut, Recording, Sample};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -47,8 +50,8 @@ pub const CUT_REASONS: &[CutReason] = &[
     reason(
         2,
         "no module",
-        "code that lies in no file, made at run time (JIT)",
-        "switch its JIT off, or have it keep frame pointers",
+        "code of no known file: made at run time, or of a library opened just before",
+        "if the program compiles code as it runs, have it keep frame pointers there",
     ),
     reason(
         3,
@@ -149,8 +152,11 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     let mut parts = Vec::new();
     for (cut, time) in times.into_iter().take(3) {
-        let (meaning, remedy) =
-            cut_reason(cut).map_or(("a reason this version does not know", ""), |r| (r.meaning, r.remedy));
+        let (meaning, remedy) = match cut_reason(cut) {
+            Some(reason) if cut == run_time_code::NO_MODULE => run_time_code::explained(recording, reason),
+            Some(reason) => (Cow::Borrowed(reason.meaning), reason.remedy),
+            None => (Cow::Borrowed("a reason this version does not know"), ""),
+        };
         let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
         parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
     }
@@ -200,7 +206,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
             }
             (Missing::Names, true) => {
                 format!(
-                    "{name} is stripped, so its functions have no names: set strip = false and debug = \"line-tables-only\""
+                    "{name} is stripped, so its functions go by their starts: set strip = false and debug = \"line-tables-only\""
                 )
             }
             (Missing::Names, false) => format!(

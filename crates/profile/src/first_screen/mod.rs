@@ -12,6 +12,7 @@ mod closing;
 pub(crate) mod names;
 pub(crate) mod place;
 mod processes;
+mod run_time_code;
 mod summary;
 mod tasks;
 mod totals;

@@ -1,7 +1,7 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
-use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::harmless;
 use crate::kinds::{self, Class};
 use crate::numbers::Weight;
 use crate::short::in_brackets;
@@ -26,6 +26,8 @@ pub(crate) struct Function {
     pub class: Class,
     /// It may be one of those that only start a program or thread.
     pub start: bool,
+    /// Its name is its start in its module, which it begins with.
+    pub by_start: bool,
     /// Processor time that ended in it.
     pub own: Weight,
     /// Processor time it was on the stack.
@@ -50,6 +52,8 @@ pub(crate) struct Shown {
     /// It may be one of the functions that only start a program or thread.
     pub start: bool,
     pub inlined: bool,
+    /// Nothing tells its function from others of its module.
+    pub nameless: bool,
     /// Tells instances of a generic function apart: index of the first frame with its full name.
     pub instance: u32,
 }
@@ -137,6 +141,7 @@ impl Numbering {
                     module: key.1.clone(),
                     class,
                     start,
+                    by_start: frame.start_as_name().is_some(),
                     own: weight,
                     total: weight,
                 });
@@ -159,7 +164,8 @@ impl Numbering {
         let next = self.instances.len() as u32;
         let full = frame.spec.clone().unwrap_or_else(|| frame.func.clone());
         let instance = *self.instances.entry(full).or_insert(next);
-        Shown { function, line, class, start, inlined: frame.inlined, instance }
+        let nameless = frame.func.is_empty();
+        Shown { function, line, class, start, inlined: frame.inlined, nameless, instance }
     }
 }
 

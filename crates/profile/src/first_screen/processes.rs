@@ -3,8 +3,8 @@
 use super::FirstScreen;
 use super::calls::Calls;
 use crate::Recording;
-use crate::columns::harmless;
 use crate::frame::file_name;
+use crate::harmless;
 use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::style::{Line, Paint};
 use std::io::{self, Write};

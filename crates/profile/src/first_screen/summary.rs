@@ -4,11 +4,12 @@ use super::calls::{Call, Calls, What};
 use super::names::SourceLine;
 use super::totals::{Chain, chains};
 use super::{FirstScreen, account, tree_text};
-use crate::columns::{cut_right, harmless, width};
+use crate::columns::{cut_right, width};
 use crate::frame::file_name;
+use crate::harmless;
 use crate::kinds::Class;
 use crate::numbers::{counted, duration_text, grouped, percent_text, setting_text};
-use crate::short::{last_name, shortest_location, tail};
+use crate::short::{cut_name, last_name, shortest_location, tail};
 use crate::style::{Line, Paint};
 use crate::{End, Recording, State};
 use std::io::{self, Write};
@@ -192,7 +193,7 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
         let name = match width(long) <= room {
             true => long.clone(),
             false if width(short) <= room => short.clone(),
-            false if shown.is_empty() => cut_right(short, room).into_owned(),
+            false if shown.is_empty() => cut_name(short, room),
             false => break,
         };
         used += around + width(&name);

@@ -4,7 +4,7 @@
 
 use super::FirstScreen;
 use super::calls::Calls;
-use crate::columns::harmless;
+use crate::harmless;
 use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, TASKS_MODULE, TaskId};

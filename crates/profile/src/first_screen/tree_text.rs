@@ -8,7 +8,8 @@ use super::calls::{Calls, What};
 use super::closing::cut_reason;
 use super::{FirstScreen, NOTICEABLE};
 use crate::Recording;
-use crate::columns::{cut_right, harmless, width, wrap};
+use crate::columns::{cut_right, width, wrap};
+use crate::harmless;
 use crate::kinds::Class;
 use crate::numbers::{counted, grouped, percent, percent_text};
 use crate::short::{location_text, short_function};
@@ -207,8 +208,7 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
         What::Function(function) => {
             let function = &calls.names.functions[function as usize];
             let name = &function.name;
-            // Code without a name does not say whether it called itself.
-            let mark = if call.recursive && !name.starts_with('[') { " ↻" } else { "" };
+            let mark = if call.recursive { " ↻" } else { "" };
             let hottest = call.lines.iter().max_by_key(|(line, time)| (**time, std::cmp::Reverse(**line)));
             let location = hottest.map(|(line, _)| &calls.names.lines[*line as usize]);
             let left = room.saturating_sub(width(name) + width(mark) + 2);
@@ -218,8 +218,11 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
                     short_location(calls.recording, &at.file, at.line, left.max(room / 3)),
                     screen.link(&at.file, at.line),
                 ),
-                // Nor does a module's name that stands one line above.
-                _ if name.starts_with('[') || module_of(calls, call.parent) == Some(&function.module) => {
+                // Nor does a module's name that stands in the line already, or in the one above.
+                _ if name.starts_with('[')
+                    || function.by_start
+                    || module_of(calls, call.parent) == Some(&function.module) =>
+                {
                     (String::new(), None)
                 }
                 _ => (cut_right(&harmless(&function.module), left.max(room / 4)).into_owned(), None),

@@ -2,9 +2,10 @@
 //! who looks at a terminal sees the last ones first.
 
 use super::Peek;
-use crate::columns::{cut_right, harmless, pad_right, width};
+use crate::columns::{cut_right, pad_right, width};
 use crate::first_screen::names::Names;
 use crate::first_screen::place::{Place, place_with_line};
+use crate::harmless;
 use crate::numbers::percent;
 use crate::short::{location_text, short_function, tail};
 use crate::style::{Line, Paint};

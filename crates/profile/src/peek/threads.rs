@@ -2,7 +2,9 @@
 //! pool of five hundred sleepers one stack is enough.
 
 use super::{Activity, Peek};
-use crate::columns::{cut_left, cut_right, harmless};
+use crate::columns::{cut_left, cut_right};
+use crate::harmless;
+use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use crate::{Frame, Recording, Sample, StackId, State, ThreadNumber};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -198,7 +200,9 @@ impl Place<'_> {
         match named {
             Some(frame) => {
                 line.push(paint, format_args!("  {}", harmless(&frame.func)));
-                if frame.line > 0 && !frame.file.is_empty() {
+                if frame.start_as_name().is_some() {
+                    line.push(Paint::Grey, format_args!(" at {:#x}", self.at));
+                } else if frame.line > 0 && !frame.file.is_empty() {
                     let short = recording.symbols.short_path(&frame.file);
                     let text = short.map_or_else(
                         || harmless(&frame.file).into_owned(),
@@ -221,10 +225,7 @@ impl Place<'_> {
                 line.push(Paint::Grey, format_args!("  0x{:x}", self.at));
             }
             None => {
-                line.push(
-                    Paint::Grey,
-                    format_args!("  {}+0x{:x}", harmless(short_module(self.module)), self.at),
-                );
+                line.push(Paint::Grey, format_args!("  {} at {:#x}", in_brackets(self.module), self.at));
             }
         }
         line.cut(peek.cols);

@@ -2,6 +2,7 @@
 
 use super::{Report, SortedBy, groups::Context, names::module_of_nameless, order};
 use crate::columns::{self, digits, width};
+use crate::harmless;
 use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use crate::traces::{Run, Traces};
@@ -243,7 +244,7 @@ fn row(row: &Row<'_>, file: &ShortPath, widths: &Widths, context: &Context<'_>) 
     let number = if row.frame.line <= 0 { "?".to_owned() } else { row.frame.line.to_string() };
     line.plain(columns::pad_left(&number, widths.line)).plain(" ");
     let name = match row.mixed && !report.quirks.any_spec {
-        true => columns::harmless(&row.frame.func),
+        true => harmless(&row.frame.func),
         false => context.names.function(row.frame),
     };
     let name = if name.is_empty() { "[unknown function]".into() } else { name };

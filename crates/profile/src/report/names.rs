@@ -1,7 +1,7 @@
 //! How frames and files are called in a report.
 
 use super::Quirks;
-use crate::{Frame, Links, ShortPath, Source, columns::harmless, style::Paint};
+use crate::{Frame, Links, ShortPath, Source, harmless, style::Paint};
 use foldhash::fast::RandomState;
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -5,6 +5,7 @@ use super::names::module_of_nameless;
 use super::tree::{Step, Tree};
 use super::{SortedBy, order};
 use crate::columns::{self, digits};
+use crate::harmless;
 use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use std::cmp::Ordering;
@@ -152,7 +153,7 @@ fn line(
         line.plain(format_args!("0x{address:016x} "));
     }
     let name = match node.mixed && !report.quirks.any_spec {
-        true => columns::harmless(&frame.func),
+        true => harmless(&frame.func),
         false => context.names.function(frame),
     };
     line.push(grey, name);

@@ -17,6 +17,8 @@ fn originals() -> &'static [Vec<u8>] {
             ("known.cpp", "g++", &["-O2", "-g", "-gz=zlib"]),
             ("known.c", "gcc", &["-O2", "-g", "-gsplit-dwarf"]),
             ("loops.c", "gcc", &["-O2", "-g", "-fno-plt"]),
+            ("stripped.c", "gcc", &["-O2", "-s"]),
+            ("stripped.c", "gcc", &["-O2", "-s", "-Wl,--no-eh-frame-hdr"]),
         ];
         builds
             .map(|(source, compiler, flags)| {
@@ -49,7 +51,7 @@ fn survive(bytes: &[u8]) {
 proptest! {
     #[test]
     fn bytes_changed_anywhere(
-        which in 0..5usize,
+        which in 0..7usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60),
     ) {
         let mut bytes = originals()[which].clone();
@@ -61,12 +63,12 @@ proptest! {
     }
 
     #[test]
-    fn bytes_changed_in_the_debug_sections(
-        which in 0..5usize,
+    fn bytes_changed_in_what_is_read(
+        which in 0..7usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
     ) {
         let mut bytes = originals()[which].clone();
-        let ranges = debug_ranges(&bytes);
+        let ranges = ranges_read(&bytes);
         for (at, byte) in changes {
             let mut at = at.index(ranges.iter().map(|range| range.len()).sum());
             for range in &ranges {
@@ -81,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn files_cut_short(which in 0..5usize, at in any::<prop::sample::Index>()) {
+    fn files_cut_short(which in 0..7usize, at in any::<prop::sample::Index>()) {
         let bytes = &originals()[which];
         survive(&bytes[..at.index(bytes.len())]);
     }
@@ -93,11 +95,13 @@ proptest! {
     }
 }
 
-fn debug_ranges(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+fn ranges_read(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     use object::{Object, ObjectSection};
     let file = object::File::parse(bytes).unwrap();
     file.sections()
-        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".debug_")))
+        .filter(|section| {
+            section.name().is_ok_and(|name| name.starts_with(".debug_") || name.starts_with(".eh_frame"))
+        })
         .filter_map(|section| section.file_range())
         .map(|(start, size)| start as usize..(start + size) as usize)
         .collect()
@@ -150,4 +154,20 @@ fn inlining_without_end() {
     let (frames, ..) = crate::program::frames(&program.path, 0x1100, &Options::default());
     assert_eq!(frames.len(), 501);
     assert!(frames.iter().rev().skip(1).all(|frame| frame.inlined));
+}
+
+/// An unwind table whose entries all cover everything, with a million of them, is read in one pass.
+#[test]
+fn an_unwind_table_that_covers_everything() {
+    let program = Program::build("stripped.c", "gcc", &["-O2"]);
+    // Entries that point to one shared part; each says that it covers almost all addresses.
+    let assembly = ".section .eh_frame,\"a\",@progbits\n1: .long 3f-2f\n2: .long 0\n.byte 1,0,1,0x78,16\n.balign 8\n3:\n\
+                    .rept 300000\n4: .long 24\n5: .long .-1b\n.quad 0,0x7fffffffffffffff\n.long 0\n.endr\n\
+                    .section .note.GNU-stack\n";
+    std::fs::write(program.path.with_file_name("table.s"), assembly).unwrap();
+    let flags = ["-O2", "-s", "-Wl,--no-eh-frame-hdr,--no-ld-generated-unwind-info", "stripped.c", "table.s"];
+    program.tool("gcc", &[&flags[..], &["-o", "program"]].concat());
+    let begin = std::time::Instant::now();
+    survive(&std::fs::read(&program.path).unwrap());
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
 }

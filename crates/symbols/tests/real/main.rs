@@ -8,3 +8,4 @@ mod hostile;
 mod oracle;
 mod program;
 mod rust_programs;
+mod stripped;

@@ -1,0 +1,132 @@
+//! Where functions begin and end, by the unwind table: it stays in stripped files, since programs need it to run.
+//!
+//! Source: Linux Standard Base 5 core §10.6. `.eh_frame_hdr` is searched in halves; where it has no sorted table, or is
+//! missing, `.eh_frame` is read once from end to end. Nothing in it is believed: an entry counts only for addresses it
+//! says it covers, and a file that lies gets wrong ranges for its own code, no more.
+//!
+//! Compilers and linkers that move rarely used code away make two functions of one, as far as can be seen here.
+
+use crate::elf::Elf;
+use foldhash::fast::RandomState;
+use gimli::{
+    BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
+    LittleEndian, ParsedEhFrameHdr, UnwindSection,
+};
+use std::collections::HashMap;
+use std::ops::Range;
+
+type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+type Cie<'data> = CommonInformationEntry<Bytes<'data>>;
+
+/// What entries share takes some 24 bytes; more than this is no such thing, and would be read again and again.
+const LONGEST_SHARED: u32 = 4096;
+
+/// For each of the sorted `addresses` the function it lies in.
+pub(crate) fn functions(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
+    let mut found: Vec<Option<Range<u64>>> = vec![None; addresses.len()];
+    match Index::of(elf) {
+        Some(mut index) => {
+            let mut last: Option<Range<u64>> = None;
+            for (address, found) in addresses.iter().zip(&mut found) {
+                if last.as_ref().is_none_or(|last| !last.contains(address)) {
+                    last = index.around(*address);
+                }
+                found.clone_from(&last);
+            }
+        }
+        None => by_reading_all(elf, addresses, &mut found),
+    }
+    found
+}
+
+/// The unwind rules.
+struct Rules<'data> {
+    bytes: &'data [u8],
+    section: EhFrame<Bytes<'data>>,
+    bases: BaseAddresses,
+    /// By place: what entries share, mostly with thousands of others.
+    shared: HashMap<usize, Cie<'data>, RandomState>,
+}
+
+impl<'data> Rules<'data> {
+    fn new(bytes: &'data [u8], bases: BaseAddresses) -> Rules<'data> {
+        Rules { bytes, section: EhFrame::new(bytes, LittleEndian), bases, shared: HashMap::default() }
+    }
+}
+
+/// The shared part of an entry, if its length makes sense.
+fn shared<'data>(
+    bytes: &'data [u8],
+    known: &mut HashMap<usize, Cie<'data>, RandomState>,
+    (section, bases, offset): (&EhFrame<Bytes<'data>>, &BaseAddresses, EhFrameOffset),
+) -> gimli::Result<Cie<'data>> {
+    if let Some(known) = known.get(&offset.0) {
+        return Ok(known.clone());
+    }
+    let length = bytes.get(offset.0..).and_then(|rest| rest.first_chunk::<4>());
+    if length.is_none_or(|length| u32::from_le_bytes(*length) > LONGEST_SHARED) {
+        return Err(gimli::Error::NotCieId(offset.0 as u64));
+    }
+    let parsed = section.cie_from_offset(bases, offset)?;
+    known.insert(offset.0, parsed.clone());
+    Ok(parsed)
+}
+
+/// The unwind rules with their sorted index.
+struct Index<'data> {
+    index: ParsedEhFrameHdr<Bytes<'data>>,
+    rules: Rules<'data>,
+}
+
+impl<'data> Index<'data> {
+    /// `None` where there is no sorted index.
+    fn of(elf: &Elf<'data>) -> Option<Index<'data>> {
+        let (address, bytes) = elf.unwind_index()?;
+        let bases = BaseAddresses::default().set_eh_frame_hdr(address);
+        let index = EhFrameHdr::new(bytes, LittleEndian).parse(&bases, 8).ok()?;
+        index.table()?;
+        let rules_at = index.eh_frame_ptr().direct().ok()?;
+        let rules = Rules::new(elf.bytes_at(rules_at)?, bases.set_eh_frame(rules_at));
+        Some(Index { index, rules })
+    }
+
+    fn around(&mut self, address: u64) -> Option<Range<u64>> {
+        let Rules { bytes, section, bases, shared: known } = &mut self.rules;
+        let table = self.index.table()?;
+        let found = table.fde_for_address(section, bases, address, |section, bases, offset| {
+            shared(bytes, known, (section, bases, offset))
+        });
+        let found = found.ok()?;
+        let (start, end) = (found.initial_address(), found.end_address());
+        (start..end).contains(&address).then_some(start..end)
+    }
+}
+
+/// Reads all entries once. Where they overlap, the last start before an address wins.
+fn by_reading_all(elf: &Elf<'_>, addresses: &[u64], found: &mut [Option<Range<u64>>]) {
+    let Some((section, place)) = elf.section(".eh_frame").zip(elf.addresses_of(".eh_frame")) else { return };
+    let mut rules = Rules::new(section.bytes, BaseAddresses::default().set_eh_frame(place.start));
+    // Kept at the first address in it only, so that an entry costs one search however much it covers.
+    let mut covering: Vec<Option<Range<u64>>> = vec![None; addresses.len()];
+    let mut entries = rules.section.entries(&rules.bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(entry) = entry else { continue };
+        let parsed = entry
+            .parse(|section, bases, offset| shared(rules.bytes, &mut rules.shared, (section, bases, offset)));
+        let Ok(entry) = parsed else { continue };
+        let (start, end) = (entry.initial_address(), entry.end_address());
+        let first = addresses.partition_point(|address| *address < start);
+        if addresses.get(first).is_none_or(|address| *address >= end) {
+            continue;
+        }
+        let known = &mut covering[first];
+        if known.as_ref().is_none_or(|known| known.start < start) {
+            *known = Some(start..end);
+        }
+    }
+    let mut last: Option<Range<u64>> = None;
+    for ((address, covering), found) in addresses.iter().zip(covering).zip(found) {
+        last = covering.or(last).filter(|last| last.contains(address));
+        found.clone_from(&last);
+    }
+}
