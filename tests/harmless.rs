@@ -86,7 +86,11 @@ fn a_thread_behind_a_filter_that_kills() {
 fn a_namespace_of_processes_made_by_the_program() {
     let equal = of("kernel", "newpid").is_equal();
     let millis = millis(&equal, "kernel", "work_in_namespace");
-    assert!((270..=330).contains(&millis), "its processes are seen: {millis} ms of 300\n{}", equal.did.stdout);
+    assert!(
+        (270..=330).contains(&millis),
+        "its processes are seen: {millis} ms of 300\n{}",
+        equal.did.stdout
+    );
 }
 
 /// `unshare` is a program of another name, and `sh` inside has the number 1.

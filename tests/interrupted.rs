@@ -16,19 +16,34 @@ fn broken(printed: &str) -> usize {
 #[test]
 fn calls_under_a_handler_without_restart() {
     let equal = interrupted("once").times(4).is_equal();
-    assert_eq!((broken(&equal.did.stdout), equal.did.stdout.lines().count()), (22, 22), "{}", equal.did.stdout);
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (22, 22),
+        "{}",
+        equal.did.stdout
+    );
 }
 
 #[test]
 fn calls_under_a_handler_with_restart() {
     let equal = interrupted("restart").times(4).is_equal();
-    assert_eq!((broken(&equal.did.stdout), equal.did.stdout.lines().count()), (17, 22), "{}", equal.did.stdout);
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (17, 22),
+        "{}",
+        equal.did.stdout
+    );
 }
 
 #[test]
 fn calls_without_any_handler_are_never_interrupted() {
     let equal = interrupted("without").times(2).is_equal();
-    assert_eq!((broken(&equal.did.stdout), equal.did.stdout.lines().count()), (0, 14), "{}", equal.did.stdout);
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (0, 14),
+        "{}",
+        equal.did.stdout
+    );
 }
 
 const ALL_SEEN: &str = "sigsuspend: 150 of 150\nppoll: 150 of 150\npselect: 150 of 150\nepoll_pwait: 150 of 150\n\
@@ -60,7 +75,9 @@ fn wake_ups_are_not_lost_while_a_process_is_looked_at() {
                 .spawn()
                 .expect("the program can be started");
             let mut look = Command::new(stackglass());
-            look.args(["record", "--quiet", "--delay", "100us", "--driver", driver, "-o", "r.glass", "--pid"]);
+            look.args([
+                "record", "--quiet", "--delay", "100us", "--driver", driver, "-o", "r.glass", "--pid",
+            ]);
             look.arg(program.id().to_string()).stdin(Stdio::null()).current_dir(folder.path());
             let looked = look.output().expect("the command can be started");
             let said = String::from_utf8_lossy(&looked.stderr).into_owned();
@@ -93,6 +110,7 @@ for i in range(200):
 signal.setitimer(signal.ITIMER_REAL, 0.05, 0.02)
 for i in range(30):
     signal.pause()
+signal.setitimer(signal.ITIMER_REAL, 0)
 print('woken')
 ";
 

@@ -23,7 +23,10 @@ fn ignored_signals_stay_ignored() {
         let equal = visible().before(&["sh", "-c", &script, "sh"]).is_equal();
         let ignored = equal.did.stdout.lines().filter(|line| line.starts_with("SigIgn:"));
         let ignored: Vec<&str> = ignored.collect();
-        assert!(ignored.len() == 2 && ignored.iter().all(|line| !line.ends_with("\t0000000000000000")), "{ignored:?}");
+        assert!(
+            ignored.len() == 2 && ignored.iter().all(|line| !line.ends_with("\t0000000000000000")),
+            "{ignored:?}"
+        );
     }
 }
 
@@ -86,12 +89,24 @@ fn without_numbers(line: &str) -> Option<String> {
 #[test]
 fn a_debugger_shows_the_program_alone() {
     let script = ["-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break nothing", "-ex", "run"];
-    let shown = ["-ex", "bt", "-ex", "thread apply all -q print 1", "-ex", "info signals SIGURG", "-ex", "info sharedlibrary"];
+    let shown = [
+        "-ex",
+        "bt",
+        "-ex",
+        "thread apply all -q print 1",
+        "-ex",
+        "info signals SIGURG",
+        "-ex",
+        "info sharedlibrary",
+    ];
     let end = ["-ex", "continue", "--args"];
     let gdb = Compare::of("gdb").args(script).args(shown).args(end).args([host("single", Language::C)]);
     let equal = gdb.each_line(without_numbers).is_equal();
     let printed = &equal.did.stdout;
-    assert!(printed.contains("with a thread 0") && printed.contains("hit Breakpoint 1, nothing"), "{printed}");
+    assert!(
+        printed.contains("with a thread 0") && printed.contains("hit Breakpoint 1, nothing"),
+        "{printed}"
+    );
     assert!(!printed.contains("libstackglass"), "{printed}");
 }
 
@@ -108,4 +123,13 @@ fn a_tracer_sees_the_programs_own_calls() {
         })
         .is_equal();
     assert!(equal.did.stdout.contains("execve"), "{}", equal.did.stdout);
+}
+
+/// A program that signals its whole process group reaches the command as well, which passes signals on.
+#[test]
+fn a_signal_to_the_own_process_group_comes_once() {
+    let script = "trap 'echo term' TERM; trap 'echo int' INT; trap 'echo hup' HUP; trap 'echo usr1' USR1
+        for signal in TERM INT HUP USR1; do kill -$signal 0; sleep 0.3; done; echo done";
+    let sh = Compare::of("sh").args(["-c", script]).before(&["setsid", "-w"]);
+    sh.is_equal().did("term\nint\nhup\nusr1\ndone\n", 0);
 }

@@ -14,7 +14,7 @@ use whole_programs::{Compare, Did, Folder};
 const HELP: &str = "\
 effects [ROW …]      runs these rows, or all; `effects list` names them
     --quick          leaves out the test suites of others, which take minutes
-    --record FLAG    a flag for `stackglass record`, such as --record --driver=ptrace";
+    --record FLAG    a flag for `stackglass record`, such as --record --sampler=preload";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,7 +55,13 @@ fn run(row: &Row, flags: &[String]) -> bool {
     let missing: Vec<&str> =
         row.needs.iter().filter(|(probe, _)| !works(probe)).map(|(_, package)| *package).collect();
     if !missing.is_empty() {
-        println!("{:28} {:>14} {:>14}  cannot run: apt-get install {}", row.name, "-", "-", missing.join(" "));
+        println!(
+            "{:28} {:>14} {:>14}  cannot run: apt-get install {}",
+            row.name,
+            "-",
+            "-",
+            missing.join(" ")
+        );
         return false;
     }
     let template = Folder::new();

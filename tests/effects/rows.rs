@@ -41,7 +41,12 @@ const GCC: &[(&str, &str)] = &[("command -v gcc", "gcc")];
 const VALGRIND: &[(&str, &str)] = &[("command -v gcc", "gcc"), ("command -v valgrind", "valgrind")];
 
 /// A sanitizer: a program without mistakes, and the mistake that it finds.
-const fn sanitized(name: &'static str, about: &'static str, prepare: &'static str, script: &'static str) -> Row {
+const fn sanitized(
+    name: &'static str,
+    about: &'static str,
+    prepare: &'static str,
+    script: &'static str,
+) -> Row {
     Row { name, about, needs: GCC, files: &[("bugs.c", BUGS)], prepare, script, normal: sanitizer, ..ROW }
 }
 
@@ -166,7 +171,13 @@ pub const ROWS: &[Row] = &[
     python("test_signal", "python3 -m test -v test_signal 2>&1"),
     python("test_subprocess", "python3 -m test -v test_subprocess 2>&1"),
     python("test_threading", "python3 -m test -v test_threading test_thread test_faulthandler 2>&1"),
-    python("test_wait", "python3 -m test -v test_wait3 test_wait4 test_fork1 test_popen test_pty test_posix 2>&1"),
-    python("test_selectors", "python3 -m test -v test_eintr test_select test_poll test_epoll test_selectors 2>&1"),
+    python(
+        "test_wait",
+        "python3 -m test -v test_wait3 test_wait4 test_fork1 test_popen test_pty test_posix 2>&1",
+    ),
+    python(
+        "test_selectors",
+        "python3 -m test -v test_eintr test_select test_poll test_epoll test_selectors 2>&1",
+    ),
     python("test_multiprocessing", "python3 -m test -v test_multiprocessing_fork 2>&1"),
 ];

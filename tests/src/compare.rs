@@ -58,7 +58,7 @@ impl Compare {
             variables: Vec::new(),
             flags: Vec::new(),
             times: 1,
-            patience: Duration::from_secs(40),
+            patience: Duration::from_secs(80),
             normal: |line| Some(line.to_owned()),
             filled_from: None,
             folder: Folder::new(),
