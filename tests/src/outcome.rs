@@ -1,13 +1,12 @@
 //! What came out of a run.
 
-use crate::{Seen, stackglass};
+use crate::{Folder, Seen, stackglass};
 use stackglass_files::Completeness;
 use stackglass_profile::Recording;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A program that was run under the command.
 pub struct Outcome {
@@ -21,8 +20,8 @@ pub struct Outcome {
     pub file: PathBuf,
     /// Time from start to end, roughly.
     pub wall: Duration,
-    /// Everything of this run; removed at the end.
-    pub folder: TempDir,
+    /// Everything of this run; removed at the end, and its processes are killed.
+    pub folder: Folder,
 }
 
 impl Outcome {

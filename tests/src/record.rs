@@ -1,11 +1,10 @@
 //! One run of a program under `stackglass record`.
 
-use crate::{Outcome, stackglass};
+use crate::{Folder, Outcome, stackglass};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// The longest a test may take before it is killed and fails.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -17,7 +16,7 @@ pub struct Record {
     variables: Vec<(OsString, OsString)>,
     before: Vec<OsString>,
     output: Option<PathBuf>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Record {
@@ -29,7 +28,7 @@ impl Record {
             variables: Vec::new(),
             before: Vec::new(),
             output: None,
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: Folder::new(),
         }
     }
 
@@ -103,7 +102,7 @@ impl Record {
 pub struct Running {
     child: Child,
     file: PathBuf,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Running {

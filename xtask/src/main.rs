@@ -6,6 +6,7 @@
 
 mod bench;
 mod conformance;
+mod effects;
 mod run;
 mod test;
 mod tools;
@@ -24,6 +25,10 @@ cargo xtask bench ROW …   only these rows; `cargo xtask bench list` names them
 cargo xtask bench install installs the peers into that folder
 cargo xtask conformance   run recorded cases of other implementations against our reports
 cargo xtask conformance DIR [--kinds KIND,…]  those in a folder of yours; --help tells more
+cargo xtask effects       tools of others alone and recorded: what they print and how they end must be equal
+cargo xtask effects ROW … only these rows; `cargo xtask effects list` names them
+    --quick               leaves out the test suites of others (half an hour)
+    --record FLAG         a flag for `stackglass record`, such as --record --sampler=preload
 cargo xtask help          this text";
 
 fn main() -> ExitCode {
@@ -45,6 +50,7 @@ fn dispatch(arguments: &[&str]) -> Result<bool> {
         ["test", rest @ ..] => test::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["conformance", rest @ ..] => conformance::run(rest),
+        ["effects", rest @ ..] => effects::run(rest),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(true)

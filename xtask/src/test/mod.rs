@@ -4,6 +4,7 @@
 
 mod boundary;
 mod browser;
+mod effects;
 mod fuzz;
 mod hygiene;
 mod licences;
@@ -58,6 +59,7 @@ const STEPS: &[Step] = &[
     ("doctests", |_| suites::doc_tests()),
     ("browser", |_| browser::run()),
     ("stress", stress::run),
+    ("effects", effects::run),
     ("fuzz", fuzz::run),
 ];
 

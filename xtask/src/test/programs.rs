@@ -13,6 +13,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("objcopy", "binutils"),
     ("python3", "python3"),
     ("node", "nodejs"),
+    ("gdb", "gdb"),
+    ("strace", "strace"),
+    ("unshare", "util-linux"),
     ("/usr/include/stdio.h", "libc6-dev"),
 ];
 

@@ -1,0 +1,137 @@
+//! Processes, threads, namespaces and filters: a recorded program may do all that it may do alone, and ends as it does
+//! alone. Each program runs alone and recorded with the shortest delay; what it prints and its status must be equal.
+
+use whole_programs::{Compare, Language, host};
+
+fn of(name: &str, how: &str) -> Compare {
+    Compare::of(host(name, Language::C)).args([how])
+}
+
+/// Milliseconds of processor time in a function, by the recording.
+fn millis(equal: &whole_programs::Equal, program: &str, function: &str) -> u64 {
+    equal.seen(program).functions.get(function).copied().unwrap_or(0) / 1_000_000
+}
+
+macro_rules! leaving {
+    ($($name:ident: $how:literal => $printed:literal, $code:literal;)*) => { $(
+        #[test]
+        fn $name() {
+            let equal = of("leaving", $how).times(3).is_equal();
+            equal.did($printed, $code);
+            let millis = millis(&equal, "leaving", "last_work");
+            assert!((270..=330).contains(&millis) || $how.starts_with("alone"), "{millis} ms of 300");
+        }
+    )* }
+}
+
+leaving! {
+    the_only_thread_leaves_by_pthread_exit: "alone" => "", 0;
+    the_only_thread_leaves_by_raw_exit: "alone-raw" => "", 6;
+    the_last_thread_returns_after_the_first_left: "first" => "the first thread is Z\n", 0;
+    the_last_thread_leaves_by_raw_exit: "first-raw" => "the first thread is Z\n", 7;
+    the_last_thread_ends_the_process: "first-group" => "the first thread is Z\n", 8;
+    the_first_thread_left_by_raw_exit: "bare" => "the first thread is Z\n", 0;
+    all_threads_left_by_raw_exit: "bare-raw" => "the first thread is Z\n", 7;
+    a_child_whose_first_thread_left: "child" => "the first thread is Z\nchild 0\n", 0;
+    a_child_whose_threads_left_by_raw_exit: "child-raw" => "the first thread is Z\nchild 7\n", 0;
+}
+
+#[test]
+fn forked_children_of_a_single_threaded_program_use_the_loader() {
+    let equal = of("loading", "1000").is_equal();
+    equal.did("1000 of 1000 well, 0 hung\n", 0);
+    let millis = millis(&equal, "loading", "between_forks");
+    assert!((180..=260).contains(&millis), "{millis} ms of 200");
+}
+
+#[test]
+fn a_new_user_namespace() {
+    let equal = of("kernel", "newuser").is_equal();
+    assert!(millis(&equal, "kernel", "work_in_namespace") >= 15, "what follows is seen");
+}
+
+#[test]
+fn namespaces_that_only_single_threaded_programs_may_enter() {
+    of("kernel", "setns").is_equal();
+}
+
+#[test]
+fn a_limit_on_locked_memory_has_room_for_the_program_alone() {
+    of("kernel", "mlockall").is_equal().did(
+        "mlockall: granted\nanother 1 MiB: granted\nanother 8 MiB: Resource temporarily unavailable\n",
+        0,
+    );
+}
+
+#[test]
+fn a_filter_for_all_threads() {
+    of("kernel", "tsync").times(3).is_equal().did("a filter for all threads: 0\n", 0);
+}
+
+#[test]
+fn a_thread_in_strict_mode() {
+    let equal = of("kernel", "strict").times(5).is_equal();
+    equal.did("strict thread lives\n", 0);
+    assert!(equal.seen("kernel").functions.contains_key("strict"), "it is seen");
+}
+
+#[test]
+fn a_thread_behind_a_filter_that_kills() {
+    let equal = of("kernel", "filter").times(3).is_equal();
+    equal.did("filtered thread lives\n", 0);
+    assert!(millis(&equal, "kernel", "work_under_filter") >= 170, "it is seen");
+}
+
+#[test]
+fn a_namespace_of_processes_made_by_the_program() {
+    let equal = of("kernel", "newpid").is_equal();
+    let millis = millis(&equal, "kernel", "work_in_namespace");
+    assert!(
+        (270..=330).contains(&millis),
+        "its processes are seen: {millis} ms of 300\n{}",
+        equal.did.stdout
+    );
+}
+
+/// `unshare` is a program of another name, and `sh` inside has the number 1.
+#[test]
+fn a_namespace_of_processes_made_by_unshare() {
+    let script = "echo $$ $PPID; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sh -c 'exit 5'; exit $?";
+    let unshare = ["-Urpf", "--mount-proc", "sh", "-c", script];
+    let equal = Compare::of("unshare").args(unshare).is_equal();
+    equal.did("1 0\n", 5);
+    let shell = std::fs::canonicalize("/bin/sh").expect("there is a shell");
+    let shell = shell.file_name().expect("a program has a name").to_string_lossy().into_owned();
+    assert!(equal.seen(&shell).hits > 100, "it is seen: {:#?}", equal.seen(&shell));
+}
+
+#[test]
+fn fibres_on_stacks_of_one_page() {
+    let equal = Compare::of(host("fibres", Language::C)).times(3).is_equal();
+    equal.did("6400 switches\n", 0);
+    equal.seen("fibres").has_share("small_fibre_work", 0.8, 1.0);
+}
+
+#[test]
+fn children_by_vfork_that_reset_signals() {
+    let equal = of("borrowed", "exec").times(3).is_equal();
+    equal.did("21 children ended well, 0 exit handlers ran, handled 1\n", 0);
+    let millis = millis(&equal, "borrowed", "work_after_vfork");
+    assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
+}
+
+#[test]
+fn a_child_by_vfork_that_runs_the_exit_handlers() {
+    let equal = of("borrowed", "exit").times(3).is_equal();
+    equal.did("22 children ended well, 1 exit handlers ran, handled 1\n", 0);
+    let millis = millis(&equal, "borrowed", "work_after_vfork");
+    assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
+}
+
+/// The short ways of malloc and stdio, without locks, are taken while there has never been a second thread.
+#[test]
+fn the_c_library_knows_that_there_is_one_thread() {
+    let equal = Compare::of(host("single", Language::C)).is_equal();
+    equal.did("at start 1\nafter work 1\nin a child 1\nwith a thread 0\n", 0);
+    equal.seen("single").has_share("allocate_and_print", 0.8, 1.0);
+}

@@ -1,0 +1,120 @@
+//! System calls that signals interrupt, in programs with handlers of their own and without any: each ends as the kernel
+//! says for that call, no wake-up is lost, and no call sees an interruption that is not the program's.
+
+use std::process::{Command, Stdio};
+use whole_programs::{Compare, Folder, Language, host, stackglass};
+
+fn interrupted(how: &str) -> Compare {
+    Compare::of(host("interrupted", Language::C)).args([how])
+}
+
+/// Lines that say that the call was interrupted.
+fn broken(printed: &str) -> usize {
+    printed.lines().filter(|line| line.ends_with(" EINTR")).count()
+}
+
+#[test]
+fn calls_under_a_handler_without_restart() {
+    let equal = interrupted("once").times(4).is_equal();
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (22, 22),
+        "{}",
+        equal.did.stdout
+    );
+}
+
+#[test]
+fn calls_under_a_handler_with_restart() {
+    let equal = interrupted("restart").times(4).is_equal();
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (17, 22),
+        "{}",
+        equal.did.stdout
+    );
+}
+
+#[test]
+fn calls_without_any_handler_are_never_interrupted() {
+    let equal = interrupted("without").times(2).is_equal();
+    assert_eq!(
+        (broken(&equal.did.stdout), equal.did.stdout.lines().count()),
+        (0, 14),
+        "{}",
+        equal.did.stdout
+    );
+}
+
+const ALL_SEEN: &str = "sigsuspend: 150 of 150\nppoll: 150 of 150\npselect: 150 of 150\nepoll_pwait: 150 of 150\n\
+                        sigwaitinfo: 150 of 150\nsignalfd: 150 of 150\n";
+
+#[test]
+fn a_signal_that_is_only_open_in_the_call_is_never_missed() {
+    interrupted("pending").times(3).is_equal().did(ALL_SEEN, 0);
+}
+
+#[test]
+fn nor_under_a_handler_with_restart() {
+    interrupted("pending-restart").times(3).is_equal().did(ALL_SEEN, 0);
+}
+
+/// The same while somebody looks at the process from outside, by stopping its threads and by perf events.
+#[test]
+fn wake_ups_are_not_lost_while_a_process_is_looked_at() {
+    for how in ["pending", "pending-restart", "once", "restart"] {
+        let alone = interrupted(how).alone();
+        for driver in ["ptrace", "perf"] {
+            let folder = Folder::new();
+            let out = folder.path().join("out");
+            let mut program = Command::new(host("interrupted", Language::C))
+                .arg(how)
+                .stdin(Stdio::null())
+                .stdout(std::fs::File::create(&out).expect("a temporary file can be made"))
+                .current_dir(folder.path())
+                .spawn()
+                .expect("the program can be started");
+            let mut look = Command::new(stackglass());
+            look.args([
+                "record", "--quiet", "--delay", "100us", "--driver", driver, "-o", "r.glass", "--pid",
+            ]);
+            look.arg(program.id().to_string()).stdin(Stdio::null()).current_dir(folder.path());
+            let looked = look.output().expect("the command can be started");
+            let said = String::from_utf8_lossy(&looked.stderr).into_owned();
+            let status = program.wait().expect("a child can be waited for");
+            let printed = std::fs::read_to_string(&out).unwrap_or_default();
+            if said.contains("perf events are refused here") {
+                continue;
+            }
+            assert_eq!((status.code(), printed), (alone.code, alone.stdout.clone()), "{driver}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_time_limit_by_a_signal() {
+    for _ in 0..3 {
+        Compare::of("timeout").args(["0.3", "sleep", "20"]).times(10).is_equal().did("", 124);
+        Compare::of("timeout").args(["10", "true"]).times(40).is_equal().did("", 0);
+    }
+}
+
+const PAUSES: &str = "
+import signal, time
+signal.signal(signal.SIGALRM, lambda *_: None)
+for i in range(200):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    assert signal.sigwait([signal.SIGALRM]) == signal.SIGALRM
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.02)
+for i in range(30):
+    signal.pause()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print('woken')
+";
+
+#[test]
+fn an_interpreter_that_pauses() {
+    Compare::of("python3").args(["-c", PAUSES]).times(5).is_equal().did("woken\n", 0);
+}

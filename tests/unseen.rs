@@ -1,0 +1,135 @@
+//! All that a program can ask about itself is as it is alone: environment, signals, descriptors, mappings, threads,
+//! limits, credentials. Also what its debugger shows of it.
+
+use whole_programs::{Compare, Language, host};
+
+fn visible() -> Compare {
+    Compare::of(host("visible", Language::C))
+}
+
+#[test]
+fn nothing_of_ours_is_in_the_program() {
+    let equal = visible().variable("LD_BIND_NOW", "1").variable("MALLOC_ARENA_MAX", "1").times(3).is_equal();
+    let printed = &equal.did.stdout;
+    assert_eq!(printed.matches("11 threads, single-threaded 0").count(), 2, "{printed}");
+    assert!(!printed.to_lowercase().contains("stackglass:"), "{printed}");
+}
+
+/// The command itself, like every Rust program, changes how it takes SIGPIPE.
+#[test]
+fn ignored_signals_stay_ignored() {
+    for signals in ["PIPE", "CHLD", "PIPE CHLD INT QUIT HUP TERM USR1 USR2 URG WINCH TTOU ALRM IO"] {
+        let script = format!("trap '' {signals}; exec \"$@\"");
+        let equal = visible().before(&["sh", "-c", &script, "sh"]).is_equal();
+        let ignored = equal.did.stdout.lines().filter(|line| line.starts_with("SigIgn:"));
+        let ignored: Vec<&str> = ignored.collect();
+        assert!(
+            ignored.len() == 2 && ignored.iter().all(|line| !line.ends_with("\t0000000000000000")),
+            "{ignored:?}"
+        );
+    }
+}
+
+#[test]
+fn blocked_signals_stay_blocked() {
+    let script = "import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+os.execvp(sys.argv[1], sys.argv[1:])";
+    let equal = visible().before(&["python3", "-c", script]).is_equal();
+    assert!(equal.did.stdout.contains("SigBlk:\tfffffffe7ffbfeff"), "{}", equal.did.stdout);
+}
+
+#[test]
+fn limits_stay_as_low_as_they_are() {
+    let script = "ulimit -S -n 64; ulimit -S -s 512; ulimit -S -l 64; exec \"$@\"";
+    let equal = visible().before(&["sh", "-c", script, "sh"]).is_equal();
+    assert!(equal.did.stdout.contains("limit 7: 40 "), "{}", equal.did.stdout);
+}
+
+#[test]
+fn a_cleared_environment_stays_empty() {
+    let program = host("visible", Language::C);
+    let equal = Compare::of("env").args(["-i".as_ref(), program.as_os_str()]).is_equal();
+    assert!(!equal.did.stdout.contains("variable "), "{}", equal.did.stdout);
+}
+
+/// Descriptors of whoever starts the command are the program's as well, closed ones stay closed.
+#[test]
+fn descriptors_are_handed_on() {
+    let script = "exec 7</dev/null 9>&1; exec \"$@\"";
+    let equal = visible().before(&["bash", "-c", script, "sh"]).is_equal();
+    assert!(equal.did.stdout.contains("fd 7 -> /dev/null\n"), "{}", equal.did.stdout);
+    let script = "exec 0<&-; exec \"$@\"";
+    let equal = visible().before(&["bash", "-c", script, "sh"]).is_equal();
+    assert!(!equal.did.stdout.contains("fd 0 "), "{}", equal.did.stdout);
+}
+
+/// Another priority, one processor, a umask: what children inherit, ours too.
+#[test]
+fn what_is_inherited_is_handed_on() {
+    let before = ["sh", "-c", "umask 027; exec nice -n 5 taskset -c 0 \"$@\"", "sh"];
+    let equal = visible().before(&before).is_equal();
+    let printed = &equal.did.stdout;
+    assert!(printed.contains("Umask:\t0027") && printed.contains("priority 5,"), "{printed}");
+    assert!(printed.contains("1 processors"), "{printed}");
+}
+
+/// Process numbers are the only thing that differs between two runs.
+fn without_numbers(line: &str) -> Option<String> {
+    let numbers = |word: &str| match word.trim_matches(|c: char| !c.is_ascii_digit()) {
+        digits if digits.len() >= 2 => word.replace(digits, "N"),
+        _ => word.to_owned(),
+    };
+    Some(match line.contains("process") || line.contains("Thread") || line.contains("LWP") {
+        true => line.split(' ').map(numbers).collect::<Vec<_>>().join(" "),
+        false => line.to_owned(),
+    })
+}
+
+#[test]
+fn a_debugger_shows_the_program_alone() {
+    let script = ["-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break nothing", "-ex", "run"];
+    let shown = [
+        "-ex",
+        "bt",
+        "-ex",
+        "thread apply all -q print 1",
+        "-ex",
+        "info signals SIGURG",
+        "-ex",
+        "info sharedlibrary",
+    ];
+    let end = ["-ex", "continue", "--args"];
+    let gdb = Compare::of("gdb").args(script).args(shown).args(end).args([host("single", Language::C)]);
+    let equal = gdb.each_line(without_numbers).is_equal();
+    let printed = &equal.did.stdout;
+    assert!(
+        printed.contains("with a thread 0") && printed.contains("hit Breakpoint 1, nothing"),
+        "{printed}"
+    );
+    assert!(!printed.contains("libstackglass"), "{printed}");
+}
+
+/// A program that is stopped at each call by its tracer. It reads its clock as often as it likes.
+#[test]
+fn a_tracer_sees_the_programs_own_calls() {
+    let script = "strace -f -qq -c -U name,calls -S name -o calls \"$@\"; cat calls";
+    let equal = Compare::of("sh")
+        .args(["-c", script, "sh"])
+        .args([host("borrowed", Language::C).as_os_str(), "exec".as_ref()])
+        .each_line(|line| {
+            let varies = line.starts_with("clock_gettime") || line.starts_with("total");
+            (!varies).then(|| line.to_owned())
+        })
+        .is_equal();
+    assert!(equal.did.stdout.contains("execve"), "{}", equal.did.stdout);
+}
+
+/// A program that signals its whole process group reaches the command as well, which passes signals on.
+#[test]
+fn a_signal_to_the_own_process_group_comes_once() {
+    let script = "trap 'echo term' TERM; trap 'echo int' INT; trap 'echo hup' HUP; trap 'echo usr1' USR1
+        for signal in TERM INT HUP USR1; do kill -$signal 0; sleep 0.3; done; echo done";
+    let sh = Compare::of("sh").args(["-c", script]).before(&["setsid", "-w"]);
+    sh.is_equal().did("term\nint\nhup\nusr1\ndone\n", 0);
+}
