@@ -16,6 +16,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+pub mod alternate;
 pub mod arrivals;
 pub mod file_limit;
 pub mod guest;

@@ -6,8 +6,8 @@ use crate::memory::Memory;
 use crate::outlet::Stack;
 use crate::roster::{Errand, Known};
 use crate::sampler::{Found, Sampler};
-use crate::tasks::{Place, place_of};
-use stackglass_host::{SlotIndex, Ticket, UNWINDER, signal, system};
+use crate::tasks::{Call, Place, place_of};
+use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, mapping};
 use stackglass_wire::{Counter, cut};
@@ -20,6 +20,10 @@ const CHANGING: u64 = 30_000;
 const ANSWER_DUE: u64 = 100_000_000;
 /// A thread that blocks the signal is asked again after this, ns.
 const BLOCKED_FOR: u64 = 500_000_000;
+/// Whether system calls are forbidden to a thread is asked again after this, ns.
+const CONFINEMENT_EVERY: u64 = 20_000_000;
+/// A thread on a stack without room for a walk is signalled again after this, ns.
+const NO_ROOM_FOR: u64 = 100_000_000;
 /// Bytes of a sleeper's stack fetched at once.
 const FETCH: usize = 4096;
 
@@ -71,7 +75,8 @@ impl Sampler {
         self.tell_waiting(index, now, false);
         let thread = self.memory.roster.get(index);
         let busy = moved && thread.known == Known::Awake && passed.ran >= passed.elapsed / 8 * 7;
-        let place = if busy { Place::Running } else { self.look(index) };
+        // A signal that meets a thread which has just gone to sleep may end its call, unless that can be put back.
+        let place = if busy && restart::may_put_back() { Place::Running } else { self.look(index) };
         // It runs now on another processor, or it ran all the time but for our own turn: then we took its processor.
         let fair = moved
             && (system::thread_cpu(tid) != Some(cpu)
@@ -90,7 +95,7 @@ impl Sampler {
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
             }
-            Place::Asleep { pc, sp } => self.take_asleep(index, now, cpu, (pc, sp)),
+            Place::Asleep { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
             Place::Unknown => {
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
@@ -127,7 +132,14 @@ impl Sampler {
     }
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
-    pub(crate) fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
+    pub(crate) fn take_asleep(
+        &mut self,
+        index: SlotIndex,
+        now: u64,
+        cpu: u64,
+        place: (u64, u64),
+        call: Call,
+    ) {
         let (polled, text) = self.polled(index);
         let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
         let thread = roster.get(index);
@@ -135,8 +147,8 @@ impl Sampler {
         // SAFETY: written when the memory was mapped.
         let scratch = unsafe { scratch.assume_init_mut() };
         let registers = Registers::new(place.0, place.1, None);
-        let pid = self.control.pid.load(core::sync::atomic::Ordering::Relaxed) as i32;
-        let mut reader = ProcessStack::new(pid, &mut stack[..FETCH]);
+        // By our own thread: the first one may have left the process, and its number then has no memory.
+        let mut reader = ProcessStack::new(self.tid as i32, &mut stack[..FETCH]);
         let walk = UNWINDER.walk(&registers, &mut reader, scratch, frames);
         let hidden = matches!(
             walk.end,
@@ -154,7 +166,7 @@ impl Sampler {
             }
             None => {
                 let number = thread.number;
-                if hidden && self.may_signal(index, now) && !self.memory.tried_before(number, place) {
+                if hidden && self.may_signal(index, now, call) && !self.memory.tried_before(number, place) {
                     return self.send(index, now, Some(place));
                 }
                 counters.add(Counter::StacksAsleep, 1);
@@ -178,9 +190,29 @@ impl Sampler {
         }
     }
 
-    fn may_signal(&mut self, index: SlotIndex, now: u64) -> bool {
-        let thread = self.memory.roster.get(index);
-        !self.signal_lost && thread.errand.is_none() && now >= thread.blocked_until
+    /// Whether a thread that sleeps in `call` may be signalled: only where the kernel goes on with the call by itself.
+    fn may_signal(&mut self, index: SlotIndex, now: u64, call: Call) -> bool {
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let is_socket = |descriptor| tasks.is_socket(thread.tid, descriptor);
+        !self.signal_lost
+            && thread.errand.is_none()
+            && now >= thread.blocked_until
+            && restart::restarts_by_itself(call.number, call.arguments, is_socket)
+    }
+
+    /// Whether the handler may run on this thread: it makes system calls, and it needs room on the stack.
+    fn stands_a_signal(&mut self, index: SlotIndex, now: u64) -> bool {
+        let own = self.tid;
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        if now >= thread.confinement_due {
+            thread.confinement_due = now + CONFINEMENT_EVERY;
+            let ours = tasks.confinement(own).unwrap_or_default();
+            // What cannot be read is not known to be allowed.
+            thread.confined = !tasks.confinement(thread.tid).is_some_and(|its| its.is_no_stricter_than(ours));
+        }
+        !thread.confined && alternate::may_signal(thread.alternate as usize)
     }
 
     /// Sends the signal with a mailbox.
@@ -196,15 +228,17 @@ impl Sampler {
         if self.signal_lost {
             return self.outlet.without_stack(thread, now, cut::NOT_TAKEN);
         }
-        let Some(mailbox) = self.memory.free_mailbox() else {
+        if !self.stands_a_signal(index, now) {
+            self.control.counters.add(Counter::NotSignalled, 1);
+            return self.outlet.without_stack(self.memory.roster.get(index), now, cut::NOT_TAKEN);
+        }
+        let counters = &self.control.counters;
+        let Some((mailbox, generation)) = self.memory.hand_out(&self.guest.mailboxes) else {
             return counters.add(Counter::NoMailbox, 1);
         };
         let pool = &self.guest.mailboxes[mailbox];
-        let Some(generation) = pool.hand_out() else {
-            return counters.add(Counter::NoMailbox, 1);
-        };
         let thread = self.memory.roster.get(index);
-        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation, asleep: asleep_at.is_some() };
+        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation };
         match signal::send(thread.tid, ticket) {
             Ok(()) => {
                 thread.errand = Some(Errand {
@@ -256,6 +290,19 @@ impl Sampler {
         let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
+        thread.alternate = letter.alternate;
+        if letter.no_room {
+            counters.add(Counter::NotSignalled, 1);
+            thread.blocked_until = errand.sent + NO_ROOM_FOR;
+            if errand.chosen.is_none() {
+                self.outlet.without_stack(thread, errand.sent, cut::NOT_TAKEN);
+            }
+            thread.errand = None;
+            thread.fresh = true;
+            pool.release(errand.generation);
+            holders[mailbox] = 0;
+            return true;
+        }
         counters.add(Counter::StacksRunning, 1);
         if letter.cut != 0 && !errand.held_back {
             counters.add(Counter::Cut, 1);
@@ -291,9 +338,9 @@ impl Sampler {
         pool.release(errand.generation);
         holders[mailbox] = 0;
         if letter.bounds_missing
-            && let Some((low, high)) = stack_of(letter.sp, letter.thread_pointer)
+            && let Some((low, high, grows)) = stack_of(letter.sp, letter.thread_pointer)
         {
-            self.guest.slot(index).set_stack(low, high);
+            self.guest.slot(index).set_stack(low, high, grows);
         }
         true
     }
@@ -355,23 +402,20 @@ impl Sampler {
         if self.take_letter(index, mailbox) {
             return;
         }
-        if self.guest.mailboxes[mailbox].take_back(errand.generation) {
-            self.memory.holders[mailbox] = 0;
-        }
-        // Else the handler was running when the thread ended: that mailbox stays out for good.
+        // Where the handler is at work just now, the mailbox is handed out again once it is done.
+        self.guest.mailboxes[mailbox].take_back(errand.generation);
+        self.memory.holders[mailbox] = 0;
         self.memory.roster.get(index).errand = None;
     }
 }
 
 /// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread
 /// pointer on stacks made by the C library (which keeps the thread's control block above the stack), to the
-/// end on the main thread's. `None` on any other stack: a neighbour may share its mapping and go away.
-fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64)> {
+/// end on the main thread's, which grows. `None` on any other stack: a neighbour may share its mapping and go away.
+fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64, bool)> {
     let map = mapping::holding(sp).filter(|m| m.readable && m.writable)?;
     if sp < thread_pointer && thread_pointer < map.end {
-        return Some((map.start, thread_pointer));
+        return Some((map.start, thread_pointer, false));
     }
-    // SAFETY: no pointers. The sixteen random bytes lie at the top of the first stack.
-    let top = unsafe { libc::getauxval(libc::AT_RANDOM) };
-    (map.start <= top && top < map.end).then_some((map.start, map.end))
+    signal::is_first_stack(map.start, map.end).then_some((map.start, map.end, true))
 }

@@ -8,7 +8,7 @@ use crate::walltime::Wall;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Image as ProcessImage;
-use stackglass_host::{Guest, peek, signal, system};
+use stackglass_host::{Guest, alternate, peek, signal, system};
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{ControlPage, Counter, Image, ProcessState, SessionPage, SessionState};
 
@@ -312,7 +312,7 @@ impl Sampler {
         self.scan(begin, true);
         self.begin_wall(now);
         self.link_tasks();
-        signal::look_for_interrupting_handlers();
+        self.look_for_handlers();
         (self.links_at, self.house_at) = (now + LINKS_EVERY, now + HOUSE_EVERY);
         self.scan_at = self.house_at;
         self.tick = 1;
@@ -380,7 +380,7 @@ impl Sampler {
         if now >= self.house_at {
             self.house_at = now + HOUSE_EVERY;
             self.memory.told.update(self.control, &mut self.outlet, now);
-            signal::look_for_interrupting_handlers();
+            self.look_for_handlers();
             if !signal::is_ours() && !self.signal_lost {
                 self.signal_lost = true;
                 self.control.image.fetch_or(Image::SIGNAL_LOST, AcqRel);
@@ -389,6 +389,13 @@ impl Sampler {
         }
         if scan {
             self.scan(now, false);
+        }
+    }
+
+    /// Under a launcher the preload library's hooks see to handlers on alternate stacks.
+    fn look_for_handlers(&self) {
+        if let Orders::Own { .. } = self.orders {
+            alternate::look_for_handlers();
         }
     }
 

@@ -141,8 +141,9 @@ fn word(bytes: &[u8], from: u64) -> Option<u64> {
 
 /// Copies own memory without ever faulting; the number of bytes copied.
 pub fn read_own(address: u64, into: &mut [u8]) -> usize {
+    // By the number of this thread: the first one may have left the process, and its number then has no memory.
     // SAFETY: no arguments.
-    let pid = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+    let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     read_process(pid, address, into)
 }
 
