@@ -10,6 +10,7 @@ const KINDS: [&str; 6] = ["sigsuspend", "ppoll", "pselect", "epoll_pwait", "paus
 #[test]
 fn a_call_that_a_handler_has_ended_stays_ended() {
     let program = compile("waits", &[]);
+    let mut signals = 0;
     for kind in KINDS {
         for restart in [false, true] {
             let session = Session::new();
@@ -20,7 +21,8 @@ fn a_call_that_a_handler_has_ended_stays_ended() {
             assert_eq!(run.status.code(), Some(0), "{kind}: 42 is one that hangs: {}", run.stderr);
             let process = &run.processes[0];
             assert_eq!(process.counter(Counter::CallsPutBack), 0, "{kind}");
-            assert!(process.counter(Counter::SignalsRunning) > 20, "{kind}: {:?}", process.counters);
+            signals += process.counter(Counter::SignalsRunning);
         }
     }
+    assert!(signals > 500, "{signals}");
 }

@@ -184,6 +184,75 @@ fn starting_and_stopping_is_quick() {
     assert!(times[0] < Duration::from_millis(3), "{times:?}");
 }
 
+#[test]
+fn two_thousand_runs_beside_busy_threads_lose_no_mailbox() {
+    let _turn = TURN.lock().unwrap();
+    static DONE: AtomicBool = AtomicBool::new(false);
+    DONE.store(false, Relaxed);
+    let config = Config { delay_ns: 20_000, ..Config::default() };
+    let busy: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::spawn(|| {
+                // Deep, so that the handler often is at work when sampling stops.
+                fn deep(n: u32) -> u64 {
+                    if n > 0 {
+                        return black_box(deep(n - 1) + 1);
+                    }
+                    let mut x = 1u64;
+                    while !DONE.load(Relaxed) {
+                        x = black_box(x.wrapping_mul(3));
+                    }
+                    x
+                }
+                deep(2000)
+            })
+        })
+        .collect();
+    for _ in 0..2000 {
+        let handle = start(config).unwrap();
+        std::thread::sleep(Duration::from_micros(100));
+        handle.stop();
+    }
+    let handle = start(Config::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    handle.stop();
+    let counters = &handle.control().counters;
+    let (stacks, refused) = (counters.get(Counter::StacksRunning), counters.get(Counter::NoMailbox));
+    assert!(stacks > 50 && refused == 0, "{stacks} stacks, {refused} times no mailbox");
+    DONE.store(true, Relaxed);
+    busy.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+#[test]
+fn our_memory_is_not_locked_with_the_programs() {
+    let _turn = TURN.lock().unwrap();
+    const WHO: &str = "SAMPLER_TEST_LOCKS_ITS_MEMORY";
+    if std::env::var_os(WHO).is_none() {
+        // In a process of its own: nothing of ours is mapped there yet.
+        let name = "our_memory_is_not_locked_with_the_programs";
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name, "--nocapture"]).env(WHO, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let locked = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    // SAFETY: no pointers.
+    if unsafe { libc::mlockall(libc::MCL_FUTURE) } != 0 {
+        return; // Not allowed here: then no program can.
+    }
+    let before = locked();
+    let handle = start(Config::default()).unwrap();
+    spin(Duration::from_millis(50));
+    let grown = locked() - before;
+    handle.stop();
+    // The sampler's thread has a stack of 256 KiB, made by the C library.
+    assert!(grown < 1024, "{grown} KiB were locked");
+}
+
 static PAINTED: AtomicBool = AtomicBool::new(false);
 static DEPTH: AtomicU64 = AtomicU64::new(0);
 
