@@ -18,6 +18,7 @@
 
 pub mod alternate;
 pub mod arrivals;
+pub mod events;
 pub mod file_limit;
 pub mod guest;
 pub mod image;

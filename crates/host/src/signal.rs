@@ -321,6 +321,7 @@ unsafe extern "C" fn enter(signal: i32, info: *mut libc::siginfo_t, context: *mu
                     answer(guest, word, &mut *context.cast());
                 }
             }
+            Some(_) if !queued && answer_event(&*info, &mut *context.cast()) => {}
             _ => pass_on(signal, info, context),
         }
         *errno = kept;
@@ -334,6 +335,20 @@ unsafe extern "C" fn enter(signal: i32, info: *mut libc::siginfo_t, context: *mu
 #[inline]
 unsafe fn answer(guest: &Guest, word: u64, context: &mut libc::ucontext_t) {
     let Some(ticket) = Ticket::from_word(word) else { return };
+    // SAFETY: by the caller.
+    unsafe { fill(guest, ticket, context) };
+    // SAFETY: `context` is the third argument of the handler that runs now.
+    if unsafe { restart::put_back(context) } {
+        guest.count(Counter::CallsPutBack);
+    }
+}
+
+/// Puts the stack into its mailbox.
+///
+/// # Safety
+/// As for [`answer`].
+#[inline]
+unsafe fn fill(guest: &Guest, ticket: Ticket, context: &libc::ucontext_t) {
     let mailbox = &guest.mailboxes[ticket.mailbox as usize % crate::mailbox::MAILBOXES];
     // SAFETY: we are the handler of this ticket's signal, and a signal is delivered once.
     match unsafe { mailbox.begin(ticket.generation) } {
@@ -343,10 +358,36 @@ unsafe fn answer(guest: &Guest, word: u64, context: &mut libc::ucontext_t) {
         }
         None => guest.count(Counter::StaleSignal),
     }
-    // SAFETY: `context` is the third argument of the handler that runs now.
-    if unsafe { restart::put_back(context) } {
-        guest.count(Counter::CallsPutBack);
+}
+
+/// A signal of an event of ours, for this thread: takes its stack, if one is wanted. False for any other signal.
+///
+/// Such an event counts user code alone: it has interrupted no call, and none is put back.
+///
+/// # Safety
+/// To be called from the handler only, with its own arguments.
+#[inline]
+unsafe fn answer_event(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    /// POLL_IN to POLL_HUP: the kernel's, for a descriptor.
+    const OF_DESCRIPTOR: core::ops::RangeInclusive<i32> = 1..=6;
+    if !OF_DESCRIPTOR.contains(&info.si_code) {
+        return false;
     }
+    // struct siginfo of the x86-64 kernel: signo, errno, code, padding, band (eight bytes), descriptor.
+    // SAFETY: 128 bytes, and this is the kind that has a descriptor.
+    let descriptor = unsafe { *(info as *const libc::siginfo_t).cast::<u32>().add(6) };
+    let Some(guest) = guest::current() else { return false };
+    let Some(event) = guest.events.get(descriptor as usize) else { return false };
+    let Some((tid, slot)) = event.thread() else { return false };
+    let sp = context.uc_mcontext.gregs[libc::REG_RSP as usize] as u64;
+    if guest.slot(slot).stack_around(sp).is_none() && system::thread_id() != tid {
+        return false;
+    }
+    if let Some(ticket) = event.hit() {
+        // SAFETY: by the caller; the ticket was in the table for one signal.
+        unsafe { fill(guest, ticket, context) };
+    }
+    true
 }
 
 #[inline]

@@ -4,9 +4,10 @@ use crate::calls::Doubtful;
 use crate::kept::About;
 use crate::memory::Memory;
 use crate::outlet::Stack;
-use crate::roster::{Errand, Known};
+use crate::roster::{Errand, Known, Record};
 use crate::sampler::{Found, Sampler};
 use crate::tasks::{Call, Place, place_of};
+use stackglass_host::mailbox::Letter;
 use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, mapping};
@@ -24,6 +25,8 @@ const BLOCKED_FOR: u64 = 500_000_000;
 const CONFINEMENT_EVERY: u64 = 20_000_000;
 /// A thread on a stack without room for a walk is signalled again after this, ns.
 const NO_ROOM_FOR: u64 = 100_000_000;
+/// A thread that has slept for so long, ns, has no mailbox that waits for its next tick.
+const LONG_AGO: u64 = 50_000_000;
 /// Bytes of a sleeper's stack fetched at once.
 const FETCH: usize = 4096;
 
@@ -39,13 +42,22 @@ impl Sampler {
             self.let_go(index);
             return Found::Gone;
         };
-        let Sampler { memory, outlet, tick, .. } = self;
+        let Sampler { memory, tick, .. } = self;
         let next = *tick + 1;
         memory.roster.set_due(index, next);
         let thread = memory.roster.get(index);
         // Where the clock has moved, both clocks are to be of the same moment.
         let now = if cpu == thread.ledger.cpu() { now } else { system::now() };
         let passed = thread.ledger.poll(now, cpu);
+        if passed.ran > 0 {
+            thread.ran_at = now;
+            self.take_tick(index, now);
+            if self.memory.roster.get(index).ticking.is_on() && !self.stands_a_signal(index, now) {
+                self.end_ticking(index);
+            }
+        }
+        let Sampler { memory, outlet, tick, .. } = self;
+        let thread = memory.roster.get(index);
 
         if thread.errand.is_some() {
             // A signal wakes who sleeps: one that has not been answered waits for a processor, mostly.
@@ -65,6 +77,9 @@ impl Sampler {
             thread.interval = thread.interval.saturating_mul(2).min(longest);
             let next = *tick + thread.interval as u64;
             memory.roster.set_due(index, next);
+            if self.tick_is_long_ago(index) {
+                self.wait_no_longer(index);
+            }
             return Found::Unmoved;
         }
         thread.interval = 1;
@@ -81,7 +96,10 @@ impl Sampler {
         let fair = moved
             && (system::thread_cpu(tid) != Some(cpu)
                 || passed.elapsed.saturating_sub(passed.ran) <= self.own_turn + CHANGING);
+        let ticking = self.memory.roster.get(index).ticking.is_on();
         match place {
+            // The kernel's own ticks find it in its code; here only time in calls is looked for.
+            Place::Running | Place::Unknown if ticking && moved && !self.owes_calls(index) => {}
             Place::Running | Place::Unknown if fair => self.send(index, now, None),
             // It has run, and now waits for a processor where the kernel took it away: at the end of a system call
             // more often than chance would have it. What it ran goes to the stack taken before.
@@ -186,7 +204,14 @@ impl Sampler {
         let stack = Stack { frames: &frames[..len], cut, task: polled.task };
         match chosen {
             Some(chosen) => self.wall.tell(&mut self.outlet, roster.get(index), now, chosen, stack),
-            None => self.outlet.asleep(roster.get(index), now, stack),
+            None => {
+                let thread = roster.get(index);
+                self.outlet.asleep(thread, now, stack);
+                if thread.ticking.is_on() {
+                    let time = beyond_ticks(thread, self.delay);
+                    self.outlet.in_call(thread, now, time);
+                }
+            }
         }
     }
 
@@ -202,7 +227,7 @@ impl Sampler {
     }
 
     /// Whether the handler may run on this thread: it makes system calls, and it needs room on the stack.
-    fn stands_a_signal(&mut self, index: SlotIndex, now: u64) -> bool {
+    pub(crate) fn stands_a_signal(&mut self, index: SlotIndex, now: u64) -> bool {
         let own = self.tid;
         let Memory { roster, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
@@ -278,7 +303,8 @@ impl Sampler {
     }
 
     fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
-        let Some(errand) = self.memory.roster.get(index).errand else { return false };
+        let errand = self.memory.roster.get(index).errand;
+        let Some(errand) = errand.filter(|errand| errand.mailbox as usize == mailbox) else { return false };
         let guest = self.guest;
         let pool = &guest.mailboxes[mailbox];
         let Some((letter, frames)) = pool.read(errand.generation) else { return false };
@@ -311,6 +337,13 @@ impl Sampler {
         let taken = Stack { frames, cut: letter.cut, task: letter.polled.task };
         match errand.asleep_at {
             None if errand.held_back || errand.chosen.is_some() => {}
+            // What lies elsewhere is told by the kernel's ticks.
+            None if thread.ticking.is_on() && thread.known != Known::Nothing => {
+                if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc)) {
+                    let time = beyond_ticks(thread, self.delay);
+                    self.outlet.awake_for(thread, errand.sent, time, taken);
+                }
+            }
             None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))
                 && !thread.calls.believes(
                     Doubtful {
@@ -337,12 +370,75 @@ impl Sampler {
         thread.fresh = true;
         pool.release(errand.generation);
         holders[mailbox] = 0;
+        self.learn_bounds(index, &letter);
+        true
+    }
+
+    /// Takes in the stack that the kernel's tick has left, if there is one: it stands for a delay, as each tick since the last
+    /// one. Its books must be kept up to now.
+    pub(crate) fn take_tick(&mut self, index: SlotIndex, now: u64) {
+        if !self.memory.roster.get(index).ticking.is_on() {
+            return;
+        }
+        let hits = self.count_hits(index);
+        let Some((mailbox, generation)) = self.stack_has_come(index) else {
+            return self.wait_for_stack(index);
+        };
+        let guest = self.guest;
+        let pool = &guest.mailboxes[mailbox];
+        if let Some((letter, frames)) = pool.read(generation) {
+            self.tell_task(index, letter.polled, letter.text);
+            let counters = &self.control.counters;
+            counters.add(Counter::SignalsRunning, 1);
+            let thread = self.memory.roster.get(index);
+            thread.alternate = letter.alternate;
+            thread.fresh = true;
+            thread.ticking.hits = 0;
+            let time = hits * self.delay;
+            if letter.no_room {
+                // The kernel would not ask for room first.
+                counters.add(Counter::NotSignalled, 1);
+                thread.blocked_until = now + NO_ROOM_FOR;
+            } else {
+                counters.add(Counter::StacksRunning, 1);
+            }
+            if letter.cut != 0 {
+                counters.add(Counter::Cut, 1);
+                self.modules_soon |= letter.cut == Cut::NoModule as u8;
+            }
+            let stack = Stack { frames, cut: letter.cut, task: letter.polled.task };
+            self.outlet.awake_for(thread, now, time, stack);
+            self.learn_bounds(index, &letter);
+        }
+        pool.release(generation);
+        self.memory.holders[mailbox] = 0;
+        if now < self.memory.roster.get(index).blocked_until {
+            self.end_ticking(index);
+        } else {
+            self.wait_for_stack(index);
+        }
+    }
+
+    /// Whether a thread that the kernel ticks has run for so long without a tick that it was in calls; or has no
+    /// stack at all yet.
+    fn owes_calls(&mut self, index: SlotIndex) -> bool {
+        let thread = self.memory.roster.get(index);
+        thread.known == Known::Nothing || beyond_ticks(thread, self.delay) >= self.delay
+    }
+
+    /// Whether a thread has slept for so long that its mailbox serves others better.
+    fn tick_is_long_ago(&mut self, index: SlotIndex) -> bool {
+        let thread = self.memory.roster.get(index);
+        thread.ticking.is_on() && thread.ledger.until().saturating_sub(thread.ran_at) > LONG_AGO
+    }
+
+    /// What the handler found out about the thread's stack.
+    fn learn_bounds(&mut self, index: SlotIndex, letter: &Letter) {
         if letter.bounds_missing
             && let Some((low, high, grows)) = stack_of(letter.sp, letter.thread_pointer)
         {
             self.guest.slot(index).set_stack(low, high, grows);
         }
-        true
     }
 
     /// A signal is out and the thread has `ran` since: does it block the signal for a while, as in handlers on small
@@ -407,6 +503,12 @@ impl Sampler {
         self.memory.holders[mailbox] = 0;
         self.memory.roster.get(index).errand = None;
     }
+}
+
+/// Of the time that a thread ran and that was not given to a stack, what its ticks have had the time to tell of and did not:
+/// it was spent in calls. The next tick may be due only in a delay, and comes to be known a delay later.
+fn beyond_ticks(thread: &Record, delay: u64) -> u64 {
+    thread.ledger.pending().saturating_sub((2 + thread.ticking.hits) * delay)
 }
 
 /// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread
