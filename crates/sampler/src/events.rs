@@ -40,6 +40,9 @@ const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;
 
+/// The shortest time between two ticks of a thread, ns: a handler may take some ten microseconds of it on a deep stack.
+const SHORTEST: u64 = 100_000;
+
 /// Mailboxes that wait for signals of events at the most: the rest is for threads that are signalled.
 const WAITING: usize = 48;
 
@@ -99,7 +102,12 @@ fn open(tid: u32, period: u64) -> Option<Fd> {
 impl Sampler {
     /// Whether the kernel gives us events at all; asked once, for our own thread.
     pub(crate) fn can_have_events(&self) -> bool {
-        self.memory.tasks.keeps_open() && open(self.tid, self.delay).is_some()
+        self.memory.tasks.keeps_open() && open(self.tid, self.period()).is_some()
+    }
+
+    /// What a tick of the kernel's stands for, ns.
+    pub(crate) fn period(&self) -> u64 {
+        self.delay.max(SHORTEST)
     }
 
     /// The kernel ticks this thread from now on, if it can be had.
@@ -109,7 +117,7 @@ impl Sampler {
         }
         let tid = self.memory.roster.get(index).tid;
         // We come here at a random moment of the thread's life, so its ticks are at random moments of what it does.
-        let Some(fd) = open(tid, self.delay) else { return };
+        let Some(fd) = open(tid, self.period()) else { return };
         if fd.raw() as usize >= EVENTS {
             return;
         }

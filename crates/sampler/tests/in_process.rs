@@ -189,7 +189,7 @@ fn two_thousand_runs_beside_busy_threads_lose_no_mailbox() {
     let _turn = TURN.lock().unwrap();
     static DONE: AtomicBool = AtomicBool::new(false);
     DONE.store(false, Relaxed);
-    let config = Config { delay_ns: 20_000, ..Config::default() };
+    let config = Config { delay_ns: 200_000, ..Config::default() };
     let busy: Vec<_> = (0..4)
         .map(|_| {
             std::thread::spawn(|| {
@@ -210,7 +210,7 @@ fn two_thousand_runs_beside_busy_threads_lose_no_mailbox() {
         .collect();
     for _ in 0..2000 {
         let handle = start(config).unwrap();
-        std::thread::sleep(Duration::from_micros(100));
+        std::thread::sleep(Duration::from_micros(400));
         handle.stop();
     }
     let handle = start(Config::default()).unwrap();
