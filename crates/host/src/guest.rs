@@ -4,6 +4,7 @@
 //! never unmapped: a late signal or a thread that is just beginning may still look at it.
 
 use crate::arrivals::Arrivals;
+use crate::events::{EVENTS, Event};
 use crate::mailbox::{MAILBOXES, Mailbox};
 use crate::slot::{CAPACITY, Slot, SlotIndex};
 use crate::{marker, system};
@@ -22,6 +23,8 @@ pub struct Guest {
     pub modules_changed: AtomicU32,
     /// News from the program's threads.
     pub arrivals: Arrivals,
+    /// Events of the kernel's that signal threads, by descriptor.
+    pub events: [Event; EVENTS],
     /// The pool of mailboxes.
     pub mailboxes: [Mailbox; MAILBOXES],
     slots: [Slot; CAPACITY],

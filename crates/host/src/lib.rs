@@ -16,7 +16,9 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+pub mod alternate;
 pub mod arrivals;
+pub mod events;
 pub mod file_limit;
 pub mod guest;
 pub mod image;

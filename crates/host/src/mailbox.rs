@@ -34,31 +34,23 @@ pub struct Ticket {
     pub slot: SlotIndex,
     /// Generation of the mailbox.
     pub generation: u32,
-    /// The thread is asleep and signalled all the same.
-    pub asleep: bool,
 }
-
-const ASLEEP_BIT: u32 = 63;
 
 impl Ticket {
     /// As one word.
     pub fn to_word(self) -> u64 {
-        self.generation as u64
-            | (self.slot.0 as u64) << 32
-            | (self.mailbox as u64) << 48
-            | (self.asleep as u64) << ASLEEP_BIT
+        self.generation as u64 | (self.slot.0 as u64) << 32 | (self.mailbox as u64) << 48
     }
 
     /// From one word; `None` when it names no mailbox or slot.
     #[inline]
     pub fn from_word(word: u64) -> Option<Ticket> {
-        let mailbox = (word >> 48 & 0x7fff) as usize;
+        let mailbox = (word >> 48) as usize;
         let slot = (word >> 32) as u16;
         if mailbox >= MAILBOXES || slot as usize >= crate::slot::CAPACITY {
             return None;
         }
-        let (generation, asleep) = (word as u32, word >> ASLEEP_BIT == 1);
-        Some(Ticket { mailbox: mailbox as u8, slot: SlotIndex(slot), generation, asleep })
+        Some(Ticket { mailbox: mailbox as u8, slot: SlotIndex(slot), generation: word as u32 })
     }
 }
 
@@ -79,6 +71,10 @@ pub struct Letter {
     pub thread_pointer: u64,
     /// True when the stack's bounds in the slot did not serve.
     pub bounds_missing: bool,
+    /// Bytes of the thread's alternate signal stack, 0 for none.
+    pub alternate: u64,
+    /// Too little room was left on the stack for a walk: there are no frames.
+    pub no_room: bool,
 }
 
 /// One mailbox. All zeros is a free one.
@@ -109,15 +105,19 @@ pub struct Desk<'a> {
 }
 
 impl Mailbox {
-    /// Sampler: hands a free mailbox out; the generation for the ticket, `None` when it is not free.
+    /// Sampler: hands a mailbox out for which nobody waits; the generation for the ticket, `None` when a handler is at work
+    /// in it.
+    ///
+    /// A letter that is there already was waited for no longer: its thread was taken for gone, or an earlier run of
+    /// the sampler ended before the handler did.
     pub fn hand_out(&self) -> Option<u32> {
         let state = self.state.load(Acquire);
-        if state & 3 != FREE {
+        if state & 3 != FREE && state & 3 != DONE {
             return None;
         }
         let generation = (state >> STATE_BITS) as u32;
         if generation == 0 {
-            // SAFETY: free, so only the sampler touches it; the first time its scratch is not made yet.
+            // SAFETY: nobody but the sampler touches it; the first time its scratch is not made yet.
             unsafe { (*self.scratch.get()).write(Scratch::new()) };
         }
         let generation = generation.wrapping_add(1).max(1);
@@ -188,10 +188,8 @@ mod tests {
 
     #[test]
     fn a_ticket_survives_the_way_through_a_signal() {
-        for asleep in [false, true] {
-            let ticket = Ticket { mailbox: 63, slot: SlotIndex(32_767), generation: u32::MAX, asleep };
-            assert_eq!(Ticket::from_word(ticket.to_word()), Some(ticket));
-        }
+        let ticket = Ticket { mailbox: 63, slot: SlotIndex(32_767), generation: u32::MAX };
+        assert_eq!(Ticket::from_word(ticket.to_word()), Some(ticket));
         assert_eq!(Ticket::from_word(64 << 48), None);
         assert_eq!(Ticket::from_word(32_768 << 32), None);
     }
@@ -225,5 +223,18 @@ mod tests {
         // SAFETY: as above.
         assert!(unsafe { mailbox.begin(next) }.is_some());
         assert!(!mailbox.take_back(next), "the handler has begun");
+    }
+
+    #[test]
+    fn a_letter_that_nobody_waits_for_keeps_no_mailbox() {
+        let mailbox = mailbox();
+        let left = mailbox.hand_out().unwrap();
+        // SAFETY: this test plays the handler, once for each generation.
+        let desk = unsafe { mailbox.begin(left) };
+        assert!(desk.is_some() && !mailbox.take_back(left));
+        assert!(mailbox.hand_out().is_none(), "a handler is at work");
+        mailbox.finish(left);
+        let next = mailbox.hand_out().unwrap();
+        assert!(next != left && mailbox.read(left).is_none() && mailbox.take_back(next));
     }
 }

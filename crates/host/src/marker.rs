@@ -14,6 +14,8 @@ pub struct Marker {
     pid: AtomicU32,
     /// Random word that our signals carry in `si_errno`.
     cookie: AtomicU32,
+    /// In a forked child that is not sampled: its process id, once it has asked.
+    child: AtomicU32,
 }
 
 static MARKER: AtomicPtr<Marker> = AtomicPtr::new(core::ptr::null_mut());
@@ -32,6 +34,20 @@ pub fn armed() -> Option<(u32, u32)> {
     match page.pid.load(Acquire) {
         0 => None,
         pid => Some((pid, page.cookie.load(Relaxed))),
+    }
+}
+
+/// Whether the caller runs in the process that this memory belongs to, sampled or not.
+///
+/// A child of `vfork` has the memory of its parent, marker included, but signal settings, alternate stack and
+/// threads of its own: what it asks for must not be noted as its parent's.
+pub fn is_own_process() -> bool {
+    let Some(page) = page() else { return true };
+    let own = system::process_id();
+    match page.pid.load(Acquire) {
+        // The memory of a forked child that is not sampled: it belongs to the first that asks.
+        0 => page.child.compare_exchange(0, own, AcqRel, Acquire).map_or_else(|child| child == own, |_| true),
+        pid => pid == own,
     }
 }
 
@@ -80,5 +96,25 @@ mod tests {
             status
         };
         assert_eq!(libc::WEXITSTATUS(status), 7);
+    }
+
+    #[test]
+    fn a_child_with_its_parents_memory_is_told_apart() {
+        assert!(super::arm() && super::is_own_process());
+        extern "C" fn child(_: *mut core::ffi::c_void) -> i32 {
+            if !super::is_own_process() && super::armed().is_some() { 7 } else { 1 }
+        }
+        let mut stack = vec![0u128; 4096];
+        // SAFETY: as `posix_spawn` does it: the parent waits until the child, which has a stack of its own, is gone.
+        let status = unsafe {
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+            let top = stack.as_mut_ptr().add(stack.len()).cast();
+            let child = libc::clone(child, top, flags, core::ptr::null_mut());
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            status
+        };
+        assert_eq!(libc::WEXITSTATUS(status), 7);
+        assert!(super::is_own_process());
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! The handler counts the request and wakes whoever waits for one; everything else happens on threads of
 //! ours. It is installed only where the program has nothing of its own there (default action), and it gives
-//! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec
-//! finds the [`marker`] wiped and gets what it would have got without us: its end.
+//! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec,
+//! by `vfork` as well, is not the process that the [`marker`] names and gets what it would have got without us: its end.
 //!
 //! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
 //! with the name [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
 
 use crate::signal::{self, Action};
-use crate::{guest, marker, system};
+use crate::{guest, marker, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_wire::PEEK_MARK;
@@ -99,14 +99,15 @@ fn action() -> Action {
 }
 
 /// The handler.
-unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: errno's address is the interrupted thread's own; the calls below are system calls without memory
+unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: `context` is the third argument of this handler; errno's address is the interrupted thread's own; the calls below are system calls without memory
     // of the program.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
-        if marker::armed().is_some() {
+        if marker::armed().is_some() && marker::is_own_process() {
             request();
+            restart::put_back(&mut *context.cast());
         } else {
             // Blocked while this handler runs, delivered when it returns.
             let _ = signal::kernel_action(number, Some(&Action::DEFAULT));

@@ -1,15 +1,100 @@
-//! Putting an interrupted system call back, so that our signal leaves no trace.
+//! Which interrupted system calls leave no trace, and which are put back.
 //!
-//! `SA_RESTART` lets the kernel resume most calls after a handler, but not `poll`, `select`, `epoll_wait`,
-//! `nanosleep`, waits with a time-out and a few more (signal(7)): they come back with `EINTR`. We never
-//! signal a thread that is known to sleep in such a call, but a running one may enter it while the signal is
-//! on its way. Then the handler finds the thread right behind a `syscall` instruction with `-EINTR` in its
-//! result register, and steps it back to that instruction with the number of the call: the same as if the
-//! signal had come a microsecond earlier. A time-out begins anew, by the microseconds that had passed.
+//! `SA_RESTART` lets the kernel resume most calls after a handler ([`restarts_by_itself`]), but not `poll`, `select`,
+//! `epoll_wait`, `nanosleep`, waits with a time-out and a few more (signal(7)): they come back with `EINTR`. A thread
+//! that sleeps in such a call is never signalled, but a running one may enter it while the signal is on its way.
+//!
+//! Then the handler finds the thread right behind a `syscall` instruction with `-EINTR` in its result register.
+//! It steps the thread back to that instruction, with the number of the call, only where nobody else can have caused that
+//! interruption and nothing is lost by a second call:
+//! - no handler of the program is or was installed, but for faults, which end no call. Else one may have run before ours, in the very call: put
+//!   back, `sigsuspend` or `ppoll` would wait for ever for what has happened. The hooks of the preload library tell of a
+//!   handler before it is installed ([`program_has_a_handler`]); the kernel is asked at the start and again at the moment
+//!   itself. Without hooks (in the crate) nothing is put back.
+//! - the call is one of a list ([`is_safe_to_repeat`]): `EINTR` says that it has done nothing yet.
 //!
 //! The number is gone from the registers, but callers nearly always load it right before the instruction
 //! (`mov $nr, %eax; syscall`, at most one load from the stack between them); where they do not, the call returns
-//! `EINTR` as usual. Of glibc 2.36 that leaves its own waits on futexes, which begin again by themselves.
+//! `EINTR`. A time-out begins anew, by the microseconds that had passed.
+
+use crate::signal;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+/// Whether a call may be put back in this process. A forked child inherits it with the handlers.
+static KNOWN: AtomicU32 = AtomicU32::new(NO_HOOKS);
+/// Nobody tells of new handlers.
+const NO_HOOKS: u32 = 0;
+/// The hooks are in place and there has never been a handler.
+const NO_HANDLER: u32 = 1;
+/// The program has, or had, a handler.
+const HANDLER: u32 = 2;
+
+/// From now on the program's handlers are told before they are installed.
+pub fn hooks_are_in_place() {
+    let known = if signal::program_has_handlers() { HANDLER } else { NO_HANDLER };
+    let _ = KNOWN.compare_exchange(NO_HOOKS, known, AcqRel, Acquire);
+}
+
+/// The program is about to install a handler for this signal: no call is put back any more.
+pub fn program_has_a_handler(number: i32) {
+    if !signal::is_fault(number) {
+        KNOWN.store(HANDLER, Release);
+    }
+}
+
+/// Whether an interrupted call can be put back, as far as is known without asking the kernel.
+pub fn may_put_back() -> bool {
+    KNOWN.load(Acquire) == NO_HANDLER
+}
+
+/// Whether the kernel resumes this call after a handler with `SA_RESTART`, as read in a thread's `syscall` file: its number and
+/// its first arguments. Sockets with a time-out do not resume; `is_socket` is asked where that matters.
+pub fn restarts_by_itself(number: i64, arguments: [u64; 4], is_socket: impl FnOnce(u64) -> bool) -> bool {
+    const LOCK: u64 = libc::F_SETLKW as u64;
+    const OPEN_FILE_LOCK: u64 = libc::F_OFD_SETLKW as u64;
+    /// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
+    const FUTEX_FLAGS: u64 = 128 | 256;
+    match number {
+        libc::SYS_read | libc::SYS_write | libc::SYS_readv | libc::SYS_writev => !is_socket(arguments[0]),
+        libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_flock => true,
+        libc::SYS_fcntl => matches!(arguments[1], LOCK | OPEN_FILE_LOCK),
+        // FUTEX_WAIT and FUTEX_WAIT_BITSET without a time-out.
+        libc::SYS_futex => matches!(arguments[1] & !FUTEX_FLAGS, 0 | 9) && arguments[3] == 0,
+        _ => false,
+    }
+}
+
+/// Whether a call that returned `EINTR` has done nothing yet, so that it may be made once more.
+pub fn is_safe_to_repeat(number: u32) -> bool {
+    matches!(
+        i64::from(number),
+        libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_futex
+            | libc::SYS_pause
+            | libc::SYS_rt_sigsuspend
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_msgsnd
+            | libc::SYS_msgrcv
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_read
+            | libc::SYS_readv
+    )
+}
 
 /// `-EINTR` as the kernel returns it.
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
@@ -54,17 +139,25 @@ pub unsafe fn put_back(context: &mut libc::ucontext_t) -> bool {
         return false;
     }
     let pc = registers[libc::REG_RIP as usize];
+    if !may_put_back() {
+        return false;
+    }
     let mut before = [0u8; BEFORE];
     if stackglass_unwind::memory::read_own((pc as u64).wrapping_sub(BEFORE as u64), &mut before) != BEFORE {
         return false;
     }
     match number_of(&before) {
-        Some(number) => {
+        Some(number) if is_safe_to_repeat(number) => {
+            // A handler that the hooks have not seen: installed by a bare system call.
+            if signal::program_has_handlers() {
+                KNOWN.store(HANDLER, Release);
+                return false;
+            }
             registers[libc::REG_RAX as usize] = number as i64;
             registers[libc::REG_RIP as usize] = pc - SYSCALL.len() as i64;
             true
         }
-        None => false,
+        _ => false,
     }
 }
 
@@ -94,6 +187,28 @@ mod tests {
             &[],
         ] {
             assert_eq!(of(other), None, "{other:x?}");
+        }
+    }
+
+    #[test]
+    fn what_closes_sends_or_opens_is_never_repeated() {
+        for number in [libc::SYS_close, libc::SYS_connect, libc::SYS_write, libc::SYS_openat, libc::SYS_dup2]
+        {
+            assert!(!is_safe_to_repeat(number as u32), "{number}");
+        }
+        assert!(is_safe_to_repeat(libc::SYS_ppoll as u32));
+    }
+
+    #[test]
+    fn only_calls_that_resume_may_be_interrupted() {
+        let restarts = |number, arguments| restarts_by_itself(number, arguments, |fd| fd == 5);
+        assert!(restarts(libc::SYS_read, [4, 0, 0, 0]) && !restarts(libc::SYS_read, [5, 0, 0, 0]));
+        assert!(restarts(libc::SYS_wait4, [0; 4]));
+        assert!(restarts(libc::SYS_futex, [1, 128, 0, 0]) && !restarts(libc::SYS_futex, [1, 128, 0, 9]));
+        assert!(restarts(libc::SYS_futex, [1, 128 | 256 | 9, 0, 0]));
+        assert!(restarts(libc::SYS_fcntl, [4, 7, 0, 0]) && !restarts(libc::SYS_fcntl, [4, 8, 0, 0]));
+        for number in [libc::SYS_poll, libc::SYS_pause, libc::SYS_rt_sigsuspend, libc::SYS_recvfrom, -1] {
+            assert!(!restarts(number, [0; 4]), "{number}");
         }
     }
 }

@@ -14,14 +14,15 @@
 //! library), until the first one that is too small ([`avoid_alternate_stacks`]).
 //! Once installed the handler stays for good: restoring the default could let a late signal through.
 
+use crate::alternate::HANDLER_BYTES;
 use crate::guest::{self, Guest};
 use crate::mailbox::{ASIDE, Desk, Ticket};
 use crate::slot::Slot;
-use crate::{UNWINDER, marker, restart, system, task};
+use crate::{UNWINDER, marker, peek, restart, system, task};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
-use stackglass_unwind::{Registers, StackMemory};
-use stackglass_wire::Counter;
+use stackglass_unwind::{Registers, StackMemory, mapping};
+use stackglass_wire::{Counter, cut};
 
 /// What the kernel keeps for a signal (`struct sigaction` of the x86-64 kernel, not of the C library).
 #[repr(C)]
@@ -85,8 +86,6 @@ pub enum Placement {
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 static ON_ALTERNATE: AtomicBool = AtomicBool::new(false);
 static EMPTY: AtomicBool = AtomicBool::new(false);
-/// The program's own non-restarting handlers expect EINTR to be seen.
-static INTERRUPTS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// The program's own action for one of our signals.
 struct ProgramAction {
@@ -193,7 +192,7 @@ fn give_way(signal: i32) {
 fn take(signal: i32) -> Result<(), i32> {
     let program = PROGRAM.get(signal as usize).ok_or(libc::EINVAL)?;
     let before = kernel_action(signal, None)?;
-    if before.handler != enter as *const () as usize {
+    if !is_handler(before.handler) {
         program.store(before);
     }
     TAKEN.fetch_or(1 << signal, AcqRel);
@@ -210,10 +209,14 @@ pub fn installed() -> Option<i32> {
     }
 }
 
+/// True for the address of our handler.
+pub fn is_handler(handler: usize) -> bool {
+    handler == enter as *const () as usize
+}
+
 /// True while the kernel still has our handler for our signal.
 pub fn is_ours() -> bool {
-    installed()
-        .is_some_and(|s| kernel_action(s, None).is_ok_and(|a| a.handler == enter as *const () as usize))
+    installed().is_some_and(|s| kernel_action(s, None).is_ok_and(|a| is_handler(a.handler)))
 }
 
 /// The program asks for, or sets, its own action for a signal that has our handler: what it would have got from the
@@ -249,16 +252,31 @@ pub fn avoid_alternate_stacks() {
     }
 }
 
-/// Looks whether the program has handlers that are meant to interrupt its system calls. While it has, an
-/// interrupted call is never put back.
-pub fn look_for_interrupting_handlers() {
-    let synchronous = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
-    let wanted = (1..=64).filter(|s| !has_our_handler(*s) && !synchronous.contains(s)).any(|s| {
-        // 32 and 33 are the C library's own and made to interrupt in places where it does not matter.
-        !(32..=34).contains(&s)
-            && kernel_action(s, None).is_ok_and(|a| a.handler > libc::SIG_IGN && a.flags & SA_RESTART == 0)
-    });
-    INTERRUPTS_WANTED.store(wanted, Relaxed);
+/// Signals that the kernel makes for an instruction of the thread itself: they never end a system call. (Rust's runtime has
+/// handlers for two of them in every program.) Nobody who sends one by hand waits for what it interrupts.
+const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+
+/// Whether this is a signal of a fault.
+pub fn is_fault(number: i32) -> bool {
+    FAULTS.contains(&number)
+}
+
+/// Whether the program has a handler of its own that may end a system call, as the kernel knows it at this moment.
+///
+/// Left out are ours, and 32 and 33, which the C library keeps for itself.
+pub fn program_has_handlers() -> bool {
+    handlers().any(|(number, _)| !is_fault(number))
+}
+
+/// The program's own handlers, as the kernel knows them.
+pub(crate) fn handlers() -> impl Iterator<Item = (i32, Action)> {
+    (1..=64).filter(|number| !(32..=33).contains(number)).filter_map(|number| {
+        let action = match program(number) {
+            Some(own) => own.load(),
+            None => kernel_action(number, None).ok()?,
+        };
+        (action.handler > libc::SIG_IGN && !peek::is_handler(action.handler)).then_some((number, action))
+    })
 }
 
 /// Makes the handler answer without walking: the yardstick for the cost of a walk.
@@ -303,6 +321,7 @@ unsafe extern "C" fn enter(signal: i32, info: *mut libc::siginfo_t, context: *mu
                     answer(guest, word, &mut *context.cast());
                 }
             }
+            Some(_) if !queued && answer_event(&*info, &mut *context.cast()) => {}
             _ => pass_on(signal, info, context),
         }
         *errno = kept;
@@ -316,6 +335,20 @@ unsafe extern "C" fn enter(signal: i32, info: *mut libc::siginfo_t, context: *mu
 #[inline]
 unsafe fn answer(guest: &Guest, word: u64, context: &mut libc::ucontext_t) {
     let Some(ticket) = Ticket::from_word(word) else { return };
+    // SAFETY: by the caller.
+    unsafe { fill(guest, ticket, context) };
+    // SAFETY: `context` is the third argument of the handler that runs now.
+    if unsafe { restart::put_back(context) } {
+        guest.count(Counter::CallsPutBack);
+    }
+}
+
+/// Puts the stack into its mailbox.
+///
+/// # Safety
+/// As for [`answer`].
+#[inline]
+unsafe fn fill(guest: &Guest, ticket: Ticket, context: &libc::ucontext_t) {
     let mailbox = &guest.mailboxes[ticket.mailbox as usize % crate::mailbox::MAILBOXES];
     // SAFETY: we are the handler of this ticket's signal, and a signal is delivered once.
     match unsafe { mailbox.begin(ticket.generation) } {
@@ -325,10 +358,36 @@ unsafe fn answer(guest: &Guest, word: u64, context: &mut libc::ucontext_t) {
         }
         None => guest.count(Counter::StaleSignal),
     }
-    // SAFETY: `context` is the third argument of the handler that runs now.
-    if !ticket.asleep && !INTERRUPTS_WANTED.load(Relaxed) && unsafe { restart::put_back(context) } {
-        guest.count(Counter::CallsPutBack);
+}
+
+/// A signal of an event of ours, for this thread: takes its stack, if one is wanted. False for any other signal.
+///
+/// Such an event counts user code alone: it has interrupted no call, and none is put back.
+///
+/// # Safety
+/// To be called from the handler only, with its own arguments.
+#[inline]
+unsafe fn answer_event(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
+    /// POLL_IN to POLL_HUP: the kernel's, for a descriptor.
+    const OF_DESCRIPTOR: core::ops::RangeInclusive<i32> = 1..=6;
+    if !OF_DESCRIPTOR.contains(&info.si_code) {
+        return false;
     }
+    // struct siginfo of the x86-64 kernel: signo, errno, code, padding, band (eight bytes), descriptor.
+    // SAFETY: 128 bytes, and this is the kind that has a descriptor.
+    let descriptor = unsafe { *(info as *const libc::siginfo_t).cast::<u32>().add(6) };
+    let Some(guest) = guest::current() else { return false };
+    let Some(event) = guest.events.get(descriptor as usize) else { return false };
+    let Some((tid, slot)) = event.thread() else { return false };
+    let sp = context.uc_mcontext.gregs[libc::REG_RSP as usize] as u64;
+    if guest.slot(slot).stack_around(sp).is_none() && system::thread_id() != tid {
+        return false;
+    }
+    if let Some(ticket) = event.hit() {
+        // SAFETY: by the caller; the ticket was in the table for one signal.
+        unsafe { fill(guest, ticket, context) };
+    }
+    true
 }
 
 #[inline]
@@ -339,11 +398,16 @@ fn walk(slot: &Slot, desk: Desk<'_>, context: &libc::ucontext_t) {
     letter.sp = sp;
     letter.polled = slot.polled();
     letter.text = task::untold(letter.polled);
+    letter.alternate = match context.uc_stack.ss_flags & libc::SS_DISABLE {
+        0 => context.uc_stack.ss_size as u64,
+        _ => 0,
+    };
     let known = slot.stack_around(sp);
     letter.bounds_missing = known.is_none();
     letter.thread_pointer = if known.is_none() { thread_pointer() } else { 0 };
-    if EMPTY.load(Relaxed) {
-        (letter.len, letter.cut) = (0, 0);
+    letter.no_room = room(context, known, slot.stack_grows()) < HANDLER_BYTES as u64;
+    if letter.no_room || EMPTY.load(Relaxed) {
+        (letter.len, letter.cut) = (0, if letter.no_room { cut::NOT_TAKEN } else { 0 });
         return;
     }
     let (low, high) = known.unwrap_or((0, 0));
@@ -351,6 +415,40 @@ fn walk(slot: &Slot, desk: Desk<'_>, context: &libc::ucontext_t) {
     let walk = UNWINDER.walk(&registers, &mut stack, desk.scratch, desk.frames);
     letter.len = walk.len;
     letter.cut = walk.end.code();
+}
+
+/// Bytes of stack that are left below the handler, as far as can be known: to the end of the alternate stack it runs on, or of
+/// the mapping. A stack in the middle of a larger mapping (from `malloc`, say) does not tell where it ends.
+#[inline]
+fn room(context: &libc::ucontext_t, known: Option<(u64, u64)>, grows: bool) -> u64 {
+    let here = (context as *const libc::ucontext_t).addr() as u64;
+    let low = context.uc_stack.ss_sp.addr() as u64;
+    if low <= here && here - low < context.uc_stack.ss_size as u64 {
+        return here - low;
+    }
+    match known {
+        // The first thread's stack grows as it is used.
+        Some(_) if grows => u64::MAX,
+        Some((low, high)) if low <= here && here < high => here - low,
+        // The handler runs on an alternate stack, or the stack is one that the sampler does not know.
+        _ => room_in_mapping(here),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn room_in_mapping(here: u64) -> u64 {
+    match mapping::holding(here) {
+        Some(map) if !is_first_stack(map.start, map.end) => here - map.start,
+        _ => u64::MAX,
+    }
+}
+
+/// Whether this is the mapping of the process's first stack, which grows as it is used.
+pub fn is_first_stack(start: u64, end: u64) -> bool {
+    // SAFETY: no pointers. The sixteen random bytes lie at the top of the first stack.
+    let top = unsafe { libc::getauxval(libc::AT_RANDOM) };
+    start <= top && top < end
 }
 
 /// ARCH_GET_FS: the thread pointer, without relying on what it points to.

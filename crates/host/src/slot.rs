@@ -18,7 +18,8 @@ pub struct SlotIndex(pub u16);
 pub struct Slot {
     /// Kernel id; 0 while the slot is free.
     pub tid: AtomicU32,
-    _pad: AtomicU32,
+    /// The stack grows as it is used: below `stack_low` there is more.
+    grows: AtomicU32,
     /// Lowest address of the stack that may be read with plain loads, 0 if none is known.
     stack_low: AtomicU64,
     /// Address after the highest that may be read with plain loads.
@@ -37,16 +38,23 @@ impl Slot {
         (low != 0 && low <= sp && sp < high && self.stack_low.load(Acquire) == low).then_some((low, high))
     }
 
-    /// Stores the bounds of the stack; for the sampler only.
-    pub fn set_stack(&self, low: u64, high: u64) {
+    /// Whether the stack of [`stack_around`](Slot::stack_around) grows as it is used.
+    #[inline]
+    pub fn stack_grows(&self) -> bool {
+        self.grows.load(Relaxed) != 0
+    }
+
+    /// Stores the bounds of the stack, and whether it grows; for the sampler only.
+    pub fn set_stack(&self, low: u64, high: u64, grows: bool) {
         self.stack_low.store(0, Release);
+        self.grows.store(u32::from(grows), Relaxed);
         self.stack_high.store(high, Release);
         self.stack_low.store(low, Release);
     }
 
     /// Makes the slot belong to thread `tid` (0 frees it), with nothing known yet.
     pub fn assign(&self, tid: u32) {
-        self.set_stack(0, 0);
+        self.set_stack(0, 0, false);
         self.cell.store(core::ptr::null_mut(), Relaxed);
         self.tid.store(tid, Release);
     }
@@ -76,7 +84,7 @@ mod tests {
         // SAFETY: a slot is made of atomics, for which zero is a value.
         let slot: Slot = unsafe { core::mem::zeroed() };
         assert_eq!(slot.stack_around(0x1000), None);
-        slot.set_stack(0x1000, 0x2000);
+        slot.set_stack(0x1000, 0x2000, false);
         assert_eq!(slot.stack_around(0x1000), Some((0x1000, 0x2000)));
         assert_eq!(slot.stack_around(0x0fff), None);
         assert_eq!(slot.stack_around(0x2000), None);

@@ -121,19 +121,24 @@ pub fn take_pending(mask: u64) {
 pub const ALL_SIGNALS: u64 = !(1 << 31 | 1 << 32);
 
 /// Zeroed private memory that is touched lazily; null when there is none.
+///
+/// In a program that locks all its memory (`mlockall`) it stays out: most of it is never touched.
 pub fn map_private(bytes: usize) -> *mut u8 {
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice disturbs nobody.
-    let at = unsafe {
-        libc::mmap(
-            core::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if at == libc::MAP_FAILED { core::ptr::null_mut() } else { at.cast() }
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice disturbs nobody; what follows concerns it alone.
+    // Nothing is locked that cannot be accessed, so no page is filled before the lock is taken off.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let at = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return core::ptr::null_mut();
+        }
+        libc::syscall(libc::SYS_munlock, at, bytes);
+        if libc::mprotect(at, bytes, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+            libc::munmap(at, bytes);
+            return core::ptr::null_mut();
+        }
+        at.cast()
+    }
 }
 
 /// A file descriptor that is closed when dropped.
@@ -146,6 +151,14 @@ impl Fd {
         let fd = unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC, mode) };
         // Not `then_some`: it would make, and close, a descriptor in any case, and errno would be lost.
         (fd >= 0).then(|| Fd(fd))
+    }
+
+    /// A descriptor that was made some other way; `None` for an error.
+    ///
+    /// # Safety
+    /// It is nobody else's.
+    pub unsafe fn from_raw(raw: i32) -> Option<Fd> {
+        (raw >= 0).then_some(Fd(raw))
     }
 
     /// The number.

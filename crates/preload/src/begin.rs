@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{Image, Refused};
 use stackglass_host::session::{self, Session};
 use stackglass_host::signal::Placement;
-use stackglass_host::{peek, system};
+use stackglass_host::{marker, peek, restart, system};
 use stackglass_sampler::{NotStarted, Orders, Plan};
 use stackglass_wire::SessionState;
 use std::sync::OnceLock;
@@ -59,6 +59,7 @@ extern "C" fn constructor() {
         Err(Refused { errno: libc::ENOENT, .. }) => return,
         Err(why) => complain_unless_stopped(why.into()),
     }
+    restart::hooks_are_in_place();
     children::watch();
     ready_for_peeks();
 }
@@ -76,7 +77,10 @@ fn is_glibc() -> bool {
 }
 
 extern "C" fn destructor() {
-    stackglass_sampler::stop(LAST_LOOK);
+    // A child of `vfork` that calls `exit` comes by here with its parent's memory.
+    if marker::is_own_process() {
+        stackglass_sampler::stop(LAST_LOOK);
+    }
 }
 
 /// The session this process takes part in.

@@ -1,22 +1,21 @@
 //! Functions of the C library that we stand in front of, each for one reason.
 //!
-//! - `sigaction`, `signal`, `sysv_signal`: the program's own handler for our signal is kept beside ours, and
-//!   the program sees its own settings. Handlers that run on an alternate stack block our signal meanwhile,
-//!   because two kernel frames and ours may not fit there. SIGUSR1 is a peek as long as the program leaves it at
-//!   its default; a handler of the program's own takes its place.
-//! - `sigaltstack`: learns of alternate stacks that are too small for our handler.
+//! - `sigaction`, `signal`, `sysv_signal`, `sigset`: the program's own handler for our signal is kept beside ours, and
+//!   the program sees its own settings. That there is a handler at all is noted before it can run: from then on no call
+//!   is put back (`restart`). SIGUSR1 is a peek as long as the program leaves it at its default; a handler of the
+//!   program's own takes its place.
+//! - `sigaltstack`: learns of alternate stacks that are too small for our handler, or for one on top of another.
 //! - `dlclose`: the sampler forgets a closed library's unwind rules at its next tick.
 //!
 //! (`pthread_create` is in `threads`, what takes a set of signals in `signal_sets`.) All pass on unchanged what does not concern us.
+//! A child of `vfork` comes by here with its parent's memory: whatever it asks for is between it and the kernel.
 
+use crate::alternate_handlers;
 use crate::next::{self, Handler};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use core::sync::atomic::Ordering::*;
 use stackglass_host::signal::{self, Action};
-use stackglass_host::{guest, peek};
-
-/// Signals in whose mask we have put ours, a bit each.
-static MASKED: AtomicU64 = AtomicU64::new(0);
+use stackglass_host::{guest, marker, peek, restart};
 
 pub(crate) fn fail(errno: c_int) -> c_int {
     // SAFETY: errno's address is this thread's own and always valid.
@@ -28,24 +27,19 @@ fn is_ours(number: c_int) -> bool {
     signal::has_our_handler(number)
 }
 
-/// As [`signal::program_action`]. When that has changed our signal, handlers on alternate stacks block the new one.
+/// The program is about to install a handler: what is known of its handlers must be true before it can run.
+fn before_handler(number: c_int, handler: Handler) {
+    if handler > libc::SIG_IGN {
+        restart::program_has_a_handler(number);
+    }
+}
+
+/// As [`signal::program_action`], which may change our signal.
 fn program_action(number: c_int, new: Option<Action>) -> Action {
     let before = signal::installed();
     let old = signal::program_action(number, new);
-    let (Some(before), Some(ours)) = (before, signal::installed()) else { return old };
-    let masked = MASKED.load(Acquire);
-    if let Some(real) = next::sigaction().filter(|_| ours != before) {
-        for other in (1..=64).filter(|n| masked >> (n - 1) & 1 == 1) {
-            // SAFETY: an all-zero sigaction is a value; the C library fills it and then reads it.
-            unsafe {
-                let mut action: libc::sigaction = core::mem::zeroed();
-                if real(other, core::ptr::null(), &mut action) == 0 && action.sa_sigaction > libc::SIG_IGN {
-                    let mask = mask_word(&action.sa_mask) & !(1 << (before - 1)) | 1 << (ours - 1);
-                    action.sa_mask = set_of(mask);
-                    real(other, &action, core::ptr::null_mut());
-                }
-            }
-        }
+    if let Some(before) = before.filter(|before| signal::installed() != Some(*before)) {
+        alternate_handlers::signal_changed(before);
     }
     old
 }
@@ -71,8 +65,7 @@ fn after_peek_signal(new: Option<&libc::sigaction>, old: Option<&mut libc::sigac
     if let Some(old) = old
         && peek::is_handler(old.sa_sigaction)
     {
-        (old.sa_sigaction, old.sa_flags, old.sa_mask) = (libc::SIG_DFL, 0, set_of(0));
-        old.sa_restorer = None;
+        tell(old, Action::DEFAULT);
     }
     if let Some(new) = new {
         peek::program_owns(new.sa_sigaction != libc::SIG_DFL);
@@ -91,46 +84,73 @@ pub unsafe extern "C" fn sigaction(
 ) -> c_int {
     // SAFETY: the caller's pointers are null or valid, as the C library asks for.
     let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
+    if !marker::is_own_process() {
+        // SAFETY: as they came.
+        return unsafe { sigaction_of_child(number, new, old) };
+    }
+    if let Some(new) = new {
+        before_handler(number, new.sa_sigaction);
+    }
     if is_ours(number) {
         let asked = new.map(|n| Action::new(n.sa_sigaction, n.sa_flags as u64, mask_word(&n.sa_mask)));
         let before = program_action(number, asked);
         if let Some(old) = old {
-            old.sa_sigaction = before.handler;
-            old.sa_flags = before.flags as c_int;
-            old.sa_mask = set_of(before.mask);
-            old.sa_restorer = None;
+            tell(old, before);
         }
         return 0;
     }
     let Some(real) = next::sigaction() else { return fail(libc::ENOSYS) };
-    let bit = if (1..=64).contains(&number) { 1u64 << (number - 1) } else { 0 };
-    let masked_before = MASKED.load(Acquire) & bit != 0;
-    let mut changed = None;
-    if let (Some(new), Some(ours)) = (new, signal::installed()) {
-        let ours = 1u64 << (ours - 1);
-        let mask = mask_word(&new.sa_mask);
-        let on_stack = new.sa_flags & libc::SA_ONSTACK != 0 && new.sa_flags & libc::SA_NODEFER == 0;
-        if on_stack && new.sa_sigaction > libc::SIG_IGN && mask & ours == 0 {
-            changed = Some(libc::sigaction { sa_mask: set_of(mask | ours), ..*new });
-        }
+    let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
+    let changed = new.and_then(alternate_handlers::for_kernel);
+    let was_masked = alternate_handlers::is_masked(number);
+    // SAFETY: the caller's pointers as they came, or our copy with one more signal in the mask.
+    let answer = unsafe { real(number, changed.as_ref().or(new).map_or(core::ptr::null(), |n| n), old_at) };
+    if answer != 0 {
+        return answer;
     }
-    let old = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
-    let asked = changed.as_ref().or(new).map_or(core::ptr::null(), |n| n as *const libc::sigaction);
-    // SAFETY: `asked` is null, the caller's, or our copy with one more signal in the mask.
-    let answer = unsafe { real(number, asked, old) };
-    if answer == 0 {
-        // SAFETY: null or the caller's, filled by the C library just now.
-        let mut old = unsafe { old.as_mut() };
-        if let (true, Some(old), Some(ours)) = (masked_before, old.as_deref_mut(), signal::installed()) {
-            old.sa_mask = set_of(mask_word(&old.sa_mask) & !(1 << (ours - 1)));
-        }
-        if number == peek::SIGNAL {
-            after_peek_signal(new, old);
-        }
-        if changed.is_some() {
-            MASKED.fetch_or(bit, AcqRel);
-        } else if new.is_some() {
-            MASKED.fetch_and(!bit, AcqRel);
+    // SAFETY: null or the caller's, filled by the C library just now.
+    let mut old = unsafe { old_at.as_mut() };
+    if let Some(old) = old.as_deref_mut().filter(|_| was_masked) {
+        alternate_handlers::hide(&mut old.sa_mask);
+    }
+    if new.is_some() {
+        alternate_handlers::is_set(number, changed.is_some());
+    }
+    if number == peek::SIGNAL {
+        after_peek_signal(new, old);
+    }
+    answer
+}
+
+fn tell(old: &mut libc::sigaction, action: Action) {
+    old.sa_sigaction = action.handler;
+    old.sa_flags = action.flags as c_int;
+    old.sa_mask = set_of(action.mask);
+    old.sa_restorer = None;
+}
+
+/// In a child that has its parent's memory until it execs: the kernel keeps its actions apart, and nothing is noted. Where it
+/// inherited a handler of ours it is told the parent's own action.
+///
+/// # Safety
+/// As for the C library's.
+unsafe fn sigaction_of_child(
+    number: c_int,
+    new: Option<&libc::sigaction>,
+    old: Option<&mut libc::sigaction>,
+) -> c_int {
+    let Some(real) = next::sigaction() else { return fail(libc::ENOSYS) };
+    let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
+    // SAFETY: the caller's pointers as they came.
+    let answer = unsafe { real(number, new.map_or(core::ptr::null(), |n| n), old_at) };
+    // SAFETY: null or the caller's, filled by the C library just now.
+    if let Some(old) = unsafe { old_at.as_mut() }.filter(|_| answer == 0) {
+        if signal::is_handler(old.sa_sigaction) {
+            tell(old, signal::program_action(number, None));
+        } else if peek::is_handler(old.sa_sigaction) {
+            tell(old, Action::DEFAULT);
+        } else if alternate_handlers::is_masked(number) {
+            alternate_handlers::hide(&mut old.sa_mask);
         }
     }
     answer
@@ -142,12 +162,16 @@ pub unsafe extern "C" fn sigaction(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
+    if !marker::is_own_process() {
+        return set_action(number, handler, libc::SA_RESTART);
+    }
+    before_handler(number, handler);
     if is_ours(number) {
         let own = 1 << (number - 1);
         return program_action(number, Some(Action::new(handler, libc::SA_RESTART as u64, own))).handler;
     }
     if number == peek::SIGNAL {
-        return set_peek_signal(handler, libc::SA_RESTART);
+        return set_action(number, handler, libc::SA_RESTART);
     }
     match next::signal() {
         // SAFETY: passed on as it came.
@@ -156,14 +180,14 @@ pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
     }
 }
 
-/// signal(2) and its like for the signal of a peek, by way of [`sigaction`].
-fn set_peek_signal(handler: Handler, flags: c_int) -> Handler {
+/// signal(2) and its like by way of [`sigaction`].
+fn set_action(number: c_int, handler: Handler, flags: c_int) -> Handler {
     let (mut new, mut old) = (action_of(handler, flags), action_of(libc::SIG_DFL, 0));
-    if flags & libc::SA_NODEFER == 0 {
-        new.sa_mask = set_of(1 << (peek::SIGNAL - 1));
+    if flags & libc::SA_NODEFER == 0 && (1..=64).contains(&number) {
+        new.sa_mask = set_of(1 << (number - 1));
     }
     // SAFETY: both are live.
-    match unsafe { sigaction(peek::SIGNAL, &new, &mut old) } {
+    match unsafe { sigaction(number, &new, &mut old) } {
         0 => old.sa_sigaction,
         _ => libc::SIG_ERR,
     }
@@ -189,12 +213,16 @@ pub unsafe extern "C" fn bsd_signal(number: c_int, handler: Handler) -> Handler 
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handler {
+    const FLAGS: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+    if !marker::is_own_process() {
+        return set_action(number, handler, FLAGS);
+    }
+    before_handler(number, handler);
     if is_ours(number) {
-        let flags = (libc::SA_RESETHAND | libc::SA_NODEFER) as u64;
-        return program_action(number, Some(Action::new(handler, flags, 0))).handler;
+        return program_action(number, Some(Action::new(handler, FLAGS as u64, 0))).handler;
     }
     if number == peek::SIGNAL {
-        return set_peek_signal(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
+        return set_action(number, handler, FLAGS);
     }
     match next::__sysv_signal() {
         // SAFETY: passed on as it came.
@@ -209,17 +237,33 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    let Some(real) = next::sigaltstack() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointer is null or valid, as the C library asks for.
-    if let Some(new) = unsafe { new.as_ref() }
-        && new.ss_flags & libc::SS_DISABLE == 0
-        && new.ss_size < signal::smallest_alternate_stack()
-    {
-        signal::avoid_alternate_stacks();
+    let asked = unsafe { new.as_ref() }.filter(|_| marker::is_own_process());
+    let bytes = asked.map(|new| if new.ss_flags & libc::SS_DISABLE == 0 { new.ss_size } else { 0 });
+    if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
+        if bytes < signal::smallest_alternate_stack() {
+            signal::avoid_alternate_stacks();
+        }
+        alternate_handlers::stack_appears(bytes);
     }
-    match next::sigaltstack() {
+    // SAFETY: passed on as it came.
+    unsafe { real(new, old) }
+}
+
+/// sigset(3).
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
+    if marker::is_own_process() {
+        before_handler(number, handler);
+    }
+    match next::sigset() {
         // SAFETY: passed on as it came.
-        Some(real) => unsafe { real(new, old) },
-        None => fail(libc::ENOSYS),
+        Some(real) => unsafe { real(number, handler) },
+        None => libc::SIG_ERR,
     }
 }
 

@@ -53,6 +53,8 @@ next! {
     SIGNAL signal: unsafe extern "C" fn(c_int, Handler) -> Handler;
     /// sysv_signal(3).
     SYSV_SIGNAL __sysv_signal: unsafe extern "C" fn(c_int, Handler) -> Handler;
+    /// sigset(3).
+    SIGSET sigset: unsafe extern "C" fn(c_int, Handler) -> Handler;
     /// sigaltstack(2).
     SIGALTSTACK sigaltstack: unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
     /// sigprocmask(2).

@@ -8,11 +8,12 @@
 //! A program that asks for its mask is told the one that it has set: each thread remembers what was left out of it,
 //! and a new thread inherits that as it does the mask.
 
+use crate::alternate_handlers;
 use crate::hooks::{fail, mask_word, set_of};
 use crate::next;
 use core::cell::Cell;
 use core::ffi::c_int;
-use stackglass_host::{guest, signal};
+use stackglass_host::{guest, marker, signal};
 
 /// This many of the first 31 signals in one set mean "all of them".
 const ALL_OF_THEM: u32 = 20;
@@ -58,7 +59,24 @@ impl Passed {
             let mask = mask_word(set);
             let all = (mask & 0x7fff_ffff).count_ones() >= ALL_OF_THEM || left_out & ours != 0;
             let meant = all && mask & ours != 0;
-            (meant && guest::current().is_some()).then(|| set_of(mask & !ours))
+            (meant && guest::current().is_some() && marker::is_own_process()).then(|| set_of(mask & !ours))
+        });
+        Passed { caller, copy }
+    }
+
+    /// In a handler during which our signal is blocked by us: it stays so.
+    ///
+    /// # Safety
+    /// `caller` must be null or point to a set.
+    unsafe fn in_handler(how: c_int, caller: *const libc::sigset_t) -> Passed {
+        // SAFETY: by the caller.
+        let copy = unsafe { caller.as_ref() }.and_then(|set| {
+            let ours = 1u64 << (signal::installed()? - 1);
+            match how {
+                libc::SIG_SETMASK => Some(set_of(mask_word(set) | ours)),
+                libc::SIG_UNBLOCK => Some(set_of(mask_word(set) & !ours)),
+                _ => None,
+            }
         });
         Passed { caller, copy }
     }
@@ -79,11 +97,25 @@ unsafe fn change_mask(
     old: *mut libc::sigset_t,
 ) -> c_int {
     let before = left_out();
+    if !marker::is_own_process() {
+        // A child that has its parent's memory, thread-locals included: it has a mask of its own and nothing is sampled there.
+        // SAFETY: passed on as it came; `old` is null or was filled just now.
+        return unsafe {
+            let answer = real(how, set, old);
+            if let Some(old) = old.as_mut().filter(|_| answer == 0) {
+                *old = set_of(mask_word(old) | before);
+            }
+            answer
+        };
+    }
+    let in_handler = alternate_handlers::runs_one();
     // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
     // but for a set that means all signals. They may be the same: `set` is read before the call.
     unsafe {
         let mask = set.as_ref().map(mask_word);
-        let passed = if how == libc::SIG_UNBLOCK {
+        let passed = if in_handler {
+            Passed::in_handler(how, set)
+        } else if how == libc::SIG_UNBLOCK {
             Passed { caller: set, copy: None }
         } else {
             Passed::beside(set, before)
@@ -92,7 +124,10 @@ unsafe fn change_mask(
         if answer != 0 {
             return answer;
         }
-        if let Some(mask) = mask {
+        if let Some(old) = old.as_mut().filter(|_| in_handler) {
+            alternate_handlers::hide(old);
+        }
+        if let Some(mask) = mask.filter(|_| !in_handler) {
             let new = passed.copy.as_ref().map_or(0, |copy| mask & !mask_word(copy));
             LEFT_OUT.set(match how {
                 libc::SIG_BLOCK => before | new,

@@ -8,7 +8,7 @@ use crate::{next, signal_sets};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_host::arrivals::News;
-use stackglass_host::{guest, system};
+use stackglass_host::{guest, marker, system};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -99,7 +99,7 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    if let Some(guest) = guest::current() {
+    if let Some(guest) = guest::current().filter(|_| marker::is_own_process()) {
         let (at, cpu) = (system::now(), system::own_cpu());
         guest.arrivals.push(News::End { tid: system::thread_id(), at, cpu });
     }
@@ -124,7 +124,8 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     let Some(real) = next::pthread_create() else { return libc::EAGAIN };
-    let sampled = guest::current().is_some() && !stackglass_sampler::is_sampler(start);
+    let sampled =
+        guest::current().is_some() && !stackglass_sampler::is_sampler(start) && marker::is_own_process();
     let Some(cell) = sampled.then(take_cell).flatten() else {
         // SAFETY: passed on as it came.
         return unsafe { real(thread, attributes, start, argument) };

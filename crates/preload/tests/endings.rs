@@ -48,6 +48,24 @@ fn every_way_to_end() {
 }
 
 #[test]
+fn a_process_whose_first_thread_has_left_is_sampled_to_its_end() {
+    let program = compile("endings", &[]);
+    let symbols = Symbols::of(&program);
+    for text_maps in [false, true] {
+        let session = Session::new();
+        let mut command = session.command(&program);
+        command.args(["leader", "0.1"]).envs(text_maps.then_some(("STACKGLASS_TEST_MAPS", "text")));
+        let run = session.run(&mut command);
+        assert_eq!(run.status.code(), Some(9), "{}", run.stderr);
+        let threads = run.processes[0].threads(&symbols);
+        let alone = threads.values().find(|t| t.time_in("alone") > 0).expect("the thread that is left");
+        let (work, sleep) = (alone.time_in("alone;alone_work;work"), alone.time_in("alone;alone_asleep"));
+        assert!((250_000_000..600_000_000).contains(&work), "{work}: {threads:#?}");
+        assert!((150_000_000..400_000_000).contains(&sleep), "{sleep}: {threads:#?}");
+    }
+}
+
+#[test]
 fn a_program_that_closes_every_descriptor_finds_none_of_ours() {
     let program = compile("endings", &[]);
     let session = Session::new();

@@ -155,6 +155,7 @@ impl Sampler {
             let before = self.waited(index).unwrap_or(0);
             self.memory.roster.get(index).waited.0 = before;
         }
+        self.begin_ticking(index);
         Some(index)
     }
 
@@ -165,6 +166,8 @@ impl Sampler {
 
     /// Ends the record of a thread, which itself may go on.
     pub(crate) fn dismiss(&mut self, index: SlotIndex, goes_on: bool) {
+        self.take_tick(index, system::now());
+        self.end_ticking(index);
         self.recall(index);
         self.close_files(index);
         let thread = self.memory.roster.get(index);

@@ -20,11 +20,19 @@ pub struct Config {
     pub stream_bytes: usize,
     /// A wall-time profile: each tick looks at one live task, whatever it does.
     pub walltime: bool,
+    /// The kernel is asked to tick threads by their own clocks (`perf_event_open`), which is refused in many containers.
+    pub events: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES, walltime: false }
+        Config {
+            delay_ns: 1_000_000,
+            signal: libc::SIGURG,
+            stream_bytes: STREAM_BYTES,
+            walltime: false,
+            events: true,
+        }
     }
 }
 
@@ -87,7 +95,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     };
     let (control, ring) = (image.control, image.ring);
     let thread = run::launch(Plan {
-        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime },
+        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime, events: config.events },
         signal: config.signal,
         placement: Placement::Interrupted,
         make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),

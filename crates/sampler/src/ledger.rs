@@ -68,6 +68,14 @@ impl Ledger {
         self.pending = 0;
     }
 
+    /// Gives so much of the pending time to a stack; what was given.
+    pub fn give(&mut self, time: u64) -> u64 {
+        let time = time.min(self.pending);
+        self.given += time;
+        self.pending -= time;
+        time
+    }
+
     /// The rest that waits for a stack, 0 while it is not worth telling (always told with `all`).
     pub fn rest(&self, all: bool) -> u64 {
         if self.rest >= WORTH_TELLING || all { self.rest.max(0) as u64 } else { 0 }

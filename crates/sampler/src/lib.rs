@@ -16,6 +16,7 @@
 mod attendance;
 mod calls;
 mod departed;
+mod events;
 mod in_process;
 mod kept;
 mod ledger;

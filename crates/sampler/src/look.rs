@@ -4,10 +4,11 @@ use crate::calls::Doubtful;
 use crate::kept::About;
 use crate::memory::Memory;
 use crate::outlet::Stack;
-use crate::roster::{Errand, Known};
+use crate::roster::{Errand, Known, Record};
 use crate::sampler::{Found, Sampler};
-use crate::tasks::{Place, place_of};
-use stackglass_host::{SlotIndex, Ticket, UNWINDER, signal, system};
+use crate::tasks::{Call, Place, place_of};
+use stackglass_host::mailbox::Letter;
+use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, mapping};
 use stackglass_wire::{Counter, cut};
@@ -20,6 +21,12 @@ const CHANGING: u64 = 30_000;
 const ANSWER_DUE: u64 = 100_000_000;
 /// A thread that blocks the signal is asked again after this, ns.
 const BLOCKED_FOR: u64 = 500_000_000;
+/// Whether system calls are forbidden to a thread is asked again after this, ns.
+const CONFINEMENT_EVERY: u64 = 20_000_000;
+/// A thread on a stack without room for a walk is signalled again after this, ns.
+const NO_ROOM_FOR: u64 = 100_000_000;
+/// A thread that has slept for so long, ns, has no mailbox that waits for its next tick.
+const LONG_AGO: u64 = 50_000_000;
 /// Bytes of a sleeper's stack fetched at once.
 const FETCH: usize = 4096;
 
@@ -35,13 +42,22 @@ impl Sampler {
             self.let_go(index);
             return Found::Gone;
         };
-        let Sampler { memory, outlet, tick, .. } = self;
+        let Sampler { memory, tick, .. } = self;
         let next = *tick + 1;
         memory.roster.set_due(index, next);
         let thread = memory.roster.get(index);
         // Where the clock has moved, both clocks are to be of the same moment.
         let now = if cpu == thread.ledger.cpu() { now } else { system::now() };
         let passed = thread.ledger.poll(now, cpu);
+        if passed.ran > 0 {
+            thread.ran_at = now;
+            self.take_tick(index, now);
+            if self.memory.roster.get(index).ticking.is_on() && !self.stands_a_signal(index, now) {
+                self.end_ticking(index);
+            }
+        }
+        let Sampler { memory, outlet, tick, .. } = self;
+        let thread = memory.roster.get(index);
 
         if thread.errand.is_some() {
             // A signal wakes who sleeps: one that has not been answered waits for a processor, mostly.
@@ -61,6 +77,9 @@ impl Sampler {
             thread.interval = thread.interval.saturating_mul(2).min(longest);
             let next = *tick + thread.interval as u64;
             memory.roster.set_due(index, next);
+            if self.tick_is_long_ago(index) {
+                self.wait_no_longer(index);
+            }
             return Found::Unmoved;
         }
         thread.interval = 1;
@@ -71,12 +90,16 @@ impl Sampler {
         self.tell_waiting(index, now, false);
         let thread = self.memory.roster.get(index);
         let busy = moved && thread.known == Known::Awake && passed.ran >= passed.elapsed / 8 * 7;
-        let place = if busy { Place::Running } else { self.look(index) };
+        // A signal that meets a thread which has just gone to sleep may end its call, unless that can be put back.
+        let place = if busy && restart::may_put_back() { Place::Running } else { self.look(index) };
         // It runs now on another processor, or it ran all the time but for our own turn: then we took its processor.
         let fair = moved
             && (system::thread_cpu(tid) != Some(cpu)
                 || passed.elapsed.saturating_sub(passed.ran) <= self.own_turn + CHANGING);
+        let ticking = self.memory.roster.get(index).ticking.is_on();
         match place {
+            // The kernel's own ticks find it in its code; here only time in calls is looked for.
+            Place::Running | Place::Unknown if ticking && moved && !self.owes_calls(index) => {}
             Place::Running | Place::Unknown if fair => self.send(index, now, None),
             // It has run, and now waits for a processor where the kernel took it away: at the end of a system call
             // more often than chance would have it. What it ran goes to the stack taken before.
@@ -90,7 +113,7 @@ impl Sampler {
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
             }
-            Place::Asleep { pc, sp } => self.take_asleep(index, now, cpu, (pc, sp)),
+            Place::Asleep { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
             Place::Unknown => {
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
@@ -127,16 +150,24 @@ impl Sampler {
     }
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
-    pub(crate) fn take_asleep(&mut self, index: SlotIndex, now: u64, cpu: u64, place: (u64, u64)) {
+    pub(crate) fn take_asleep(
+        &mut self,
+        index: SlotIndex,
+        now: u64,
+        cpu: u64,
+        place: (u64, u64),
+        call: Call,
+    ) {
         let (polled, text) = self.polled(index);
+        let period = self.period();
         let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
         // SAFETY: written when the memory was mapped.
         let scratch = unsafe { scratch.assume_init_mut() };
         let registers = Registers::new(place.0, place.1, None);
-        let pid = self.control.pid.load(core::sync::atomic::Ordering::Relaxed) as i32;
-        let mut reader = ProcessStack::new(pid, &mut stack[..FETCH]);
+        // By our own thread: the first one may have left the process, and its number then has no memory.
+        let mut reader = ProcessStack::new(self.tid as i32, &mut stack[..FETCH]);
         let walk = UNWINDER.walk(&registers, &mut reader, scratch, frames);
         let hidden = matches!(
             walk.end,
@@ -154,7 +185,7 @@ impl Sampler {
             }
             None => {
                 let number = thread.number;
-                if hidden && self.may_signal(index, now) && !self.memory.tried_before(number, place) {
+                if hidden && self.may_signal(index, now, call) && !self.memory.tried_before(number, place) {
                     return self.send(index, now, Some(place));
                 }
                 counters.add(Counter::StacksAsleep, 1);
@@ -174,13 +205,40 @@ impl Sampler {
         let stack = Stack { frames: &frames[..len], cut, task: polled.task };
         match chosen {
             Some(chosen) => self.wall.tell(&mut self.outlet, roster.get(index), now, chosen, stack),
-            None => self.outlet.asleep(roster.get(index), now, stack),
+            None => {
+                let thread = roster.get(index);
+                self.outlet.asleep(thread, now, stack);
+                if thread.ticking.is_on() {
+                    let time = beyond_ticks(thread, period);
+                    self.outlet.in_call(thread, now, time);
+                }
+            }
         }
     }
 
-    fn may_signal(&mut self, index: SlotIndex, now: u64) -> bool {
-        let thread = self.memory.roster.get(index);
-        !self.signal_lost && thread.errand.is_none() && now >= thread.blocked_until
+    /// Whether a thread that sleeps in `call` may be signalled: only where the kernel goes on with the call by itself.
+    fn may_signal(&mut self, index: SlotIndex, now: u64, call: Call) -> bool {
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        let is_socket = |descriptor| tasks.is_socket(thread.tid, descriptor);
+        !self.signal_lost
+            && thread.errand.is_none()
+            && now >= thread.blocked_until
+            && restart::restarts_by_itself(call.number, call.arguments, is_socket)
+    }
+
+    /// Whether the handler may run on this thread: it makes system calls, and it needs room on the stack.
+    pub(crate) fn stands_a_signal(&mut self, index: SlotIndex, now: u64) -> bool {
+        let own = self.tid;
+        let Memory { roster, tasks, .. } = &mut *self.memory;
+        let thread = roster.get(index);
+        if now >= thread.confinement_due {
+            thread.confinement_due = now + CONFINEMENT_EVERY;
+            let ours = tasks.confinement(own).unwrap_or_default();
+            // What cannot be read is not known to be allowed.
+            thread.confined = !tasks.confinement(thread.tid).is_some_and(|its| its.is_no_stricter_than(ours));
+        }
+        !thread.confined && alternate::may_signal(thread.alternate as usize)
     }
 
     /// Sends the signal with a mailbox.
@@ -196,15 +254,17 @@ impl Sampler {
         if self.signal_lost {
             return self.outlet.without_stack(thread, now, cut::NOT_TAKEN);
         }
-        let Some(mailbox) = self.memory.free_mailbox() else {
+        if !self.stands_a_signal(index, now) {
+            self.control.counters.add(Counter::NotSignalled, 1);
+            return self.outlet.without_stack(self.memory.roster.get(index), now, cut::NOT_TAKEN);
+        }
+        let counters = &self.control.counters;
+        let Some((mailbox, generation)) = self.memory.hand_out(&self.guest.mailboxes) else {
             return counters.add(Counter::NoMailbox, 1);
         };
         let pool = &self.guest.mailboxes[mailbox];
-        let Some(generation) = pool.hand_out() else {
-            return counters.add(Counter::NoMailbox, 1);
-        };
         let thread = self.memory.roster.get(index);
-        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation, asleep: asleep_at.is_some() };
+        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation };
         match signal::send(thread.tid, ticket) {
             Ok(()) => {
                 thread.errand = Some(Errand {
@@ -244,7 +304,9 @@ impl Sampler {
     }
 
     fn take_letter(&mut self, index: SlotIndex, mailbox: usize) -> bool {
-        let Some(errand) = self.memory.roster.get(index).errand else { return false };
+        let period = self.period();
+        let errand = self.memory.roster.get(index).errand;
+        let Some(errand) = errand.filter(|errand| errand.mailbox as usize == mailbox) else { return false };
         let guest = self.guest;
         let pool = &guest.mailboxes[mailbox];
         let Some((letter, frames)) = pool.read(errand.generation) else { return false };
@@ -256,6 +318,19 @@ impl Sampler {
         let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
+        thread.alternate = letter.alternate;
+        if letter.no_room {
+            counters.add(Counter::NotSignalled, 1);
+            thread.blocked_until = errand.sent + NO_ROOM_FOR;
+            if errand.chosen.is_none() {
+                self.outlet.without_stack(thread, errand.sent, cut::NOT_TAKEN);
+            }
+            thread.errand = None;
+            thread.fresh = true;
+            pool.release(errand.generation);
+            holders[mailbox] = 0;
+            return true;
+        }
         counters.add(Counter::StacksRunning, 1);
         if letter.cut != 0 && !errand.held_back {
             counters.add(Counter::Cut, 1);
@@ -264,6 +339,13 @@ impl Sampler {
         let taken = Stack { frames, cut: letter.cut, task: letter.polled.task };
         match errand.asleep_at {
             None if errand.held_back || errand.chosen.is_some() => {}
+            // What lies elsewhere is told by the kernel's ticks.
+            None if thread.ticking.is_on() && thread.known != Known::Nothing => {
+                if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc)) {
+                    let time = beyond_ticks(thread, period);
+                    self.outlet.awake_for(thread, errand.sent, time, taken);
+                }
+            }
             None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))
                 && !thread.calls.believes(
                     Doubtful {
@@ -290,12 +372,75 @@ impl Sampler {
         thread.fresh = true;
         pool.release(errand.generation);
         holders[mailbox] = 0;
-        if letter.bounds_missing
-            && let Some((low, high)) = stack_of(letter.sp, letter.thread_pointer)
-        {
-            self.guest.slot(index).set_stack(low, high);
-        }
+        self.learn_bounds(index, &letter);
         true
+    }
+
+    /// Takes in the stack that the kernel's tick has left, if there is one: it stands for a delay, as each tick since the last
+    /// one. Its books must be kept up to now.
+    pub(crate) fn take_tick(&mut self, index: SlotIndex, now: u64) {
+        if !self.memory.roster.get(index).ticking.is_on() {
+            return;
+        }
+        let time = self.count_hits(index) * self.period();
+        let Some((mailbox, generation)) = self.stack_has_come(index) else {
+            return self.wait_for_stack(index);
+        };
+        let guest = self.guest;
+        let pool = &guest.mailboxes[mailbox];
+        if let Some((letter, frames)) = pool.read(generation) {
+            self.tell_task(index, letter.polled, letter.text);
+            let counters = &self.control.counters;
+            counters.add(Counter::SignalsRunning, 1);
+            let thread = self.memory.roster.get(index);
+            thread.alternate = letter.alternate;
+            thread.fresh = true;
+            thread.ticking.hits = 0;
+            if letter.no_room {
+                // The kernel would not ask for room first.
+                counters.add(Counter::NotSignalled, 1);
+                thread.blocked_until = now + NO_ROOM_FOR;
+            } else {
+                counters.add(Counter::StacksRunning, 1);
+            }
+            if letter.cut != 0 {
+                counters.add(Counter::Cut, 1);
+                self.modules_soon |= letter.cut == Cut::NoModule as u8;
+            }
+            let stack = Stack { frames, cut: letter.cut, task: letter.polled.task };
+            self.outlet.awake_for(thread, now, time, stack);
+            self.learn_bounds(index, &letter);
+        }
+        pool.release(generation);
+        self.memory.holders[mailbox] = 0;
+        if now < self.memory.roster.get(index).blocked_until {
+            self.end_ticking(index);
+        } else {
+            self.wait_for_stack(index);
+        }
+    }
+
+    /// Whether a thread that the kernel ticks has run for so long without a tick that it was in calls; or has no
+    /// stack at all yet.
+    fn owes_calls(&mut self, index: SlotIndex) -> bool {
+        let period = self.period();
+        let thread = self.memory.roster.get(index);
+        thread.known == Known::Nothing || beyond_ticks(thread, period) >= period
+    }
+
+    /// Whether a thread has slept for so long that its mailbox serves others better.
+    fn tick_is_long_ago(&mut self, index: SlotIndex) -> bool {
+        let thread = self.memory.roster.get(index);
+        thread.ticking.is_on() && thread.ledger.until().saturating_sub(thread.ran_at) > LONG_AGO
+    }
+
+    /// What the handler found out about the thread's stack.
+    fn learn_bounds(&mut self, index: SlotIndex, letter: &Letter) {
+        if letter.bounds_missing
+            && let Some((low, high, grows)) = stack_of(letter.sp, letter.thread_pointer)
+        {
+            self.guest.slot(index).set_stack(low, high, grows);
+        }
     }
 
     /// A signal is out and the thread has `ran` since: does it block the signal for a while, as in handlers on small
@@ -355,23 +500,26 @@ impl Sampler {
         if self.take_letter(index, mailbox) {
             return;
         }
-        if self.guest.mailboxes[mailbox].take_back(errand.generation) {
-            self.memory.holders[mailbox] = 0;
-        }
-        // Else the handler was running when the thread ended: that mailbox stays out for good.
+        // Where the handler is at work just now, the mailbox is handed out again once it is done.
+        self.guest.mailboxes[mailbox].take_back(errand.generation);
+        self.memory.holders[mailbox] = 0;
         self.memory.roster.get(index).errand = None;
     }
 }
 
+/// Of the time that a thread ran and that was not given to a stack, what its ticks have had the time to tell of and did not:
+/// it was spent in calls. The next tick may be due only in a period, and comes to be known later.
+fn beyond_ticks(thread: &Record, period: u64) -> u64 {
+    thread.ledger.pending().saturating_sub((2 + thread.ticking.hits) * period)
+}
+
 /// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread
 /// pointer on stacks made by the C library (which keeps the thread's control block above the stack), to the
-/// end on the main thread's. `None` on any other stack: a neighbour may share its mapping and go away.
-fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64)> {
+/// end on the main thread's, which grows. `None` on any other stack: a neighbour may share its mapping and go away.
+fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64, bool)> {
     let map = mapping::holding(sp).filter(|m| m.readable && m.writable)?;
     if sp < thread_pointer && thread_pointer < map.end {
-        return Some((map.start, thread_pointer));
+        return Some((map.start, thread_pointer, false));
     }
-    // SAFETY: no pointers. The sixteen random bytes lie at the top of the first stack.
-    let top = unsafe { libc::getauxval(libc::AT_RANDOM) };
-    (map.start <= top && top < map.end).then_some((map.start, map.end))
+    signal::is_first_stack(map.start, map.end).then_some((map.start, map.end, true))
 }

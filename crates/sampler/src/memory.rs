@@ -7,7 +7,7 @@ use crate::places::{Places, SPAN};
 use crate::roster::Roster;
 use crate::tasks::Tasks;
 use core::mem::MaybeUninit;
-use stackglass_host::mailbox::MAILBOXES;
+use stackglass_host::mailbox::{MAILBOXES, Mailbox};
 use stackglass_host::{SlotIndex, system};
 use stackglass_unwind::Scratch;
 use stackglass_wire::MAX_FRAMES;
@@ -78,9 +78,10 @@ impl Memory {
         before
     }
 
-    /// The lowest mailbox that is on no errand.
-    pub fn free_mailbox(&self) -> Option<usize> {
-        self.holders.iter().position(|h| *h == 0)
+    /// Hands out the lowest mailbox that is on no errand and in which no handler is at work; its generation.
+    pub fn hand_out(&self, mailboxes: &[Mailbox; MAILBOXES]) -> Option<(usize, u32)> {
+        let unheld = self.holders.iter().enumerate().filter(|(_, holder)| **holder == 0);
+        unheld.map(|(i, _)| i).find_map(|i| Some((i, mailboxes[i].hand_out()?)))
     }
 
     /// Whose errand a mailbox is on.

@@ -61,6 +61,23 @@ impl Outlet {
         }
     }
 
+    /// A stack taken while the thread ran, for so much of the pending time.
+    pub fn awake_for(&mut self, thread: &mut Record, at: u64, time: u64, stack: Stack<'_>) {
+        let time = time.min(thread.ledger.pending());
+        if self.sample(thread, at, time, State::Awake, stack, 1) {
+            thread.ledger.give(time);
+            thread.known = Known::Awake;
+        }
+    }
+
+    /// So much of the pending time was spent in the call whose stack was told last.
+    pub fn in_call(&mut self, thread: &mut Record, at: u64, time: u64) {
+        let time = time.min(thread.ledger.pending());
+        if time > 0 && thread.known == Known::Asleep && self.repeat(thread, at, time, State::Awake) {
+            thread.ledger.give(time);
+        }
+    }
+
     /// More time run, without a new stack to give it to: goes to the last one taken while it ran.
     pub fn ran_on(&mut self, thread: &mut Record, at: u64) {
         let time = thread.ledger.pending();

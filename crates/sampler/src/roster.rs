@@ -3,6 +3,7 @@
 //! Records have the same index as the thread's slot, so that a letter in a mailbox leads to its record.
 
 use crate::calls::Account;
+use crate::events::Ticking;
 use crate::ledger::Ledger;
 use crate::walltime::Chosen;
 use stackglass_host::SlotIndex;
@@ -92,6 +93,16 @@ pub struct Record {
     pub ever_blocked: bool,
     /// Not to be signalled before this moment, because it blocks the signal.
     pub blocked_until: u64,
+    /// When it is to be asked again whether it may make the handler's system calls.
+    pub confinement_due: u64,
+    /// It may not, or nobody knows: it is not signalled.
+    pub confined: bool,
+    /// Bytes of its alternate signal stack, 0 for none.
+    pub alternate: u64,
+    /// When its clock was last seen to have moved.
+    pub ran_at: u64,
+    /// The kernel's own ticks of this thread.
+    pub ticking: Ticking,
     /// Ticks between two polls.
     pub interval: u8,
     /// Descriptors of its files that are [kept open](crate::kept::About) + 1, 0 if not open.
@@ -195,6 +206,11 @@ impl Roster {
             named: false,
             ever_blocked: false,
             blocked_until: 0,
+            confinement_due: 0,
+            confined: false,
+            alternate: 0,
+            ran_at: began,
+            ticking: Ticking::default(),
             interval: 1,
             files: [0; 2],
             link: self.used_len as u32,

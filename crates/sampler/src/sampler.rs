@@ -1,5 +1,6 @@
 //! The sampler's thread: its tick, its orders, and what it does besides looking at threads.
 
+use crate::events::Events;
 use crate::memory::Memory;
 use crate::outlet::Outlet;
 use crate::polled::Links;
@@ -8,7 +9,7 @@ use crate::walltime::Wall;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Image as ProcessImage;
-use stackglass_host::{Guest, peek, signal, system};
+use stackglass_host::{Guest, alternate, peek, signal, system};
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{ControlPage, Counter, Image, ProcessState, SessionPage, SessionState};
 
@@ -66,6 +67,8 @@ pub enum Orders {
         delay: u64,
         /// A wall-time profile.
         walltime: bool,
+        /// The kernel is asked to tick threads.
+        events: bool,
     },
 }
 
@@ -134,6 +137,7 @@ pub struct Sampler {
     pub(crate) next_name: usize,
     pub(crate) links_of_tasks: Links,
     pub(crate) wall: Wall,
+    pub(crate) events: Events,
 }
 
 impl Sampler {
@@ -196,6 +200,7 @@ impl Sampler {
             next_name: 0,
             links_of_tasks: Links::default(),
             wall: Wall::new(orders.walltime()),
+            events: Events::default(),
         })
     }
 
@@ -298,6 +303,7 @@ impl Sampler {
         let _ = stackglass_host::UNWINDER.refresh();
         self.memory.told.update(self.control, &mut self.outlet, now);
         let start = self.control.start_ns.load(Relaxed);
+        self.events.on = matches!(self.orders, Orders::Own { events: true, .. }) && self.can_have_events();
         // The main thread is number 1, whoever has told of itself before.
         let main = self.control.pid.load(Relaxed);
         let cpu = system::thread_cpu(main);
@@ -312,7 +318,7 @@ impl Sampler {
         self.scan(begin, true);
         self.begin_wall(now);
         self.link_tasks();
-        signal::look_for_interrupting_handlers();
+        self.look_for_handlers();
         (self.links_at, self.house_at) = (now + LINKS_EVERY, now + HOUSE_EVERY);
         self.scan_at = self.house_at;
         self.tick = 1;
@@ -380,7 +386,7 @@ impl Sampler {
         if now >= self.house_at {
             self.house_at = now + HOUSE_EVERY;
             self.memory.told.update(self.control, &mut self.outlet, now);
-            signal::look_for_interrupting_handlers();
+            self.look_for_handlers();
             if !signal::is_ours() && !self.signal_lost {
                 self.signal_lost = true;
                 self.control.image.fetch_or(Image::SIGNAL_LOST, AcqRel);
@@ -392,8 +398,27 @@ impl Sampler {
         }
     }
 
+    /// Under a launcher the preload library's hooks see to handlers on alternate stacks.
+    fn look_for_handlers(&self) {
+        if let Orders::Own { .. } = self.orders {
+            alternate::look_for_handlers();
+        }
+    }
+
     /// The last look: letters that are still out, time that is not yet told, the end of every thread.
     fn finish(&mut self) {
+        for i in 0..self.memory.roster.len() {
+            let index = self.memory.roster.nth(i);
+            let thread = self.memory.roster.get(index);
+            if thread.ticking.is_on()
+                && let Some(cpu) = system::thread_cpu(thread.tid)
+            {
+                let now = system::now();
+                thread.ledger.poll(now, cpu);
+                self.take_tick(index, now);
+                self.end_ticking(index);
+            }
+        }
         let until = system::now() + LAST_LETTERS;
         loop {
             self.collect();

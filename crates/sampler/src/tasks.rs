@@ -16,9 +16,36 @@ pub enum Place {
         pc: u64,
         /// Stack pointer in the program.
         sp: u64,
+        /// The system call.
+        call: Call,
     },
     /// The file cannot be read here, or the thread is gone.
     Unknown,
+}
+
+/// A system call in which a thread sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Its number, -1 for none: the thread waits for a page, for example.
+    pub number: i64,
+    /// Its first arguments.
+    pub arguments: [u64; 4],
+}
+
+/// What a thread's `status` says about system calls it may make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Confinement {
+    /// `Seccomp`: 0 for none, 1 for strict, 2 for filters.
+    mode: u64,
+    /// `Seccomp_filters` (since Linux 5.9).
+    filters: u64,
+}
+
+impl Confinement {
+    /// Whether what `other` may do is known to be allowed here as well.
+    pub fn is_no_stricter_than(self, other: Confinement) -> bool {
+        self.mode == 0 || self.mode == 2 && self == other
+    }
 }
 
 /// The folder, open or to be opened each time.
@@ -124,6 +151,31 @@ impl Tasks {
         crate::calls::system_time(&text[..n.min(512)])
     }
 
+    /// Whether system calls are forbidden to a thread; `None` when that cannot be read.
+    pub fn confinement(&self, tid: u32) -> Option<Confinement> {
+        let mut text = [0u8; 2048];
+        let text = self.open(tid, b"status")?.read_all(&mut text);
+        let number = |name: &[u8]| decimal(line_of(text, name)?).map(u64::from);
+        // Kernels without seccomp have no such line.
+        Some(Confinement {
+            mode: number(b"Seccomp:").unwrap_or(0),
+            filters: number(b"Seccomp_filters:").unwrap_or(0),
+        })
+    }
+
+    /// Whether a descriptor of a thread is a socket; true also when that cannot be told.
+    pub fn is_socket(&self, tid: u32, descriptor: u64) -> bool {
+        let path = PathText::<64>::new()
+            .text(b"/proc/self/task/")
+            .number(tid as u64)
+            .text(b"/fd/")
+            .number(descriptor);
+        let mut target = [0u8; 8];
+        // SAFETY: the path ends with a zero byte; the kernel writes at most the buffer's length.
+        let n = unsafe { libc::readlink(path.as_c_str().as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+        n <= 0 || target.starts_with(b"socket:")
+    }
+
     /// Whether a thread blocks a signal; `None` when that cannot be read.
     pub fn blocks(&self, tid: u32, signal: i32) -> Option<bool> {
         let mut text = [0u8; 2048];
@@ -181,22 +233,33 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
 
 /// The mask in the line `SigBlk:` of a status file.
 fn blocked_mask(status: &[u8]) -> Option<u64> {
-    let line = status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"SigBlk:"))?;
-    hexadecimal(line.trim_ascii())
+    hexadecimal(line_of(status, b"SigBlk:")?)
 }
 
-/// Reads what proc(5) calls `/proc/[pid]/syscall`: `running`, or numbers of which the last two are the stack
-/// pointer and the program counter.
+/// What stands in the line of a status file that begins so.
+fn line_of<'a>(status: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
+}
+
+/// Reads what proc(5) calls `/proc/[pid]/syscall`: `running`, or the number of a call (-1 for none), its six
+/// arguments, the stack pointer and the program counter.
 pub fn place_of(text: &[u8]) -> Place {
     let text = text.trim_ascii();
     if text == b"running" {
         return Place::Running;
     }
     let mut last = text.rsplit(|b| *b == b' ');
-    match (last.next().and_then(hexadecimal), last.next().and_then(hexadecimal)) {
-        (Some(pc), Some(sp)) if pc != 0 && sp != 0 => Place::Asleep { pc, sp },
-        _ => Place::Unknown,
+    let (pc, sp) = match (last.next().and_then(hexadecimal), last.next().and_then(hexadecimal)) {
+        (Some(pc), Some(sp)) if pc != 0 && sp != 0 => (pc, sp),
+        _ => return Place::Unknown,
+    };
+    let mut first = text.split(|b| *b == b' ');
+    let number = first.next().and_then(decimal).map_or(-1, i64::from);
+    let mut arguments = [0; 4];
+    if number >= 0 {
+        arguments.iter_mut().zip(first).for_each(|(to, from)| *to = hexadecimal(from).unwrap_or(0));
     }
+    Place::Asleep { pc, sp, call: Call { number, arguments } }
 }
 
 #[cfg(test)]
@@ -207,9 +270,11 @@ mod tests {
     #[test]
     fn places_are_read() {
         assert_eq!(place_of(b"running\n"), Place::Running);
-        let line = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
-        assert_eq!(place_of(line), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0 });
-        assert_eq!(place_of(b"-1 0x7fffa0 0x7f12ab\n"), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0 });
+        let line = b"202 0x7f 0x80 0x0 0x9 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
+        let call = Call { number: 202, arguments: [0x7f, 0x80, 0, 9] };
+        assert_eq!(place_of(line), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
+        let call = Call { number: -1, arguments: [0; 4] };
+        assert_eq!(place_of(b"-1 0x7fffa0 0x7f12ab\n"), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
         for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2"] {
             assert!(!matches!(place_of(bad), Place::Running), "{bad:?}");
         }
@@ -220,6 +285,18 @@ mod tests {
     fn masks_are_read() {
         assert_eq!(blocked_mask(b"Name:\tx\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"), Some(1 << 22));
         assert_eq!(blocked_mask(b"Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_thread_with_more_filters_than_we_have_is_confined() {
+        let (free, ours) = (Confinement { mode: 0, filters: 0 }, Confinement { mode: 2, filters: 1 });
+        let (strict, more) = (Confinement { mode: 1, filters: 0 }, Confinement { mode: 2, filters: 2 });
+        assert!(free.is_no_stricter_than(ours) && ours.is_no_stricter_than(ours));
+        assert!(
+            !strict.is_no_stricter_than(ours)
+                && !more.is_no_stricter_than(ours)
+                && !ours.is_no_stricter_than(free)
+        );
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Sampler {
         };
         self.wall.chosen = Some(chosen);
         match self.look(index) {
-            Place::Asleep { pc, sp } => self.take_asleep(index, now, cpu, (pc, sp)),
+            Place::Asleep { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
             _ if blocked => {
                 let stack = Stack { frames: &[], cut: cut::BLOCKED, task: chosen.polled.task };
                 let thread = self.memory.roster.get(index);

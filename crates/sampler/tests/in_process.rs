@@ -184,6 +184,106 @@ fn starting_and_stopping_is_quick() {
     assert!(times[0] < Duration::from_millis(3), "{times:?}");
 }
 
+/// Starts and stops beside busy threads, again and again; the stacks of one more run.
+fn stacks_after(runs: u32) -> u64 {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    DONE.store(false, Relaxed);
+    // Deep, so that the handler often is at work when sampling stops.
+    fn deep(n: u32) -> u64 {
+        if n > 0 {
+            return black_box(deep(n - 1) + 1);
+        }
+        let mut x = 1u64;
+        while !DONE.load(Relaxed) {
+            x = black_box(x.wrapping_mul(3));
+        }
+        x
+    }
+    let busy: Vec<_> = (0..4).map(|_| std::thread::spawn(|| deep(2000))).collect();
+    for _ in 0..runs {
+        let handle = start(Config { delay_ns: 200_000, ..Config::default() }).unwrap();
+        std::thread::sleep(Duration::from_micros(400));
+        handle.stop();
+        // On a loaded machine its thread may need longer than `stop` waits.
+        while stackglass_sampler::is_running() {
+            handle.stop();
+        }
+    }
+    let handle = start(Config::default()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    handle.stop();
+    DONE.store(true, Relaxed);
+    busy.into_iter().for_each(|thread| drop(thread.join()));
+    let counters = &handle.control().counters;
+    assert_eq!(counters.get(Counter::NoMailbox), 0);
+    counters.get(Counter::StacksRunning)
+}
+
+#[test]
+fn many_runs_beside_busy_threads_lose_no_mailbox() {
+    let _turn = TURN.lock().unwrap();
+    assert!(stacks_after(200) > 5);
+}
+
+#[test]
+#[ignore = "long: two thousand runs"]
+fn two_thousand_runs_beside_busy_threads_lose_no_mailbox() {
+    let _turn = TURN.lock().unwrap();
+    assert!(stacks_after(2000) > 5);
+}
+
+#[test]
+fn handlers_that_were_at_work_when_sampling_stopped_keep_no_mailbox() {
+    let _turn = TURN.lock().unwrap();
+    start(Config::default()).unwrap().stop();
+    let guest = stackglass_host::guest::current().unwrap();
+    // One is at work still, the others are done by the time of the next run, when nobody waits for their stacks.
+    let left: Vec<_> = guest.mailboxes.iter().filter_map(|m| Some((m, m.hand_out()?))).collect();
+    for (i, (mailbox, generation)) in left.iter().enumerate() {
+        // SAFETY: this test plays the handler, once for each.
+        assert!(unsafe { mailbox.begin(*generation) }.is_some());
+        if i > 0 {
+            mailbox.finish(*generation);
+        }
+    }
+    for events in [false, true] {
+        let config = Config { events, ..Config::default() };
+        let (sums, [_, _, stacks, _]) = sample(config, 0..0, || drop(spin(Duration::from_millis(300))));
+        assert!(stacks > 5 && sums.values().any(|s| s.hits > 5), "{stacks} {sums:#?}");
+    }
+    left[0].0.finish(left[0].1);
+}
+
+#[test]
+fn our_memory_is_not_locked_with_the_programs() {
+    let _turn = TURN.lock().unwrap();
+    const WHO: &str = "SAMPLER_TEST_LOCKS_ITS_MEMORY";
+    if std::env::var_os(WHO).is_none() {
+        // In a process of its own: nothing of ours is mapped there yet.
+        let name = "our_memory_is_not_locked_with_the_programs";
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name, "--nocapture"]).env(WHO, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let locked = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    // SAFETY: no pointers.
+    if unsafe { libc::mlockall(libc::MCL_FUTURE) } != 0 {
+        return; // Not allowed here: then no program can.
+    }
+    let before = locked();
+    let handle = start(Config::default()).unwrap();
+    spin(Duration::from_millis(50));
+    let grown = locked() - before;
+    handle.stop();
+    // The sampler's thread has a stack of 256 KiB, made by the C library.
+    assert!(grown < 1024, "{grown} KiB were locked");
+}
+
 static PAINTED: AtomicBool = AtomicBool::new(false);
 static DEPTH: AtomicU64 = AtomicU64::new(0);
 

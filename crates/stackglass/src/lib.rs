@@ -9,7 +9,8 @@
 //!
 //! While [`profile!`] runs, a thread of this process looks at every thread of it 1 000 times a second:
 //! running ones are interrupted by a signal (SIGURG) for about a microsecond and leave their stack;
-//! sleeping ones are not touched, their stack is read from outside. Samples add up over all profiled
+//! sleeping ones are not touched, their stack is read from outside. Where the system lets us (`perf_event_open`), the kernel
+//! sends that signal to each thread after each millisecond that it has run, so that short bursts are seen as well. Samples add up over all profiled
 //! regions until [`clear`]. Julia's `Profile` is the model: the names and their meaning are its.
 //!
 //! Everything else there is to say about the samples is a [`Report`] or an answer of [`Callers`]:
@@ -38,13 +39,16 @@
 //! debug = "line-tables-only"
 //! ```
 //!
-//! **What it promises.** No root, no perf events, no frame pointers needed. Nothing on the profiled
+//! **What it promises.** No root, no right to perf events, no frame pointers needed. Nothing on the profiled
 //! threads allocates, takes a lock or can crash on a bad stack; a full buffer stops the sampling, never the
 //! program. Memory is bounded by `n` ([`init`]).
 //!
 //! **What it does not do.** Other platforms than Linux on x86-64; programs that take SIGURG for themselves after the
 //! first start (their threads are then seen asleep only, and the report says so); the time of
-//! threads that block all signals (the report names them). To profile a program without changing it,
+//! threads that block all signals (the report names them), and of threads that have forbidden themselves system calls.
+//! Fibres need stacks with room for a signal: the kernel puts up to 3.5 KiB on the stack of whoever it interrupts, before any
+//! code of ours runs, and 2 KiB are ours. A running thread that begins a wait while the signal is on its way may see `EINTR` from
+//! it (`poll`, `epoll_wait`, a socket with a time-out; signal(7) names them all). To profile a program without changing it,
 //! use the command: `stackglass record -- ./program`. Under that command this crate leaves the sampling to it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

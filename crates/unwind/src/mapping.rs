@@ -30,8 +30,9 @@ pub fn force_text(on: bool) {
 
 /// The mapping of the own process that holds `address`.
 pub fn holding(address: u64) -> Option<Mapping> {
+    // By the number of this thread: the first one may have left the process, and its number then has no memory.
     // SAFETY: no arguments.
-    let pid = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+    let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     holding_in(pid, address)
 }
 

@@ -141,8 +141,9 @@ fn word(bytes: &[u8], from: u64) -> Option<u64> {
 
 /// Copies own memory without ever faulting; the number of bytes copied.
 pub fn read_own(address: u64, into: &mut [u8]) -> usize {
+    // By the number of this thread: the first one may have left the process, and its number then has no memory.
     // SAFETY: no arguments.
-    let pid = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+    let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     read_process(pid, address, into)
 }
 
@@ -199,19 +200,25 @@ pub fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
     }
 }
 
-/// Zeroed private memory; a child of fork gets a copy, like of all else.
+/// Zeroed private memory; a child of fork gets a copy, like of all else. It is not locked where the program locks all of its own.
 pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
-    // SAFETY: a new anonymous mapping touches nothing that exists; the advice concerns it alone.
+    // SAFETY: a new anonymous mapping touches nothing that exists; what follows concerns it alone. Nothing is locked that
+    // cannot be accessed, so no page is filled before the lock is taken off.
     unsafe {
         let place = libc::mmap(
             std::ptr::null_mut(),
             size,
-            libc::PROT_READ | libc::PROT_WRITE,
+            libc::PROT_NONE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
             -1,
             0,
         );
         if place == libc::MAP_FAILED {
+            return None;
+        }
+        libc::syscall(libc::SYS_munlock, place, size);
+        if libc::mprotect(place, size, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+            libc::munmap(place, size);
             return None;
         }
         // Touched page by page: a huge page would cost its zeroing at once, perhaps in a signal handler.

@@ -74,6 +74,9 @@ counters! {
     CallsPutBack = "interrupted calls put back";
     /// Stacks at the ends of system calls that stood for more than the thread's system time.
     CallsDoubted = "stacks at system calls not believed";
+    /// Threads that were due and not signalled, or left without a stack: system calls are forbidden to them, or their stack has
+    /// no room.
+    NotSignalled = "due threads not safe to signal";
 }
 
 /// Room for more counters than there are, so that adding one does not move what follows.

@@ -12,6 +12,21 @@
 
 static volatile int *volatile nowhere;
 
+NOINLINE void alone_work(void) { work(0.3); sink++; }
+NOINLINE void alone_asleep(void) {
+  struct timespec t = {0, 200000000};
+  nanosleep(&t, 0);
+  sink++;
+}
+// The first thread has left; the process goes on without it.
+static void *alone(void *p) {
+  (void)p;
+  usleep(20000);
+  alone_work();
+  alone_asleep();
+  exit(9);
+}
+
 static void *forever(void *p) { (void)p; for (;;) work(1); return 0; }
 
 int main(int argc, char **argv) {
@@ -33,6 +48,7 @@ int main(int argc, char **argv) {
   if (!strcmp(kind, "closing")) for (int fd = 3; fd < 1024; fd++) close(fd);
   work(seconds);
   if (!strcmp(kind, "closing")) printf("%d\n", dup(1));
+  if (!strcmp(kind, "leader")) { pthread_t t; pthread_create(&t, 0, alone, 0); pthread_exit(0); }
   if (!strcmp(kind, "_exit")) _exit(7);
   if (!strcmp(kind, "exit_group")) syscall(SYS_exit_group, 8);
   if (!strcmp(kind, "abort")) abort();
