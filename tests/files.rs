@@ -14,8 +14,18 @@ fn one_line(outcome: &Outcome, words: &[&str]) {
 }
 
 #[test]
-fn a_static_program_runs_and_one_line_says_why_it_is_not_seen() {
+fn a_static_program_is_seen_from_outside() {
     let outcome = Record::of(host_with("ends", Language::C, &["-static"])).args(["exit"]).run();
+    outcome.program_did("working\n", 3);
+    outcome.seen("ends").is_true(200).has_share("work_before_the_end", 0.95, 1.0);
+}
+
+#[test]
+fn into_a_static_program_the_library_does_not_get_and_one_line_says_why() {
+    let outcome = Record::of(host_with("ends", Language::C, &["-static"]))
+        .flag("--sampler=preload")
+        .args(["exit"])
+        .run();
     outcome.program_did("working\n", 3);
     one_line(&outcome, &["statically linked"]);
 }

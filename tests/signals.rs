@@ -23,8 +23,18 @@ fn a_thread_that_blocks_all_signals_is_seen() {
 
 /// By the bare system call a thread can really block it: its time is there, without stacks, and that is said.
 #[test]
-fn a_thread_that_really_blocks_all_signals_is_named() {
+fn a_thread_that_blocks_all_signals_hides_nothing_from_outside() {
     let outcome = Record::of(host("signals", Language::C)).args(["blocked-raw"]).run();
+    outcome.program_did("both done, blocked as asked\n", 0);
+    let seen = outcome.seen("signals");
+    seen.is_true(1000);
+    assert!((1_190_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
+}
+
+#[test]
+fn a_thread_that_really_blocks_all_signals_is_named() {
+    let outcome =
+        Record::of(host("signals", Language::C)).flag("--sampler=preload").args(["blocked-raw"]).run();
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     assert_eq!(seen.blocked, 1, "{seen:#?}");

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct Seen {
     /// Process images.
     pub processes: usize,
+    /// Of these, forked children that had not called exec.
+    pub forked: usize,
     /// Threads.
     pub threads: usize,
     /// Stacks taken of running threads.
@@ -39,6 +41,8 @@ impl Seen {
             .map(|process| process.exe.rsplit('/').next() == Some(program))
             .collect();
         seen.processes = ours.iter().filter(|ours| **ours).count();
+        seen.forked =
+            recording.processes.iter().zip(&ours).filter(|(process, ours)| **ours && process.forked).count();
         let is_ours = |thread: ThreadNumber| {
             let thread = recording.thread(thread);
             thread.is_some_and(|thread| ours.get(thread.process.0 as usize) == Some(&true))

@@ -51,7 +51,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
     give_orders(&session, options, if wait { SessionState::Waiting } else { SessionState::Sampling });
 
-    let obstacle = options.program.obstacle().filter(|_| means.library().is_some());
+    let obstacle =
+        options.program.obstacle().filter(|obstacle| means.library().is_some() || obstacle.is_the_kernels());
     if let Some(obstacle) = obstacle {
         let line = format!("{} {}", options.program.name.to_string_lossy(), obstacle.advice());
         observer.note(&line);

@@ -9,7 +9,7 @@ use super::{Library, Options};
 use crate::Recorder;
 use crate::outside::Outside;
 use stackglass_profile::Nanos;
-use stackglass_wire::{AGENT_SYMBOL, SessionState};
+use stackglass_wire::{AGENT_SYMBOL, SessionState, TASKS_SYMBOL};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::RawFd;
@@ -197,8 +197,8 @@ fn links_the_crate(program: &Path) -> bool {
     let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&data) else { return false };
     use object::{Object, ObjectSection};
     let Some(constants) = elf.section_by_name(".rodata") else { return false };
-    let name = AGENT_SYMBOL.as_bytes();
-    constants.data().is_ok_and(|bytes| contains(bytes, name))
+    let names = [AGENT_SYMBOL, TASKS_SYMBOL];
+    constants.data().is_ok_and(|bytes| names.iter().any(|name| contains(bytes, name.as_bytes())))
 }
 
 fn contains(bytes: &[u8], name: &[u8]) -> bool {

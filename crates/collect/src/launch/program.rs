@@ -83,15 +83,15 @@ impl Obstacle {
     pub fn advice(self) -> &'static str {
         match self {
             Obstacle::Static => {
-                "is statically linked, so it cannot be sampled from outside; \
+                "is statically linked, so the library cannot be loaded into it; \
                  link it dynamically, or add the crate: stackglass::profile!(…)"
             }
             Obstacle::Musl => {
-                "is linked to musl, so it cannot be sampled from outside; \
+                "is linked to musl, so the library cannot be loaded into it; \
                  build it for x86_64-unknown-linux-gnu, or add the crate: stackglass::profile!(…)"
             }
             Obstacle::Privileged => {
-                "is set-uid, set-gid or has file capabilities, so the loader keeps us out; \
+                "is set-uid, set-gid or has file capabilities, so loader and kernel keep us out; \
                  run a copy without them (cp it, then record the copy)"
             }
             Obstacle::Architecture => {
@@ -101,6 +101,11 @@ impl Obstacle {
                 "runs under a limit on file sizes that leaves no room for samples; raise it (ulimit -f unlimited)"
             }
         }
+    }
+
+    /// True when a program cannot be seen from outside either.
+    pub fn is_the_kernels(self) -> bool {
+        matches!(self, Obstacle::Privileged | Obstacle::Architecture)
     }
 
     /// True when LD_PRELOAD would do harm to the program rather than nothing.

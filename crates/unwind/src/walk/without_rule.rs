@@ -35,6 +35,12 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         {
             return Step::Outermost;
         }
+        if let Some(module) = module
+            && place.exact
+            && self.is_behind_clone(module, place.pc)
+        {
+            return self.step_over_clone(place, stack);
+        }
         // The pointer was null or led to data: nothing has run there, the return address is on top. The same
         // holds at the first instruction of code made at run time, and in assembly without rules, which has one
         // more word on the stack at most (`sub rsp, 8` in `_init` and `_fini`, `push rbp` before a frame pointer).
@@ -65,6 +71,27 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         place.sp = rbp.wrapping_add(16);
         place.rbp = Some(saved);
         self.guess(place, address)
+    }
+
+    /// Whether the address lies right behind the system call by which a C library makes a thread. Its rules end before
+    /// that, since they would be wrong in the new thread; both threads then look at what the call has given:
+    /// `syscall; test %rax, %rax` (glibc) or `syscall; test %eax, %eax` (musl).
+    fn is_behind_clone(&self, module: &Module, pc: u64) -> bool {
+        let mut bytes = [0u8; 5];
+        let read = self.images.read(module, pc.wrapping_sub(2), &mut bytes);
+        read == bytes.len()
+            && (bytes == [0x0f, 0x05, 0x48, 0x85, 0xc0] || bytes.starts_with(&[0x0f, 0x05, 0x85, 0xc0]))
+    }
+
+    /// The maker of a thread has its return address on top of the stack; a new thread has no caller.
+    fn step_over_clone<S: StackMemory>(&mut self, place: &mut Place, stack: &mut S) -> Step {
+        match stack.read_u64(place.sp) {
+            Some(address) if self.is_behind_call(address) => {
+                place.sp = place.sp.wrapping_add(8);
+                self.guess(place, address)
+            }
+            _ => Step::Outermost,
+        }
     }
 
     fn guess(&mut self, place: &mut Place, pc: u64) -> Step {
