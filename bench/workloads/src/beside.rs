@@ -3,6 +3,7 @@
 //! The threads are this process's own: they end with it, however it ends, and no recording of the program sees them.
 
 use std::hint::black_box;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 /// `N PROGRAM ARGS…`: ends with the program, with its status.
@@ -24,7 +25,17 @@ pub fn run(arguments: &[String]) -> ExitCode {
             }
         });
     }
-    match Command::new(program).args(rest).status() {
+    let mut command = Command::new(program);
+    command.args(rest);
+    // SAFETY: the call between fork and exec is a bare system call that takes numbers.
+    unsafe {
+        command.pre_exec(|| {
+            // Who ends this process ends the program too.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+    match command.status() {
         Ok(status) => ExitCode::from(status.code().unwrap_or(1) as u8),
         Err(error) => {
             eprintln!("cannot start {program}: {error}");
