@@ -101,8 +101,15 @@ fn project(folder: &Path, files: usize) -> Result<()> {
 pub fn search(lab: &Lab) -> Result<Vec<Figure>> {
     let folder = large_text(lab)?;
     let ripgrep = lab.peers.ripgrep.as_ref().map_or("rg".into(), |path| path.display().to_string());
-    let program =
-        words(&[&ripgrep, "--threads", "2", "--count", "sesquipedalian", &folder.display().to_string()]);
+    let program = words(&[
+        &ripgrep,
+        "--threads",
+        "2",
+        "--ignore-case",
+        "--count",
+        "sesquipedalian",
+        &folder.display().to_string(),
+    ]);
     whole(lab, &program, lab.either(25, 5), &[("wall", &wall, &[("samply", 0.3)]), ("CPU", &cpu, &[])])
 }
 
