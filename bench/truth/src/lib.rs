@@ -4,11 +4,13 @@
 //!   text that a peer left behind, so that one rule judges all.
 //! * [`chain`]: is each stack of the workload `chain` exactly the one that was there?
 //! * [`shares`]: hits and time of functions that are named.
+//! * [`bursts`]: time and hits of functions against the program's own account.
 //! * [`threads`]: what each thread was given.
 //! * [`sleepers`]: where sleeping threads were seen.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod bursts;
 pub mod chain;
 pub mod folded;
 pub mod named;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::path::Path;
-use truth::{NamedStacks, chain, shares, sleepers, threads};
+use truth::{NamedStacks, bursts, chain, shares, sleepers, threads};
 
 const USAGE: &str = "truth WHAT FILE
   chain FILE DEPTH          a recording of ours
@@ -12,6 +12,7 @@ const USAGE: &str = "truth WHAT FILE
   chain-perf FILE DEPTH     output of `perf script -F comm,tid,ip,sym`
   chain-samply FILE DEPTH   samply's JSON, unpacked; names in FILE.syms.json
   shares FILE PREFIX        functions whose name begins with PREFIX
+  bursts FILE ACCOUNT       functions of the line of JSON that a workload `burst-…` printed
   threads FILE              every thread
   sleepers FILE             time asleep by place
   about FILE                totals, processes and counters";
@@ -40,12 +41,20 @@ fn answer(arguments: &[&str]) -> Result<Value> {
             (NamedStacks::of_samply(&json(file)?, &json(&symbols)?)?, depth)
         }
         ["shares", file, prefix] => return Ok(shares::json(&shares::by_function(&named(file)?, prefix))),
+        ["bursts", file, account] => return judged_bursts(file, &text(account)?),
         ["threads", file] => return Ok(threads::json(&threads::accounts(&truth::read(Path::new(file))?))),
         ["sleepers", file] => return Ok(sleepers::check(&named(file)?).json()),
         ["about", file] => return about(Path::new(file)),
         _ => bail!("{USAGE}"),
     };
     Ok(chain::check(&named, depth.parse().context("the depth is a number")?).json())
+}
+
+fn judged_bursts(file: &str, account: &str) -> Result<Value> {
+    let recording = truth::read(Path::new(file))?;
+    let named = NamedStacks::of_recording(&recording, PROGRAM);
+    let said = serde_json::from_str(account).context("the account is no JSON")?;
+    Ok(bursts::judge(&named, recording.about.delay.0, &said)?.json())
 }
 
 fn about(file: &Path) -> Result<Value> {

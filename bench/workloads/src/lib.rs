@@ -4,10 +4,13 @@
 //! without frame pointers and with line tables, as programs in production are.
 
 pub mod allocate;
+pub mod beside;
+pub mod bursts;
 pub mod chain;
 pub mod churn;
 pub mod clock;
 pub mod deep;
+pub mod fib;
 pub mod hostile;
 pub mod measured;
 pub mod options;
@@ -18,3 +21,4 @@ pub mod sleepers;
 pub mod spin;
 pub mod threads;
 pub mod variants;
+pub mod waiters;

@@ -8,7 +8,8 @@ use workloads::clock::{Reading, resident_kib};
 use workloads::options::Options;
 use workloads::report::Report;
 use workloads::{
-    allocate, chain, churn, deep, hostile, measured, parked, shares, sleepers, threads, variants,
+    allocate, beside, bursts, chain, churn, deep, fib, hostile, measured, parked, shares, sleepers, threads,
+    variants, waiters,
 };
 
 /// Name, what it does, and the function that runs it.
@@ -28,6 +29,13 @@ const WORKLOADS: &[Workload] = &[
     ("threads", "--work threads (10000) that start and end", churn::threads),
     ("forks", "--work forked children (200) that live on for a while", churn::forks),
     ("hostile", "all of this and more at once", hostile::run),
+    ("burst-sleep", "bursts of --burst US (60), a sleep of --pause US (300) after each", bursts::sleep),
+    ("burst-mixed", "bursts and sleeps of all lengths", bursts::mixed),
+    ("burst-timer", "a burst at each expiry of a timer", bursts::timer),
+    ("burst-pipe", "two threads that burst in turn, over pipes", bursts::pipe),
+    ("burst-socket", "two processes that burst in turn, over sockets", bursts::socket),
+    ("fib", "Fibonacci numbers by recursion, --work of them (1)", fib::run),
+    ("waiters", "--threads processes (20) that only wait for --seconds", waiters::run),
     ("execs", "--work programs (100) started one after the other", churn::execs),
 ];
 
@@ -35,6 +43,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "measured") {
         return measured::run(&arguments[1..]);
+    }
+    if arguments.first().is_some_and(|first| first == "beside") {
+        return beside::run(&arguments[1..]);
     }
     let options = match Options::parse(&arguments) {
         Ok(options) => options,
@@ -80,10 +91,14 @@ fn write_folded(guard: &pprof::ProfilerGuard<'_>, path: &str) {
 }
 
 fn usage(message: &str) -> ExitCode {
-    eprintln!("{message}\n\nworkloads NAME [--seconds S] [--work N] [--depth N] [--threads N] [--seed N]");
+    eprintln!(
+        "{message}\n\nworkloads NAME [--seconds S] [--work N] [--depth N] [--threads N] [--seed N]
+          [--burst US] [--pause US]"
+    );
     for (name, what, _) in WORKLOADS {
-        eprintln!("  {name:<10} {what}");
+        eprintln!("  {name:<12} {what}");
     }
+    eprintln!("  beside N PROGRAM ARGS: runs a program while N threads compute beside it");
     eprintln!("  measured FILE PROGRAM ARGS: runs a program; FILE gets what its tree cost and when it ended");
     ExitCode::from(2)
 }

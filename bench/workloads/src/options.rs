@@ -17,6 +17,10 @@ pub struct Options {
     pub seed: u64,
     /// By how many percent one function is slower.
     pub slower: Option<u64>,
+    /// Work of one burst, us.
+    pub burst: Option<u64>,
+    /// Wait after it, us.
+    pub pause: Option<u64>,
     /// Samples per second for a profiler that is built in.
     #[cfg(feature = "pprof")]
     pub hz: i32,
@@ -37,6 +41,8 @@ impl Options {
             threads: None,
             seed: 1,
             slower: None,
+            burst: None,
+            pause: None,
             #[cfg(feature = "pprof")]
             hz: 1000,
             #[cfg(feature = "pprof")]
@@ -49,6 +55,8 @@ impl Options {
                 "--depth" => options.depth = Some(number(flag, value)?),
                 "--threads" => options.threads = Some(number(flag, value)?),
                 "--slower" => options.slower = Some(number(flag, value)?),
+                "--burst" => options.burst = Some(number(flag, value)?),
+                "--pause" => options.pause = Some(number(flag, value)?),
                 "--seed" => options.seed = number(flag, value)?,
                 #[cfg(feature = "pprof")]
                 "--hz" => options.hz = number(flag, value)?,

@@ -11,6 +11,8 @@ pub enum Bound {
     AtMost(f64),
     /// Not less than this.
     AtLeast(f64),
+    /// Neither less than the one nor more than the other.
+    Within(f64, f64),
 }
 
 /// What the interval makes of the bound.
@@ -86,6 +88,9 @@ impl Figure {
             None => return Verdict::Told,
             Some(Bound::AtMost(bound)) => (interval.high <= bound, interval.low > bound),
             Some(Bound::AtLeast(bound)) => (interval.low >= bound, interval.high < bound),
+            Some(Bound::Within(least, most)) => {
+                (interval.low >= least && interval.high <= most, interval.high < least || interval.low > most)
+            }
         };
         match (whole_keeps, whole_misses) {
             (true, _) => Verdict::Held,
@@ -99,6 +104,9 @@ impl Figure {
         let must = match (self.must, self.measured) {
             (Some(Bound::AtMost(bound)), Some((_, unit))) => format!("≤ {}", unit.bound(bound)),
             (Some(Bound::AtLeast(bound)), Some((_, unit))) => format!("≥ {}", unit.bound(bound)),
+            (Some(Bound::Within(least, most)), Some((_, unit))) => {
+                format!("{} to {}", unit.bound(least), unit.bound(most))
+            }
             _ => String::new(),
         };
         let measured = match self.measured {
@@ -165,5 +173,8 @@ mod tests {
         assert_eq!(figure(1.0, 2.0, Bound::AtMost(0.9)).verdict(), Verdict::Missed);
         assert_eq!(figure(1.0, 2.0, Bound::AtLeast(2.1)).verdict(), Verdict::Missed);
         assert_eq!(figure(1.0, 2.0, Bound::AtLeast(1.0)).verdict(), Verdict::Held);
+        assert_eq!(figure(1.0, 2.0, Bound::Within(1.0, 2.0)).verdict(), Verdict::Held);
+        assert_eq!(figure(1.0, 2.0, Bound::Within(1.5, 2.5)).verdict(), Verdict::Open);
+        assert_eq!(figure(1.0, 2.0, Bound::Within(2.5, 3.5)).verdict(), Verdict::Missed);
     }
 }

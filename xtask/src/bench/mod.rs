@@ -6,15 +6,19 @@
 
 mod figure;
 mod lab;
+mod made_c;
 mod made_stacks;
+mod others;
 mod peers;
 mod results;
 mod rows;
 mod statistics;
+mod turns;
 
 use anyhow::{Result, bail};
 use figure::{Figure, Verdict};
 use lab::Lab;
+use others::Others;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -25,12 +29,24 @@ const GROUPS: &[Group] = &[
     ("stacks", "Stacks right, no frame pointers, known chains", rows::stacks::measure),
     ("unwinder", "Unwinder against a shadow stack and an oracle", rows::unwinder::measure),
     ("shares", "Shares of functions with known CPU cost", rows::shares::measure),
+    ("bursts", "Programs that work in short bursts, against their own account", rows::bursts::measure),
     ("ticks", "Ticks taken at 1 kHz", rows::ticks::measure),
     ("cpu-time", "CPU time per thread against the kernel's clock", rows::cpu_time::measure),
     ("sample-cost", "Cost of a sample to the profiled thread", rows::sample_cost::measure),
     ("task-poll", "Cost of a task to each poll", rows::task_poll::measure),
     ("chain-cost", "Profiled thread and whole command at 1 kHz: one thread, 20 frames", rows::running::chain),
     ("ripgrep-cost", "Whole command at 1 kHz: ripgrep over a large tree", rows::running::ripgrep),
+    ("busy-cost", "Whole command, start and stop included: one busy thread, 6 s", rows::whole_commands::busy),
+    ("compiler-cost", "Whole command: gcc -O1 -g of a large file", rows::whole_commands::compiler),
+    ("processes-cost", "Whole command: sh and 300 short processes", rows::whole_commands::short_processes),
+    ("make-cost", "Whole command: make -j2 of a small project", rows::whole_commands::make),
+    ("search-cost", "Whole command: ripgrep over 400 MB", rows::whole_commands::search),
+    (
+        "sleeps-cost",
+        "Whole command: a program that sleeps 3 000 times a second",
+        rows::whole_commands::sleeps,
+    ),
+    ("own-cpu", "Our own CPU time beside a program", rows::whole_commands::own_cpu),
     ("attach", "A running program looked at from outside", rows::attach::measure),
     ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),
     ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
@@ -80,14 +96,15 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     let mut held = true;
     for (name, title, measure) in chosen {
         eprintln!("\n--- {name}: {title}");
-        let begin = Instant::now();
+        let (begin, others) = (Instant::now(), Others::now());
         let figures =
             measure(&lab).unwrap_or_else(|error| vec![Figure::missing(*title, format!("{error:#}"))]);
         for figure in &figures {
             held &= figure.verdict() != Verdict::Missed;
             eprintln!("{figure}");
         }
-        results::keep(name, title, &figures, quick)?;
+        let others = others.and_then(|before| before.share());
+        results::keep(name, title, &figures, quick, others)?;
         results::write(&order, &lab)?;
         eprintln!("--- {name}: {:.0} s", begin.elapsed().as_secs_f64());
     }

@@ -19,12 +19,15 @@ fn kept() -> Map<String, Value> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Keeps the figures of a group with the date and the load of the machine.
-pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool) -> Result<()> {
+/// Keeps the figures of a group with the date and the load of the machine; `others` is the part of the processors that
+/// other programs used meanwhile.
+pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Option<f64>) -> Result<()> {
     let mut all = kept();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?").to_owned();
-    let load = format!("{load}{}", priority());
+    let others = others
+        .map_or(String::new(), |share| format!(", others used {:.0} % of the processors", share * 100.0));
+    let load = format!("{load}{others}{}", priority());
     let date = output(Command::new("date").arg("+%Y-%m-%d %H:%M"))?;
     let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
     let group = json!({

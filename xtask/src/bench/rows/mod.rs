@@ -1,6 +1,7 @@
 //! One file for each group of rows.
 
 pub mod attach;
+pub mod bursts;
 pub mod cpu_time;
 pub mod differences;
 pub mod flamegraph;
@@ -19,3 +20,4 @@ pub mod symbols;
 pub mod task_poll;
 pub mod ticks;
 pub mod unwinder;
+pub mod whole_commands;

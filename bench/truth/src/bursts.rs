@@ -1,0 +1,225 @@
+//! What a recording says of programs that work in short bursts, against their own account.
+//!
+//! A program of the workloads `burst-…` tells the processor time of each of its functions. A true recording shows that time,
+//! within what chance allows, and has one stack for each delay of it: not fewer, since then bursts are missed, nor
+//! more, since then something else is taken for them. Chance is that of independent stacks: the square root of their
+//! expected number. Stacks that come at even steps of the processor time scatter less.
+
+use crate::NamedStacks;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The distance in sigma that is allowed.
+pub const SIGMAS: f64 = 3.0;
+/// Stacks for each that is expected.
+pub const RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+/// With fewer expected stacks a ratio of [`RATIO`] is nearer than [`SIGMAS`], and chance alone would break it.
+pub const ENOUGH: f64 = 900.0;
+
+/// One function: what is shown of it, and the truth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name; [`TOTAL`] for all of them together.
+    pub name: String,
+    /// Processor time that the recording gives to it, ns.
+    pub shown_ns: f64,
+    /// Processor time by the program's account, ns.
+    pub true_ns: f64,
+    /// Stacks taken with it, of running threads.
+    pub hits: f64,
+    /// Stacks that its true time should have.
+    pub expected: f64,
+}
+
+/// The name of the sum of all functions.
+pub const TOTAL: &str = "all functions";
+
+impl Function {
+    /// Stacks for each that is expected: hits for each true millisecond at a delay of 1 ms.
+    pub fn ratio(&self) -> f64 {
+        self.hits / self.expected
+    }
+
+    /// How far the number of stacks is from what is expected, in sigma.
+    pub fn sigma_of_hits(&self) -> f64 {
+        (self.hits - self.expected) / self.expected.sqrt()
+    }
+
+    /// The same for the time.
+    pub fn sigma_of_time(&self) -> f64 {
+        (self.shown_ns / self.true_ns - 1.0) * self.expected.sqrt()
+    }
+
+    /// Adds the figures of another run.
+    pub fn add(&mut self, other: &Function) {
+        self.shown_ns += other.shown_ns;
+        self.true_ns += other.true_ns;
+        self.hits += other.hits;
+        self.expected += other.expected;
+    }
+
+    fn faults(&self, faults: &mut Vec<String>) {
+        let Function { name, hits, expected, .. } = self;
+        let (shown, known) = (self.shown_ns * 1e-6, self.true_ns * 1e-6);
+        let far = |sigma: f64| sigma.is_nan() || sigma.abs() > SIGMAS;
+        if far(self.sigma_of_time()) {
+            let sigma = self.sigma_of_time();
+            faults.push(format!("{name}: {shown:.1} ms shown, {known:.1} ms true ({sigma:+.1} sigma)"));
+        }
+        if far(self.sigma_of_hits()) {
+            let sigma = self.sigma_of_hits();
+            faults.push(format!("{name}: {hits} stacks, {expected:.0} expected ({sigma:+.1} sigma)"));
+        } else if *expected >= ENOUGH && !RATIO.contains(&self.ratio()) {
+            faults.push(format!("{name}: {hits} stacks, {expected:.0} expected ({:.2})", self.ratio()));
+        }
+    }
+}
+
+/// What came of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Judgement {
+    /// Each function of the account, and all together.
+    pub functions: Vec<Function>,
+    /// Functions that have processor time but no stack of a running thread, with the time in ns.
+    pub without_stacks: Vec<(String, u64)>,
+    /// Processor time of the program that no stack stands for, ns.
+    pub unseen_ns: u64,
+}
+
+/// Judges the stacks by the line of JSON that the workload printed.
+///
+/// # Errors
+/// When the line is not such an account.
+pub fn judge(named: &NamedStacks, delay_ns: u64, said: &Value) -> Result<Judgement> {
+    let mut by_function: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut unseen_ns = 0;
+    for seen in named.seen.iter().filter(|seen| !seen.asleep) {
+        let mut names: Vec<&str> = named.stacks[seen.stack].iter().map(|name| last(name)).collect();
+        unseen_ns += if names.is_empty() { seen.time } else { 0 };
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let (hits, time) = by_function.entry(name).or_default();
+            *hits += seen.hits;
+            *time += seen.time;
+        }
+    }
+    let account = said["truth"].as_array().context("the workload tells its truth")?;
+    let mut functions = Vec::new();
+    let mut total = Function { name: TOTAL.into(), shown_ns: 0.0, true_ns: 0.0, hits: 0.0, expected: 0.0 };
+    for entry in account {
+        let name = entry["function"].as_str().context("the account names its functions")?;
+        let true_ns = entry["cpu_ns"].as_f64().context("the account has times")?;
+        let (hits, shown) = by_function.get(name).copied().unwrap_or_default();
+        let expected = true_ns / delay_ns as f64;
+        let function =
+            Function { name: name.into(), shown_ns: shown as f64, true_ns, hits: hits as f64, expected };
+        total.add(&function);
+        functions.push(function);
+    }
+    functions.push(total);
+    let without_stacks = by_function.iter().filter(|(_, (hits, time))| *hits == 0 && *time > 0);
+    let without_stacks = without_stacks.map(|(name, (_, time))| (name.to_string(), *time)).collect();
+    Ok(Judgement { functions, without_stacks, unseen_ns })
+}
+
+/// The last segment of a path.
+fn last(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+impl Judgement {
+    /// What does not hold, for people; empty when all holds.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        self.functions.iter().for_each(|function| function.faults(&mut faults));
+        for (name, time) in &self.without_stacks {
+            faults.push(format!("{name}: {:.3} ms and no stack", *time as f64 * 1e-6));
+        }
+        faults
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let functions: Vec<Value> = self
+            .functions
+            .iter()
+            .map(|function| {
+                json!({
+                    "function": function.name, "shown_ns": function.shown_ns, "true_ns": function.true_ns,
+                    "hits": function.hits, "expected": function.expected, "ratio": function.ratio(),
+                    "sigma_of_hits": function.sigma_of_hits(), "sigma_of_time": function.sigma_of_time(),
+                })
+            })
+            .collect();
+        json!({
+            "functions": functions, "without_stacks": self.without_stacks, "unseen_ns": self.unseen_ns,
+            "faults": self.faults(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seen;
+
+    fn named(stacks: &[(&[&str], bool, u64, u64)]) -> NamedStacks {
+        let mut named = NamedStacks::default();
+        for (i, (stack, asleep, hits, time)) in stacks.iter().enumerate() {
+            named.stacks.push(stack.iter().map(|name| (*name).into()).collect());
+            let (hits, time) = (*hits, time * 1_000_000);
+            named.seen.push(Seen {
+                stack: i,
+                tid: 1,
+                thread: "workloads".into(),
+                asleep: *asleep,
+                hits,
+                time,
+                cut: false,
+            });
+        }
+        named
+    }
+
+    fn judged(stacks: &[(&[&str], bool, u64, u64)]) -> Judgement {
+        let said = json!({"truth": [{"function": "large", "cpu_ns": 1_000_000_000_u64}]});
+        judge(&named(stacks), 1_000_000, &said).unwrap()
+    }
+
+    #[test]
+    fn a_true_recording_has_no_faults() {
+        let good = judged(&[(&["main", "a::large"], false, 1010, 990), (&["main", "sleep"], true, 5, 9000)]);
+        assert_eq!(good.faults(), [""; 0]);
+        assert_eq!(good.functions[0].hits, 1010.0);
+    }
+
+    #[test]
+    fn missed_bursts_are_a_fault_even_where_the_time_is_right() {
+        let missed = judged(&[(&["main", "large"], false, 400, 1000)]);
+        assert_eq!(missed.faults().len(), 2, "the function and the total: {:?}", missed.faults());
+    }
+
+    #[test]
+    fn time_of_a_sleep_is_not_time_of_the_function() {
+        let given = judged(&[(&["main", "large"], false, 1000, 700), (&["main", "sleep"], false, 2, 300)]);
+        assert!(given.faults()[0].starts_with("large: 700.0 ms shown"), "{:?}", given.faults());
+    }
+
+    #[test]
+    fn time_without_a_stack_is_a_fault_and_time_of_no_function_is_told() {
+        let rows = judged(&[
+            (&["main", "large"], false, 1000, 1000),
+            (&["main", "guessed"], false, 0, 3),
+            (&[], false, 0, 7),
+        ]);
+        assert_eq!(rows.faults(), ["guessed: 3.000 ms and no stack"]);
+        assert_eq!(rows.unseen_ns, 7_000_000);
+    }
+
+    #[test]
+    fn a_function_that_is_not_in_the_recording_is_a_fault() {
+        assert!(!judged(&[(&["main"], false, 1000, 1000)]).faults().is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! Programs that work in short bursts and wait in between, as servers and most interactive programs do.
+//!
+//! `--burst US` is the work of one burst and `--pause US` the wait after it; `--work N` ends the program after N
+//! bursts. A burst is three functions, one after the other, with 5, 3 and 2 tenths of the work each. The program keeps
+//! its own account of them ([`account`]), which a recording is judged by. The ways to wait are files of their own.
+
+mod account;
+mod pairs;
+mod single;
+
+pub use pairs::{pipe, socket};
+pub use single::{mixed, sleep, timer};
+
+use crate::options::Options;
+use account::Side;
+
+/// Rounds that take about a microsecond.
+const ROUNDS_PER_US: u64 = 500;
+
+type Function = (&'static str, fn(u64, u64) -> u64);
+
+macro_rules! functions {
+    ($list:ident: $($name:ident adds $number:literal;)*) => {
+        $(
+            #[inline(never)]
+            fn $name(mut x: u64, rounds: u64) -> u64 {
+                // In full: an inlined function would have the time as its own.
+                for _ in 0..rounds {
+                    x ^= x << 13;
+                    x ^= x >> 7;
+                    x ^= x << 17;
+                    x = x.wrapping_add($number);
+                }
+                x | 1
+            }
+        )*
+        const $list: [Function; 3] = [$((stringify!($name), $name)),*];
+    };
+}
+
+functions! { FRONT:
+    burst_large adds 1;
+    burst_medium adds 3;
+    burst_small adds 5;
+}
+
+functions! { BACK:
+    answer_large adds 7;
+    answer_medium adds 9;
+    answer_small adds 11;
+}
+
+/// The shares of the three, in tenths.
+const TENTHS: [u64; 3] = [5, 3, 2];
+
+/// What the flags ask for.
+#[derive(Clone, Copy)]
+struct Shape {
+    burst_us: u64,
+    pause_us: u64,
+}
+
+impl Shape {
+    fn of(options: &Options) -> Shape {
+        Shape { burst_us: options.burst.unwrap_or(60), pause_us: options.pause.unwrap_or(300) }
+    }
+}
+
+/// One burst: each function once, with the thread's clock read in between.
+#[inline(never)]
+fn one_burst(side: &mut Side, burst_us: u64) {
+    side.begin();
+    for which in 0..TENTHS.len() {
+        side.x = side.functions[which].1(side.x, burst_us * ROUNDS_PER_US * TENTHS[which] / 10);
+        side.next(which);
+    }
+    side.end();
+}

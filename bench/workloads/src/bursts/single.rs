@@ -1,0 +1,74 @@
+//! One thread that waits by the clock: by nanosleep, or by reading a timer's descriptor.
+
+use super::account::{Account, Side};
+use super::{FRONT, Shape, one_burst};
+use crate::options::Options;
+use crate::report::Report;
+use crate::spin::{Limit, Shuffle};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::time::Duration;
+
+/// The bursts and pauses that [`mixed`] draws from, us.
+const BURSTS: [u64; 2] = [15, 5_000];
+const PAUSES: [u64; 2] = [50, 10_000];
+
+fn tell(report: &mut Report, account: Account) {
+    report.list("truth", &account.functions);
+    report.list("threads", &[account.thread]);
+}
+
+/// Bursts of one size with a sleep after each.
+pub fn sleep(options: &Options, report: &mut Report) {
+    let shape = Shape::of(options);
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    while limit.go_on() {
+        one_burst(&mut side, shape.burst_us);
+        std::thread::sleep(Duration::from_micros(shape.pause_us));
+    }
+    tell(report, side.account());
+}
+
+/// Bursts from 15 us to 5 ms and sleeps from 50 us to 10 ms in random order, the short ones as frequent as the long.
+pub fn mixed(options: &Options, report: &mut Report) {
+    let mut order = Shuffle::new(options.seed);
+    // Even on the scale of logarithms.
+    let mut draw = |[least, most]: [u64; 2]| {
+        let part = order.below(1 << 20) as f64 / (1 << 20) as f64;
+        (least as f64 * (most as f64 / least as f64).powf(part)) as u64
+    };
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    while limit.go_on() {
+        one_burst(&mut side, draw(BURSTS));
+        std::thread::sleep(Duration::from_micros(draw(PAUSES)));
+    }
+    tell(report, side.account());
+}
+
+/// A burst at each expiry of a timer, whose period is burst and pause together.
+pub fn timer(options: &Options, report: &mut Report) {
+    let shape = Shape::of(options);
+    let mut timer = periodic(Duration::from_micros(shape.burst_us + shape.pause_us));
+    let (mut side, mut limit) = (Side::new(FRONT), Limit::of(options));
+    while limit.go_on() {
+        one_burst(&mut side, shape.burst_us);
+        timer.read_exact(&mut [0; 8]).expect("a timer can be read");
+    }
+    tell(report, side.account());
+}
+
+/// A timer that expires at each `period` from now on.
+fn periodic(period: Duration) -> File {
+    // SAFETY: takes numbers, gives a new descriptor or -1.
+    let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+    assert!(descriptor >= 0, "a timer can be made");
+    // SAFETY: the descriptor is open and nobody else owns it.
+    let timer = unsafe { File::from_raw_fd(descriptor) };
+    let time = libc::timespec { tv_sec: period.as_secs() as i64, tv_nsec: i64::from(period.subsec_nanos()) };
+    let times = libc::itimerspec { it_interval: time, it_value: time };
+    // SAFETY: the descriptor is a timer's, `times` lives over the call, and no old value is asked for.
+    let status = unsafe { libc::timerfd_settime(descriptor, 0, &times, std::ptr::null_mut()) };
+    assert_eq!(status, 0, "a timer can be set");
+    timer
+}

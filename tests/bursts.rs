@@ -1,0 +1,38 @@
+//! Programs that work in short bursts: what is shown of each function is what its own thread's clock says.
+//!
+//! The judge and its bounds are those of `cargo xtask bench bursts`, which runs more shapes, and each of them eight times.
+
+use truth::{NamedStacks, bursts};
+use whole_programs::{Record, workloads};
+
+/// Runs a workload, quiet or beside two busy threads, and asserts that the recording holds.
+#[track_caller]
+fn holds(program: &[&str], beside: bool) {
+    let workloads = workloads().to_str().expect("the path is text");
+    let mut record = Record::of(workloads).args(program);
+    if beside {
+        record = record.before(&[workloads, "beside", "2"]);
+    }
+    let outcome = record.run();
+    assert_eq!(outcome.code(), 0, "stderr:\n{}", outcome.stderr);
+    let said = serde_json::from_str(&outcome.stdout).expect("the workload prints its account");
+    let recording = outcome.recording();
+    let named = NamedStacks::of_recording(&recording, "workloads");
+    let judgement = bursts::judge(&named, recording.about.delay.0, &said).expect("the account is one");
+    assert!(judgement.faults().is_empty(), "{:#?}\n{judgement:#?}\n{}", judgement.faults(), outcome.stderr);
+}
+
+#[test]
+fn short_bursts_between_sleeps() {
+    holds(&["burst-sleep", "--burst", "60", "--pause", "300", "--work", "15000"], false);
+}
+
+#[test]
+fn two_processes_that_answer_each_other() {
+    holds(&["burst-socket", "--burst", "60", "--pause", "0", "--work", "10000"], false);
+}
+
+#[test]
+fn bursts_by_a_timer_beside_busy_neighbours() {
+    holds(&["burst-timer", "--burst", "400", "--pause", "1000", "--work", "3000"], true);
+}

@@ -1,0 +1,121 @@
+//! Programs that work in short bursts, against their own account: quiet, and beside two busy threads.
+//!
+//! Every run must hold by itself: time and number of stacks of each function within three sigma, one stack for each of
+//! its milliseconds. The pages of `bench/truth` say how that is judged.
+
+use crate::bench::figure::{Bound, Figure, Unit};
+use crate::bench::lab::Lab;
+use crate::bench::statistics::Interval;
+use crate::run::output;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Workload, burst and pause in us, and the number of bursts: a second or two of CPU time.
+const SHAPES: &[(&str, &str, &str, u64)] = &[
+    ("burst-sleep", "15", "50", 60_000),
+    ("burst-sleep", "60", "300", 20_000),
+    ("burst-sleep", "400", "1000", 4_000),
+    ("burst-sleep", "5000", "10000", 400),
+    ("burst-mixed", "0", "0", 2_500),
+    ("burst-timer", "15", "200", 60_000),
+    ("burst-timer", "100", "900", 10_000),
+    ("burst-timer", "1500", "2500", 1_000),
+    ("burst-pipe", "15", "0", 50_000),
+    ("burst-pipe", "200", "500", 5_000),
+    ("burst-socket", "60", "0", 15_000),
+    ("burst-socket", "400", "2000", 2_000),
+    ("burst-socket", "2000", "5000", 400),
+];
+
+/// Hits for each millisecond that a function really used, over all runs of a shape.
+type Sums = BTreeMap<String, (f64, f64)>;
+
+/// All shapes, quiet and beside others; a peer for the first of each kind.
+pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for (condition, beside) in [("quiet", 0), ("beside two busy threads", 2)] {
+        let mut ratios = Vec::new();
+        for (workload, burst, pause, bursts) in SHAPES {
+            let bursts = (bursts / lab.either(1, 2)).to_string();
+            let program = [workload, "--burst", burst, "--pause", pause, "--work", &bursts];
+            let lengths = if *workload == "burst-mixed" {
+                "all lengths".into()
+            } else {
+                format!("{burst} us, pause {pause} us")
+            };
+            let what = format!("{workload}, {lengths}, {condition}: runs that hold");
+            let (figure, sums) = shape(lab, &program, beside, what)?;
+            ratios.extend(sums.values().map(|(hits, expected)| hits / expected));
+            figures.push(figure);
+        }
+        let what = format!("hits for each true ms, {condition}");
+        let figure = Figure::must(what, Interval::range(&ratios), Unit::Times, Bound::Within(0.9, 1.1));
+        figures.push(figure.note("each function of each shape, all its runs together"));
+    }
+    figures.push(perf(lab));
+    Ok(figures)
+}
+
+fn shape(lab: &Lab, program: &[&str], beside: usize, what: String) -> Result<(Figure, Sums)> {
+    let (mut held, mut worst, mut sums, mut fault) = (0, 0.0_f64, Sums::new(), None);
+    let runs = lab.either(8, 2);
+    for _ in 0..runs {
+        let judged = judged(lab, program, beside)?;
+        for function in judged["functions"].as_array().context("the judge lists functions")? {
+            let number = |key: &str| function[key].as_f64().unwrap_or(f64::NAN);
+            worst = worst.max(number("sigma_of_hits").abs()).max(number("sigma_of_time").abs());
+            let name = function["function"].as_str().unwrap_or_default();
+            let (hits, expected) = sums.entry(name.to_owned()).or_default();
+            *hits += number("hits");
+            *expected += number("expected");
+        }
+        let faults = judged["faults"].as_array().context("the judge lists faults")?;
+        held += usize::from(faults.is_empty());
+        fault = fault.or_else(|| faults.first().and_then(Value::as_str).map(str::to_owned));
+    }
+    let ratios: Vec<String> =
+        sums.iter().map(|(name, (hits, expected))| format!("{name} {:.2}", hits / expected)).collect();
+    let fault = fault.map_or(String::new(), |fault| format!("; first fault: {fault}"));
+    let note = format!("worst {worst:.1} sigma; hits for each ms: {}{fault}", ratios.join(", "));
+    let bound = Bound::AtLeast(runs as f64);
+    Ok((Figure::must(what, Interval::exact(held as f64), Unit::Count, bound).note(note), sums))
+}
+
+/// One run, and what the judge says of it.
+fn judged(lab: &Lab, program: &[&str], beside: usize) -> Result<Value> {
+    let (file, account) = (lab.scratch("bursts.glass"), lab.scratch("bursts.account"));
+    let mut words = if beside > 0 { lab.workload(&["beside", &beside.to_string()]) } else { Vec::new() };
+    words.extend(lab.record(&file, "1ms"));
+    words.extend(lab.workload(program));
+    let run = lab.run(&words)?;
+    std::fs::write(&account, run.said.to_string())?;
+    lab.truth("bursts", &file, &[&account.display().to_string()])
+}
+
+/// perf's stacks of the second shape, quiet: what the kernel's own clock event makes of the same program.
+fn perf(lab: &Lab) -> Figure {
+    let what = "perf record, burst-sleep, 60 us, pause 300 us, quiet: hits for each true ms";
+    let measured = || -> Result<Interval> {
+        let data = lab.scratch("bursts.data");
+        let before = lab.peers.perf_record("cpu-clock", &data).context("perf is missing")?;
+        let program = lab.workload(&["burst-sleep", "--work", lab.either("20000", "8000")]);
+        let run = lab.run(&[&before[..], &program].concat())?;
+        let text = output(Command::new("perf").args(["script", "-F", "comm,tid,ip,sym", "-i"]).arg(&data))?;
+        let functions = run.said["truth"].as_array().context("the workload tells its truth")?;
+        let ratios: Vec<f64> = functions
+            .iter()
+            .filter_map(|function| {
+                let name = format!("::{}", function["function"].as_str()?);
+                let hits = text.split("\n\n").filter(|stack| stack.contains(&name)).count() as f64;
+                Some(hits / (function["cpu_ns"].as_f64()? * 1e-6 * 0.999))
+            })
+            .collect();
+        Ok(Interval::range(&ratios))
+    };
+    match measured() {
+        Ok(interval) => Figure::told(what, interval, Unit::Times).note("each function"),
+        Err(error) => Figure::missing(what, format!("{error:#}")),
+    }
+}

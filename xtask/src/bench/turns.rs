@@ -1,0 +1,138 @@
+//! Ways to run the same work, in turns, and what each adds to the plain one.
+//!
+//! On a virtual machine the same work takes ten percent more CPU time in one minute than in the next. So each way works
+//! in slices of a second or two that take turns; a slice may have a short twin, whose cost (start, stop, symbols) is
+//! taken off. What other threads and processes than the program's own use is measured by itself where the program
+//! tells its CPU time: it needs no comparison with a plain run, and has none of its noise.
+
+use super::figure::{Bound, Figure, Unit};
+use super::lab::{Lab, Run};
+use super::statistics::{Interval, median};
+use anyhow::Result;
+
+/// The way without a profiler.
+pub const PLAIN: &str = "plain";
+
+/// One way to run the same work: its name and the words that come before the program's.
+pub struct Way {
+    /// Its name.
+    pub name: &'static str,
+    /// The words.
+    pub before: Vec<String>,
+}
+
+/// Plain first, then us, then the peers that are there.
+pub fn ways(lab: &Lab) -> Vec<Way> {
+    let mut ways = vec![
+        Way { name: PLAIN, before: Vec::new() },
+        Way { name: "stackglass", before: lab.record(&lab.scratch("running.glass"), "1ms") },
+    ];
+    if let Some(before) = lab.peers.samply_record(lab, &lab.scratch("running.json.gz")) {
+        ways.push(Way { name: "samply", before });
+    }
+    if let Some(before) = lab.peers.perf_record("cpu-clock", &lab.scratch("running.data")) {
+        ways.push(Way { name: "perf dwarf", before });
+    }
+    if let Some(before) = lab.peers.gperftools_record(&lab.scratch("running.prof")) {
+        ways.push(Way { name: "gperftools (250 Hz in truth)", before });
+    }
+    ways
+}
+
+/// One turn of one way.
+#[derive(Clone, Copy)]
+pub struct Slice {
+    /// CPU time of everything, less the short twin's, s.
+    pub whole: f64,
+    /// CPU time of the program's thread by its own account, less the short twin's, s; NaN if it gives none.
+    pub thread: f64,
+    /// Wall time less the short twin's, s.
+    pub wall: f64,
+}
+
+impl Slice {
+    fn of(run: &Run) -> Slice {
+        let thread = run.number("thread_cpu_ns").unwrap_or(f64::NAN) * 1e-9;
+        Slice { whole: run.tree_cpu, thread, wall: run.wall }
+    }
+
+    fn between(short: &Run, long: &Run) -> Slice {
+        let (short, long) = (Slice::of(short), Slice::of(long));
+        Slice {
+            whole: long.whole - short.whole,
+            thread: long.thread - short.thread,
+            wall: long.wall - short.wall,
+        }
+    }
+}
+
+/// For each round a slice of all ways; each round begins with another way. Without a short twin the slices are whole
+/// commands.
+pub fn rounds(
+    lab: &Lab,
+    ways: &[Way],
+    short: Option<&[String]>,
+    long: &[String],
+    rounds: usize,
+) -> Result<Vec<Vec<Slice>>> {
+    (0..rounds)
+        .map(|round| {
+            let mut slices = vec![None; ways.len()];
+            for i in 0..ways.len() {
+                let which = (i + round) % ways.len();
+                let run = |program: &[String]| lab.run(&[&ways[which].before[..], program].concat());
+                slices[which] = Some(match short {
+                    Some(short) => Slice::between(&run(short)?, &run(long)?),
+                    None => Slice::of(&run(long)?),
+                });
+            }
+            Ok(slices.into_iter().flatten().collect())
+        })
+        .collect()
+}
+
+/// Median over rounds of what a way adds to the plain slice.
+pub fn added(rounds: &[Vec<Slice>], way: usize, pick: fn(&Slice) -> f64) -> f64 {
+    median(&rounds.iter().map(|round| pick(&round[way]) / pick(&round[0]) - 1.0).collect::<Vec<_>>())
+}
+
+/// What a way adds to the whole command where the thread tells its own time: what the thread needs more, and what
+/// others use beside it.
+pub fn added_in_parts(rounds: &[Vec<Slice>], way: usize) -> f64 {
+    let others: Vec<f64> = rounds.iter().map(|round| round[way].whole / round[way].thread - 1.0).collect();
+    (1.0 + added(rounds, way, |slice| slice.thread)) * (1.0 + median(&others)) - 1.0
+}
+
+/// What each way adds, and our ratio to the peers'. The bound beside `plain` is one for what we add.
+pub fn compare(
+    what: &str,
+    ways: &[Way],
+    rounds: &[Vec<Slice>],
+    added: &dyn Fn(&[Vec<Slice>], usize) -> f64,
+    bounds: &[(&str, f64)],
+) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (peer, bound) in bounds.iter().filter(|(peer, _)| *peer != PLAIN) {
+        let what = format!("{what}: stackglass ÷ {peer}");
+        figures.push(match ways.iter().position(|way| way.name == *peer) {
+            Some(peer) => {
+                let ratio = |rounds: &[Vec<Slice>]| added(rounds, 1) / added(rounds, peer);
+                Figure::must(what, Interval::bootstrap(rounds, ratio), Unit::Times, Bound::AtMost(*bound))
+            }
+            None => Figure::missing(what, "the peer is missing"),
+        });
+    }
+    for (i, way) in ways.iter().enumerate().skip(1) {
+        let interval = Interval::bootstrap(rounds, |rounds| added(rounds, i));
+        let what = format!("{what}: {} adds", way.name);
+        figures.push(match bounds.iter().find(|(peer, _)| i == 1 && *peer == PLAIN) {
+            Some((_, bound)) => Figure::must(what, interval, Unit::Percent, Bound::AtMost(*bound)),
+            None => Figure::told(what, interval, Unit::Percent),
+        });
+    }
+    let work: f64 = rounds.iter().map(|round| round[0].whole).sum();
+    if let Some(first) = figures.first_mut() {
+        *first = first.clone().note(format!("{} slices, {work:.0} s of work", rounds.len()));
+    }
+    figures
+}
