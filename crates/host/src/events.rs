@@ -14,7 +14,7 @@ pub const EVENTS: usize = 1024;
 /// What is known of one event.
 #[repr(C)]
 pub struct Event {
-    /// Kernel id of the thread it counts, 0 while there is none.
+    /// Kernel id of the thread that it counts or has counted last, 0 before the first.
     tid: AtomicU32,
     /// Signals that came since the sampler last asked.
     hits: AtomicU32,
@@ -33,18 +33,12 @@ impl Event {
         self.tid.store(tid, Release);
     }
 
-    /// Sampler: signals of this number are nobody's any more.
-    pub fn close(&self) {
-        self.tid.store(0, Release);
-        self.ticket.store(0, Release);
-    }
-
     /// Sampler: the next signal takes a stack.
     pub fn arm(&self, ticket: Ticket) {
         self.ticket.store(ticket.to_word(), Release);
     }
 
-    /// Sampler: it takes none after all.
+    /// Sampler: it takes none after all. A late one is still known for ours, also when the event is closed.
     pub fn disarm(&self) {
         self.ticket.store(0, Release);
     }

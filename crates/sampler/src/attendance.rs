@@ -155,7 +155,6 @@ impl Sampler {
             let before = self.waited(index).unwrap_or(0);
             self.memory.roster.get(index).waited.0 = before;
         }
-        self.begin_ticking(index);
         Some(index)
     }
 

@@ -46,10 +46,11 @@ const SHORTEST: u64 = 100_000;
 /// Mailboxes that wait for signals of events at the most: the rest is for threads that are signalled.
 const WAITING: usize = 48;
 
-/// Whether there are events, and how many mailboxes wait for them.
+/// How many events there may be, and how many mailboxes wait for them.
 #[derive(Default)]
 pub(crate) struct Events {
-    pub(crate) on: bool,
+    /// Descriptors of events are below this, 0 for no events: others are needed to look at threads.
+    below: i32,
     waiting: usize,
 }
 
@@ -60,6 +61,8 @@ pub struct Ticking {
     descriptor: i32,
     /// The mailbox that waits for the next stack, and its generation.
     waits: Option<(u8, u32)>,
+    /// It was tried to have one: not again.
+    tried: bool,
     /// Signals that are not yet counted.
     pub(crate) hits: u64,
 }
@@ -100,9 +103,18 @@ fn open(tid: u32, period: u64) -> Option<Fd> {
 }
 
 impl Sampler {
-    /// Whether the kernel gives us events at all; asked once, for our own thread.
-    pub(crate) fn can_have_events(&self) -> bool {
-        self.memory.tasks.keeps_open() && open(self.tid, self.period()).is_some()
+    /// Finds out whether the kernel gives us events at all, by one for our own thread.
+    pub(crate) fn ask_for_events(&mut self) {
+        if !self.memory.tasks.keeps_open() || open(self.tid, self.period()).is_none() {
+            return;
+        }
+        // SAFETY: an all-zero limit is a value, which the kernel fills.
+        let limit = unsafe {
+            let mut limit: libc::rlimit = core::mem::zeroed();
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            limit.rlim_cur
+        };
+        self.events.below = (limit / 2).min(EVENTS as u64) as i32;
     }
 
     /// What a tick of the kernel's stands for, ns.
@@ -110,18 +122,22 @@ impl Sampler {
         self.delay.max(SHORTEST)
     }
 
-    /// The kernel ticks this thread from now on, if it can be had.
+    /// The kernel ticks this thread from now on, if it can be had. To be called once a first stack of it was taken: a thread that
+    /// lives for a moment only is gone before its first tick.
     pub(crate) fn begin_ticking(&mut self, index: SlotIndex) {
-        if !self.events.on || self.wall.on || !self.stands_a_signal(index, system::now()) {
+        if core::mem::replace(&mut self.memory.roster.get(index).ticking.tried, true) {
+            return;
+        }
+        if self.events.below == 0 || self.wall.on || !self.stands_a_signal(index, system::now()) {
             return;
         }
         let tid = self.memory.roster.get(index).tid;
         // We come here at a random moment of the thread's life, so its ticks are at random moments of what it does.
         let Some(fd) = open(tid, self.period()) else { return };
-        if fd.raw() as usize >= EVENTS {
+        if fd.raw() >= self.events.below {
             return;
         }
-        let ticking = Ticking { descriptor: fd.raw() + 1, ..Ticking::default() };
+        let ticking = Ticking { descriptor: fd.raw() + 1, tried: true, ..Ticking::default() };
         let Some(event) = ticking.event(self) else { return };
         event.open(tid, index);
         // SAFETY: a call on a descriptor of ours, no pointers.
@@ -180,11 +196,10 @@ impl Sampler {
     pub(crate) fn end_ticking(&mut self, index: SlotIndex) {
         self.wait_no_longer(index);
         let ticking = self.memory.roster.get(index).ticking;
-        if let Some(event) = ticking.event(self) {
-            event.close();
+        if ticking.is_on() {
             // SAFETY: the descriptor is open, ours, and forgotten with this.
             unsafe { libc::close(ticking.descriptor - 1) };
         }
-        self.memory.roster.get(index).ticking = Ticking::default();
+        self.memory.roster.get(index).ticking = Ticking { tried: true, ..Ticking::default() };
     }
 }

@@ -20,7 +20,8 @@ pub struct Config {
     pub stream_bytes: usize,
     /// A wall-time profile: each tick looks at one live task, whatever it does.
     pub walltime: bool,
-    /// The kernel is asked to tick threads by their own clocks (`perf_event_open`), which is refused in many containers.
+    /// The kernel is asked to tick threads by their own clocks (`perf_event_open`), which is refused in many containers. Not the
+    /// default: beside threads that come and go on a loaded machine, opening and closing events holds the sampler up.
     pub events: bool,
 }
 
@@ -31,7 +32,7 @@ impl Default for Config {
             signal: libc::SIGURG,
             stream_bytes: STREAM_BYTES,
             walltime: false,
-            events: true,
+            events: false,
         }
     }
 }

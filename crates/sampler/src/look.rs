@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use crate::outlet::Stack;
 use crate::roster::{Errand, Known, Record};
 use crate::sampler::{Found, Sampler};
-use crate::tasks::{Call, Place, place_of};
+use crate::tasks::{Call, Confinement, Place, place_of};
 use stackglass_host::mailbox::Letter;
 use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
 use stackglass_unwind::walk::{Cut, End};
@@ -52,6 +52,9 @@ impl Sampler {
         if passed.ran > 0 {
             thread.ran_at = now;
             self.take_tick(index, now);
+            if self.memory.roster.get(index).known != Known::Nothing {
+                self.begin_ticking(index);
+            }
             if self.memory.roster.get(index).ticking.is_on() && !self.stands_a_signal(index, now) {
                 self.end_ticking(index);
             }
@@ -234,9 +237,10 @@ impl Sampler {
         let thread = roster.get(index);
         if now >= thread.confinement_due {
             thread.confinement_due = now + CONFINEMENT_EVERY;
-            let ours = tasks.confinement(own).unwrap_or_default();
+            let ours = || tasks.confinement(own).unwrap_or_default();
+            let allowed = |its: Confinement| its.is_free() || its.is_no_stricter_than(ours());
             // What cannot be read is not known to be allowed.
-            thread.confined = !tasks.confinement(thread.tid).is_some_and(|its| its.is_no_stricter_than(ours));
+            thread.confined = !tasks.confinement(thread.tid).is_some_and(allowed);
         }
         !thread.confined && alternate::may_signal(thread.alternate as usize)
     }

@@ -303,7 +303,9 @@ impl Sampler {
         let _ = stackglass_host::UNWINDER.refresh();
         self.memory.told.update(self.control, &mut self.outlet, now);
         let start = self.control.start_ns.load(Relaxed);
-        self.events.on = matches!(self.orders, Orders::Own { events: true, .. }) && self.can_have_events();
+        if let Orders::Own { events: true, .. } = self.orders {
+            self.ask_for_events();
+        }
         // The main thread is number 1, whoever has told of itself before.
         let main = self.control.pid.load(Relaxed);
         let cpu = system::thread_cpu(main);

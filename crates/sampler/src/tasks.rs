@@ -42,9 +42,14 @@ pub struct Confinement {
 }
 
 impl Confinement {
+    /// Whether nothing is forbidden.
+    pub fn is_free(self) -> bool {
+        self.mode == 0
+    }
+
     /// Whether what `other` may do is known to be allowed here as well.
     pub fn is_no_stricter_than(self, other: Confinement) -> bool {
-        self.mode == 0 || self.mode == 2 && self == other
+        self.is_free() || self.mode == 2 && self == other
     }
 }
 

@@ -80,10 +80,10 @@ fn run(burst: u64, sleep: u64, events: bool) -> (f64, f64, u64, f64) {
                     (told, stacks) = (told + time, stacks + u64::from(hits));
                 }
             }
-            Event::Repeat { thread: number, time, state, .. } if Some(number) == thread && inside => {
-                if state == State::Awake {
-                    told += time;
-                }
+            Event::Repeat { thread: number, time, state: State::Awake, .. }
+                if Some(number) == thread && inside =>
+            {
+                told += time;
             }
             _ => {}
         }

@@ -248,7 +248,9 @@ fn handlers_that_were_at_work_when_sampling_stopped_keep_no_mailbox() {
     }
     for events in [false, true] {
         let config = Config { events, ..Config::default() };
-        let (sums, [_, _, stacks, _]) = sample(config, 0..0, || drop(spin(Duration::from_millis(300))));
+        let (sums, [_, _, stacks, _]) = sample(config, 0..0, || {
+            spin(Duration::from_millis(300));
+        });
         assert!(stacks > 5 && sums.values().any(|s| s.hits > 5), "{stacks} {sums:#?}");
     }
     left[0].0.finish(left[0].1);

@@ -9,8 +9,7 @@
 //!
 //! While [`profile!`] runs, a thread of this process looks at every thread of it 1 000 times a second:
 //! running ones are interrupted by a signal (SIGURG) for about a microsecond and leave their stack;
-//! sleeping ones are not touched, their stack is read from outside. Where the system lets us (`perf_event_open`), the kernel
-//! sends that signal to each thread after each millisecond that it has run, so that short bursts are seen as well. Samples add up over all profiled
+//! sleeping ones are not touched, their stack is read from outside. Samples add up over all profiled
 //! regions until [`clear`]. Julia's `Profile` is the model: the names and their meaning are its.
 //!
 //! Everything else there is to say about the samples is a [`Report`] or an answer of [`Callers`]:
@@ -39,7 +38,7 @@
 //! debug = "line-tables-only"
 //! ```
 //!
-//! **What it promises.** No root, no right to perf events, no frame pointers needed. Nothing on the profiled
+//! **What it promises.** No root, no perf events, no frame pointers needed. Nothing on the profiled
 //! threads allocates, takes a lock or can crash on a bad stack; a full buffer stops the sampling, never the
 //! program. Memory is bounded by `n` ([`init`]).
 //!
