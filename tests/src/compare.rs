@@ -27,6 +27,40 @@ pub struct Did {
     pub code: Option<i32>,
 }
 
+impl Did {
+    /// What differs when it is recorded, in lines for people: those that only one of them has, a few of each.
+    pub fn difference(&self, recorded: &Did) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.code != recorded.code {
+            told.push(format!("status alone {:?}, recorded {:?} (None: it hangs)", self.code, recorded.code));
+        }
+        for (stream, alone, recorded) in
+            [("stdout", &self.stdout, &recorded.stdout), ("stderr", &self.stderr, &recorded.stderr)]
+        {
+            told.extend(only_in(alone, recorded).map(|line| format!("{stream} only alone: {line}")));
+            told.extend(only_in(recorded, alone).map(|line| format!("{stream} only recorded: {line}")));
+            if told.is_empty() && alone != recorded {
+                told.push(format!("{stream} has the same lines in another order"));
+            }
+        }
+        told
+    }
+}
+
+/// The first lines of one text that the other one has not, or has less often.
+fn only_in<'a>(text: &'a str, other: &'a str) -> impl Iterator<Item = &'a str> {
+    const SHOWN: usize = 12;
+    let mut left: Vec<&str> = other.lines().collect();
+    let only = text.lines().filter(move |line| match left.iter().position(|there| there == line) {
+        Some(place) => {
+            left.swap_remove(place);
+            false
+        }
+        None => true,
+    });
+    only.take(SHOWN)
+}
+
 /// A program to be run alone and recorded.
 pub struct Compare {
     program: Vec<OsString>,
@@ -197,7 +231,8 @@ impl Compare {
         assert!(alone.code.is_some(), "it does not end when it is alone: {alone:#?}");
         for time in 1..=self.times {
             let recorded = self.recorded();
-            assert_eq!(recorded, alone, "left recorded (time {time}), right alone");
+            let differs = alone.difference(&recorded).join("\n");
+            assert!(recorded == alone, "recorded (time {time}) it does something else:\n{differs}");
         }
         let (recording, completeness) = stackglass_files::read(self.recording_file())
             .unwrap_or_else(|error| panic!("there is no recording: {error}"));

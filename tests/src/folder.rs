@@ -61,3 +61,33 @@ impl Drop for Folder {
         self.end_processes();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Folder;
+    use std::process::{Command, Stdio};
+
+    /// A test fails while a busy program of its own runs in another session, with its input and output elsewhere.
+    #[test]
+    fn what_a_failed_test_has_started_is_ended() {
+        let (send, receive) = std::sync::mpsc::channel();
+        let failed = std::thread::spawn(move || {
+            let folder = Folder::new();
+            let mut busy = Command::new("setsid");
+            busy.args(["sh", "-c", "sh -c 'while :; do :; done' & while :; do :; done"]);
+            busy.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut busy = busy.current_dir(folder.path()).spawn().expect("setsid is there");
+            while folder.processes().len() < 2 {
+                std::thread::yield_now();
+            }
+            send.send((folder.path().to_owned(), folder.processes())).expect("the other end is there");
+            std::panic::resume_unwind(Box::new(busy.try_wait().is_ok()));
+        });
+        let (path, processes) = receive.recv().expect("two processes start");
+        assert!(failed.join().is_err() && !path.exists());
+        for pid in processes {
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        }
+    }
+}

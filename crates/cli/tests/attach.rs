@@ -382,7 +382,8 @@ fn an_exec_at_any_moment_leaves_nobody_standing() {
                 "sleep 0.{}; exec sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'",
                 100 + 3 * round
             );
-            let mut child = command.args(["-c", &script]).stdout(Stdio::null()).spawn().unwrap();
+            command.args(["-c", &script]).stdout(Stdio::null()).current_dir(place.path());
+            let mut child = command.spawn().unwrap();
             let mut look = place.stackglass(["record", "-q", "--delay", "250us", "--driver", driver]);
             look.args(["-o", "e.glass", "--pid", &child.id().to_string()]).stderr(Stdio::null());
             let mut look = look.spawn().unwrap();

@@ -80,6 +80,7 @@ fn a_process_that_is_looked_at_from_outside() {
         let place = Place::new();
         let mut command = std::process::Command::new(stackglass());
         command.args(["demo-workload", "--time", "60s"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(place.path());
         let mut program = command.spawn().unwrap();
         let pid = program.id().to_string();
         let mut launcher = place

@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder to run the command in.
-pub struct Place(tempfile::TempDir);
+/// A folder to run the command in. What is still there when it is dropped, after a failure too, is ended.
+pub struct Place(whole_programs::Folder);
 
 impl Place {
     /// An empty folder.
     pub fn new() -> Place {
-        Place(tempfile::tempdir().expect("a folder can be made"))
+        Place(whole_programs::Folder::new())
     }
 
     /// Its path.

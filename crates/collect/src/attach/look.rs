@@ -3,6 +3,7 @@
 use super::Driver;
 use super::clock::{self, monotonic};
 use super::perf_events::Event;
+use super::process::Status;
 use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
@@ -278,12 +279,29 @@ impl Sampler {
         // Whoever has ended meanwhile is told so by the next news.
         match news {
             // At once: a signal that is held here when we are killed would be lost.
-            News::Signal(signal) => drop(ptrace::resume(tid, signal)),
+            News::Signal(signal) => {
+                self.interrupt_again(index, signal);
+                let _ = ptrace::resume(tid, signal);
+            }
             News::ProcessStopped => drop(ptrace::leave_stopped(tid)),
             News::Stands | News::Ended => match asked {
                 Some(asked) => self.take_standing(index, asked),
                 None => drop(ptrace::resume(tid, 0)),
             },
+        }
+    }
+
+    /// A signal that the program handles comes before a call that was put back has been made again: it has interrupted
+    /// that call. Else the handler would run first, and the call would wait for what has already happened.
+    fn interrupt_again(&mut self, index: usize, signal: i32) {
+        let thread = &mut self.threads[index];
+        let Some(at) = thread.put_back else { return };
+        let Ok(mut registers) = ptrace::registers(thread.tid) else { return };
+        if registers.rip != at {
+            thread.put_back = None;
+        } else if Status::read(self.pid).is_some_and(|status| status.catches(signal)) {
+            (registers.rip, registers.rax) = (at + SYSCALL.len() as u64, -i64::from(libc::EINTR) as u64);
+            thread.put_back = ptrace::set_registers(thread.tid, registers).is_err().then_some(at);
         }
     }
 
@@ -297,9 +315,11 @@ impl Sampler {
         let in_call = interrupted_call(&registers);
         let now = monotonic();
         self.enter(index, now);
-        if in_call == Some(Interrupted::ToTheProgram) {
-            put_back(self.pid, tid, &mut registers);
-        }
+        let put_back = match in_call {
+            Some(Interrupted::ToTheProgram) => put_back(self.pid, tid, &mut registers),
+            _ => None,
+        };
+        self.threads[index].put_back = put_back;
         let _ = ptrace::resume(tid, 0);
         let thread = &mut self.threads[index];
         thread.books.stood(monotonic().saturating_sub(asked));
@@ -419,26 +439,27 @@ fn interrupted_call(registers: &libc::user_regs_struct) -> Option<Interrupted> {
     }
 }
 
+/// `syscall`.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
 /// Steps a thread back to the `syscall` instruction of the interrupted call, as if it had been asked a moment
-/// before it. A time-out begins anew.
-fn put_back(pid: u32, tid: u32, registers: &mut libc::user_regs_struct) {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    let at = registers.rip.wrapping_sub(2);
-    let mut bytes = [0; 2];
-    if stackglass_unwind::memory::read_process(pid as i32, at, &mut bytes) == 2 && bytes == SYSCALL {
-        let before = *registers;
-        (registers.rax, registers.rip, registers.orig_rax) = (before.orig_rax, at, u64::MAX);
-        if ptrace::set_registers(tid, *registers).is_err() {
-            *registers = before;
-        }
-        // What is told is where it slept.
-        registers.rip = before.rip;
+/// before it, and returns that instruction's address. A time-out begins anew.
+fn put_back(pid: u32, tid: u32, registers: &mut libc::user_regs_struct) -> Option<u64> {
+    let at = registers.rip.wrapping_sub(SYSCALL.len() as u64);
+    let mut bytes = [0; SYSCALL.len()];
+    if stackglass_unwind::memory::read_process(pid as i32, at, &mut bytes) != bytes.len() || bytes != SYSCALL
+    {
+        return None;
     }
+    // What is told is where it slept: the caller's registers stay.
+    let stepped =
+        libc::user_regs_struct { rax: registers.orig_rax, rip: at, orig_rax: u64::MAX, ..*registers };
+    ptrace::set_registers(tid, stepped).is_ok().then_some(at)
 }
 
 /// Whether a thread whose place cannot be read is there at all.
 fn ptrace_is_alive(tid: u32) -> bool {
-    super::process::Status::read(tid).is_some_and(|status| !status.has_ended())
+    Status::read(tid).is_some_and(|status| !status.has_ended())
 }
 
 /// FNV-1a over words: enough to tell two stacks of one thread apart.

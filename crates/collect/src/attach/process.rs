@@ -65,6 +65,11 @@ impl Status {
         status
     }
 
+    /// It has a handler for this signal.
+    pub fn catches(&self, signal: i32) -> bool {
+        (1..=64).contains(&signal) && self.caught >> (signal - 1) & 1 == 1
+    }
+
     /// It has ended; only its parent has not asked for its status yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X')

@@ -56,6 +56,8 @@ pub(super) struct Thread {
     pub asked: Option<u64>,
     /// Where it slept when it was asked.
     pub asked_asleep: Option<(u64, u64)>,
+    /// Address of the `syscall` instruction that it was put back to, which it may not have reached again.
+    pub put_back: Option<u64>,
     /// It cannot be traced.
     pub refused: bool,
     /// Its samples, and what it had run when they began, ns.
@@ -263,6 +265,7 @@ impl Sampler {
             seized: self.has_execed && super::access::is_traced_by_us(tid),
             asked: None,
             asked_asleep: None,
+            put_back: None,
             refused: false,
             event: None,
             by_stop: false,

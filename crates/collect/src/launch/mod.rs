@@ -9,6 +9,7 @@ pub mod bus_guard;
 pub mod clearing;
 pub mod drain;
 mod follow;
+mod found;
 mod left_out;
 pub mod library;
 mod means;

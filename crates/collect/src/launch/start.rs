@@ -1,6 +1,7 @@
 //! Starting the program: the preload library and the session in its environment, all else as we
 //! found it.
 
+use super::found;
 use super::session::Session;
 use super::signals::Signals;
 use super::{Options, Program};
@@ -52,6 +53,7 @@ pub fn start(
         command.pre_exec(move || {
             let only = &*std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicU32>(only);
             only.store(libc::getpid() as u32, Relaxed);
+            found::restore();
             libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
             Ok(())
         });

@@ -121,10 +121,10 @@ impl Session {
     /// Runs to the end of the program; `meanwhile` is called about each millisecond with its process id.
     pub fn run_with(&self, command: &mut Command, mut meanwhile: impl FnMut(u32, Duration)) -> Run {
         let begun = Instant::now();
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let pid = child.id();
-        let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Ended(command.spawn().unwrap());
+        let pid = child.0.id();
+        let (mut out, mut err) = (child.0.stdout.take().unwrap(), child.0.stderr.take().unwrap());
         let out = std::thread::spawn(move || text(&mut out));
         let err = std::thread::spawn(move || text(&mut err));
         let mut streams: HashMap<PathBuf, Stream> = HashMap::new();
@@ -133,7 +133,7 @@ impl Session {
                 self.page.beat.fetch_add(1, Relaxed);
             }
             self.drain(&mut streams);
-            if let Some(status) = child.try_wait().unwrap() {
+            if let Some(status) = child.0.try_wait().unwrap() {
                 break status;
             }
             meanwhile(pid, begun.elapsed());
@@ -161,6 +161,16 @@ impl Session {
         for stream in streams.values_mut() {
             stream.drain();
         }
+    }
+}
+
+/// A program that does not outlive a test that fails.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
