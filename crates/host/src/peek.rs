@@ -5,6 +5,9 @@
 //! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec,
 //! by `vfork` as well, is not the process that the [`marker`] names and gets what it would have got without us: its end.
 //!
+//! Under `stackglass run` the launcher answers: there the handler counts in a page of the session ([`count_in`]), and a
+//! forked child, which shares the page, counts for itself.
+//!
 //! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
 //! with the name [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
 
@@ -12,7 +15,7 @@ use crate::signal::{self, Action};
 use crate::{guest, marker, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
-use stackglass_wire::PEEK_MARK;
+use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
 
 /// The signal.
 pub const SIGNAL: i32 = libc::SIGUSR1;
@@ -23,6 +26,44 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 static MARK_AT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// The process that has the mark: a forked child inherits the pointer and not the page.
 static MARK_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Where requests are counted that a launcher answers; null: here.
+static SHARED: AtomicPtr<Requests> = AtomicPtr::new(core::ptr::null_mut());
+/// Forked children count there as well.
+static WITH_CHILDREN: AtomicBool = AtomicBool::new(false);
+
+/// From now on requests are counted in a page that a launcher reads; those to forked children only where it says so.
+pub fn count_in(requests: &'static Requests, with_children: bool) {
+    WITH_CHILDREN.store(with_children, Release);
+    SHARED.store(core::ptr::from_ref(requests).cast_mut(), Release);
+}
+
+/// The page of the launcher that answers requests to this process.
+fn shared() -> Option<&'static Requests> {
+    // SAFETY: null, or a page that is never unmapped.
+    let shared = unsafe { SHARED.load(Acquire).as_ref() }?;
+    let own = || marker::armed().is_some_and(|(pid, _)| pid == system::process_id());
+    (WITH_CHILDREN.load(Relaxed) || own()).then_some(shared)
+}
+
+/// The address of the handler that counts for a launcher, 0 where there is none.
+pub fn handler_for_launcher() -> usize {
+    if shared().is_some() && INSTALLED.load(Acquire) { enter as *const () as usize } else { 0 }
+}
+
+/// Whether a handler is the one by which the preload library counts for a launcher. The crate takes its place: it
+/// knows more of the program.
+fn gives_way(handler: usize) -> bool {
+    // SAFETY: the name ends with a zero byte; the symbol, where there is one, is a function of this type.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, PEEK_SYMBOL.as_ptr());
+        if found.is_null() {
+            return false;
+        }
+        let address: extern "C" fn() -> usize = core::mem::transmute(found);
+        address() == handler
+    }
+}
 
 /// Why there is no peek by signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +83,7 @@ pub fn install() -> Result<(), NotInstalled> {
     if is_handler(before.handler) && marker::armed().is_some() {
         return Ok(());
     }
-    if before.handler != libc::SIG_DFL && !is_handler(before.handler) {
+    if before.handler != libc::SIG_DFL && !is_handler(before.handler) && !gives_way(before.handler) {
         return Err(NotInstalled::Owned);
     }
     if marker::armed().is_none() && !marker::arm() {
@@ -63,7 +104,7 @@ pub fn is_handler(handler: usize) -> bool {
 pub fn program_owns(owns: bool) {
     if owns {
         hide_mark();
-    } else if INSTALLED.load(Acquire) && marker::armed().is_some() {
+    } else if INSTALLED.load(Acquire) && (marker::armed().is_some() || shared().is_some()) {
         let _ = signal::kernel_action(SIGNAL, Some(&action()));
         show_mark();
     }
@@ -105,8 +146,17 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
-        if marker::armed().is_some() && marker::is_own_process() {
+        let is_request = if let Some(requests) = shared() {
+            // A child of `vfork` has the memory of its parent and an id of its own.
+            requests.add(system::process_id());
+            true
+        } else if marker::armed().is_some() && marker::is_own_process() {
             request();
+            true
+        } else {
+            false
+        };
+        if is_request {
             restart::put_back(&mut *context.cast());
         } else {
             // Blocked while this handler runs, delivered when it returns.

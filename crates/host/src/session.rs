@@ -5,7 +5,7 @@
 
 use crate::system::{Fd, PathText};
 use core::ffi::CStr;
-use stackglass_wire::{SESSION_FILE, SessionPage};
+use stackglass_wire::{REQUESTS_FILE, Requests, SESSION_FILE, SessionPage};
 
 /// Longest folder name taken.
 pub const PATH_BYTES: usize = 512;
@@ -35,24 +35,39 @@ pub fn open(folder: &CStr) -> Option<Session> {
     if is_ours(&file)? < size_of::<SessionPage>() as i64 {
         return None;
     }
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let at = unsafe {
-        libc::mmap(
-            core::ptr::null_mut(),
-            size_of::<SessionPage>(),
-            libc::PROT_READ,
-            libc::MAP_SHARED,
-            file.raw(),
-            0,
-        )
-    };
-    if at == libc::MAP_FAILED {
-        return None;
-    }
-    // SAFETY: mapped just now with at least the page's size, never unmapped, page-aligned; made of atomics,
-    // for which any bytes are a value. We only read.
-    let page = unsafe { &*at.cast::<SessionPage>() };
+    // SAFETY: made of atomics, for which any bytes are a value. We only read.
+    let page = unsafe { map::<SessionPage>(&file, libc::PROT_READ)? };
     page.is_ready().then(|| Session { page, folder: PathText::new().text(bytes) })
+}
+
+impl Session {
+    /// The page in which peeks are counted, shared with all processes of the session and with this one's forked children.
+    /// `None` where the session has none.
+    pub fn requests(&self) -> Option<&'static Requests> {
+        let path = PathText::<PATH_BYTES>::new()
+            .text(self.folder.as_bytes())
+            .text(b"/")
+            .text(REQUESTS_FILE.as_bytes());
+        let file = Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
+        if is_ours(&file)? < size_of::<Requests>() as i64 {
+            return None;
+        }
+        // SAFETY: made of atomics, for which any bytes are a value.
+        unsafe { map::<Requests>(&file, libc::PROT_READ | libc::PROT_WRITE) }
+    }
+}
+
+/// Maps a shared file, for good.
+///
+/// # Safety
+/// The file is large enough for a `T`, for which any bytes are a value and any change by others is one as well.
+unsafe fn map<T>(file: &Fd, protection: i32) -> Option<&'static T> {
+    // SAFETY: a new mapping at an address of the kernel's choice; never unmapped, page-aligned, as large as the caller says.
+    unsafe {
+        let at =
+            libc::mmap(core::ptr::null_mut(), size_of::<T>(), protection, libc::MAP_SHARED, file.raw(), 0);
+        (at != libc::MAP_FAILED).then(|| &*at.cast::<T>())
+    }
 }
 
 /// The size of the file, if it belongs to the user we act as.
@@ -97,7 +112,11 @@ mod tests {
         std::fs::write(path.join(SESSION_FILE), &bytes_of(&page)[..16]).unwrap();
         assert!(open_path(&path).is_none(), "cut off");
         std::fs::write(path.join(SESSION_FILE), bytes_of(&page)).unwrap();
-        assert!(open_path(&path).is_some());
+        let session = open_path(&path).unwrap();
+        assert!(session.requests().is_none(), "a session that samples");
+        std::fs::write(path.join(REQUESTS_FILE), [0; 4096]).unwrap();
+        let (counted, read) = (session.requests().unwrap(), session.requests().unwrap());
+        assert!(counted.add(7) && read.take().eq([(7, 1)]), "the same page");
         std::fs::remove_dir_all(&path).unwrap();
         assert!(open_path(&path).is_none(), "gone");
         assert!(open(c"relative").is_none());

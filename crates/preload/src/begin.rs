@@ -1,6 +1,6 @@
 //! The constructor: runs before the program's `main` and decides whether this process is sampled.
 
-use crate::{children, environment, next, threads};
+use crate::{children, environment, next, ready, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{Image, Refused};
 use stackglass_host::session::{self, Session};
@@ -38,8 +38,10 @@ extern "C" fn constructor() {
         }
         environment::forget_us();
     }
-    if SessionState::from_number(session.page.state.load(Acquire)) == SessionState::Stopped {
-        return;
+    match SessionState::from_number(session.page.state.load(Acquire)) {
+        SessionState::Stopped => return,
+        SessionState::Ready => return ready::begin(&session, follow),
+        SessionState::Waiting | SessionState::Sampling => {}
     }
     if SESSION.set(session).is_err() {
         return;

@@ -20,6 +20,7 @@ mod hooks;
 mod next;
 #[cfg(panic = "abort")]
 mod no_unwinder;
+mod ready;
 mod signal_sets;
 mod threads;
 
@@ -36,4 +37,10 @@ pub extern "C" fn stackglass_agent_v1() -> u32 {
 pub extern "C" fn stackglass_tasks_v1() -> *mut core::ffi::c_void {
     let pool = stackglass_sampler::task::own_pool();
     pool.map_or(core::ptr::null_mut(), |pool| core::ptr::from_ref(pool).cast_mut().cast())
+}
+
+/// The handler that counts peeks for a launcher, or 0. Its name is `stackglass_wire::PEEK_SYMBOL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn stackglass_peek_v1() -> usize {
+    stackglass_host::peek::handler_for_launcher()
 }

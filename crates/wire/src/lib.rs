@@ -5,7 +5,8 @@
 //! one file of its own there: a [`ControlPage`] followed by the [`stream`], a ring
 //! of 64-bit words with one writer (the sampler thread inside the program) and one reader
 //! (the launcher). Inside a program that uses the crate, the same two pieces live in private
-//! memory and the reader is a thread of the same process.
+//! memory and the reader is a thread of the same process. A session that only waits for peeks has [`Requests`] in place
+//! of these files.
 //!
 //! Nothing here allocates, makes a system call or trusts what it reads: the reader copies the
 //! words of an event out of the shared memory first and checks them afterwards.
@@ -18,6 +19,7 @@ mod control;
 mod counters;
 pub mod cut;
 mod event;
+mod requests;
 mod session;
 pub mod stream;
 pub mod task;
@@ -25,6 +27,7 @@ pub mod task;
 pub use control::{ControlPage, Image, ProcessState, TEXT_BYTES};
 pub use counters::{Counter, Counters};
 pub use event::{Event, Malformed, ModuleId, State, ThreadId, ThreadName, text_byte};
+pub use requests::{REQUESTS_FILE, Requests};
 pub use session::{SESSION_FILE, SessionPage, SessionState};
 
 /// Version of every layout in this crate. Both sides refuse another one.
@@ -44,6 +47,10 @@ pub const AGENT_SYMBOL: &str = "stackglass_agent_v1";
 /// Symbol that the preload library exports (a `extern "C" fn() -> *mut TaskPool`, null without memory), so that the crate
 /// says in the pool of the preload library which task each thread polls.
 pub const TASKS_SYMBOL: &str = "stackglass_tasks_v1";
+
+/// Symbol that the preload library exports (a `extern "C" fn() -> usize`): the address of the handler by which it counts
+/// peeks for a launcher that looks from outside, or 0. A program that links the crate puts its own in that place.
+pub const PEEK_SYMBOL: &core::ffi::CStr = c"stackglass_peek_v1";
 
 /// Name of the mapping by which a process shows that SIGUSR1 is a peek there.
 pub const PEEK_MARK: &core::ffi::CStr = c"stackglass-peek";

@@ -48,7 +48,7 @@ pub enum SessionState {
     Sampling = 1,
     /// Stop sampling for good (buffer full, `--duration` over, launcher leaving).
     Stopped = 2,
-    /// Sample only when asked to, for as long as a peek takes (`stackglass run`).
+    /// Sample nothing; count the peeks that are asked for by signal in [`Requests`](crate::Requests) (`stackglass run`).
     Ready = 3,
 }
 

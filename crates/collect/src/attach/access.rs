@@ -6,7 +6,7 @@
 //! held can be named together with its remedy.
 
 use super::Stay;
-use super::process::Status;
+use super::process::{self, Status};
 use super::{Driver, ptrace, threads};
 use stackglass_unwind::memory::read_process;
 use std::fs;
@@ -224,10 +224,11 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     if traced && driver == Driver::Ptrace {
         return Err(traced_by(pid, name, status.tracer));
     }
-    if let Err(error) = try_to_read(pid) {
+    let living = process::living_thread(pid).unwrap_or(pid);
+    if let Err(error) = try_to_read(living) {
         return Err(why(pid, &status, error));
     }
-    if is_narrow(pid) {
+    if is_narrow(living) {
         return Err(Refusal::Narrow { pid, name });
     }
     if !std::path::Path::new(&format!("/proc/{pid}/schedstat")).exists() {
@@ -236,8 +237,8 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     if driver == Driver::Perf || status.tracer != 0 {
         return Ok(());
     }
-    match try_to_seize(pid) {
-        // Its main thread alone may have ended.
+    match try_to_seize(living) {
+        // That thread may have ended meanwhile.
         Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(why(pid, &status, error)),
         _ => Ok(()),
     }
@@ -303,7 +304,7 @@ fn missing(pid: u32) -> Refusal {
 /// Reads a byte of its memory, as the reading of stacks will.
 fn try_to_read(pid: u32) -> io::Result<()> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    // Nothing is mapped where the main thread alone has ended: then another thread's file tells.
+    // Nothing is mapped where it has ended meanwhile.
     let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|flags| flags.starts_with('r'));
     let first = maps.lines().find(readable).and_then(|line| line.split_once('-'));
     let Some(Ok(at)) = first.map(|(start, _)| u64::from_str_radix(start, 16)) else { return Ok(()) };

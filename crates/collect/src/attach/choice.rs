@@ -7,7 +7,7 @@
 
 use super::access::check;
 use super::perf_events::Event;
-use super::process::Status;
+use super::process::{Status, living_thread};
 
 /// CAP_PERFMON and CAP_SYS_ADMIN as bits.
 const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
@@ -32,7 +32,7 @@ pub struct Choice {
 
 /// Chooses for a process; `asked` overrules.
 pub fn choose(pid: u32, asked: Option<Driver>) -> Choice {
-    let perf = || Event::open(pid, 1_000_000).map(drop);
+    let perf = || Event::open(living_thread(pid).unwrap_or(pid), 1_000_000).map(drop);
     let capable = Status::own().capabilities & MAY_SAMPLE != 0;
     match asked {
         Some(Driver::Ptrace) => Choice { driver: Driver::Ptrace, why: "driver ptrace, as asked".into() },

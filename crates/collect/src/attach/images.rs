@@ -25,6 +25,11 @@ impl Images {
         Images { pid: pid as i32, pages: RefCell::default() }
     }
 
+    /// From now on they are read by the id of this thread.
+    pub fn read_through(&mut self, tid: u32) {
+        self.pid = tid as i32;
+    }
+
     /// Forgets what was read.
     pub fn forget(&mut self) {
         self.pages.get_mut().clear();

@@ -1,13 +1,14 @@
 //! Looking at one thread: did it run, does it sleep, and which way to its stack is open.
 
 use super::Driver;
+use super::calls;
 use super::clock::{self, monotonic};
 use super::perf_events::Event;
 use super::process::Status;
 use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
-use super::threads::{Account, Place};
+use super::threads::{Account, Call, Place};
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, StackMemory, Walk, Walker};
 use stackglass_wire::{Counter, Event as Told, State, ThreadId, cut};
@@ -58,9 +59,9 @@ impl Sampler {
         }
         thread.interval = 1;
         match thread.files.place() {
-            Place::Asleep { pc, sp, .. } => {
+            Place::Asleep { pc, sp, call } => {
                 self.enter(index, now);
-                self.take_asleep(index, now, (pc, sp));
+                self.take_asleep(index, now, (pc, sp), call);
                 true
             }
             // Its samples come by themselves.
@@ -113,7 +114,7 @@ impl Sampler {
     }
 
     /// Reads the stack of a thread that sleeps at `place`, without disturbing it.
-    fn take_asleep(&mut self, index: usize, now: u64, place: (u64, u64)) {
+    fn take_asleep(&mut self, index: usize, now: u64, place: (u64, u64), call: Option<Call>) {
         let walk = self.walk(&Registers::new(place.0, place.1, None));
         let thread = &mut self.threads[index];
         if thread.files.account() != Some(thread.account) {
@@ -125,7 +126,7 @@ impl Sampler {
             End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
         );
         let key = (thread.tid, place.0, place.1);
-        if hidden && let Some((frames, cut)) = self.places.recognise(self.pid, key) {
+        if hidden && let Some((frames, cut)) = self.places.recognise(self.living, key) {
             let frames = frames.to_vec();
             self.outlet.count(Counter::StacksRecognised);
             return self.tell_asleep(index, now, &frames, cut);
@@ -134,7 +135,7 @@ impl Sampler {
         let frames = std::mem::take(&mut self.frames);
         self.tell_asleep(index, now, &frames[..walk.len], walk.end.code());
         self.frames = frames;
-        if hidden && !self.places.tried(key) {
+        if hidden && !self.places.tried(key) && call.is_some_and(|call| calls::is_resumed(&call)) {
             self.ask(index, Some(place));
         }
     }
@@ -185,7 +186,13 @@ impl Sampler {
         }
         if !thread.seized {
             match ptrace::seize(thread.tid) {
-                Ok(()) => thread.seized = true,
+                Ok(()) => {
+                    thread.seized = true;
+                    // That took its time: it may sleep in a call by now that a stop would end.
+                    if asleep.is_none() && thread.files.place() != Place::Running {
+                        return true;
+                    }
+                }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return false,
                 // It may be ours since before an exec.
                 Err(_) if ptrace::interrupt(thread.tid).is_ok() => {
@@ -280,8 +287,10 @@ impl Sampler {
         match news {
             // At once: a signal that is held here when we are killed would be lost.
             News::Signal(signal) => {
-                self.interrupt_again(index, signal);
-                let _ = ptrace::resume(tid, signal);
+                if let Some(put_back) = thread.put_back.take() {
+                    put_back.take_back(tid, signal);
+                }
+                drop(ptrace::resume(tid, signal));
             }
             News::ProcessStopped => drop(ptrace::leave_stopped(tid)),
             News::Stands | News::Ended => match asked {
@@ -291,23 +300,10 @@ impl Sampler {
         }
     }
 
-    /// A signal that the program handles comes before a call that was put back has been made again: it has interrupted
-    /// that call. Else the handler would run first, and the call would wait for what has already happened.
-    fn interrupt_again(&mut self, index: usize, signal: i32) {
-        let thread = &mut self.threads[index];
-        let Some(at) = thread.put_back else { return };
-        let Ok(mut registers) = ptrace::registers(thread.tid) else { return };
-        if registers.rip != at {
-            thread.put_back = None;
-        } else if Status::read(self.pid).is_some_and(|status| status.catches(signal)) {
-            (registers.rip, registers.rax) = (at + SYSCALL.len() as u64, -i64::from(libc::EINTR) as u64);
-            thread.put_back = ptrace::set_registers(thread.tid, registers).is_err().then_some(at);
-        }
-    }
-
     fn take_standing(&mut self, index: usize, asked: u64) {
         let tid = self.threads[index].tid;
-        let Ok(mut registers) = ptrace::registers(tid) else {
+        self.threads[index].put_back = None;
+        let Ok(registers) = ptrace::registers(tid) else {
             let _ = ptrace::resume(tid, 0);
             return;
         };
@@ -315,11 +311,9 @@ impl Sampler {
         let in_call = interrupted_call(&registers);
         let now = monotonic();
         self.enter(index, now);
-        let put_back = match in_call {
-            Some(Interrupted::ToTheProgram) => put_back(self.pid, tid, &mut registers),
-            _ => None,
-        };
-        self.threads[index].put_back = put_back;
+        if in_call == Some(Interrupted::ToTheProgram) {
+            self.threads[index].put_back = PutBack::new(self.living, tid, &registers);
+        }
         let _ = ptrace::resume(tid, 0);
         let thread = &mut self.threads[index];
         thread.books.stood(monotonic().saturating_sub(asked));
@@ -328,7 +322,7 @@ impl Sampler {
         let stack = &frames[..walk.len];
         match asleep_at {
             Some((pc, sp)) if (pc, sp) == (registers.rip, registers.rsp) || in_call.is_some() => {
-                self.places.learn(self.pid, (tid, pc, sp), stack, walk.end.code());
+                self.places.learn(self.living, (tid, pc, sp), stack, walk.end.code());
                 self.tell_asleep(index, now, stack, walk.end.code());
             }
             _ if in_call.is_some() => self.tell_asleep(index, now, stack, walk.end.code()),
@@ -367,7 +361,7 @@ impl Sampler {
     /// Walks a stack of the process as it is now into `self.frames`.
     fn walk(&mut self, registers: &Registers) -> Walk {
         let mut bytes = std::mem::take(&mut self.stack);
-        let mut stack = ProcessStack::new(self.pid as i32, &mut bytes[..FETCH]);
+        let mut stack = ProcessStack::new(self.living as i32, &mut bytes[..FETCH]);
         let walk = self.walk_in(registers, &mut stack);
         self.stack = bytes;
         walk
@@ -439,22 +433,44 @@ fn interrupted_call(registers: &libc::user_regs_struct) -> Option<Interrupted> {
     }
 }
 
-/// `syscall`.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// A thread that was stepped back to the `syscall` instruction of a call that had returned EINTR, as if it had been asked
+/// a moment before it. A time-out begins anew.
+#[derive(Clone, Copy)]
+pub(super) struct PutBack {
+    /// Its registers as the call had left them.
+    before: libc::user_regs_struct,
+}
 
-/// Steps a thread back to the `syscall` instruction of the interrupted call, as if it had been asked a moment
-/// before it, and returns that instruction's address. A time-out begins anew.
-fn put_back(pid: u32, tid: u32, registers: &mut libc::user_regs_struct) -> Option<u64> {
-    let at = registers.rip.wrapping_sub(SYSCALL.len() as u64);
-    let mut bytes = [0; SYSCALL.len()];
-    if stackglass_unwind::memory::read_process(pid as i32, at, &mut bytes) != bytes.len() || bytes != SYSCALL
-    {
-        return None;
+impl PutBack {
+    /// Steps it back, where the stop is all that can have interrupted the call and the call has done nothing.
+    fn new(memory: u32, tid: u32, registers: &libc::user_regs_struct) -> Option<PutBack> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let at = registers.rip.wrapping_sub(2);
+        let mut bytes = [0; 2];
+        let read = stackglass_unwind::memory::read_process(memory as i32, at, &mut bytes);
+        if read != 2 || bytes != SYSCALL || !calls::may_be_repeated(registers.orig_rax as i64) {
+            return None;
+        }
+        // A signal whose handler is about to run has interrupted it as well.
+        let status = Status::read(tid)?;
+        if status.pending & !status.blocked & status.caught != 0 {
+            return None;
+        }
+        let changed =
+            libc::user_regs_struct { rax: registers.orig_rax, rip: at, orig_rax: u64::MAX, ..*registers };
+        ptrace::set_registers(tid, changed).ok().map(|()| PutBack { before: *registers })
     }
-    // What is told is where it slept: the caller's registers stay.
-    let stepped =
-        libc::user_regs_struct { rax: registers.orig_rax, rip: at, orig_rax: u64::MAX, ..*registers };
-    ptrace::set_registers(tid, stepped).is_ok().then_some(at)
+
+    /// A signal is about to reach the thread. Where it has not made its call yet and the signal has a handler, that came
+    /// just after the look for pending ones: the call has returned EINTR after all.
+    fn take_back(self, tid: u32, signal: i32) {
+        let Ok(now) = ptrace::registers(tid) else { return };
+        let stands_there = now.rip == self.before.rip.wrapping_sub(2) && now.orig_rax == u64::MAX;
+        let caught = |status: Status| status.caught >> (signal - 1).clamp(0, 63) & 1 == 1;
+        if stands_there && Status::read(tid).is_some_and(caught) {
+            let _ = ptrace::set_registers(tid, self.before);
+        }
+    }
 }
 
 /// Whether a thread whose place cannot be read is there at all.

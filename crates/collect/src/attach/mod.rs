@@ -10,13 +10,14 @@
 
 pub mod access;
 mod books;
+mod calls;
 pub mod choice;
 mod clock;
 mod images;
 mod look;
 mod modules;
 mod moments;
-mod peek;
+pub(crate) mod peek;
 mod perf_events;
 mod places;
 pub mod process;

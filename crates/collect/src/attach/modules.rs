@@ -76,6 +76,11 @@ impl Modules {
         Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::new() })
     }
 
+    /// From now on they are read by the files of this thread.
+    pub fn read_through(&mut self, tid: u32) {
+        self.pid = tid;
+    }
+
     /// The list for the walker.
     pub fn list(&self) -> &ModuleList {
         &self.list

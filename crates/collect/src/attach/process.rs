@@ -24,6 +24,10 @@ pub struct Status {
     pub has_memory: bool,
     /// Signals that it has handlers for, bit N-1 for signal N.
     pub caught: u64,
+    /// Signals that wait to be delivered, to this thread or to any of its process.
+    pub pending: u64,
+    /// Signals that it blocks now.
+    pub blocked: u64,
     /// A seccomp filter holds it.
     pub filtered: bool,
     /// Capabilities in force, as bits.
@@ -57,6 +61,8 @@ impl Status {
                 "State" => status.state = first.bytes().next().unwrap_or(0),
                 "VmSize" => status.has_memory = true,
                 "SigCgt" => status.caught = u64::from_str_radix(first, 16).unwrap_or(0),
+                "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
+                "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
                 "Seccomp" => status.filtered = first == "2",
                 "CapEff" => status.capabilities = u64::from_str_radix(first, 16).unwrap_or(0),
                 _ => {}
@@ -76,6 +82,16 @@ impl Status {
     }
 }
 
+/// A thread by whose files and id the memory of a process can be read: the main one, unless it has ended before the others
+/// (`pthread_exit`). `None` when all have ended.
+pub fn living_thread(pid: u32) -> Option<u32> {
+    let lives = |tid: u32| Status::read(tid).is_some_and(|status| !status.has_ended());
+    if lives(pid) {
+        return Some(pid);
+    }
+    super::threads::list(pid).into_iter().find(|tid| *tid != pid && lives(*tid))
+}
+
 /// Path of the executable; empty where it cannot be read.
 pub fn executable(pid: u32) -> PathBuf {
     let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
@@ -91,7 +107,7 @@ pub fn command_line(pid: u32) -> Vec<u8> {
 
 /// The command line as arguments; the kernel's name for it where it has none.
 pub fn arguments(pid: u32) -> Vec<String> {
-    let line = command_line(pid);
+    let line = command_line(living_thread(pid).unwrap_or(pid));
     let line = line.strip_suffix(&[0]).unwrap_or(&line);
     if line.is_empty() {
         return Status::read(pid).map(|status| status.name).into_iter().collect();
@@ -111,7 +127,14 @@ pub struct ImageKey {
 impl ImageKey {
     /// Reads it; `None` when the process is gone.
     pub fn read(pid: u32) -> Option<ImageKey> {
-        ImageKey::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        let read = |tid: u32| ImageKey::parse(&fs::read(format!("/proc/{tid}/stat")).ok()?);
+        let key = read(pid)?;
+        if key.code != 0 || key.stack != 0 {
+            return Some(key);
+        }
+        // A main thread that has ended has no memory; when it was started is told still.
+        let other = read(living_thread(pid)?)?;
+        Some(ImageKey { started: key.started, ..other })
     }
 
     /// Fields 22, 26 and 28 of proc_pid_stat(5); the second may hold anything in its parentheses.
@@ -135,11 +158,12 @@ mod tests {
     fn status_is_read_whatever_the_name() {
         let status = Status::parse(
             "Name:\tTgid:\t9\nState:\tS (sleeping)\nTgid:\t77\nPPid:\t1\nTracerPid:\t5\nUid:\t1000\t0\t0\t0\n\
-             VmSize:\t  100 kB\nSigCgt:\t0000000000000200\nCapEff:\t0000000000080000\nSeccomp:\t2\n",
+             VmSize:\t  100 kB\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000400\nSigBlk:\t0000000000000004\nSigCgt:\t0000000000000200\nCapEff:\t0000000000080000\nSeccomp:\t2\n",
         );
         assert_eq!((status.process, status.parent, status.tracer, status.user), (77, 1, 5, 1000));
         assert_eq!((status.state, status.has_memory, status.filtered), (b'S', true, true));
         assert_eq!((status.caught, status.capabilities), (1 << 9, 1 << 19));
+        assert_eq!((status.pending, status.blocked), (0x401, 4));
         assert!(!status.has_ended());
         let own = Status::own();
         assert_eq!(own.process, std::process::id());

@@ -7,12 +7,12 @@
 use super::books::Books;
 use super::clock::{self, monotonic};
 use super::images::Images;
-use super::look::Known;
+use super::look::{Known, PutBack};
 use super::modules::Modules;
 use super::moments::Moments;
 use super::perf_events::{Dump, Event as PerfEvent};
 use super::places::Places;
-use super::process::{ImageKey, Status};
+use super::process::{self, ImageKey, Status};
 use super::stream::{Outlet, Stream};
 use super::threads::{self, Account, Files};
 use super::{Driver, Orders, Stopped};
@@ -56,8 +56,8 @@ pub(super) struct Thread {
     pub asked: Option<u64>,
     /// Where it slept when it was asked.
     pub asked_asleep: Option<(u64, u64)>,
-    /// Address of the `syscall` instruction that it was put back to, which it may not have reached again.
-    pub put_back: Option<u64>,
+    /// Its interrupted call was put back when it last stood.
+    pub put_back: Option<PutBack>,
     /// It cannot be traced.
     pub refused: bool,
     /// Its samples, and what it had run when they began, ns.
@@ -73,6 +73,8 @@ pub(super) struct Thread {
 /// Looks at one process.
 pub(super) struct Sampler {
     pub pid: u32,
+    /// The thread by whose files and id its memory is read: not always the main one, which may have ended.
+    pub living: u32,
     /// We have started it: somebody here will ask for its exit status.
     pub own_child: bool,
     pub delay: u64,
@@ -108,18 +110,20 @@ impl Sampler {
     pub fn new(pid: u32, delay: u64, driver: Driver, orders: Arc<Orders>) -> Option<Sampler> {
         let now = monotonic();
         let key = ImageKey::read(pid)?;
+        let living = process::living_thread(pid)?;
         let stream = Stream::new(pid, now);
         orders.add(stream);
         let mut sampler = Sampler {
             pid,
+            living,
             own_child: Status::read(pid).is_some_and(|status| status.parent == std::process::id()),
             delay,
             driver,
             orders,
             outlet: stream.outlet(),
             threads: Vec::new(),
-            modules: Modules::new(pid)?,
-            images: Images::new(pid),
+            modules: Modules::new(living)?,
+            images: Images::new(living),
             places: Places::default(),
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
@@ -196,7 +200,7 @@ impl Sampler {
             match ImageKey::read(self.pid) {
                 None => return Err(Stopped::Gone),
                 Some(key) if key != self.key => self.begin_anew(key, now)?,
-                Some(_) => {}
+                Some(_) => self.find_living(),
             }
         }
         let soon = if std::mem::take(&mut self.modules_soon) { MODULES_SOON } else { HOUSE_EVERY };
@@ -211,6 +215,17 @@ impl Sampler {
             self.links = (links, now + LINKS_EVERY);
         }
         Ok(())
+    }
+
+    /// Reads memory by another thread where the one so far has ended.
+    fn find_living(&mut self) {
+        if let Some(living) = process::living_thread(self.pid)
+            && living != self.living
+        {
+            self.living = living;
+            self.modules.read_through(living);
+            self.images.read_through(living);
+        }
     }
 
     fn look_for_modules(&mut self, now: u64) {
@@ -242,7 +257,8 @@ impl Sampler {
         let mut files = Files::new(self.pid, tid);
         let Some(account) = files.account() else { return };
         let name = files.name().unwrap_or_default();
-        if threads::is_our_name(self.pid, tid, &name) {
+        let has_ended = tid == self.pid && self.living != tid;
+        if has_ended || threads::is_our_name(self.pid, tid, &name) {
             self.passed_over.insert(tid);
             return;
         }
@@ -281,6 +297,9 @@ impl Sampler {
         if Status::read(thread.tid).is_some_and(|status| status.process == self.pid) {
             self.passed_over.insert(thread.tid);
         }
+        if thread.tid == self.living {
+            self.find_living();
+        }
         // Its link is gone soon; a full look finds out whether it was the last.
         self.links.0 = 0;
     }
@@ -316,8 +335,9 @@ impl Sampler {
         let stream = Stream::new(self.pid, now);
         self.orders.add(stream);
         self.outlet = stream.outlet();
-        self.modules = Modules::new(self.pid).ok_or(Stopped::Gone)?;
-        self.images.forget();
+        self.living = process::living_thread(self.pid).ok_or(Stopped::Gone)?;
+        self.modules = Modules::new(self.living).ok_or(Stopped::Gone)?;
+        self.images = Images::new(self.living);
         self.places.forget();
         self.passed_over.clear();
         (self.key, self.last_number, self.links) = (key, 0, (0, 0));

@@ -47,9 +47,10 @@ impl Stream {
         control.start_ns.store(start, Relaxed);
         control.stream_words.store(ring.len() as u64, Relaxed);
         control.image.store(Bits::SLEEP_LOOK | Bits::VM_READ, Relaxed);
-        let exe = super::process::executable(pid);
+        let living = super::process::living_thread(pid).unwrap_or(pid);
+        let exe = super::process::executable(living);
         ControlPage::set_text(&control.exe, &control.exe_len, exe.as_os_str().as_bytes());
-        let line = super::process::command_line(pid);
+        let line = super::process::command_line(living);
         ControlPage::set_text(&control.cmdline, &control.cmdline_len, &line[..line.len().min(TEXT_BYTES)]);
         control.state.store(ProcessState::Running as u32, Release);
         control.publish();

@@ -26,6 +26,27 @@ impl Account {
     }
 }
 
+/// A system call that a thread is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Its number.
+    pub number: i64,
+    /// What it was given; what it does not take is whatever the registers held.
+    pub arguments: [u64; 6],
+}
+
+impl Call {
+    /// Reads the number, and the arguments where there is one.
+    fn parse(number: &str, arguments: &[&str]) -> Option<Call> {
+        let number = number.parse().ok().filter(|number| *number >= 0)?;
+        let mut call = Call { number, arguments: [0; 6] };
+        for (to, text) in call.arguments.iter_mut().zip(arguments) {
+            *to = u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+        }
+        (arguments.len() == call.arguments.len()).then_some(call)
+    }
+}
+
 /// Where the kernel says a thread is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -37,8 +58,8 @@ pub enum Place {
         pc: u64,
         /// Stack pointer in the program.
         sp: u64,
-        /// Number of the system call; `None` in a page fault, or when it is stopped.
-        call: Option<u32>,
+        /// The system call; `None` in a page fault, or when it is stopped.
+        call: Option<Call>,
     },
     /// It cannot be read, or the thread is gone.
     Unknown,
@@ -53,8 +74,8 @@ impl Place {
         let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok().filter(|a| *a != 0);
         match fields.as_slice() {
             ["running"] => Place::Running,
-            [call, .., sp, pc] => match (address(sp), address(pc)) {
-                (Some(sp), Some(pc)) => Place::Asleep { pc, sp, call: call.parse().ok() },
+            [call, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
+                (Some(sp), Some(pc)) => Place::Asleep { pc, sp, call: Call::parse(call, arguments) },
                 _ => Place::Unknown,
             },
             _ => Place::Unknown,
@@ -165,7 +186,8 @@ mod tests {
         assert_eq!(Account::parse(b"12 34\n"), None);
         assert_eq!(Place::parse(b"running\n"), Place::Running);
         let text = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
-        assert_eq!(Place::parse(text), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call: Some(202) });
+        let call = Some(Call { number: 202, arguments: [0x7f, 0x80, 0, 0, 0, 0x7ffd] });
+        assert_eq!(Place::parse(text), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
         let stopped = Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call: None };
         assert_eq!(Place::parse(b"-1 0x7fffa0 0x7f12ab\n"), stopped);
         for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff"] {
@@ -197,7 +219,7 @@ mod tests {
     fn a_child_that_sleeps_stands_still() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut files = Files::new(child.id(), child.id());
-        while !matches!(files.place(), Place::Asleep { call: Some(230), .. }) {
+        while !matches!(files.place(), Place::Asleep { call: Some(Call { number: 230, .. }), .. }) {
             std::thread::yield_now();
         }
         let before = files.account().unwrap();

@@ -44,8 +44,6 @@ pub struct Peekable {
     pub sampler: u32,
     /// Peeks asked for so far.
     pub peeks: u32,
-    /// Of these, those that its own sampler has served and ended.
-    pub served: u32,
 }
 
 struct Open {

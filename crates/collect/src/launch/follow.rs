@@ -138,7 +138,7 @@ impl Following<'_> {
             }
             let images = self.means.peekable();
             self.means.read(&mut self.recorder);
-            self.peeks.look(&images, self.session.page(), &mut self.recorder, observer);
+            self.peeks.look(&images, &mut self.recorder, observer);
             if clearing::is_asked(self.session.folder()) {
                 self.clear(observer);
             }
@@ -349,7 +349,7 @@ pub(super) fn give_orders(session: &Session, options: &Options, state: SessionSt
 }
 
 /// What is known of a recording before it begins.
-pub(super) fn about(options: &Options) -> About {
+fn about(options: &Options) -> About {
     let program = options.program.name.to_string_lossy().into_owned();
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     About {

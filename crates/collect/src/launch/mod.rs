@@ -5,6 +5,7 @@
 //! [signals] on, and leaves with the program's own end. Everything that can be refused is
 //! refused before the program starts; after that the program always runs.
 
+mod answers;
 pub mod bus_guard;
 pub mod clearing;
 pub mod drain;
@@ -18,6 +19,7 @@ mod peeks;
 pub mod program;
 mod ready;
 pub(crate) mod recording_file;
+mod requests;
 pub mod session;
 pub mod signals;
 pub mod start;

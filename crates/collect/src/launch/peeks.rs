@@ -1,8 +1,7 @@
-//! Peeks at programs that we have started: what all threads do now, and a second later where it went.
+//! Peeks at programs that are recorded from inside: what all threads do now, and a second later where it went.
 //!
 //! A program counts the requests it got in its control page; here they are noticed between two
-//! looks at the streams. The profile of a peek is a piece of the samples that come anyway (`record`)
-//! or that the program's sampler takes for this purpose alone (`run`). Names are found on a
+//! looks at the streams. The profile of a peek is a piece of the samples that come anyway. Names are found on a
 //! thread of their own: reading debug information must not hold up the streams.
 //!
 //! A process is peeked at for one audience at a time. A question that comes meanwhile is told so and gets a peek of its
@@ -10,20 +9,15 @@
 
 use super::Observer;
 use super::drain::Peekable;
-use crate::attach::recognise;
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
 use crate::{Recorder, activity};
 use stackglass_profile::peek::Activity;
 use stackglass_profile::{Nanos, ProcessIndex, Recording};
-use stackglass_wire::SessionPage;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How much longer than the profile itself its end is waited for where the program's sampler keeps the time.
-const LATE: Duration = Duration::from_millis(500);
 /// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Patience with names at the end of everything.
@@ -64,8 +58,6 @@ pub(super) struct Peeks {
     duration: Duration,
     /// Time between two looks at a thread.
     delay: Duration,
-    /// The programs sample for peeks only.
-    alone: bool,
     known: HashMap<(u32, Nanos), Known>,
     namer: Option<Namer>,
     /// Parts whose names are being looked for.
@@ -77,70 +69,46 @@ struct Known {
     index: ProcessIndex,
     seen: u32,
     questions: Questions,
-    /// Requests that we have sent ourselves and that it has not got yet.
-    own_requests: u32,
     /// When the stacks of all threads were asked for that have not been shown yet, and which profile follows.
     asked: Option<(Instant, Option<Duration>)>,
     profile: Option<Profile>,
     /// For whom the next ones are.
     waiting: VecDeque<Audience>,
-    /// Samples before this one were shown.
-    shown: usize,
     here: bool,
 }
 
 /// A profile that goes on.
 struct Profile {
     audience: Audience,
-    /// Time between two looks at a thread.
-    delay: Duration,
     /// Its first sample.
     from: usize,
     until: Instant,
-    /// The number of requests that must have been served, where the program's sampler keeps the time.
-    number: Option<u32>,
 }
 
 impl Peeks {
     /// None yet; each profile takes `duration`, unless it is wished otherwise.
     pub(super) fn new(duration: Duration, delay: Duration) -> Peeks {
-        Peeks { duration, delay, alone: false, known: HashMap::new(), namer: None, unnamed: 0 }
-    }
-
-    /// The same where the programs sample for peeks only.
-    pub(super) fn alone(duration: Duration, delay: Duration) -> Peeks {
-        Peeks { alone: true, ..Peeks::new(duration, delay) }
+        Peeks { duration, delay, known: HashMap::new(), namer: None, unnamed: 0 }
     }
 
     /// The recorder has forgotten all samples.
     pub(super) fn forgotten(&mut self) {
-        self.known.values_mut().for_each(|known| known.shown = 0);
+        let profiles = self.known.values_mut().filter_map(|known| known.profile.as_mut());
+        profiles.for_each(|profile| profile.from = 0);
     }
 
     /// Looks for new requests, profiles that are over and names that were found. `images` is what they said
-    /// of themselves before their streams were last read; where they sample for peeks only, they do so as `page` says.
-    pub(super) fn look(
-        &mut self,
-        images: &[Peekable],
-        page: &SessionPage,
-        recorder: &mut Recorder,
-        observer: &mut dyn Observer,
-    ) {
+    /// of themselves before their streams were last read.
+    pub(super) fn look(&mut self, images: &[Peekable], recorder: &mut Recorder, observer: &mut dyn Observer) {
         self.known.values_mut().for_each(|known| known.here = false);
         for image in images {
-            self.look_at(image, page, recorder);
+            self.look_at(image, recorder);
         }
         let over: Vec<_> = self.known.iter().filter(|(_, known)| !known.here).map(|(key, _)| *key).collect();
         for key in over {
             self.abandon(key, recorder);
         }
         self.show(Duration::ZERO, observer);
-    }
-
-    /// True while a profile goes on or names are looked for.
-    pub(super) fn is_busy(&self) -> bool {
-        self.unnamed > 0
-            || self.known.values().any(|known| known.profile.is_some() || !known.waiting.is_empty())
     }
 
     /// Ends all profiles as they are and shows what there is.
@@ -164,24 +132,20 @@ impl Peeks {
         known.waiting.iter().for_each(|audience| audience.end(false));
     }
 
-    fn look_at(&mut self, image: &Peekable, page: &SessionPage, recorder: &mut Recorder) {
+    fn look_at(&mut self, image: &Peekable, recorder: &mut Recorder) {
         let key = (image.pid, image.start);
         let known = self.known.entry(key).or_insert_with(|| Known {
             index: image.index,
             seen: 0,
             questions: Questions::to(image.pid),
-            own_requests: 0,
             asked: None,
             profile: None,
             waiting: VecDeque::new(),
-            shown: 0,
             here: true,
         });
         known.here = true;
         let new = image.peeks.wrapping_sub(std::mem::replace(&mut known.seen, image.peeks));
-        let own = new.min(known.own_requests);
-        known.own_requests -= own;
-        for audience in known.questions.hear(new - own) {
+        for audience in known.questions.hear(new) {
             match &known.profile {
                 Some(profile) if profile.audience.is_stderr() && audience.is_stderr() => {
                     known.asked.get_or_insert((Instant::now(), None));
@@ -198,12 +162,11 @@ impl Peeks {
             && let Some(audience) = known.waiting.pop_front()
         {
             if !audience.is_gone() {
-                known.profile =
-                    begin(self.alone, (self.duration, self.delay), image, known, audience, page, recorder);
+                known.profile = Some(begin((self.duration, self.delay), known, audience, recorder));
             }
         }
         self.show_threads(image, recorder);
-        self.end_profile(image, page, recorder);
+        self.end_profile(image, recorder);
     }
 
     /// Shows what all threads do, once that is known.
@@ -229,22 +192,12 @@ impl Peeks {
     }
 
     /// Shows the profile where it is over. Of one that nobody waits for any more nothing is shown.
-    fn end_profile(&mut self, image: &Peekable, page: &SessionPage, recorder: &mut Recorder) {
+    fn end_profile(&mut self, image: &Peekable, recorder: &mut Recorder) {
         let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
-        let over = known.profile.take_if(|profile| match profile.number {
-            _ if profile.audience.is_gone() => true,
-            None => Instant::now() >= profile.until,
-            Some(number) => {
-                image.served.wrapping_sub(number) as i32 >= 0 || Instant::now() >= profile.until + LATE
-            }
-        });
+        let over =
+            known.profile.take_if(|profile| profile.audience.is_gone() || Instant::now() >= profile.until);
         let Some(profile) = over else { return };
-        if self.alone {
-            // Also ends what goes on for one who has gone.
-            give_orders(page, self.duration, self.delay);
-        }
         known.asked = None;
-        known.shown = recorder.recording().samples.len();
         let index = known.index;
         if !profile.audience.is_gone() {
             self.report(index, &profile, false, recorder);
@@ -260,7 +213,7 @@ impl Peeks {
         let samples = recording.samples.iter().enumerate().skip(profile.from);
         let picked: Vec<usize> = samples.filter(|(_, sample)| ours(sample)).map(|(index, _)| index).collect();
         let mut recording = recording.excerpt(picked);
-        recording.about.delay = Nanos(profile.delay.as_nanos() as u64);
+        recording.about.delay = Nanos(self.delay.as_nanos() as u64);
         let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
         self.name(pid, profile.audience.clone(), PeekPart::Report { recording, early });
     }
@@ -284,52 +237,27 @@ impl Peeks {
     }
 }
 
-/// Begins a profile; `None` when it cannot be asked for. `own` are the duration and the delay that nobody wished.
+/// Begins a profile. `own` are the duration and the delay that nobody wished.
 fn begin(
-    alone: bool,
     own: (Duration, Duration),
-    image: &Peekable,
     known: &mut Known,
     audience: Audience,
-    page: &SessionPage,
     recorder: &mut Recorder,
-) -> Option<Profile> {
+) -> Profile {
     let duration = audience.wishes().duration.unwrap_or(own.0);
-    let mut delay = audience.wishes().delay.unwrap_or(own.1);
-    let mut number = image.peeks;
-    if alone {
-        give_orders(page, duration, delay);
-        // Its sampler has paused: after another peek, or before it could be told how long this one takes.
-        if image.served == image.peeks {
-            if let Err(error) = recognise::ask(image.pid) {
-                audience
-                    .give(format!("stackglass: process {} cannot be asked: {error}\n", image.pid).as_bytes());
-                audience.end(false);
-                return None;
-            }
-            known.own_requests += 1;
-            number = number.wrapping_add(1);
-        }
-    } else if delay != own.1 {
+    if audience.wishes().delay.is_some_and(|wished| wished != own.1) {
         let line = format!(
             "stackglass: a recording goes on, with a look every {:?}: --delay changes nothing\n",
             own.1
         );
         audience.give(line.as_bytes());
-        delay = own.1;
     }
     // From here on: whatever grows now belongs to the profile of this peek.
     recorder.settle();
-    let from = if alone { known.shown } else { recorder.recording().samples.len() };
+    let from = recorder.recording().samples.len();
     let now = Instant::now();
     known.asked = Some((now, Some(duration)));
-    Some(Profile { audience, delay, from, until: now + duration, number: alone.then_some(number) })
-}
-
-/// Tells samplers that sample for peeks only how long they do, and how often. It concerns those at work as well.
-fn give_orders(page: &SessionPage, duration: Duration, delay: Duration) {
-    page.peek_ns.store(duration.as_nanos() as u64, Relaxed);
-    page.delay_ns.store(delay.as_nanos() as u64, Relaxed);
+    Profile { audience, from, until: now + duration }
 }
 
 /// A thread that adds names to what it is sent and sends it back, until nobody sends any more.

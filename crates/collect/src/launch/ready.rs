@@ -1,32 +1,34 @@
 //! A program that is ready to be peeked at, and is not recorded: `stackglass run`.
 //!
-//! Its sampler sleeps until somebody asks; we look for requests a few times a second, show what they
-//! are answered with, pass signals on and leave with the program's own end.
+//! Nothing runs in it until somebody asks: its handler of SIGUSR1 counts, we look at the count a few times a second and answer by
+//! looking at it from outside. Meanwhile signals are passed on, and we leave with the program's own end.
 
-use super::drain::Drain;
-use super::follow::{about, give_orders, pass_on};
-use super::peeks::Peeks;
+use super::answers::Answers;
+use super::follow::{give_orders, pass_on};
+use super::requests::RequestPage;
 use super::session::Session;
 use super::signals::Signals;
-use super::start;
+use super::start::{self, Child};
 use super::{LaunchError, Library, Observer, Options};
-use crate::Recorder;
 use stackglass_profile::End;
 use stackglass_wire::SessionState;
-use std::time::Duration;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Time between two looks for requests.
 const CALM: Duration = Duration::from_millis(100);
-/// The same while a peek goes on.
-const BUSY: Duration = Duration::from_millis(5);
+/// The same while a peek goes on, or where the kernel does not tell of the program's end.
+const BUSY: Duration = Duration::from_millis(10);
 
 /// Starts the program and answers peeks until it ends. Of `options` what concerns a recording is not used.
 ///
 /// # Errors
 /// Only while nothing has been started.
 pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, LaunchError> {
-    let signals = Signals::block().map_err(LaunchError::Signals)?;
+    // The ends of children are left to the threads that look: each that is read here keeps a thread of the program standing.
+    let signals = Signals::block_as_onlooker().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
+    let requests = RequestPage::create(session.folder()).map_err(LaunchError::Session)?;
     give_orders(&session, options, SessionState::Ready);
     let obstacle = options.program.obstacle();
     if let Some(obstacle) = obstacle {
@@ -40,33 +42,45 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         start::start(options, &session, library.as_ref().map(Library::path), signals.mask_before())
             .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
 
-    let mut drain = Drain::new(session.folder());
-    let mut recorder = Recorder::new(about(options));
-    let mut peeks = Peeks::alone(options.peek, options.delay);
+    let end_descriptor = child.end_descriptor();
+    let mut answers = Answers::new(options.peek, options.delay);
     loop {
         if let Some((end, _)) = child.ended() {
-            drain.read(&mut recorder);
-            peeks.finish(&mut recorder, observer);
+            answers.finish(observer);
             return Ok(end);
         }
-        session.beat();
-        if let Some(signal) = signals.next(if peeks.is_busy() { BUSY } else { CALM }) {
-            if signal.number == libc::SIGUSR2 {
-                observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
+        let pause = if answers.is_busy() || end_descriptor.is_none() { BUSY } else { CALM };
+        if let Some(signal) = next_signal(&signals, end_descriptor.as_ref(), &mut child, pause) {
+            match signal.number {
+                libc::SIGUSR2 => {
+                    observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
+                }
+                // A thread that stands for its stack would stand as long as we do.
+                libc::SIGTSTP => answers.let_go(),
+                _ => {}
             }
             pass_on(signal, &child, &signals);
         }
-        // What the images say of themselves is asked before their streams are read: whatever they have ended
-        // is in the stream by then.
-        let images = drain.peekable();
-        drain.read(&mut recorder);
-        peeks.look(&images, session.page(), &mut recorder, observer);
-        if !peeks.is_busy() {
-            drain.settle(&mut recorder);
-            if !recorder.recording().samples.is_empty() {
-                drain.forget_samples(&mut recorder);
-                peeks.forgotten();
-            }
+        for (pid, count) in requests.take() {
+            answers.hear(pid, count);
         }
+        answers.proceed(observer);
     }
+}
+
+/// The next signal, waiting for it up to `pause`, or until the program has ended.
+fn next_signal(
+    signals: &Signals,
+    end_descriptor: Option<&OwnedFd>,
+    child: &mut Child,
+    pause: Duration,
+) -> Option<super::signals::Signal> {
+    let began = Instant::now();
+    let descriptors: Vec<_> = end_descriptor.map(AsRawFd::as_raw_fd).into_iter().collect();
+    let signal = signals.next_or(&descriptors, pause);
+    // Whoever traces the program has its end first: the descriptor tells of it all the time.
+    if signal.is_none() && began.elapsed() < pause / 2 && child.ended().is_none() {
+        return signals.next(pause);
+    }
+    signal
 }

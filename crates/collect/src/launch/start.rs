@@ -9,6 +9,7 @@ use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -91,14 +92,13 @@ impl Child {
 
     /// How it ended and the CPU time it and its awaited children used; `None` while it runs.
     pub fn ended(&mut self) -> Option<(End, Nanos)> {
-        if self.end.is_none() {
+        if self.end.is_none() && self.has_ended() {
             let mut status = 0;
             // SAFETY: an all-zero rusage is a value; both are live and filled by the kernel.
             let (pid, usage) = unsafe {
                 let mut usage: libc::rusage = std::mem::zeroed();
                 (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
             };
-            // A stop is told only where a thread of ours traces the program; it is not the end.
             if pid == self.pid && !libc::WIFSTOPPED(status) {
                 let end = if libc::WIFSIGNALED(status) {
                     End::Signal(libc::WTERMSIG(status))
@@ -109,6 +109,27 @@ impl Child {
             }
         }
         self.end
+    }
+
+    /// Whether it waits to be asked for its status. Where a thread of ours traces the program, its stops are told here as
+    /// well: they are left to that thread.
+    fn has_ended(&self) -> bool {
+        // SAFETY: an all-zero siginfo is a value, and the kernel fills it.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let which = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, self.pid as libc::id_t, &mut info, which) != 0
+                || matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED)
+        }
+    }
+
+    /// A descriptor that becomes readable when it ends; `None` where the kernel has none (before Linux 5.3).
+    pub fn end_descriptor(&self) -> Option<OwnedFd> {
+        // SAFETY: no pointers; the descriptor is new and nobody else's.
+        unsafe {
+            let fd = libc::syscall(libc::SYS_pidfd_open, self.pid, 0);
+            (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+        }
     }
 
     /// Passes a signal on, while the program runs.

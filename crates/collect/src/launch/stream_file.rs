@@ -107,7 +107,6 @@ impl StreamFile {
             index: self.image.index(),
             sampler: self.control.sampler_tid.load(Relaxed),
             peeks: self.control.peeks.load(Relaxed),
-            served: self.control.peeks_served.load(Relaxed),
         }
     }
 

@@ -1,0 +1,123 @@
+//! Which system calls may be interrupted by a stop, and which may be made once more.
+//!
+//! A stop ends the wait of a thread that sleeps in a call, as a signal does, but no handler runs. Most calls are then made again by
+//! the kernel, and the program does not see it (signal(7); ERESTARTSYS, ERESTARTNOHAND and ERESTART_RESTARTBLOCK of
+//! include/linux/errno.h). Others return EINTR or less than they were asked for. A thread that sleeps is stopped only in a
+//! call of the first list; one that has gone to sleep on its way to a stop is put back into a call of the second.
+
+use super::threads::Call;
+
+/// Whether the kernel makes the call again after a stop, so that the program does not see it.
+///
+/// Not in the list, among others: `epoll_wait`, `semop`, `rt_sigtimedwait`, `io_getevents`, `io_uring_enter` (EINTR);
+/// `write`, `send` and their like (may have written a part, which they return); `connect` (made again, it is another call).
+pub fn is_resumed(call: &Call) -> bool {
+    const FILE_LOCK: u64 = libc::F_SETLKW as u64;
+    const OPEN_FILE_LOCK: u64 = libc::F_OFD_SETLKW as u64;
+    /// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
+    const FUTEX_FLAGS: u64 = 128 | 256;
+    /// FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI2.
+    const FUTEX_WAITS: [u64; 4] = [0, 6, 9, 13];
+    const WAIT_FOR_ALL: u64 = libc::MSG_WAITALL as u64;
+    let argument = |n: usize| call.arguments[n];
+    match call.number {
+        // They return what there is, however little, and sleep only while there is nothing. A socket with a time-out
+        // returns EINTR, and is put back.
+        libc::SYS_read | libc::SYS_readv | libc::SYS_accept | libc::SYS_accept4 => true,
+        // A part of what is waited for may have come.
+        libc::SYS_recvfrom => argument(3) & WAIT_FOR_ALL == 0,
+        libc::SYS_recvmsg => argument(2) & WAIT_FOR_ALL == 0,
+        // Nothing has happened until they return.
+        libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_flock => true,
+        libc::SYS_fcntl => matches!(argument(1), FILE_LOCK | OPEN_FILE_LOCK),
+        // With a time-out by restart_syscall(2), which knows its end.
+        libc::SYS_futex => FUTEX_WAITS.contains(&(argument(1) & !FUTEX_FLAGS)),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep | libc::SYS_poll | libc::SYS_restart_syscall => true,
+        // ERESTARTNOHAND: EINTR if a handler runs, else again.
+        libc::SYS_pause | libc::SYS_rt_sigsuspend => true,
+        // The same; but a time-out that cannot be written back makes it EINTR.
+        libc::SYS_ppoll => argument(2) == 0,
+        libc::SYS_select | libc::SYS_pselect6 => argument(4) == 0,
+        _ => false,
+    }
+}
+
+/// Whether a call that has returned EINTR has done nothing, so that it may be made once more.
+///
+/// Never `close`, which has closed, and `connect`, which goes on connecting.
+pub fn may_be_repeated(number: i64) -> bool {
+    const IO_PGETEVENTS: i64 = 333;
+    matches!(
+        number,
+        libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_io_getevents
+            | IO_PGETEVENTS
+            | libc::SYS_msgsnd
+            | libc::SYS_msgrcv
+            | libc::SYS_mq_timedsend
+            | libc::SYS_mq_timedreceive
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_ppoll
+            | libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_flock
+            | libc::SYS_fcntl
+            | libc::SYS_futex
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resumed(number: i64, arguments: [u64; 6]) -> bool {
+        is_resumed(&Call { number, arguments })
+    }
+
+    #[test]
+    fn calls_that_return_eintr_are_left_alone() {
+        for number in [
+            libc::SYS_epoll_wait,
+            libc::SYS_epoll_pwait,
+            libc::SYS_semop,
+            libc::SYS_rt_sigtimedwait,
+            libc::SYS_io_getevents,
+            libc::SYS_write,
+            libc::SYS_connect,
+            libc::SYS_close,
+            9999,
+        ] {
+            assert!(!resumed(number, [0; 6]), "{number}");
+        }
+        assert!(!may_be_repeated(libc::SYS_close) && !may_be_repeated(libc::SYS_connect));
+    }
+
+    #[test]
+    fn what_a_call_was_given_decides() {
+        assert!(
+            resumed(libc::SYS_futex, [1, 128, 0, 9, 0, 0]) && resumed(libc::SYS_futex, [1, 393, 0, 0, 0, 0])
+        );
+        assert!(!resumed(libc::SYS_futex, [1, 128 | 11, 0, 0, 0, 0]), "FUTEX_WAIT_REQUEUE_PI");
+        assert!(
+            resumed(libc::SYS_fcntl, [4, 7, 0, 0, 0, 0]) && !resumed(libc::SYS_fcntl, [4, 6, 0, 0, 0, 0])
+        );
+        assert!(resumed(libc::SYS_recvfrom, [0; 6]) && !resumed(libc::SYS_recvfrom, [0, 0, 0, 0x100, 0, 0]));
+        assert!(
+            resumed(libc::SYS_ppoll, [1, 1, 0, 9, 8, 0]) && !resumed(libc::SYS_ppoll, [1, 1, 9, 9, 8, 0])
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! The page in which the processes of a session count the peeks that are asked for by signal.
+//!
+//! What stands in it is hostile: any process that has the page may write any id into it. Only one that really has it is a
+//! process of this session, and only such are looked at.
+
+use super::bus_guard::GuardedMap;
+use crate::attach::process;
+use stackglass_wire::{REQUESTS_FILE, Requests};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The page and its file.
+pub struct RequestPage {
+    map: GuardedMap,
+    path: PathBuf,
+    /// As `/proc/PID/maps` shows it: device and inode.
+    file: String,
+}
+
+impl RequestPage {
+    /// Makes it in the folder of a session.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn create(folder: &Path) -> io::Result<RequestPage> {
+        let path = folder.join(REQUESTS_FILE);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        // Written, not only sized: a full disk shows here, not in a handler.
+        (&file).write_all(&[0; size_of::<Requests>()])?;
+        let map = GuardedMap::new(file.as_fd(), size_of::<Requests>())?;
+        let meta = file.metadata()?;
+        let file = format!("{:02x}:{:02x} {}", libc::major(meta.dev()), libc::minor(meta.dev()), meta.ino());
+        Ok(RequestPage { map, path, file })
+    }
+
+    /// Takes all requests: ids of processes of this session, and how many each got.
+    pub fn take(&self) -> Vec<(u32, u32)> {
+        // SAFETY: as many bytes are mapped while `self` lives, page-aligned; the type is made of atomics, for which any
+        // bytes are a value.
+        let requests = unsafe { &*self.map.base().cast::<Requests>() };
+        let (mut known, strange): (Vec<_>, Vec<_>) =
+            requests.take().partition(|(pid, _)| self.is_mapped_by(*pid));
+        if !strange.is_empty() {
+            known.extend(self.in_other_namespaces(&strange));
+        }
+        known
+    }
+
+    /// Whether a process has the page. One whose mappings may not be read is refused in words when it is looked at.
+    fn is_mapped_by(&self, pid: u32) -> bool {
+        let Some(thread) = process::living_thread(pid) else { return false };
+        match fs::read(format!("/proc/{thread}/maps")) {
+            Ok(maps) => self.is_in(&maps),
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        }
+    }
+
+    fn is_in(&self, maps: &[u8]) -> bool {
+        maps.split(|b| *b == b'\n').any(|line| {
+            // Range, rights, offset, device, inode, then the path. Some file systems show other numbers than stat(2).
+            let mut fields = line.splitn(6, |b| *b == b' ').skip(3);
+            let (Some(device), Some(inode)) = (fields.next(), fields.next()) else { return false };
+            let path = fields.next().unwrap_or(&[]).trim_ascii();
+            [device, b" ", inode].concat() == self.file.as_bytes() || path == self.path.as_os_str().as_bytes()
+        })
+    }
+
+    /// Our ids of processes that know themselves by others, since they live in a namespace of their own.
+    fn in_other_namespaces(&self, asked: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+            let own: u32 = ids.split_ascii_whitespace().skip(1).last()?.parse().ok()?;
+            let (_, requests) = asked.iter().find(|(pid, _)| *pid == own)?;
+            let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+            self.is_in(&maps).then_some((pid, *requests))
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_has_the_page_is_believed() {
+        let place = tempfile::tempdir().unwrap();
+        let page = RequestPage::create(place.path()).unwrap();
+        // SAFETY: as in `take`.
+        let requests = unsafe { &*page.map.base().cast::<Requests>() };
+        let mut stranger = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        for pid in [std::process::id(), stranger.id(), u32::MAX, std::process::id()] {
+            assert!(requests.add(pid));
+        }
+        assert_eq!(page.take(), [(std::process::id(), 2)], "this process has mapped it");
+        assert_eq!(page.take(), []);
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn a_page_is_known_by_its_file_or_its_path() {
+        let place = tempfile::tempdir().unwrap();
+        let mut page = RequestPage::create(place.path()).unwrap();
+        (page.file, page.path) = ("00:1a 77".into(), "/dev/shm/a b/requests".into());
+        assert!(page.is_in(b"7f00-7f01 rw-s 00000000 00:1a 77                         /else\n"));
+        assert!(
+            page.is_in(
+                b"x\n7f00-7f01 rw-s 00000000 00:1b 78                         /dev/shm/a b/requests\n"
+            )
+        );
+        for other in
+            [&b""[..], b"7f00-7f01 rw-p 00000000 00:00 0 \n", b"7f00-7f01 rw-s 0 00:1a 777 /requests"]
+        {
+            assert!(!page.is_in(other));
+        }
+    }
+}
