@@ -133,17 +133,17 @@ impl ElfFile {
     pub(super) fn find_eh_frame(&mut self) {
         /// `PT_GNU_EH_FRAME`.
         const TABLE: u32 = 0x6474_e550;
-        let Bytes::File(file) = &self.bytes else { return };
-        if self.headers.iter().any(|header| header.kind == TABLE) {
-            return;
+        if !self.headers.iter().any(|header| header.kind == TABLE) {
+            self.eh_frame = self.eh_frame_section();
         }
-        let section = || {
-            let data = object::ReadCache::new(file.try_clone().ok()?);
-            let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&data).ok()?;
-            let section = elf.section_by_name(".eh_frame")?;
-            Some(section.address()..section.address().checked_add(section.size())?)
-        };
-        self.eh_frame = section();
+    }
+
+    fn eh_frame_section(&self) -> Option<Range<u64>> {
+        let Bytes::File(file) = &self.bytes else { return None };
+        let data = object::ReadCache::new(file.try_clone().ok()?);
+        let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&data).ok()?;
+        let section = elf.section_by_name(".eh_frame")?;
+        Some(section.address()..section.address().checked_add(section.size())?)
     }
 
     /// Copies what the file says of `address` on; the number of bytes copied.
