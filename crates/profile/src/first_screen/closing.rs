@@ -106,6 +106,7 @@ pub(super) fn write(
     let mut notes = Vec::new();
     notes.extend(buffer_full(recording));
     notes.extend(cut_stacks(recording, cpu));
+    notes.extend(translated(recording));
     notes.extend(poor_names(recording, cpu));
     notes.extend(ticks(recording));
     notes.extend(unseen(recording));
@@ -172,6 +173,20 @@ fn is_packaged(path: &str) -> bool {
     ["/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libexec/", "/games/"]
         .iter()
         .any(|folder| path.starts_with(folder))
+}
+
+/// Programs that run other programs in a translation of their own: what is seen is the translator.
+fn translated(recording: &Recording) -> Option<String> {
+    let by_valgrind = |exe: &str| exe.contains("/valgrind/") && exe.ends_with("-linux");
+    let by_qemu =
+        |exe: &str| file_name(exe).starts_with("qemu-") && !file_name(exe).starts_with("qemu-system");
+    let process =
+        recording.processes.iter().find(|process| by_valgrind(&process.exe) || by_qemu(&process.exe))?;
+    let name = harmless(file_name(&process.exe)).into_owned();
+    Some(format!(
+        "{name} runs a program in its own translation: functions and times are those of the translator, not of the \
+         program; record the program alone"
+    ))
 }
 
 /// Modules with much time of their own whose functions or lines could not be named.
