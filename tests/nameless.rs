@@ -74,7 +74,7 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
             ("alpha for left", format!("{left};{alpha}")),
             ("alpha for right", format!("{right};{alpha}")),
             ("beta", format!("{right};{beta}")),
-            ("gamma", [vec![down; 6].join(";"), gamma.to_owned()].join(";")),
+            ("gamma", [[down; 6].join(";"), gamma.to_owned()].join(";")),
         ];
         let way = ways.iter().find(|(_, way)| stack.contains(way.as_str())).map_or("other", |(what, _)| what);
         *counts.entry(way).or_default() += count.parse::<f64>().unwrap();

@@ -70,8 +70,8 @@ impl Shape {
 #[inline(never)]
 fn one_burst(side: &mut Side, burst_us: u64) {
     side.begin();
-    for which in 0..TENTHS.len() {
-        side.x = side.functions[which].1(side.x, burst_us * ROUNDS_PER_US * TENTHS[which] / 10);
+    for (which, tenths) in TENTHS.iter().enumerate() {
+        side.x = side.functions[which].1(side.x, burst_us * ROUNDS_PER_US * tenths / 10);
         side.next(which);
     }
     side.end();
