@@ -98,7 +98,7 @@ impl Top {
                     (_, None) => {}
                     (_, Some(started)) => {
                         started.take(signal, signals);
-                        if signal == (Signal { number: SIGHUP, from_kernel: true }) {
+                        if matches!(signal, Signal { number: SIGHUP, from_kernel: true, .. }) {
                             return Leave::Signal(SIGHUP);
                         }
                     }

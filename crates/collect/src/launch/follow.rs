@@ -223,6 +223,8 @@ impl Following<'_> {
                 self.recorder.remark(format!("stopped for {stopped:.1} s (Ctrl-Z): no ticks in that time"));
             }
             (libc::SIGUSR2, _) => self.save_now(observer),
+            // Sent to its whole process group, to which we belong: it has it.
+            _ if self.child.has_started(signal.sender) => {}
             (libc::SIGUSR1, _) => self.child.send(signal.number),
             (number, _) => {
                 self.child.send(number);
@@ -322,6 +324,8 @@ pub fn pass_on(signal: Signal, child: &Child, signals: &Signals) {
         // A key: the terminal has told the program as well.
         (libc::SIGINT | libc::SIGQUIT, true) => {}
         (libc::SIGHUP, true) => child.hang_up(),
+        // Sent to its whole process group, to which we belong: it has it.
+        _ if child.has_started(signal.sender) => {}
         (number, _) => child.send(number),
     }
 }

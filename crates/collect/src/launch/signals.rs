@@ -31,6 +31,8 @@ pub struct Signal {
     pub number: i32,
     /// Sent by the kernel (a key at the terminal, a hang-up), not by a process.
     pub from_kernel: bool,
+    /// The process that sent it, where one did.
+    pub sender: u32,
 }
 
 /// Blocks the launcher's signals for the rest of its life and reads them.
@@ -132,6 +134,6 @@ impl Signals {
             }
             info.assume_init()
         };
-        Some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code > 0 })
+        Some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code > 0, sender: info.ssi_pid })
     }
 }
