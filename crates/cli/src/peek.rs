@@ -32,10 +32,10 @@ Examples:
   stackglass peek $(pidof server) --duration 5s
 
 Any program: nothing need be prepared. It runs on and is sent no signal; a
-thread that sleeps is not woken. A program that answers peeks by itself
-(under stackglass record or run, or by stackglass::peek::install) is asked to,
-by SIGUSR1: it knows its async tasks. One peek at a time: yours may have to
-wait for another's end. Ready threads count as running, as in Julia: R of
+thread that sleeps is not woken. A program that answers peeks by itself (by
+stackglass::peek::install: it knows its async tasks), or whose stackglass does
+(under stackglass run), is asked to, by SIGUSR1. One peek at a time: yours may
+have to wait for another's end. Ready threads count as running, as in Julia: R of
 \"running R of N\" and Utilization hold also those that wait for a processor.
 
 Status: 0; 125 when there was nothing to see, or the process ended before

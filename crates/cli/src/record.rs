@@ -82,7 +82,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub(crate) walltime: bool,
 
-    /// How long the profile takes that follows SIGUSR1 (a peek)
+    /// How long the profile takes that follows SIGUSR1 (a peek), where the program is sampled from inside
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 

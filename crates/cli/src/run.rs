@@ -18,9 +18,10 @@ Examples:
 
 SIGUSR1 to the program (or to any of those that it starts) shows on standard
 error what each of its threads does, at once, and where the next second goes.
-Until then nothing is sampled and the program runs as if alone. A program that
-handles SIGUSR1 itself keeps it; `stackglass peek PID` looks at such a one
-from outside.";
+Until then nothing is sampled and the program runs as if alone: it gets a
+handler of SIGUSR1 and no thread. A program that handles SIGUSR1 itself keeps
+it; `stackglass peek PID` looks at such a one from outside. One that links the
+crate and calls stackglass::peek::install answers itself.";
 
 /// Run a program so that SIGUSR1 shows what it is doing; nothing is recorded.
 #[derive(Args, Debug)]

@@ -31,8 +31,6 @@ pub struct Image {
     index: ProcessIndex,
     space: AddressSpace,
     threads: HashMap<u32, ThreadSoFar, WordSeed>,
-    /// Threads that go on unsampled, by kernel id.
-    paused: HashMap<u32, ThreadNumber, WordSeed>,
     /// Tasks that have names, by the process's own id: their place in the recording.
     tasks: HashMap<u64, usize, WordSeed>,
     /// The first task of each name and place.
@@ -65,7 +63,6 @@ impl Image {
             index,
             space: AddressSpace::default(),
             threads: HashMap::with_hasher(seed),
-            paused: HashMap::with_hasher(seed),
             tasks: HashMap::with_hasher(seed),
             kinds: HashMap::new(),
             seed,
@@ -143,11 +140,7 @@ impl Image {
                     recorder.thread_ended();
                     let thread = recorder.thread_mut(so_far.number);
                     thread.blocked_signal = flags & 1 != 0;
-                    if flags & 2 == 0 {
-                        thread.end = Some(Nanos(at));
-                    } else {
-                        self.paused.insert(thread.tid, so_far.number);
-                    }
+                    thread.end = Some(Nanos(at));
                 }
             }
             Event::TaskStart { task, line, text, name_len, file_len, .. } => {
@@ -232,9 +225,6 @@ impl Image {
         let process = recorder.process_mut(self.index);
         let at = at.max(process.start);
         process.end.get_or_insert(at);
-        for (_, number) in self.paused.drain() {
-            recorder.thread_mut(number).end = Some(at);
-        }
         for so_far in self.threads.values_mut().filter(|thread| !thread.ended) {
             so_far.ended = true;
             recorder.thread_ended();
@@ -247,12 +237,6 @@ impl Image {
             // Announced twice, or after its first sample: the later word is the better one.
             let thread = recorder.thread_mut(so_far.number);
             (thread.tid, thread.name) = (tid, name_of(name));
-            return;
-        }
-        // The sampling of it has ended before, for a pause.
-        if let Some(number) = self.paused.remove(&tid) {
-            recorder.thread_mut(number).name = name_of(name);
-            self.threads.insert(id.0, ThreadSoFar { number, ended: false, last: None });
             return;
         }
         let thread = Thread {

@@ -160,17 +160,17 @@ impl Sampler {
 
     /// A thread is gone.
     pub(crate) fn let_go(&mut self, index: SlotIndex) {
-        self.dismiss(index, false);
+        self.dismiss(index);
     }
 
     /// Ends the record of a thread, which itself may go on.
-    pub(crate) fn dismiss(&mut self, index: SlotIndex, goes_on: bool) {
+    pub(crate) fn dismiss(&mut self, index: SlotIndex) {
         self.take_tick(index, system::now());
         self.end_ticking(index);
         self.recall(index);
         self.close_files(index);
         let thread = self.memory.roster.get(index);
-        self.outlet.end(thread, goes_on);
+        self.outlet.end(thread);
         let (tid, told) = (thread.tid, thread.told);
         if !told {
             self.memory.departed.remember(tid, system::now());

@@ -128,8 +128,7 @@ impl Outlet {
     }
 
     /// The thread is gone: what is left goes to its last stack. It ends when it was last known to live.
-    /// `goes_on`: only the sampling ends.
-    pub fn end(&mut self, thread: &mut Record, goes_on: bool) {
+    pub fn end(&mut self, thread: &mut Record) {
         let at = thread.ledger.until().max(if self.walltime { self.last } else { 0 });
         if !self.announce(thread) {
             return;
@@ -157,7 +156,7 @@ impl Outlet {
             thread: ThreadId(thread.number),
             at,
             cpu: thread.ledger.given(),
-            flags: thread.ever_blocked as u64 | (goes_on as u64) << 1,
+            flags: thread.ever_blocked as u64,
         });
     }
 

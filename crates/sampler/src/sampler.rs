@@ -28,8 +28,6 @@ const STOPPED: u64 = BEAT_LIMIT / 5;
 const NOT_LONG_AGO: u64 = 50_000_000;
 /// How often orders are looked at while nothing is sampled, ns.
 const WAITING: u64 = 5_000_000;
-/// The same while nothing is sampled until somebody asks for it: a peek wakes the sampler itself.
-const READY: u64 = 1_000_000_000;
 /// How long the last letters are waited for, ns.
 const LAST_LETTERS: u64 = 3_000_000;
 
@@ -129,10 +127,6 @@ pub struct Sampler {
     house_at: u64,
     scan_at: u64,
     beat: (u64, u64),
-    /// Peeks noticed.
-    peeks: u32,
-    /// When the sampling for a peek began, while one goes on that nobody else samples for.
-    peek_began: Option<u64>,
     /// Whose name is read again next.
     pub(crate) next_name: usize,
     pub(crate) links_of_tasks: Links,
@@ -194,9 +188,6 @@ impl Sampler {
             house_at: 0,
             scan_at: 0,
             beat: (0, 0),
-            // Also one that came before this thread did.
-            peeks: 0,
-            peek_began: None,
             next_name: 0,
             links_of_tasks: Links::default(),
             wall: Wall::new(orders.walltime()),
@@ -220,18 +211,11 @@ impl Sampler {
             if run::asked_to_stop() || !self.launcher_lives(now, next) {
                 break;
             }
-            match self.state_now(now) {
-                SessionState::Stopped => break,
-                SessionState::Ready => {
-                    if core::mem::take(&mut sampling) {
-                        self.finish();
-                        self.control.peeks_served.store(self.peeks, Release);
-                    }
-                    self.start_cpu = None;
-                    while self.guest.arrivals.pop().is_some() {}
-                    next = now + READY;
-                    continue;
-                }
+            // Also those that came before this thread did.
+            self.control.peeks.store(peek::requests(), Release);
+            match self.orders.state() {
+                // A session that is ready has no samplers.
+                SessionState::Stopped | SessionState::Ready => break,
                 SessionState::Waiting => {
                     // Whoever comes and goes before sampling begins is nobody's concern.
                     self.start_cpu = None;
@@ -275,27 +259,6 @@ impl Sampler {
         }
         self.control.sampler_cpu_ns.store(system::own_cpu(), Relaxed);
         self.control.state.store(ProcessState::Stopped as u32, Release);
-    }
-
-    /// What is to be done now, by orders and peeks.
-    fn state_now(&mut self, now: u64) -> SessionState {
-        let peeks = peek::requests();
-        if peeks != self.peeks {
-            self.peeks = peeks;
-            self.control.peeks.store(peeks, Release);
-            // One that comes during another does not make it longer.
-            self.peek_began.get_or_insert(now);
-        }
-        // How long it takes may be told after it has begun: whoever asks the launcher has wishes.
-        let lasts = match self.orders {
-            Orders::Session(page) => page.peek_ns.load(Relaxed),
-            Orders::Own { .. } => 0,
-        };
-        self.peek_began = self.peek_began.filter(|began| now - *began < lasts);
-        match self.orders.state() {
-            SessionState::Ready if self.peek_began.is_some() => SessionState::Sampling,
-            state => state,
-        }
     }
 
     /// Finds modules and threads; their time begins now.
@@ -432,15 +395,13 @@ impl Sampler {
         let now = system::now();
         self.hear_news(now);
         self.finish_wall();
-        // Whoever waits for the next peek only pauses.
-        let ready = self.orders.state() == SessionState::Ready;
         while self.memory.roster.len() > 0 {
             let index = self.memory.roster.nth(0);
             let thread = self.memory.roster.get(index);
             if let Some(cpu) = system::thread_cpu(thread.tid) {
                 thread.ledger.poll(now, cpu);
             }
-            self.dismiss(index, ready);
+            self.dismiss(index);
         }
         self.control.last_tick_ns.store(now, Release);
     }

@@ -16,7 +16,8 @@
 //! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, which is not disturbed by it.
 //! - A program that handles or ignores SIGUSR1 keeps it: [`install`] is then an error, and a handler that is set
 //!   later takes the place of the peek. `stackglass peek PID` looks at such a program from outside.
-//! - Under `stackglass record` and `stackglass run` the command answers, and this module leaves it to it.
+//! - While `stackglass record` samples the program from inside, the command answers, and this module leaves it to it. Under
+//!   `stackglass run` it answers itself, in place of the command, which knows no tasks.
 //! - A forked child that has not called exec dies of SIGUSR1, as it would without this.
 //! - One thread, whichever the kernel picks, is interrupted by each signal: calls like `epoll_wait` that are never
 //!   resumed after a handler return EINTR in it once.

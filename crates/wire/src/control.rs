@@ -29,8 +29,6 @@ pub struct ControlPage {
     pub image: AtomicU32,
     /// Peeks asked for so far.
     pub peeks: AtomicU32,
-    /// Of these, how many the sampler has served on its own and ended ([`Ready`](crate::SessionState::Ready) only).
-    pub peeks_served: AtomicU32,
     /// CLOCK_MONOTONIC ns when the image was taken up.
     pub start_ns: AtomicU64,
     /// CLOCK_REALTIME ns at the same moment.

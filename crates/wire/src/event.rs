@@ -61,7 +61,7 @@ pub enum Event<'a> {
         at: u64,
         /// All CPU time that was given to its stacks.
         cpu: u64,
-        /// Bit 0: it blocked the signal when it was due. Bit 1: it goes on, only the sampling ends.
+        /// Bit 0: it blocked the signal when it was due.
         flags: u64,
     },
     /// A module was mapped: `[head, at, bias, low, high, build id bytes | path bytes << 32, bytes…]`.

@@ -29,8 +29,6 @@ pub struct SessionPage {
     pub only_pid: AtomicU32,
     /// Number of the signal that running threads get, 0 for SIGURG.
     pub signal: AtomicU32,
-    /// How long the profile of a peek takes, ns.
-    pub peek_ns: AtomicU64,
     /// Not zero: a wall-time profile, one look at a task at each tick.
     pub walltime: AtomicU64,
     /// Changes at least once a second while the launcher lives. A guest that sees it stand
@@ -77,7 +75,6 @@ impl SessionPage {
             follow_children: AtomicU32::new(0),
             only_pid: AtomicU32::new(0),
             signal: AtomicU32::new(0),
-            peek_ns: AtomicU64::new(1_000_000_000),
             walltime: AtomicU64::new(0),
             beat: AtomicU64::new(0),
         }

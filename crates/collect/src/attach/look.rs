@@ -135,7 +135,7 @@ impl Sampler {
         let frames = std::mem::take(&mut self.frames);
         self.tell_asleep(index, now, &frames[..walk.len], walk.end.code());
         self.frames = frames;
-        if hidden && !self.places.tried(key) && call.is_some_and(|call| calls::is_resumed(&call)) {
+        if hidden && !self.places.tried(key) && call.is_none_or(|call| calls::is_resumed(&call)) {
             self.ask(index, Some(place));
         }
     }

@@ -36,14 +36,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads the number, and the arguments where there is one.
+    /// Reads the number, and what it was given. `None` where there is none (-1).
     fn parse(number: &str, arguments: &[&str]) -> Option<Call> {
         let number = number.parse().ok().filter(|number| *number >= 0)?;
-        let mut call = Call { number, arguments: [0; 6] };
-        for (to, text) in call.arguments.iter_mut().zip(arguments) {
-            *to = u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
-        }
-        (arguments.len() == call.arguments.len()).then_some(call)
+        let argument = |text: &&str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        let given = |n: usize| arguments.get(n).and_then(argument).unwrap_or(u64::MAX);
+        Some(Call { number, arguments: std::array::from_fn(given) })
     }
 }
 

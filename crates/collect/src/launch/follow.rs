@@ -346,7 +346,6 @@ pub(super) fn give_orders(session: &Session, options: &Options, state: SessionSt
     page.stream_bytes.store(STREAM_BYTES as u64, Relaxed);
     page.launcher.store(std::process::id(), Relaxed);
     page.follow_children.store(options.follow_children.into(), Relaxed);
-    page.peek_ns.store(options.peek.as_nanos() as u64, Relaxed);
     page.walltime.store(options.walltime.into(), Relaxed);
     session.set_state(state);
     page.publish();

@@ -85,6 +85,46 @@ fn waits_are_not_broken() {
 }
 
 #[test]
+fn a_wait_that_a_signal_ends_is_never_lost_nor_ended_by_us() {
+    let program = Program::compile(&[]).start(&["wakes", "600"]);
+    program.await_line("ready");
+    let pid = program.pid();
+    let looker = std::thread::spawn(move || Seen::of(pid, SECOND * 6));
+    program.await_line("all");
+    assert!(program.output().contains("\n0 lost, 0 early\n"), "{}", program.output());
+    assert!(looker.join().unwrap().hits("burn") > 100);
+}
+
+#[test]
+fn a_main_thread_that_has_left_is_not_the_end() {
+    for driver in [Driver::Ptrace, Driver::Perf] {
+        for after in ["0", "300"] {
+            let program = Program::compile(&[]).start(&["leaves", after]);
+            if after == "0" {
+                let start = Instant::now();
+                while program.state() != 'Z' && start.elapsed() < SECOND * 20 {
+                    std::thread::yield_now();
+                }
+            }
+            let seen = Seen::by(driver, program.pid(), SECOND);
+            assert_eq!(seen.stopped, None, "{driver:?} {after}");
+            assert_eq!(program.state(), 'Z');
+            assert_eq!(seen.recording.processes.len(), 1, "{driver:?} {after}");
+            let all = seen.awake() + seen.waiting() + seen.asleep();
+            let threads = if after == "0" { 1.0 } else { 1.3 };
+            assert!((all / threads - 1.0).abs() < 0.2, "{driver:?} {after}: {all} s");
+            assert!(
+                seen.hits("left") > 50 && seen.cut() * 10 < seen.hits("left"),
+                "{driver:?} {after}: {}",
+                seen.cut()
+            );
+            let exe = &seen.recording.processes[0].exe;
+            assert!(exe.ends_with("/attached"), "{exe}");
+        }
+    }
+}
+
+#[test]
 fn signals_reach_a_program_that_is_looked_at() {
     let program = Program::compile(&[]).start(&["signals", "300"]);
     program.await_line("ready");

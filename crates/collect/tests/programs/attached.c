@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +98,54 @@ static void signals(int n) {
     known();
 }
 
+// A wait that only a signal ends, open to it in the call alone: each time EINTR and the handler belong together.
+static void wakes(int n) {
+    struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &action, NULL);
+    sigset_t alarm_only, none;
+    sigemptyset(&none);
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm_only, NULL);
+    int poll = epoll_create1(0), lost = 0, early = 0;
+    say("ready\n");
+    burn(400000000);
+    for (int i = 0; i < n && lost < 3; i++) {
+        struct itimerval soon = {.it_value = {0, 200 + i * 37 % 1900}};
+        setitimer(ITIMER_REAL, &soon, NULL);
+        int before = got;
+        burn(i * 7919 % 900000);
+        struct epoll_event event;
+        int answer = epoll_pwait(poll, &event, 1, 3000, &none);
+        lost += answer == 0;
+        early += answer < 0 && errno == EINTR && got == before;
+    }
+    char line[60];
+    snprintf(line, sizeof line, "%d lost, %d early\n", lost, early);
+    say(line);
+    say("all\n");
+    known();
+}
+
+// The main thread leaves the others to it: `after` a while, or at once.
+static APART void *left(void *unused) {
+    struct timespec time = {0, 5000000};
+    for (;;) {
+        turn();
+        nanosleep(&time, NULL);
+    }
+    return unused;
+}
+
+static void leaves(int after) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, left, NULL))
+        _exit(8);
+    struct timespec time = {after / 1000, after % 1000 * 1000000};
+    nanosleep(&time, NULL);
+    pthread_exit(NULL);
+}
+
 static void forks(void) {
     for (;;) {
         pid_t child = fork();
@@ -136,6 +185,10 @@ int main(int argc, char **argv) {
         waits();
     if (!strcmp(what, "signals"))
         signals(n);
+    if (!strcmp(what, "wakes"))
+        wakes(n);
+    if (!strcmp(what, "leaves"))
+        leaves(n);
     if (!strcmp(what, "forks"))
         forks();
     if (!strcmp(what, "threads"))
