@@ -92,6 +92,16 @@ pub fn living_thread(pid: u32) -> Option<u32> {
     super::threads::list(pid).into_iter().find(|tid| *tid != pid && lives(*tid))
 }
 
+/// Whether a process is `ancestor`, or was started by it or by one that it has started, as far as parents can still be
+/// asked.
+pub fn descends_from(process: u32, ancestor: u32) -> bool {
+    // No tree is deeper; a number that was used again while we looked could lead round in a circle.
+    const DEEPEST: usize = 100;
+    let parent =
+        |process: &u32| Status::read(*process).map(|status| status.parent).filter(|parent| *parent > 1);
+    std::iter::successors(Some(process), parent).take(DEEPEST).any(|process| process == ancestor)
+}
+
 /// Path of the executable; empty where it cannot be read.
 pub fn executable(pid: u32) -> PathBuf {
     let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

@@ -6,7 +6,7 @@
 
 use super::session;
 use crate::Recorder;
-use crate::attach::process::Status;
+use crate::attach::process::descends_from;
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_profile::Nanos;
 use std::fs::{self, OpenOptions};
@@ -48,12 +48,6 @@ pub fn session_of(pid: u32) -> Option<PathBuf> {
             });
         (launcher == pid || sampled || attached).then_some(folder)
     })
-}
-
-/// Whether a process is `ancestor`, or was started by it or by one that it has started.
-fn descends_from(pid: u32, ancestor: u32) -> bool {
-    let parent = |pid: &u32| Status::read(*pid).map(|status| status.parent).filter(|parent| *parent > 1);
-    std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == ancestor)
 }
 
 /// Asks the launcher of a session to forget, and waits until it has.

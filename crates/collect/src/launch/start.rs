@@ -5,7 +5,7 @@ use super::found;
 use super::session::Session;
 use super::signals::Signals;
 use super::{Options, Program};
-use crate::attach::process::Status;
+use crate::attach::process::descends_from;
 use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
 use std::ffi::{OsStr, OsString};
@@ -135,17 +135,7 @@ impl Child {
 
     /// Whether this process is the program or was started by it, as far as its ancestors can still be asked.
     pub fn has_started(&self, process: u32) -> bool {
-        // No tree is deeper; a number that was used again while we looked could lead round in a circle.
-        const DEEPEST: usize = 100;
-        let mut next = Some(process).filter(|process| *process != 0);
-        for _ in 0..DEEPEST {
-            let Some(process) = next else { return false };
-            if process == self.pid() {
-                return true;
-            }
-            next = Status::read(process).map(|status| status.parent).filter(|parent| *parent > 1);
-        }
-        false
+        process != 0 && descends_from(process, self.pid())
     }
 
     /// Passes a signal on, while the program runs.
