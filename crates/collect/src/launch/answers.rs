@@ -86,13 +86,17 @@ impl Answers {
             match &process.going {
                 Some(going) if going.audience.is_stderr() && audience.is_stderr() => {
                     going.orders.stacks_again.store(true, Release);
+                    continue;
                 }
                 Some(going) => {
                     let left = going.until.saturating_duration_since(Instant::now());
                     audience.give(peek_question::waits(pid, left).as_bytes());
-                    process.waiting.push_back(audience);
                 }
-                None => process.waiting.push_back(audience),
+                None => {}
+            }
+            // To standard error one report is enough.
+            if !audience.is_stderr() || !process.waiting.iter().any(Audience::is_stderr) {
+                process.waiting.push_back(audience);
             }
         }
     }
