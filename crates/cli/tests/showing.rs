@@ -79,7 +79,7 @@ fn info_names_processes_threads_modules_and_counters() {
         "waiter",
         "stackglass",
         "libc.so.6",
-        "ticks",
+        "stacks of running threads",
         "sampler       ",
         "exited with status 0",
     ] {
