@@ -123,7 +123,7 @@ pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result
     let mut stacks = Stacks::wanted(Some(options.duration));
     let last_wish = loop {
         attached.drain(&mut recorder);
-        stacks.proceed(options, &recorder, onlooker);
+        stacks.proceed(options, &recorder, onlooker, FIRST_STACKS);
         if began.elapsed() >= options.duration || attached.stopped().is_some() {
             break Wish::GoOn;
         }
@@ -133,13 +133,17 @@ pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result
             wish => break wish,
         }
     };
+    if last_wish != Wish::Nothing {
+        // While its threads are there still: those that have not shown a stack are not waited for any more.
+        stacks.proceed(options, &recorder, onlooker, Duration::ZERO);
+    }
     attached.stop();
     onlooker.let_go();
     if last_wish == Wish::Nothing {
         return Ok(None);
     }
     attached.drain(&mut recorder);
-    stacks.finish(options, &recorder, onlooker);
+    stacks.finish(onlooker);
     let early = attached.stopped().map(|why| match why {
         Stopped::Gone => format!("process {} ended after {:.1?} of the peek", options.pid, began.elapsed()),
         Stopped::Locked(why) => why,
@@ -204,13 +208,19 @@ impl Stacks {
         }
     }
 
-    fn proceed(&mut self, options: &PeekOptions, recorder: &Recorder, onlooker: &mut dyn Onlooker) {
+    fn proceed(
+        &mut self,
+        options: &PeekOptions,
+        recorder: &Recorder,
+        onlooker: &mut dyn Onlooker,
+        patience: Duration,
+    ) {
         match &self.stage {
             Stage::Awaited => {
                 let recording = recorder.recording();
                 let latest = latest(recording);
                 let listed = super::threads::of_the_program(options.pid).len();
-                if latest.len() < listed && self.since.elapsed() < FIRST_STACKS || latest.is_empty() {
+                if latest.len() < listed && self.since.elapsed() < patience || latest.is_empty() {
                     return;
                 }
                 let mut part = self.part(options, recording, latest);
@@ -236,26 +246,12 @@ impl Stacks {
         }
     }
 
-    /// Shows them before the report, in any case.
-    fn finish(self, options: &PeekOptions, recorder: &Recorder, onlooker: &mut dyn Onlooker) {
-        match &self.stage {
-            Stage::Awaited => {
-                let recording = recorder.recording();
-                let latest = latest(recording);
-                if !latest.is_empty() {
-                    let mut part = self.part(options, recording, latest);
-                    if let PeekPart::Threads { recording, .. } = &mut part {
-                        symbolize(recording);
-                    }
-                    onlooker.show(part);
-                }
-            }
-            Stage::Named(named) => {
-                if let Ok(part) = named.recv() {
-                    onlooker.show(part);
-                }
-            }
-            Stage::Shown => {}
+    /// Shows those that are on their way before the report.
+    fn finish(self, onlooker: &mut dyn Onlooker) {
+        if let Stage::Named(named) = self.stage
+            && let Ok(part) = named.recv()
+        {
+            onlooker.show(part);
         }
     }
 

@@ -161,10 +161,11 @@ pub fn is_ours(pid: u32, tid: u32) -> bool {
     Files::new(pid, tid).name().is_some_and(|name| is_our_name(pid, tid, &name))
 }
 
-/// The same as [`list`], without ours.
+/// The same as [`list`], without ours, and without a main thread that has ended before the others.
 pub fn of_the_program(pid: u32) -> Vec<u32> {
     let mut tids = list(pid);
-    tids.retain(|tid| !is_ours(pid, *tid));
+    let main_has_ended = super::process::living_thread(pid) != Some(pid);
+    tids.retain(|tid| !is_ours(pid, *tid) && !(main_has_ended && *tid == pid));
     tids
 }
 

@@ -83,7 +83,9 @@ impl Answers {
             idle_since: Instant::now(),
         });
         for audience in process.questions.hear(requests) {
-            match &process.going {
+            // One that only looks for names is as good as over.
+            let going = process.going.as_ref().filter(|going| !going.orders.has_let_go.load(Acquire));
+            match going {
                 Some(going) if going.audience.is_stderr() && audience.is_stderr() => {
                     going.orders.stacks_again.store(true, Release);
                     continue;
@@ -140,7 +142,7 @@ impl Answers {
         }
         self.going().for_each(|going| going.orders.end.store(true, Release));
         let until = Instant::now() + LAST_NAMES;
-        while self.is_busy() && Instant::now() < until {
+        while self.going().next().is_some() && Instant::now() < until {
             self.show(Duration::from_millis(20), observer);
         }
     }
@@ -163,7 +165,14 @@ impl Answers {
                         audience.end(false);
                     }
                     if let Some(process) = self.processes.get_mut(&pid) {
-                        (process.going, process.idle_since) = (None, Instant::now());
+                        process.idle_since = Instant::now();
+                        let late = |going: Going| going.orders.stacks_again.load(Acquire);
+                        // A signal that came in the last moment of a peek asks for another.
+                        if process.going.take().is_some_and(late)
+                            && !process.waiting.iter().any(Audience::is_stderr)
+                        {
+                            process.waiting.push_front(Audience::stderr());
+                        }
                     }
                 }
             }

@@ -43,19 +43,27 @@ impl RequestPage {
         // bytes are a value.
         let requests = unsafe { &*self.map.base().cast::<Requests>() };
         let (mut known, strange): (Vec<_>, Vec<_>) =
-            requests.take().partition(|(pid, _)| self.is_mapped_by(*pid));
-        if !strange.is_empty() {
-            known.extend(self.in_other_namespaces(&strange));
+            requests.take().partition(|(pid, _)| self.is_mapped_by(*pid) == Some(true));
+        if strange.is_empty() {
+            return known;
         }
+        let others = self.in_other_namespaces(&strange);
+        // Whose mappings may not be read is refused in words when it is looked at.
+        let closed = |(pid, _): &(u32, u32)| {
+            !others.iter().any(|(_, inner, _)| inner == pid) && self.is_mapped_by(*pid).is_none()
+        };
+        known.extend(strange.iter().filter(|asked| closed(asked)));
+        known.extend(others.iter().map(|(pid, _, requests)| (*pid, *requests)));
         known
     }
 
-    /// Whether a process has the page. One whose mappings may not be read is refused in words when it is looked at.
-    fn is_mapped_by(&self, pid: u32) -> bool {
-        let Some(thread) = process::living_thread(pid) else { return false };
+    /// Whether a process has the page; `None` where its mappings may not be read.
+    fn is_mapped_by(&self, pid: u32) -> Option<bool> {
+        let Some(thread) = process::living_thread(pid) else { return Some(false) };
         match fs::read(format!("/proc/{thread}/maps")) {
-            Ok(maps) => self.is_in(&maps),
-            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            Ok(maps) => Some(self.is_in(&maps)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            Err(_) => Some(false),
         }
     }
 
@@ -69,8 +77,9 @@ impl RequestPage {
         })
     }
 
-    /// Our ids of processes that know themselves by others, since they live in a namespace of their own.
-    fn in_other_namespaces(&self, asked: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    /// Processes that know themselves by another id, since they live in a namespace of their own: our id, theirs, and their
+    /// requests.
+    fn in_other_namespaces(&self, asked: &[(u32, u32)]) -> Vec<(u32, u32, u32)> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.filter_map(|pid| {
@@ -78,8 +87,7 @@ impl RequestPage {
             let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
             let own: u32 = ids.split_ascii_whitespace().skip(1).last()?.parse().ok()?;
             let (_, requests) = asked.iter().find(|(pid, _)| *pid == own)?;
-            let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
-            self.is_in(&maps).then_some((pid, *requests))
+            (self.is_mapped_by(pid) == Some(true)).then_some((pid, own, *requests))
         })
         .collect()
     }
