@@ -361,7 +361,8 @@ fn our_threads_are_none_of_the_programs() {
     let started = Started::new(&["record", "--sampler", "preload", "--", "sh", "-c", WORKER]);
     for driver in ["ptrace", "perf"] {
         let shown = text(&started.answer(&["--duration", "200ms", "--driver", driver]).stdout);
-        assert!(shown.contains(" running 1 of 1\n") && !shown.contains("stackglass"), "{driver}: {shown}");
+        // Its handler may be seen at work; its threads are not.
+        assert!(shown.contains(" running 1 of 1\n") && !shown.contains("(stackglass"), "{driver}: {shown}");
     }
     started.stop();
 }

@@ -138,7 +138,7 @@ fn a_recording_is_screen_or_report() {
     assert!(place.shown(&["print", "--c"]).contains("libc_start"), "with the foreign frames");
 
     let all = place.shown(&["print", "--all"]);
-    assert!(all.contains("own ms") && all.contains("lang_start") && !all.contains("--all shows"), "{all}");
+    assert!(all.contains("own ms") && all.contains("start_thread") && !all.contains("--all shows"), "{all}");
     let (_, flat) = Terminal::start(place.stackglass(["print", "--format", "flat"])).end();
     assert!(flat.contains("Overhead File") && !flat.contains("own ms"), "an option asks for the report");
 }
