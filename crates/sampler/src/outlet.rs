@@ -148,7 +148,14 @@ impl Outlet {
             }
         } else {
             self.rest(thread, at, true);
-            if time > 0 && self.repeat(thread, at, time, State::Awake) {
+            // What ran and was not seen belongs to no stack of a sleep.
+            let unseen = Stack { frames: &[], cut: stackglass_wire::cut::ENDED, task: 0 };
+            let told = time > 0
+                && match thread.known {
+                    Known::Asleep => self.sample(thread, at, time, State::Awake, unseen, 0),
+                    _ => self.repeat(thread, at, time, State::Awake),
+                };
+            if told {
                 thread.ledger.give_pending();
             }
         }

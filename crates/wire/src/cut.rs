@@ -17,3 +17,5 @@ pub const IN_KERNEL: u8 = 104;
 pub const SHORT: u8 = 105;
 /// The thread was starting or ending a program, and had no registers of its own.
 pub const BETWEEN_PROGRAMS: u8 = 106;
+/// Deeper than what the kernel copies, and changing meanwhile.
+pub const DEEP: u8 = 107;

@@ -84,11 +84,11 @@ impl Obstacle {
         match self {
             Obstacle::Static => {
                 "is statically linked, so the library cannot be loaded into it; \
-                 link it dynamically, or add the crate: stackglass::profile!(…)"
+                 `stackglass record --pid PID` looks at it from outside"
             }
             Obstacle::Musl => {
                 "is linked to musl, so the library cannot be loaded into it; \
-                 build it for x86_64-unknown-linux-gnu, or add the crate: stackglass::profile!(…)"
+                 `stackglass record --pid PID` looks at it from outside"
             }
             Obstacle::Privileged => {
                 "is set-uid, set-gid or has file capabilities, so loader and kernel keep us out; \

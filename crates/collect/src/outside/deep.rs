@@ -1,9 +1,10 @@
 //! Stacks that are deeper than what comes with a sample.
 //!
 //! The kernel copies the top of a stack, some hundred frames. What lies beyond is read from the process, at a later
-//! moment. That is believed word by word only where the same word was there before the sample as well: a frame that far
-//! from the top changes when the program returns into it, and the copies are made at moments the program does not
-//! know. Where they differ, the stack is cut.
+//! moment. That is believed only where all of it, to the outermost frame, was the same before the sample and after, and
+//! where the end of what came with the sample is the same as well: a program that returns into its outer functions
+//! and goes down again leaves other words there, if only those of its loops. Single words are no proof: two functions
+//! that call themselves in turn have frames of the same size. Where anything differs, the stack is cut.
 
 use crate::launch::moment::monotonic;
 use stackglass_unwind::StackMemory;
@@ -14,6 +15,8 @@ const LEAST: usize = 256 << 10;
 const MOST: usize = 8 << 20;
 /// The copy begins so far below what is first asked for: the next samples end elsewhere.
 const BELOW: u64 = 64 << 10;
+/// Bytes at the end of what came with a sample that must be the same.
+const SEAM: u64 = 16 << 10;
 
 /// Part of a stack at one moment.
 #[derive(Default)]
@@ -28,6 +31,11 @@ struct Copy {
 }
 
 impl Copy {
+    fn range(&self, from: u64, to: u64) -> Option<&[u8]> {
+        let from = usize::try_from(from.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..usize::try_from(to.checked_sub(self.start)?).ok()?)
+    }
+
     fn word(&self, address: u64) -> Option<u64> {
         let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
         Some(u64::from_le_bytes(self.bytes.get(from..from.checked_add(8)?)?.try_into().ok()?))
@@ -71,6 +79,8 @@ pub(super) struct SampledStack<'a> {
     top: &'a [u8],
     taken: u64,
     beyond: Option<&'a mut DeepStack>,
+    /// End of what was read beyond the top.
+    reached: u64,
     /// Something beyond the top was asked for.
     pub passed_top: bool,
 }
@@ -83,13 +93,17 @@ impl<'a> SampledStack<'a> {
         taken: u64,
         beyond: Option<&'a mut DeepStack>,
     ) -> SampledStack<'a> {
-        SampledStack { at, top, taken, beyond, passed_top: false }
+        SampledStack { at, top, taken, beyond, reached: 0, passed_top: false }
+    }
+
+    fn end(&self) -> u64 {
+        self.at.saturating_add(self.top.len() as u64)
     }
 
     fn beyond(&mut self, address: u64) -> Option<u64> {
         /// Stacks are no larger; other addresses are no part of it.
         const LARGEST: u64 = 1 << 30;
-        let end = self.at.saturating_add(self.top.len() as u64);
+        let end = self.end();
         if address < end.saturating_sub(7) || address > end.saturating_add(LARGEST) {
             return None;
         }
@@ -99,11 +113,28 @@ impl<'a> SampledStack<'a> {
         if !around {
             return None;
         }
-        let Some(word) = deep.now.word(address) else {
-            deep.wanted = (deep.wanted * 2).min(MOST);
-            return None;
-        };
-        (deep.before.word(address) == Some(word)).then_some(word)
+        let word = deep.now.word(address);
+        match word {
+            Some(_) => self.reached = self.reached.max(address + 8),
+            None => deep.wanted = (deep.wanted * 2).min(MOST),
+        }
+        word
+    }
+
+    /// Whether all that was read is to be believed.
+    pub(super) fn is_proven(&self) -> bool {
+        if self.reached == 0 {
+            return true;
+        }
+        let end = self.end();
+        let seam = SEAM.min(self.top.len() as u64);
+        let top = &self.top[self.top.len() - seam as usize..];
+        let Some(deep) = &self.beyond else { return false };
+        let same = |copy: &Copy| copy.range(end - seam, end) == Some(top);
+        same(&deep.before)
+            && same(&deep.now)
+            && deep.now.range(end, self.reached).is_some()
+            && deep.now.range(end, self.reached) == deep.before.range(end, self.reached)
     }
 }
 
@@ -122,6 +153,19 @@ impl StackMemory for SampledStack<'_> {
 mod tests {
     use super::*;
 
+    /// What lies in these words beyond a top of 100, and whether all that was read is believed.
+    fn read(
+        deep: &mut DeepStack,
+        at: u64,
+        top: &[u8],
+        taken: u64,
+        words: &[u64],
+    ) -> (Vec<Option<u64>>, bool) {
+        let mut sampled = SampledStack::new(at, top, taken, Some(deep));
+        let read = words.iter().map(|index| sampled.read_u64(at + index * 8)).collect();
+        (read, sampled.is_proven())
+    }
+
     #[test]
     fn only_what_was_there_before_and_after_is_believed() {
         let mut stack: Vec<u64> = (0..64 << 10).collect();
@@ -129,25 +173,23 @@ mod tests {
         let top: Vec<u8> = stack[..100].iter().flat_map(|word| word.to_le_bytes()).collect();
         let me = std::process::id();
         let mut deep = DeepStack::default();
-        let read = |deep: &mut DeepStack, taken: u64, index: u64| {
-            let mut sampled = SampledStack::new(at, &top, taken, Some(deep));
-            let word = sampled.read_u64(at + index * 8);
-            (word, sampled.passed_top)
-        };
-        assert_eq!(read(&mut deep, 5, 99), (Some(99), false));
-        assert_eq!(read(&mut deep, 5, 100), (None, true));
+        assert_eq!(read(&mut deep, at, &top, 5, &[99]), (vec![Some(99)], true));
+        assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None]);
         assert!(deep.refresh(me, at, at + 800, 1));
         let first = monotonic();
-        assert_eq!(read(&mut deep, first, 100), (None, true), "one copy is not enough");
-        stack[200] = 7;
+        assert_eq!(read(&mut deep, at, &top, first, &[100]).0, [None], "one copy is not enough");
+        stack[300] = 7;
         std::hint::black_box(&stack);
         assert!(deep.refresh(me, at, at + 800, 2));
-        assert_eq!(read(&mut deep, first, 100), (Some(100), true));
-        assert_eq!(read(&mut deep, first, 200), (None, true), "it has changed");
-        assert_eq!(read(&mut deep, 5, 100), (None, true), "the first copy is younger");
-        assert_eq!(read(&mut deep, monotonic(), 100), (None, true), "the second copy is older");
+        assert_eq!(read(&mut deep, at, &top, first, &[100, 250]), (vec![Some(100), Some(250)], true));
+        assert!(!read(&mut deep, at, &top, first, &[100, 400]).1, "something between has changed");
+        assert_eq!(read(&mut deep, at, &top, 5, &[100]).0, [None], "the first copy is younger");
+        assert_eq!(read(&mut deep, at, &top, monotonic(), &[100]).0, [None], "the second copy is older");
+        let mut other = top.clone();
+        other[790] ^= 1;
+        assert!(!read(&mut deep, at, &other, first, &[100]).1, "the sample was taken on other frames");
         // Within one drain a copy serves all samples.
         assert!(!deep.refresh(me, at, at + 1600, 2));
-        assert_eq!(read(&mut deep, first, 1 << 40).0, None);
+        assert_eq!(read(&mut deep, at, &top, first, &[1 << 40]).0, [None]);
     }
 }

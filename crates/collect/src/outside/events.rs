@@ -18,8 +18,8 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Bytes of stack that the kernel copies with each sample.
-pub(super) const DUMP: usize = 32 << 10;
+/// Bytes of stack that the kernel copies with each sample: with the rest of a record, as much as a record may have.
+pub(super) const DUMP: usize = 63 << 10;
 /// Bytes of a ring of news.
 const NEWS: usize = 256 << 10;
 /// Bytes of a ring of samples: the most that is asked for, and the least that will do (seven samples).
@@ -42,6 +42,9 @@ pub(super) struct Events {
     samples: Vec<Ring>,
     /// Time in the kernel is sampled as well.
     pub counts_kernel: bool,
+    /// Each thread keeps its own events. Else the kernel swaps them between threads that were made from each other, and what a
+    /// thread had run towards its next sample ends with a short-lived one that has got its event.
+    pub keeps_events: bool,
     /// Rings with something to read: the time of their oldest record.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
@@ -52,20 +55,28 @@ impl Events {
     /// # Errors
     /// When perf events are refused here, or the kernel is too old to say when a processor is taken (Linux 4.3).
     pub(super) fn open(plan: Plan) -> io::Result<Events> {
-        match Events::open_with(plan, true) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => Events::open_with(plan, false),
+        let kernel_too = match Events::open_with(plan, true, true) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, true, false),
+            opened => opened,
+        };
+        match kernel_too {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+            opened => return opened,
+        }
+        match Events::open_with(plan, false, true) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, false, false),
             opened => opened,
         }
     }
 
-    fn open_with(plan: Plan, counts_kernel: bool) -> io::Result<Events> {
-        let mut events =
-            Events { news: Vec::new(), samples: Vec::new(), counts_kernel, waiting: BinaryHeap::new() };
+    fn open_with(plan: Plan, counts_kernel: bool, keeps_events: bool) -> io::Result<Events> {
+        let (news, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
+        let mut events = Events { news, samples, counts_kernel, keeps_events, waiting };
         let processors = online();
         let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(SAMPLES.1, SAMPLES.0);
         for processor in processors {
-            let news = news(counts_kernel);
+            let news = news_of(counts_kernel);
             let ring = match Ring::open(&news, 0, Some(processor), NEWS) {
                 // Linux before 5.12 tells no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -76,7 +87,8 @@ impl Events {
             };
             events.news.push(ring?);
             let ring = loop {
-                match Ring::open(&samples(plan, counts_kernel, size), 0, Some(processor), size) {
+                let samples = samples_of(plan, counts_kernel, keeps_events, size);
+                match Ring::open(&samples, 0, Some(processor), size) {
                     // More than this user may lock in memory.
                     Err(error)
                         if size > SAMPLES.1
@@ -111,6 +123,7 @@ impl Events {
     /// time all processors have written what came before them. How full the fullest ring was, 0 to 1.
     pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) -> f64 {
         let mut fullest = 0f64;
+        let counted = self.keeps_events;
         self.waiting.clear();
         for index in 0..self.news.len() + self.samples.len() {
             fullest = fullest.max(self.ring(index).refresh());
@@ -121,7 +134,7 @@ impl Events {
                 break;
             }
             let ring = self.ring(index);
-            if let Some(record) = ring.peek().and_then(records::parse) {
+            if let Some(record) = ring.peek().and_then(|raw| records::parse(raw, counted)) {
                 each(&record);
             }
             ring.advance();
@@ -163,12 +176,19 @@ fn common(counts_kernel: bool, at_once: bool) -> u64 {
     bits
 }
 
-fn samples(plan: Plan, counts_kernel: bool, size: usize) -> Attributes {
+fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) -> Attributes {
+    // Inherited events whose count is in their samples are never swapped (Linux 6.12; refused before).
+    let count = if keeps_events { sample::READ } else { 0 };
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CPU_CLOCK,
         sample_period: plan.period,
-        sample_type: sample::TID | sample::TIME | sample::PERIOD | sample::REGS_USER | sample::STACK_USER,
+        sample_type: sample::TID
+            | sample::TIME
+            | sample::PERIOD
+            | count
+            | sample::REGS_USER
+            | sample::STACK_USER,
         flags: common(counts_kernel, plan.at_once),
         wakeup: (size / 4) as u32,
         sample_regs_user: registers::mask(),
@@ -178,7 +198,7 @@ fn samples(plan: Plan, counts_kernel: bool, size: usize) -> Attributes {
     }
 }
 
-fn news(counts_kernel: bool) -> Attributes {
+fn news_of(counts_kernel: bool) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,

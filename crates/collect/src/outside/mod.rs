@@ -36,7 +36,7 @@ const SETTLE_ALL: u64 = 1_000_000_000;
 const CALM: Duration = Duration::from_millis(80);
 const LIVELY: Duration = Duration::from_millis(20);
 
-/// Where processes begin more often than in this time, each of them is short, ns.
+/// Where threads begin more often than in this time, most of them are short, ns.
 const MANY: u64 = 20_000_000;
 
 /// Looks at one program and all that it starts.
@@ -48,7 +48,7 @@ pub(crate) struct Outside {
     /// new thread has a period of its own.
     random: u64,
     delay: u64,
-    /// Processes that began before the last drain, and when that was.
+    /// Threads and processes that began before the last drain, and when that was.
     forks: (u64, u64),
 }
 

@@ -6,6 +6,7 @@
 use super::mappings::Mappings;
 use crate::attach::process as proc_files;
 use crate::image::Image;
+use crate::launch::moment::monotonic;
 use crate::perf::records::Mmap;
 use crate::recorder::Recorder;
 use stackglass_profile::{Nanos, Process as Told};
@@ -32,6 +33,8 @@ pub(super) struct Process {
     /// The program's file, as far as it is known.
     exe: Option<Vec<u8>>,
     image: Option<Image>,
+    /// When its arguments were read.
+    described: u64,
     /// The recording was full.
     refused: bool,
     scanned: u64,
@@ -52,6 +55,7 @@ impl Process {
             last_number: 0,
             exe: None,
             image: None,
+            described: 0,
             refused: false,
             scanned: 0,
             scan_cost: 0,
@@ -100,6 +104,7 @@ impl Process {
                 return None;
             }
             self.image = Image::of(self.describe(), recorder);
+            self.described = monotonic();
             self.refused = self.image.is_none();
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
         }
@@ -113,6 +118,13 @@ impl Process {
     /// Its image, where the recording knows it.
     pub(super) fn told_image(&mut self) -> Option<&mut Image> {
         self.image.as_mut()
+    }
+
+    /// It has called exec at `at`: arguments that were read later are those of the next image.
+    pub(super) fn forget_arguments_since(&mut self, at: u64, recorder: &mut Recorder) {
+        if let Some(image) = self.image.as_ref().filter(|_| self.described > at) {
+            recorder.process_mut(image.index()).arguments.clear();
+        }
     }
 
     /// The image is gone since `at`.

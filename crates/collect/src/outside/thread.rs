@@ -177,6 +177,7 @@ impl Thread {
     fn settle_awake(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         let pending = self.time.pending(cost).max(0) as u64;
         let (times, mut rest) = shares(pending, &self.hits, last);
+        let ran = self.time.clock(cost);
         for (hit, time) in self.hits.iter().zip(&times) {
             sink.add(hit.stack, hit.at, *time, State::Awake, 1);
             self.last_awake = Some(hit.stack);
@@ -184,11 +185,12 @@ impl Thread {
         self.time.give(times.iter().sum());
         let period = self.hits.last().map_or(1_000_000, |hit| hit.period);
         self.hits.clear();
-        let in_kernel = sink.user_only && rest > 4 * period;
+        // Of a thread that ran for a few periods only nobody knows whether it was its own code or the kernel's.
+        let in_kernel = sink.user_only && rest > 4 * period && ran > 20 * period;
         let stack = match self.last_awake {
             _ if in_kernel => (sink.no_stack, cut::IN_KERNEL),
-            Some(stack) if last => stack,
-            None if last => (sink.no_stack, cut::SHORT),
+            Some(stack) if last && rest <= period => stack,
+            _ if last => (sink.no_stack, cut::SHORT),
             _ => return,
         };
         if !last {
@@ -242,6 +244,9 @@ impl Thread {
     }
 }
 
+/// Periods that a stack in the kernel may stand for.
+const MOST_PERIODS: u64 = 4;
+
 /// What each hit stands for when `pending` ns of processor time are to be given, and what is left over.
 fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let sum = |user: bool| -> u64 {
@@ -250,7 +255,8 @@ fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let (user, kernel) = (sum(true), sum(false));
     let scaled =
         |time: u64, part: u64, of: u64| (u128::from(time) * u128::from(part) / u128::from(of.max(1))) as u64;
-    let rest = pending.saturating_sub(user);
+    // A stack in the kernel stands for some periods at most: the kernel is not sampled while it changes threads.
+    let rest = pending.saturating_sub(user).min(kernel.saturating_mul(MOST_PERIODS));
     let times: Vec<u64> = hits
         .iter()
         .map(|hit| match hit.in_user_code {
@@ -260,7 +266,7 @@ fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
             false => scaled(rest, hit.period, kernel),
         })
         .collect();
-    let left = if kernel > 0 { pending.saturating_sub(times.iter().sum()) } else { rest };
+    let left = pending.saturating_sub(times.iter().sum());
     (times, left)
 }
 
@@ -279,6 +285,8 @@ mod tests {
             shares(5000, &hits(&[true, false, true, false]), false),
             (vec![1000, 1500, 1000, 1500], 0)
         );
+        // One in the kernel stands for so much and not more.
+        assert_eq!(shares(9000, &hits(&[true, false]), false), (vec![1000, 4000], 4000));
         // Without a stack in the kernel the rest waits.
         assert_eq!(shares(5000, &hits(&[true, true]), false), (vec![1000, 1000], 3000));
         // More hits than time: the clock catches up, unless the thread has ended.

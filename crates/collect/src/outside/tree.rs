@@ -61,7 +61,7 @@ pub(super) struct Tree {
     switches: u64,
     /// Some were lost in this drain.
     lost_now: bool,
-    /// Processes that have begun.
+    /// Threads and processes that have begun.
     forks: u64,
     /// Some thread was looked at in the last drain.
     looked: bool,
@@ -109,7 +109,7 @@ impl Tree {
         self.looked
     }
 
-    /// Processes that have begun so far.
+    /// Threads and processes that have begun so far.
     pub(super) fn forks(&self) -> u64 {
         self.forks
     }
@@ -193,13 +193,13 @@ impl Tree {
 
     fn fork(&mut self, pid: u32, tid: u32, parent: u32, at: u64) {
         if pid != parent {
-            self.forks += 1;
             let process = match self.processes.get(&parent) {
                 Some(parent) => parent.forked(pid, at),
                 None => Process::new(pid, parent, at),
             };
             self.processes.insert(pid, process);
         }
+        self.forks += 1;
         self.threads.remove(&tid);
         self.begin(pid, tid, Phase::Ready, at);
     }
@@ -246,6 +246,7 @@ impl Tree {
         let process = match self.processes.get_mut(&pid) {
             Some(before) => {
                 before.end(at, recorder);
+                before.forget_arguments_since(at, recorder);
                 before.exec(start, name)
             }
             None => Process::new(pid, parent_of(pid), at).exec(at, name),
@@ -478,9 +479,8 @@ fn settle(
     user_only: bool,
     recorder: &mut Recorder,
 ) {
-    // Children that have not even been seen are not worth a word, as long as they may exec.
-    let brief = process.forked && !process.is_told() && !thread.has_hits();
-    if brief && (!last || thread.time.clock(cost) < BRIEF) {
+    // Most forked children exec at once: what they ran before belongs to what follows.
+    if process.forked && !process.is_told() && !thread.has_hits() && !last {
         return;
     }
     let Some(image) = process.image(recorder) else { return };
@@ -490,9 +490,6 @@ fn settle(
         thread.settle(at, last, cost, &mut Sink { recorder, thread: number, no_stack, user_only });
     }
 }
-
-/// Processor time below which a forked child that ends without a stack is left out, ns.
-const BRIEF: u64 = 50_000;
 
 /// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
 fn walk(
@@ -511,6 +508,13 @@ fn walk(
         let mut stack = SampledStack::new(registers.sp(), sample.stack, at, thread.deep.as_deref_mut());
         let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
         let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
+        if !stack.is_proven() {
+            // Its own part is right in any case.
+            let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
+            let len =
+                process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);
+            return (len, cut::DEEP);
+        }
         let again = if walk.end == End::Cut(Cut::NoModule) {
             process.scan(monotonic(), files)
         } else if passed_top {
@@ -520,7 +524,7 @@ fn walk(
             false
         };
         if !again {
-            return (walk.len, walk.end.code());
+            return (walk.len, if passed_top { cut::DEEP } else { walk.end.code() });
         }
     }
     (1.min(frames.len()), Cut::NoModule as u8)

@@ -106,10 +106,10 @@ pub(crate) fn time_of(raw: Raw<'_>) -> Option<u64> {
     Some(u64::from_le_bytes(raw.body.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Reads a record; `None` when it is shorter than its kind asks for.
-pub(crate) fn parse(raw: Raw<'_>) -> Option<Record<'_>> {
+/// Reads a record; `None` when it is shorter than its kind asks for. Samples hold the event's count where `counted`.
+pub(crate) fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     if raw.kind == PERF_RECORD_SAMPLE {
-        return sample(raw);
+        return sample(raw, counted);
     }
     let (body, trailer) = raw.body.split_at_checked(raw.body.len().checked_sub(16)?)?;
     let mut trailer = Bytes(trailer);
@@ -159,10 +159,14 @@ pub(crate) fn parse(raw: Raw<'_>) -> Option<Record<'_>> {
     Some(record)
 }
 
-/// `sample_type` is TID, TIME, PERIOD, REGS_USER, STACK_USER, which stand in this order.
-fn sample(raw: Raw<'_>) -> Option<Record<'_>> {
+/// `sample_type` is TID, TIME, PERIOD, READ where `counted`, REGS_USER, STACK_USER, which stand in this order.
+fn sample(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     let mut body = Bytes(raw.body);
-    let (pid, tid, at, period, abi) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?, body.u64()?);
+    let (pid, tid, at, period) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?);
+    if counted {
+        body.u64()?;
+    }
+    let abi = body.u64()?;
     // Without registers of the program (ABI 0) none stand there.
     let words = if abi == 0 { &[][..] } else { body.get(registers::COUNT * 8)? };
     let registers = if abi == ABI_64 { registers::of_sample(words) } else { None };
@@ -203,7 +207,7 @@ mod tests {
         let body = words(&body);
         let raw = |body| Raw { kind: PERF_RECORD_SAMPLE, misc: MISC_USER, body };
         assert_eq!(time_of(raw(&body)), Some(99));
-        let record = parse(raw(&body)).unwrap();
+        let record = parse(raw(&body), false).unwrap();
         assert_eq!((record.pid, record.tid, record.at), (7, 8, 99));
         let What::Sample(sample) = record.what else { panic!("a sample") };
         let registers = sample.registers.unwrap();
@@ -213,11 +217,11 @@ mod tests {
         );
         assert_eq!((sample.stack, sample.in_user_code), (&words(&[1, 2])[..], true));
         for len in 0..body.len() {
-            assert!(parse(raw(&body[..len])).is_none(), "{len}");
+            assert!(parse(raw(&body[..len]), false).is_none(), "{len}");
         }
         // A thread that ends has no registers and no stack.
         let body = words(&[pair(7, 8), 99, 1000, 0, 0]);
-        let record = parse(Raw { kind: PERF_RECORD_SAMPLE, misc: 1, body: &body }).unwrap();
+        let record = parse(Raw { kind: PERF_RECORD_SAMPLE, misc: 1, body: &body }, false).unwrap();
         let What::Sample(sample) = record.what else { panic!("a sample") };
         assert!(sample.registers.is_none() && sample.stack.is_empty() && !sample.in_user_code);
     }
@@ -226,7 +230,7 @@ mod tests {
     fn what_happened_to_threads_is_read() {
         let read = |kind, misc, body: &[u64]| {
             let body = words(body);
-            let record = parse(Raw { kind, misc, body: &body }).unwrap();
+            let record = parse(Raw { kind, misc, body: &body }, false).unwrap();
             let what = match record.what {
                 What::SwitchIn => "in".to_owned(),
                 What::SwitchOut { preempted } => format!("out {preempted}"),
@@ -258,12 +262,14 @@ mod tests {
         let tail = [pair(PROT_EXEC, 2), path, pair(5, 6), 50];
         let with_inode = words(&[&head[..], &[pair(8, 1), 77, 1], &tail].concat());
         let raw = Raw { kind: PERF_RECORD_MMAP2, misc: 0, body: &with_inode };
-        let Some(Record { what: What::Mmap(map), pid: 5, tid: 6, at: 50 }) = parse(raw) else { panic!() };
+        let Some(Record { what: What::Mmap(map), pid: 5, tid: 6, at: 50 }) = parse(raw, false) else {
+            panic!()
+        };
         assert_eq!((map.start, map.len, map.offset, map.inode), (0x1000, 0x2000, 0x3000, 77));
         assert_eq!((map.path, map.build_id.len()), (&b"/lib/x"[..], 0));
         let with_id = words(&[&head[..], &[8 | 0x0403_0201 << 32, 0x0807_0605, 0], &tail].concat());
         let raw = Raw { kind: PERF_RECORD_MMAP2, misc: MISC_MMAP_BUILD_ID, body: &with_id };
-        let Some(Record { what: What::Mmap(map), .. }) = parse(raw) else { panic!() };
+        let Some(Record { what: What::Mmap(map), .. }) = parse(raw, false) else { panic!() };
         assert_eq!(map.build_id, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

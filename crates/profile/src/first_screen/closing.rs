@@ -57,7 +57,8 @@ pub const CUT_REASONS: &[CutReason] = &[
         3,
         "no unwind tables",
         "code without unwind tables",
-        "build it with -C force-unwind-tables=yes (C: -fasynchronous-unwind-tables)",
+        "callers are told where frame pointers lead to them; Rust: -C force-unwind-tables=yes, C: \
+         -fasynchronous-unwind-tables",
     ),
     reason(4, "stack unreadable", "the stack could not be read", ""),
     reason(5, "stack odd", "the stack did not lead outwards", ""),
@@ -89,6 +90,12 @@ pub const CUT_REASONS: &[CutReason] = &[
     ),
     reason(105, "too short", "of threads that ran for less than one --delay", "a shorter --delay sees more"),
     reason(106, "start or end", "spent in the kernel, starting or ending a program", ""),
+    reason(
+        107,
+        "deep",
+        "of stacks deeper than the 63 KiB that the kernel copies, whose outer part changes",
+        "--sampler preload takes stacks of any depth",
+    ),
 ];
 
 /// What is known of a reason; `None` for numbers of later versions.
@@ -334,7 +341,7 @@ mod tests {
         let numbers: Vec<u8> = CUT_REASONS.iter().map(|reason| reason.cut.0).collect();
         assert_eq!(
             numbers,
-            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106],
+            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106, 107],
             "those of the unwinder and of the wire"
         );
         for reason in CUT_REASONS {
