@@ -27,19 +27,22 @@ const LETTING_GO: Duration = Duration::from_secs(1);
 /// What a thread that answers tells the launcher.
 enum News {
     /// A part of the answer.
-    Part(PeekPart),
+    Part(Box<PeekPart>),
     /// A line for whoever asked.
     Line(String),
     /// It has ended; whether with a report, which ends the answer as well.
     Over { reported: bool },
 }
 
+/// News, of which process, and for whom they are.
+type Addressed = (u32, Audience, News);
+
 /// Peeks that go on and those that wait.
 pub(super) struct Answers {
     /// Duration and delay of a peek for which nobody wishes others.
     own: (Duration, Duration),
     processes: HashMap<u32, Process>,
-    news: (Sender<(u32, Audience, News)>, Receiver<(u32, Audience, News)>),
+    news: (Sender<Addressed>, Receiver<Addressed>),
 }
 
 /// A process that was asked.
@@ -184,12 +187,7 @@ impl Process {
 }
 
 /// Begins a peek; `None` when there is no thread for it.
-fn begin(
-    pid: u32,
-    audience: Audience,
-    own: (Duration, Duration),
-    news: &Sender<(u32, Audience, News)>,
-) -> Option<Going> {
+fn begin(pid: u32, audience: Audience, own: (Duration, Duration), news: &Sender<Addressed>) -> Option<Going> {
     let duration = audience.wishes().duration.unwrap_or(own.0);
     let delay = audience.wishes().delay.unwrap_or(own.1);
     let options = PeekOptions { pid, duration, delay, driver: None };
@@ -217,7 +215,7 @@ struct Answer {
     pid: u32,
     audience: Audience,
     orders: Arc<Orders>,
-    news: Sender<(u32, Audience, News)>,
+    news: Sender<Addressed>,
     reported: bool,
 }
 
@@ -252,7 +250,7 @@ impl Onlooker for Answer {
 
     fn show(&mut self, part: PeekPart) {
         self.reported |= matches!(part, PeekPart::Report { .. });
-        self.tell(News::Part(part));
+        self.tell(News::Part(Box::new(part)));
     }
 }
 
