@@ -165,7 +165,7 @@ pub fn is_ours(pid: u32, tid: u32) -> bool {
 pub fn of_the_program(pid: u32) -> Vec<u32> {
     let mut tids = list(pid);
     let main_has_ended = super::process::living_thread(pid) != Some(pid);
-    tids.retain(|tid| !is_ours(pid, *tid) && !(main_has_ended && *tid == pid));
+    tids.retain(|tid| !(is_ours(pid, *tid) || main_has_ended && *tid == pid));
     tids
 }
 

@@ -34,7 +34,7 @@ enum News {
     Over { reported: bool },
 }
 
-/// News of a process, and for whom it is.
+/// News, of which process, and for whom they are.
 type Addressed = (u32, Audience, News);
 
 /// Peeks that go on and those that wait.
