@@ -101,7 +101,7 @@ impl Outside {
         }
         let each = now.saturating_sub(at) / (forks - before);
         self.forks = (forks, now);
-        let factor = if each < MANY { self.between(0.25, 1.0) } else { self.between(0.8, 1.2) };
+        let factor = if each < MANY { self.between(0.1, 1.0) } else { self.between(0.8, 1.2) };
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
