@@ -74,13 +74,14 @@ pub fn symbolize(
         outcome.problems.extend(files.problems);
         let name: Arc<str> = Arc::from(file_name(&module.path));
         for (location, mut draft) in job.locations.iter().zip(drafts) {
-            let is_named = |frame: &Frame| !frame.func.is_empty() && frame.start_as_name().is_none();
-            outcome.named += usize::from(draft.frames.iter().any(is_named));
-            outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
             for frame in &mut draft.frames {
                 frame.module = name.clone();
                 sources.name(frame, recording);
             }
+            // A start that stands for a name is known by its module.
+            let is_named = |frame: &Frame| !frame.func.is_empty() && frame.start_as_name().is_none();
+            outcome.named += usize::from(draft.frames.iter().any(is_named));
+            outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
             recording.symbols.set(*location, draft.frames);
         }
     }

@@ -93,6 +93,11 @@ impl<'data> Index<'data> {
     fn around(&mut self, address: u64) -> Option<Range<u64>> {
         let Rules { bytes, section, bases, shared: known } = &mut self.rules;
         let table = self.index.table()?;
+        // gimli subtracts without a look: an entry before its section is nonsense.
+        let entry = table.lookup(address, bases).ok()?.direct().ok()?;
+        if entry < self.index.eh_frame_ptr().direct().ok()? {
+            return None;
+        }
         let found = table.fde_for_address(section, bases, address, |section, bases, offset| {
             shared(bytes, known, (section, bases, offset))
         });
