@@ -39,14 +39,29 @@ const LIVELY: Duration = Duration::from_millis(20);
 /// Where threads begin more often than in this time, most of them are short, ns.
 const MANY: u64 = 20_000_000;
 
+/// Periods in delays: of most threads, and where many are short.
+const USUAL: (f64, f64) = (0.93, 1.07);
+const SHORTER: (f64, f64) = (0.1, 1.0);
+
+/// A simple generator of random numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, (low, high): (f64, f64)) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        low + (high - low) * (self.0 % 4096) as f64 / 4096.0
+    }
+}
+
 /// Looks at one program and all that it starts.
 pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
-    /// State of a simple generator (xorshift): drains come at moments that no program can be in step with, and each
-    /// new thread has a period of its own.
-    random: u64,
+    /// Drains come at moments that no program can be in step with, and each new thread has a period of its own.
+    random: Random,
     delay: u64,
     /// Threads and processes that began before the last drain, and when that was.
     forks: (u64, u64),
@@ -59,11 +74,13 @@ impl Outside {
     /// # Errors
     /// When perf events are refused here.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
-        let period = delay.as_nanos() as u64;
+        let (delay, now) = (delay.as_nanos() as u64, monotonic());
+        let mut random = Random(now | 1);
+        // A program that does the same again and again in a round time would be met at the same places each time.
+        let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
-        let now = monotonic();
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
-        Ok(Outside { events, tree, settled: now, random: now | 1, delay: period, forks: (0, now) })
+        Ok(Outside { events, tree, settled: now, random, delay, forks: (0, now) })
     }
 
     /// The program has been started: what is ours alone from here on may change.
@@ -79,15 +96,7 @@ impl Outside {
     /// How long to wait for the next drain, where nothing on the descriptors asks for one.
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.tree.is_lively() { LIVELY } else { CALM };
-        mean.mul_f64(self.between(0.5, 1.5))
-    }
-
-    /// A random number.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        low + (high - low) * (self.random % 4096) as f64 / 4096.0
+        mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
     /// Chooses the period of the processes and threads that begin next. The kernel samples a process first when it has run
@@ -101,7 +110,7 @@ impl Outside {
         }
         let each = now.saturating_sub(at) / (forks - before);
         self.forks = (forks, now);
-        let factor = if each < MANY { self.between(0.1, 1.0) } else { self.between(0.8, 1.2) };
+        let factor = self.random.between(if each < MANY { SHORTER } else { USUAL });
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
