@@ -46,7 +46,8 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
         .lines()
         .skip_while(|line| !line.contains("own ms"))
         .skip(1)
-        .map_while(|line| {
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| {
             let percent = line.split_whitespace().next()?.parse::<f64>().ok()?;
             let name = line.split_whitespace().find(|word| word.starts_with("shares+") || *word == "main")?;
             Some((percent / 100.0, name, line.contains('↻')))
