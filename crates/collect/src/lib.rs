@@ -23,7 +23,7 @@ pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
 #[cfg(feature = "launch")]
-pub mod outside;
+mod outside;
 pub mod peek_answer;
 pub mod peek_question;
 #[cfg(feature = "launch")]
