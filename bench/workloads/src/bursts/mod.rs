@@ -2,7 +2,7 @@
 //!
 //! `--burst US` is the work of one burst and `--pause US` the wait after it; `--work N` ends the program after N
 //! bursts. A burst is three functions, one after the other, with 5, 3 and 2 tenths of the work each. The program keeps
-//! its own account of them ([`account`]), which a recording is judged by. The ways to wait are files of their own.
+//! its own account of them (`account.rs`), which a recording is judged by. The ways to wait are files of their own.
 
 mod account;
 mod pairs;
