@@ -40,7 +40,7 @@ const LIVELY: Duration = Duration::from_millis(20);
 const MANY: u64 = 20_000_000;
 
 /// Periods in delays: of most threads, and where many are short.
-const USUAL: (f64, f64) = (0.93, 1.07);
+const USUAL: (f64, f64) = (0.97, 1.03);
 const SHORTER: (f64, f64) = (0.1, 1.0);
 
 /// A simple generator of random numbers (xorshift).

@@ -322,9 +322,10 @@ impl Tree {
                 Place::Unknown => {}
             }
             thread.time.bound(account.ran, &self.cost);
+            let name = thread.files.name().unwrap_or_default();
             self.sleepers.push(tid);
             if pid == tid && self.processes.get(&pid).is_some_and(Process::has_another_file) {
-                self.exec(pid, tid, until, [0; 16], recorder);
+                self.exec(pid, tid, until, name, recorder);
             }
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.scan(monotonic(), &mut self.files);
