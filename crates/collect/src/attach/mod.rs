@@ -15,7 +15,7 @@ pub mod choice;
 mod clock;
 mod images;
 mod look;
-mod modules;
+pub(crate) mod modules;
 mod moments;
 pub(crate) mod peek;
 mod perf_events;

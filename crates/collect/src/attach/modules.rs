@@ -246,20 +246,21 @@ fn find(maps: &[u8]) -> Vec<Found> {
 }
 
 /// One line of `/proc/PID/maps`.
-struct Line<'a> {
-    start: u64,
-    end: u64,
-    executable: bool,
-    offset: u64,
-    path: &'a [u8],
+pub(crate) struct Line<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub executable: bool,
+    pub offset: u64,
+    pub inode: u64,
+    pub path: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    fn parse(line: &'a [u8]) -> Option<Line<'a>> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
         let mut rest = line;
         let mut field = || {
             rest = rest.trim_ascii_start();
@@ -272,13 +273,14 @@ impl<'a> Line<'a> {
         let flags = field()?;
         let offset = field()?;
         field()?; // device
-        field()?; // inode
+        let inode = field()?;
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
         Some(Line {
             start: hexadecimal(start)?,
             end: hexadecimal(end)?,
             executable: flags.as_bytes().get(2) == Some(&b'x'),
             offset: hexadecimal(offset)?,
+            inode: inode.parse().ok()?,
             path: rest.trim_ascii(),
         })
     }

@@ -32,7 +32,7 @@ pub struct PeekOptions {
     pub driver: Option<Driver>,
 }
 
-/// What whoever asked wants next.
+/// What the asker wants next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wish {
     /// That it goes on.
@@ -45,7 +45,7 @@ pub(crate) enum Wish {
     Nothing,
 }
 
-/// Whoever asked for a peek.
+/// The asker of a peek.
 pub(crate) trait Onlooker {
     /// Waits for so long, less where there is something new, and says how to go on.
     fn wish(&mut self, pause: Duration) -> Wish;
@@ -58,7 +58,7 @@ pub(crate) trait Onlooker {
         let _ = why;
     }
 
-    /// The process was let go: nothing of it is traced any more.
+    /// Nothing of the process is traced any more.
     fn let_go(&mut self) {}
 
     /// The threads at once and the report at the end, each with names.
@@ -79,7 +79,7 @@ pub fn peek(
     Ok(look(options, &mut Command { signals, say, show })?)
 }
 
-/// Whoever asks at the terminal.
+/// An asker at the terminal.
 struct Command<'a> {
     signals: Signals,
     say: &'a mut dyn FnMut(&str),
@@ -105,7 +105,7 @@ impl Onlooker for Command<'_> {
     }
 }
 
-/// Looks at the process for whoever asked; why it ended before its time, where the process is the reason.
+/// Looks at the process for an asker; why it ended before its time, where the process is the reason.
 ///
 /// # Errors
 /// While nothing was seen.
@@ -177,7 +177,7 @@ fn in_turn(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result<Option<
     }
 }
 
-/// The stacks of all threads, on their way to whoever asked.
+/// The stacks of all threads, on their way to the asker.
 struct Stacks {
     stage: Stage,
     /// Since when they are wanted.

@@ -28,7 +28,7 @@ const LETTING_GO: Duration = Duration::from_secs(1);
 enum News {
     /// A part of the answer.
     Part(Box<PeekPart>),
-    /// A line for whoever asked.
+    /// A line for the asker.
     Line(String),
     /// It has ended; whether with a report, which ends the answer as well.
     Over { reported: bool },
@@ -201,7 +201,7 @@ fn begin(pid: u32, audience: Audience, own: (Duration, Duration), news: &Sender<
     };
     let begun = std::thread::Builder::new().name("stackglass-peek".into()).spawn(move || {
         match look(&options, &mut answer) {
-            // Whoever waited at the terminal sees for himself that the process has ended.
+            // At the terminal it is plain that the process has ended.
             Ok(_) | Err(Refusal::NoProcess { .. } | Refusal::Ended { .. }) => {}
             Err(why) => answer.tell(News::Line(why.to_string())),
         }

@@ -22,7 +22,7 @@ use std::os::fd::{AsRawFd, RawFd};
 pub(super) const DUMP: usize = 63 << 10;
 /// Bytes of a ring of news.
 const NEWS: usize = 256 << 10;
-/// Bytes of a ring of samples: the most that is asked for, and the least that will do (seven samples).
+/// Bytes of a ring of samples: the most that is asked for, and the least that will do (four samples).
 const SAMPLES: (usize, usize) = (4 << 20, 256 << 10);
 /// Bytes of all rings of samples together, on machines with many processors.
 const ALL_SAMPLES: usize = 64 << 20;

@@ -4,6 +4,7 @@
 //! and what they ran before belongs to the image that follows.
 
 use super::mappings::Mappings;
+use crate::attach::modules::Line;
 use crate::attach::process as proc_files;
 use crate::image::Image;
 use crate::launch::moment::monotonic;
@@ -184,35 +185,17 @@ impl Process {
             self.mappings.insert(self.pid, &map, files);
             changed = true;
         }
-        self.scan_cost = crate::launch::moment::monotonic().saturating_sub(now);
+        self.scan_cost = monotonic().saturating_sub(now);
         changed
     }
 }
 
 /// The mapping that a line of `/proc/PID/maps` names, if it is of code.
 fn executable(line: &[u8]) -> Option<Mmap<'_>> {
-    let mut rest = line;
-    let mut field = || {
-        rest = rest.trim_ascii_start();
-        let end = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
-        let (field, behind) = rest.split_at(end);
-        rest = behind;
-        std::str::from_utf8(field).ok()
-    };
-    let (start, end) = field()?.split_once('-')?;
-    if field()?.as_bytes().get(2) != Some(&b'x') {
-        return None;
-    }
-    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end, offset) = (hexadecimal(start)?, hexadecimal(end)?, hexadecimal(field()?)?);
-    field()?; // device
-    let inode = field()?.parse().ok()?;
-    let path = rest.trim_ascii();
-    if path == b"[vsyscall]" {
-        return None;
-    }
-    let path = if path.is_empty() { &b"//anon"[..] } else { path };
-    Some(Mmap { start, len: end.checked_sub(start)?, offset, build_id: &[], inode, path })
+    let line = Line::parse(line).filter(|line| line.executable && line.path != b"[vsyscall]")?;
+    let path = if line.path.is_empty() { &b"//anon"[..] } else { line.path };
+    let (start, len, offset, inode) = (line.start, line.len(), line.offset, line.inode);
+    Some(Mmap { start, len, offset, build_id: &[], inode, path })
 }
 
 #[cfg(test)]
