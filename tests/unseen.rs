@@ -3,8 +3,11 @@
 
 use whole_programs::{Compare, Language, host};
 
+/// The size of its table of descriptors is left out: the kernel makes it by those that its parent happens to have, and a
+/// shell in front (python3 may be a script) has one at 255.
 fn visible() -> Compare {
-    Compare::of(host("visible", Language::C))
+    let program = Compare::of(host("visible", Language::C));
+    program.each_line(|line| (!line.starts_with("FDSize:")).then(|| line.to_owned()))
 }
 
 #[test]

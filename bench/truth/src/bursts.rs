@@ -67,11 +67,12 @@ impl Function {
             let sigma = self.sigma_of_time();
             faults.push(format!("{name}: {shown:.1} ms shown, {known:.1} ms true ({sigma:+.1} sigma)"));
         }
-        if far(self.sigma_of_hits()) {
-            let sigma = self.sigma_of_hits();
-            faults.push(format!("{name}: {hits} stacks, {expected:.0} expected ({sigma:+.1} sigma)"));
-        } else if *expected >= ENOUGH && !RATIO.contains(&self.ratio()) {
-            faults.push(format!("{name}: {hits} stacks, {expected:.0} expected ({:.2})", self.ratio()));
+        // A ratio that is near enough is right with any number of stacks; one that is not may be chance with few.
+        if !RATIO.contains(&self.ratio()) && (*expected >= ENOUGH || far(self.sigma_of_hits())) {
+            let (ratio, sigma) = (self.ratio(), self.sigma_of_hits());
+            faults.push(format!(
+                "{name}: {hits} stacks, {expected:.0} expected ({ratio:.2}, {sigma:+.1} sigma)"
+            ));
         }
     }
 }

@@ -109,6 +109,11 @@ impl Events {
         self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
 
+    /// Processors that have events.
+    pub(super) fn processors(&self) -> usize {
+        self.samples.len()
+    }
+
     /// Starts or stops the sampling; news go on.
     pub(super) fn set_sampling(&self, on: bool) {
         self.samples.iter().for_each(|ring| set_enabled(ring, on));

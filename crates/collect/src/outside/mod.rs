@@ -8,11 +8,13 @@
 //!
 //! What the program can notice of this: `docs/EFFECTS.md`.
 
+mod burst_start;
 mod deep;
 mod elf_file;
 mod events;
 mod files;
 mod mappings;
+mod phase_shift;
 mod process;
 mod sleepers;
 mod thread;
@@ -22,6 +24,7 @@ mod tree;
 use crate::Recorder;
 use crate::launch::moment::monotonic;
 use events::{Events, Plan};
+use phase_shift::PhaseShift;
 use stackglass_profile::Nanos;
 use std::io;
 use std::os::fd::RawFd;
@@ -60,6 +63,7 @@ pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
+    phase_shift: PhaseShift,
     /// Drains come at moments that no program can be in step with, and each new thread has a period of its own.
     random: Random,
     delay: u64,
@@ -80,7 +84,8 @@ impl Outside {
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
-        Ok(Outside { events, tree, settled: now, random, delay, forks: (0, now) })
+        let phase_shift = PhaseShift::new(now);
+        Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: (0, now) })
     }
 
     /// The program has been started: what is ours alone from here on may change.
@@ -118,6 +123,10 @@ impl Outside {
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
         let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
+        let Outside { events, tree, phase_shift, random, .. } = self;
+        let now = monotonic();
+        phase_shift.shift(now, tree.running(), events, random);
+        tree.set_worth(phase_shift.with_pauses(now));
         fullest
     }
 

@@ -6,6 +6,7 @@
 //! would fall on the program's own code. (Measured against programs that keep their own account: a hit in user code is
 //! worth 0.93 to 1.08 periods in every condition tried, shares of hits are wrong by up to a third.)
 
+use super::burst_start::{BurstStart, Part};
 use super::time::{Phase, SwitchCost, ThreadTime};
 use crate::attach::threads::Files;
 use crate::recorder::Recorder;
@@ -24,6 +25,8 @@ pub(super) struct Hit {
     pub in_user_code: bool,
     /// How long it had run since the last one, ns.
     pub period: u64,
+    /// It was taken in the thread's own code shortly after it got a processor.
+    pub part: Option<Part>,
 }
 
 /// What is known of the place where a thread sleeps.
@@ -57,6 +60,8 @@ pub(super) struct Thread {
     pub name: ThreadName,
     pub began: u64,
     pub time: ThreadTime,
+    burst_began: u64,
+    burst_start: BurstStart,
     sleep: Sleep,
     /// Beginning of the sleep that goes on, or of the part of it that was not settled.
     sleeps_since: u64,
@@ -102,6 +107,8 @@ impl Thread {
             name: [0; 16],
             began: at,
             time: ThreadTime::new(at, phase),
+            burst_began: at,
+            burst_start: BurstStart::default(),
             sleep: Sleep::Unknown,
             sleeps_since: at,
             files: Files::new(pid, tid),
@@ -116,7 +123,10 @@ impl Thread {
     }
 
     /// A stack was taken while it ran.
-    pub(super) fn hit(&mut self, hit: Hit) {
+    pub(super) fn hit(&mut self, mut hit: Hit) {
+        if hit.in_user_code && self.time.phase() == Phase::Running {
+            hit.part = self.burst_start.add_hit(hit.at.saturating_sub(self.burst_began), hit.period);
+        }
         self.hits.push(hit);
     }
 
@@ -124,6 +134,12 @@ impl Thread {
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         if self.time.phase() == Phase::Asleep {
             self.count_sleep(at, true);
+        }
+        match (self.time.phase(), phase) {
+            (Phase::Running, Phase::Running) => {}
+            (Phase::Running, _) => self.burst_start.add_burst(at.saturating_sub(self.burst_began)),
+            (_, Phase::Running) => self.burst_began = at,
+            _ => {}
         }
         self.time.enter(phase, at);
         (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
@@ -176,6 +192,8 @@ impl Thread {
 
     fn settle_awake(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         let pending = self.time.pending(cost).max(0) as u64;
+        let start = &mut self.burst_start;
+        self.hits.retain(|hit| hit.part.is_none_or(|part| !start.is_surplus(part, hit.period)));
         let (times, mut rest) = shares(pending, &self.hits, last);
         let ran = self.time.clock(cost);
         for (hit, time) in self.hits.iter().zip(&times) {
@@ -275,7 +293,8 @@ mod tests {
     use super::*;
 
     fn hits(user: &[bool]) -> Vec<Hit> {
-        let hit = |&in_user_code| Hit { stack: (StackId(0), 0), at: 0, in_user_code, period: 1000 };
+        let hit =
+            |&in_user_code| Hit { stack: (StackId(0), 0), at: 0, in_user_code, period: 1000, part: None };
         user.iter().map(hit).collect()
     }
 

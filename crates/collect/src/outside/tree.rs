@@ -65,6 +65,8 @@ pub(super) struct Tree {
     forks: u64,
     /// Some thread was looked at in the last drain.
     looked: bool,
+    /// What a period of the kernel stands for.
+    worth: f64,
     counters: BTreeMap<Counter, u64>,
 }
 
@@ -95,6 +97,7 @@ impl Tree {
             lost_now: false,
             forks: 0,
             looked: false,
+            worth: 1.0,
             counters: BTreeMap::new(),
         }
     }
@@ -107,6 +110,16 @@ impl Tree {
     /// Whether threads fell asleep lately: then it is worth to look soon where.
     pub(super) fn is_lively(&self) -> bool {
         self.looked
+    }
+
+    /// Threads that were sampled, or came and went, lately; none while sampling is off.
+    pub(super) fn running(&self) -> usize {
+        if self.sampling { self.moved.len() } else { 0 }
+    }
+
+    /// What a period of the kernel stands for, from now on.
+    pub(super) fn set_worth(&mut self, of_period: f64) {
+        self.worth = of_period;
     }
 
     /// Threads and processes that have begun so far.
@@ -280,19 +293,15 @@ impl Tree {
 
     /// Takes a stack of a thread that is known.
     fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let Tree { processes, threads, walking, files, drain, .. } = self;
+        let Tree { processes, threads, walking, files, drain, worth, .. } = self;
+        let period = (sample.period as f64 * *worth) as u64;
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
         let Some(image) = process.image(recorder) else { return };
         let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, image, recorder);
-        thread.hit(Hit {
-            stack: (stack, reason),
-            at,
-            in_user_code: sample.in_user_code,
-            period: sample.period,
-        });
+        thread.hit(Hit { stack: (stack, reason), at, in_user_code: sample.in_user_code, period, part: None });
         if !std::mem::replace(&mut thread.moved, true) {
             self.moved.push(tid);
         }
