@@ -6,7 +6,7 @@
 //! would fall on the program's own code. (Measured against programs that keep their own account: a hit in user code is
 //! worth 0.93 to 1.08 periods in every condition tried, shares of hits are wrong by up to a third.)
 
-use super::burst_start::{BurstStart, Part};
+use super::burst_start::BurstStart;
 use super::time::{Phase, SwitchCost, ThreadTime};
 use crate::attach::threads::Files;
 use crate::recorder::Recorder;
@@ -25,8 +25,8 @@ pub(super) struct Hit {
     pub in_user_code: bool,
     /// How long it had run since the last one, ns.
     pub period: u64,
-    /// It was taken in the thread's own code shortly after it got a processor.
-    pub part: Option<Part>,
+    /// It was taken in the thread's own code, shortly after the thread got a processor.
+    pub at_start: bool,
 }
 
 /// What is known of the place where a thread sleeps.
@@ -125,7 +125,7 @@ impl Thread {
     /// A stack was taken while it ran.
     pub(super) fn hit(&mut self, mut hit: Hit) {
         if hit.in_user_code && self.time.phase() == Phase::Running {
-            hit.part = self.burst_start.add_hit(hit.at.saturating_sub(self.burst_began), hit.period);
+            hit.at_start = self.burst_start.add_hit(hit.at.saturating_sub(self.burst_began), hit.period);
         }
         self.hits.push(hit);
     }
@@ -193,7 +193,7 @@ impl Thread {
     fn settle_awake(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         let pending = self.time.pending(cost).max(0) as u64;
         let start = &mut self.burst_start;
-        self.hits.retain(|hit| hit.part.is_none_or(|part| !start.is_surplus(part, hit.period)));
+        self.hits.retain(|hit| !hit.at_start || !start.is_surplus(hit.period));
         let (times, mut rest) = shares(pending, &self.hits, last);
         let ran = self.time.clock(cost);
         for (hit, time) in self.hits.iter().zip(&times) {
@@ -293,8 +293,13 @@ mod tests {
     use super::*;
 
     fn hits(user: &[bool]) -> Vec<Hit> {
-        let hit =
-            |&in_user_code| Hit { stack: (StackId(0), 0), at: 0, in_user_code, period: 1000, part: None };
+        let hit = |&in_user_code| Hit {
+            stack: (StackId(0), 0),
+            at: 0,
+            in_user_code,
+            period: 1000,
+            at_start: false,
+        };
         user.iter().map(hit).collect()
     }
 

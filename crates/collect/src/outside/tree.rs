@@ -301,7 +301,13 @@ impl Tree {
         let Some(image) = process.image(recorder) else { return };
         let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, image, recorder);
-        thread.hit(Hit { stack: (stack, reason), at, in_user_code: sample.in_user_code, period, part: None });
+        thread.hit(Hit {
+            stack: (stack, reason),
+            at,
+            in_user_code: sample.in_user_code,
+            period,
+            at_start: false,
+        });
         if !std::mem::replace(&mut thread.moved, true) {
             self.moved.push(tid);
         }
