@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Time between two appends to the file, two looks for processes that are gone, two progress calls.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
+/// Time between two looks for a request to forget all samples.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Patience with a program that was told to end before the recording is finished without it.
 const GRACE: Duration = Duration::from_secs(2);
 /// Patience with samplers that were told to stop.
@@ -129,6 +131,7 @@ impl Following<'_> {
     fn until_finished(&mut self, observer: &mut dyn Observer) {
         let descriptors = self.means.descriptors();
         let mut next_write = self.began + WRITE_EVERY;
+        let mut next_look = self.began;
         while self.child.ended().is_none() && !self.shall_finish() {
             self.begin_when_due();
             self.session.beat();
@@ -139,8 +142,11 @@ impl Following<'_> {
             let images = self.means.peekable();
             self.means.read(&mut self.recorder);
             self.peeks.look(&images, &mut self.recorder, observer);
-            if clearing::is_asked(self.session.folder()) {
-                self.clear(observer);
+            if Instant::now() >= next_look {
+                next_look = Instant::now() + LOOK_EVERY;
+                if clearing::is_asked(self.session.folder()) {
+                    self.clear(observer);
+                }
             }
             if self.recorder.is_full() && !std::mem::replace(&mut self.stopped, true) {
                 self.means.set_state(SessionState::Stopped, &self.session, &mut self.recorder);

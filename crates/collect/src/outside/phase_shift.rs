@@ -11,8 +11,9 @@ use std::time::Duration;
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
-/// Time from one pause to the next: at least, ns.
+/// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
+const BUSY: f64 = 4.0;
 /// What a pause may cost: it interrupts each processor that runs a thread of the program, twice for each event of it.
 const INTERRUPT: f64 = 3_000.0;
 /// The part of the time that these interruptions may take.
@@ -31,8 +32,15 @@ impl PhaseShift {
         PhaseShift { began: now, next: now, paused: 0 }
     }
 
-    /// Pauses, where it is time to. `running` threads were sampled since the last drain.
-    pub(super) fn shift(&mut self, now: u64, running: usize, events: &Events, random: &mut Random) {
+    /// Pauses, where it is time to. `running` threads were sampled lately, and some slept in between (`lively`).
+    pub(super) fn shift(
+        &mut self,
+        now: u64,
+        running: usize,
+        lively: bool,
+        events: &Events,
+        random: &mut Random,
+    ) {
         if running == 0 || now < self.next {
             return;
         }
@@ -43,7 +51,8 @@ impl PhaseShift {
         self.paused += pause;
         let processors = events.processors();
         let cost = INTERRUPT * 2.0 * (processors * running.min(processors)) as f64 / BUDGET;
-        self.next = now + random.between(BETWEEN).max(cost) as u64;
+        let between = random.between(BETWEEN) * if lively { 1.0 } else { BUSY };
+        self.next = now + between.max(cost) as u64;
     }
 
     /// What a period stands for, where pauses are counted in.
