@@ -86,7 +86,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     pub(crate) peek_duration: Duration,
 
-    /// How the program is sampled [default: perf, but preload for wall-time profiles and programs with the crate in them]
+    /// How the program is sampled [default: perf, or ptrace where that is refused; preload for wall-time profiles and programs with the crate in them]
     #[arg(long, value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 
@@ -100,6 +100,8 @@ pub(crate) struct SamplingFlags {
 pub(crate) enum SamplerName {
     /// The kernel, by perf events: nothing is in the program
     Perf,
+    /// This command, which makes each running thread stand for a moment
+    Ptrace,
     /// A library in the program, with a thread of its own
     Preload,
 }
@@ -108,6 +110,7 @@ impl SamplerName {
     fn sampler(self) -> Sampler {
         match self {
             SamplerName::Perf => Sampler::Perf,
+            SamplerName::Ptrace => Sampler::Ptrace,
             SamplerName::Preload => Sampler::Preload,
         }
     }

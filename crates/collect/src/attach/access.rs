@@ -205,6 +205,17 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     Err(refusal)
 }
 
+/// Whether processes that we start may be traced and read, as far as that can be known without one.
+pub(crate) fn may_trace_children() -> bool {
+    // No process has this number: who may, is told so, and who may not, is refused before.
+    const NOBODY: u32 = i32::MAX as u32;
+    let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
+    let may_seize = ptrace::seize(NOBODY).err().is_some_and(is_missing);
+    let may_read = try_to_read(std::process::id()).is_ok();
+    let capable = Status::own().capabilities & CAN_TRACE != 0;
+    may_seize && may_read && (yama_scope() <= 1 || (yama_scope() == 2 && capable))
+}
+
 /// Looks for the end of a process that could not be looked at, 2 ms apart.
 const LOOKS_FOR_END: usize = 5;
 

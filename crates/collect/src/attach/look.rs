@@ -58,6 +58,8 @@ impl Sampler {
             return true;
         }
         thread.interval = 1;
+        self.moved_at = tick;
+        let thread = &mut self.threads[index];
         match thread.files.place() {
             Place::Asleep { pc, sp, call } => {
                 self.enter(index, now);
@@ -258,8 +260,7 @@ impl Sampler {
                 i += 1;
                 continue;
             }
-            let own = self.own_child && thread.tid == self.pid;
-            match if own { ptrace::news_of_own_child(thread.tid) } else { ptrace::news(thread.tid) } {
+            match self.news(thread.tid) {
                 None => {
                     seized = true;
                     asked |= thread.asked.is_some();
@@ -275,7 +276,28 @@ impl Sampler {
             }
             i += 1;
         }
-        (seized, asked)
+        self.hear_ends();
+        (seized || !self.ending.is_empty(), asked)
+    }
+
+    /// Hears those that are about to end. A thread that nobody hears stays a zombie, for which an exec waits for ever.
+    fn hear_ends(&mut self) {
+        let mut ending = std::mem::take(&mut self.ending);
+        ending.retain(|tid| match self.news(*tid) {
+            Some(News::Ended) => false,
+            Some(News::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
+            Some(News::ProcessStopped) => ptrace::leave_stopped(*tid).is_ok(),
+            Some(News::Stands) => ptrace::resume(*tid, 0).is_ok(),
+            None => true,
+        });
+        self.ending = ending;
+    }
+
+    fn news(&self, tid: u32) -> Option<News> {
+        match self.own_child && tid == self.pid {
+            true => ptrace::news_of_own_child(tid),
+            false => ptrace::news(tid),
+        }
     }
 
     /// A tracee stands: its stack is taken if that was asked, and it goes on.

@@ -13,6 +13,7 @@ mod books;
 mod calls;
 pub mod choice;
 mod clock;
+pub(crate) mod descendants;
 mod images;
 mod look;
 pub(crate) mod modules;
@@ -68,6 +69,8 @@ pub(crate) struct Orders {
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
     processors: usize,
+    /// A process in which nothing moves is looked at less often: it is one of many.
+    rests: bool,
 }
 
 impl Orders {
@@ -100,6 +103,17 @@ impl Attached {
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
     pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>, stay: Stay) -> Result<Attached, Refusal> {
+        Attached::begin_as(pid, delay, driver, stay, false)
+    }
+
+    /// The same; one of many processes, which `rests` while nothing moves in it.
+    fn begin_as(
+        pid: u32,
+        delay: Duration,
+        driver: Option<Driver>,
+        stay: Stay,
+        rests: bool,
+    ) -> Result<Attached, Refusal> {
         let choice = choice::choose(pid, driver);
         // Perf events do not do for each thread, but for most: they need no turn.
         let turn = match choice.driver {
@@ -113,6 +127,7 @@ impl Attached {
             streams: Mutex::default(),
             stopped: Mutex::default(),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            rests,
         });
         let sampler = sampler::Sampler::new(pid, delay.as_nanos() as u64, choice.driver, orders.clone())
             .ok_or(Refusal::NoProcess { pid })?;
@@ -151,6 +166,9 @@ impl Attached {
             !drained.close_if_stopped(recorder)
         });
         for stream in new {
+            if stream.was_never_there() {
+                continue;
+            }
             let mut drained = Drained::new(stream, recorder);
             drained.drain(recorder);
             self.drained.push(drained);

@@ -32,6 +32,9 @@ const MODULES_SOON: u64 = 10_000_000;
 const POLLS: usize = 64;
 /// A sleeper is looked at in every so many ticks at least.
 const LONGEST: u64 = 32;
+/// Ticks without any movement after which a process rests, where it may, and ticks from one look to the next then.
+const REST_AFTER: u64 = 100;
+const RESTS: u64 = 16;
 /// Ticks between two readings of a name.
 const NAMES_EVERY: u64 = 8;
 
@@ -95,6 +98,8 @@ pub(super) struct Sampler {
     key: ImageKey,
     /// It has exec'ed: threads may be traced by us already, and may stand.
     has_execed: bool,
+    /// Traced threads that are followed no more and have not told their end. An exec of the program waits for that.
+    pub ending: Vec<u32>,
     /// Threads that are listed and not followed: they have ended, or serve a profiler inside the program.
     passed_over: HashSet<u32>,
     last_number: u32,
@@ -103,6 +108,8 @@ pub(super) struct Sampler {
     modules_at: u64,
     next_name: usize,
     last_seen: u64,
+    /// Tick at which a thread was last seen to have moved.
+    pub moved_at: u64,
 }
 
 impl Sampler {
@@ -133,6 +140,7 @@ impl Sampler {
             tick: 0,
             key,
             has_execed: false,
+            ending: Vec::new(),
             passed_over: HashSet::new(),
             last_number: 0,
             links: (0, 0),
@@ -140,6 +148,7 @@ impl Sampler {
             modules_at: 0,
             next_name: 0,
             last_seen: now,
+            moved_at: 0,
         };
         sampler.look_for_modules(now);
         Some(sampler)
@@ -161,6 +170,12 @@ impl Sampler {
             let missed;
             (next, missed) = moments.next(now);
             self.tick += 1 + missed;
+            if self.orders.rests && self.tick > self.moved_at + REST_AFTER {
+                for _ in 1..RESTS {
+                    next = moments.next(next).0;
+                }
+                self.tick += RESTS - 1;
+            }
         };
         self.end_all();
         self.close();
@@ -294,6 +309,9 @@ impl Sampler {
     pub fn let_go(&mut self, index: usize) {
         self.end(index);
         let thread = self.threads.swap_remove(index);
+        if thread.seized {
+            self.ending.push(thread.tid);
+        }
         if Status::read(thread.tid).is_some_and(|status| status.process == self.pid) {
             self.passed_over.insert(thread.tid);
         }

@@ -57,6 +57,13 @@ impl Stream {
         Stream { control, ring }
     }
 
+    /// The process had ended before anything of it was read.
+    pub fn was_never_there(&self) -> bool {
+        let nameless =
+            [&self.control.exe_len, &self.control.cmdline_len].iter().all(|len| len.load(Relaxed) == 0);
+        nameless && self.control.process_state() == ProcessState::Stopped
+    }
+
     /// The end for the thread that looks.
     pub fn outlet(&self) -> Outlet {
         Outlet { writer: Writer::new(self.control, self.ring), control: self.control }

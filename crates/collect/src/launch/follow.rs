@@ -49,7 +49,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         }
         Err(error) => return Err(error.into()),
     };
-    let (means, line) = Means::choose(options, &session).map_err(LaunchError::Library)?;
+    let (mut means, line) = Means::choose(options, &session).map_err(LaunchError::Library)?;
     let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
     give_orders(&session, options, if wait { SessionState::Waiting } else { SessionState::Sampling });
 
@@ -72,7 +72,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         LaunchError::Start { program: options.program.name.clone(), error }
     })?;
 
-    means.started();
+    means.started(child.pid());
     if means.library().is_none() {
         // Without it nobody finds the recording by the program's id; it is made all the same.
         let _ = clearing::name_started(session.folder(), child.pid());

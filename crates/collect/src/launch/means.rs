@@ -1,12 +1,14 @@
-//! How a program that we start is sampled: from outside by perf events, or from inside by the preload library.
+//! How a program that we start is sampled: from outside by perf events or ptrace, or from inside by the preload library.
 //!
-//! From outside is the rule, since nothing of it is in the program. From inside is for what only the program knows (async
-//! tasks of programs that link the crate, wall-time profiles), and where perf events are refused.
+//! From outside is the rule, since nothing of it is in the program; where perf events are refused, by ptrace, as a running
+//! process is looked at. From inside is for what only the program knows (async tasks of programs that link the crate,
+//! wall-time profiles), and where ptrace is refused as well.
 
 use super::drain::{Drain, Peekable};
 use super::session::Session;
 use super::{Library, Options};
 use crate::Recorder;
+use crate::attach::descendants::Descendants;
 use crate::outside::Outside;
 use stackglass_profile::Nanos;
 use stackglass_wire::{AGENT_SYMBOL, SessionState, TASKS_SYMBOL};
@@ -24,11 +26,17 @@ const BUSY: Duration = Duration::from_millis(2);
 /// A stream fuller than this is filling.
 const FILLING: f64 = 0.1;
 
+/// What is told of a recording by ptrace.
+const APPROXIMATE: &str =
+    "shares of short bursts are approximate, processes of a few milliseconds are not seen";
+
 /// Who takes the stacks of a started program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sampler {
     /// The kernel, by perf events; nothing of ours is in the program.
     Perf,
+    /// This command, which makes a running thread stand for a moment now and then; nothing of ours is in the program.
+    Ptrace,
     /// The preload library, on a thread inside the program.
     Preload,
 }
@@ -36,6 +44,7 @@ pub enum Sampler {
 /// The means that are used, and what belongs to them.
 pub(super) enum Means {
     Outside(Box<Outside>),
+    Traced(Descendants),
     Inside { drain: Drain, library: Option<Library>, fullest: f64 },
 }
 
@@ -57,8 +66,16 @@ impl Means {
             _ => {}
         }
         let at_once = options.delay_start.is_none_or(|delay| delay.is_zero());
+        let traced = || Means::Traced(Descendants::new(options.delay, options.follow_children, at_once));
+        if options.sampler == Some(Sampler::Ptrace) {
+            return Ok((traced(), Some(format!("sampled by ptrace: {APPROXIMATE}"))));
+        }
         match Outside::prepare(options.delay, options.follow_children, at_once) {
             Ok(outside) => Ok((Means::Outside(Box::new(outside)), None)),
+            Err(error) if Descendants::are_allowed() => Ok((
+                traced(),
+                Some(format!("perf events are refused here ({error}), ptrace is used: {APPROXIMATE}")),
+            )),
             Err(error) => inside(Some(format!(
                 "perf events are refused here ({error}): the program is sampled from inside, and shares of code that \
                  runs in short bursts are approximate"
@@ -69,15 +86,17 @@ impl Means {
     /// The library to be preloaded.
     pub(super) fn library(&self) -> Option<&Path> {
         match self {
-            Means::Outside(_) => None,
+            Means::Outside(_) | Means::Traced(_) => None,
             Means::Inside { library, .. } => library.as_ref().map(Library::path),
         }
     }
 
     /// The program has been started.
-    pub(super) fn started(&self) {
-        if let Means::Outside(outside) = self {
-            outside.started();
+    pub(super) fn started(&mut self, pid: u32) {
+        match self {
+            Means::Outside(outside) => outside.started(),
+            Means::Traced(descendants) => descendants.started(pid),
+            Means::Inside { .. } => {}
         }
     }
 
@@ -85,7 +104,7 @@ impl Means {
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Means::Outside(outside) => outside.descriptors().collect(),
-            Means::Inside { .. } => Vec::new(),
+            Means::Traced(_) | Means::Inside { .. } => Vec::new(),
         }
     }
 
@@ -93,6 +112,7 @@ impl Means {
     pub(super) fn pause(&mut self) -> Duration {
         match self {
             Means::Outside(outside) => outside.pause(),
+            Means::Traced(descendants) => descendants.pause(),
             Means::Inside { fullest, .. } if *fullest > FILLING => BUSY,
             Means::Inside { .. } => CALM,
         }
@@ -101,7 +121,7 @@ impl Means {
     /// The images that could be peeked at by signal, as they are before they are read.
     pub(super) fn peekable(&self) -> Vec<Peekable> {
         match self {
-            Means::Outside(_) => Vec::new(),
+            Means::Outside(_) | Means::Traced(_) => Vec::new(),
             Means::Inside { drain, .. } => drain.peekable(),
         }
     }
@@ -110,6 +130,7 @@ impl Means {
     pub(super) fn read(&mut self, recorder: &mut Recorder) {
         match self {
             Means::Outside(outside) => drop(outside.drain(recorder)),
+            Means::Traced(descendants) => descendants.read(recorder),
             Means::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
         }
     }
@@ -118,6 +139,7 @@ impl Means {
     pub(super) fn settle(&mut self, recorder: &mut Recorder) {
         match self {
             Means::Outside(outside) => outside.settle(recorder),
+            Means::Traced(_) => {}
             Means::Inside { drain, .. } => drain.settle(recorder),
         }
     }
@@ -126,6 +148,7 @@ impl Means {
     pub(super) fn settle_all(&mut self, recorder: &mut Recorder) {
         match self {
             Means::Outside(outside) => outside.settle_all(recorder),
+            Means::Traced(_) => {}
             Means::Inside { drain, .. } => drain.settle(recorder),
         }
     }
@@ -133,8 +156,11 @@ impl Means {
     /// Sampling begins, or ends for good.
     pub(super) fn set_state(&mut self, state: SessionState, session: &Session, recorder: &mut Recorder) {
         session.set_state(state);
-        if let Means::Outside(outside) = self {
-            outside.set_sampling(state == SessionState::Sampling, recorder);
+        let on = state == SessionState::Sampling;
+        match self {
+            Means::Outside(outside) => outside.set_sampling(on, recorder),
+            Means::Traced(descendants) => descendants.set_sampling(on),
+            Means::Inside { .. } => {}
         }
     }
 
@@ -142,6 +168,7 @@ impl Means {
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         match self {
             Means::Outside(outside) => outside.forget_samples(recorder),
+            Means::Traced(descendants) => descendants.forget_samples(recorder),
             Means::Inside { drain, .. } => drain.forget_samples(recorder),
         }
     }
@@ -150,6 +177,7 @@ impl Means {
     pub(super) fn processes(&self) -> usize {
         match self {
             Means::Outside(outside) => outside.processes(),
+            Means::Traced(descendants) => descendants.processes(),
             Means::Inside { drain, .. } => drain.processes(),
         }
     }
@@ -157,7 +185,8 @@ impl Means {
     /// CPU time that samplers used outside of this process, ns.
     pub(super) fn sampler_cpu(&self) -> u64 {
         match self {
-            Means::Outside(_) => 0,
+            // Their threads are this process's.
+            Means::Outside(_) | Means::Traced(_) => 0,
             Means::Inside { drain, .. } => drain.sampler_cpu(),
         }
     }
@@ -165,7 +194,7 @@ impl Means {
     /// Whether everything has come that was still to come.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
-            Means::Outside(_) => true,
+            Means::Outside(_) | Means::Traced(_) => true,
             Means::Inside { drain, .. } => drain.is_quiet(),
         }
     }
@@ -174,6 +203,10 @@ impl Means {
     pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
         match self {
             Means::Outside(outside) => outside.close(recorder),
+            Means::Traced(descendants) => {
+                descendants.close(recorder);
+                Nanos(0)
+            }
             Means::Inside { drain, .. } => drain.close(recorder),
         }
     }

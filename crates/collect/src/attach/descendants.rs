@@ -1,0 +1,179 @@
+//! A program that we have started, and all that it starts, looked at as a running process is: where perf events are
+//! refused.
+//!
+//! Nobody tells us of new processes, so the lists of children in /proc are read again and again. A process that has ended
+//! between two readings was not seen, nor were its children that live on; its time is in the kernel's account of the program,
+//! and the recording says how much is missing. Nothing of ours is in the program, so static programs and those of other
+//! languages are looked at as all others are.
+
+use super::process::{ImageKey, Status};
+use super::{Attached, Driver, Stay, Stopped, threads};
+use crate::Recorder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Time between two readings of the lists: where processes come and go, and where none did for some time.
+const LIVELY: Duration = Duration::from_millis(2);
+const CALM: Duration = Duration::from_millis(20);
+/// The part of our time that reading them may take, as one in so many.
+const SHARE: u32 = 50;
+
+/// A program and its descendants.
+pub(crate) struct Descendants {
+    delay: Duration,
+    follow_children: bool,
+    sampling: bool,
+    /// Processes that are looked at; `None`: those that cannot be.
+    processes: BTreeMap<u32, Option<Attached>>,
+    /// Those that have ended and may be listed still, until their parents ask for them.
+    ended: BTreeSet<u32>,
+    pause: Duration,
+    read_at: Option<Instant>,
+    refused: u64,
+}
+
+impl Descendants {
+    /// Whether processes that we start may be looked at in this way at all.
+    pub(crate) fn are_allowed() -> bool {
+        // Yama's strictest setting, and containers' filters, refuse it to parents as well.
+        super::access::may_trace_children()
+    }
+
+    /// Knows of no process yet.
+    pub(crate) fn new(delay: Duration, follow_children: bool, sampling: bool) -> Descendants {
+        Descendants {
+            delay,
+            follow_children,
+            sampling,
+            processes: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            pause: LIVELY,
+            read_at: None,
+            refused: 0,
+        }
+    }
+
+    /// The program has been started.
+    pub(crate) fn started(&mut self, pid: u32) {
+        self.processes.insert(pid, None);
+        self.look(pid);
+    }
+
+    /// How long to wait until the next reading.
+    pub(crate) fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    /// Processes that are looked at.
+    pub(crate) fn processes(&self) -> usize {
+        self.processes.values().flatten().count()
+    }
+
+    /// Begins to look, or ends it.
+    pub(crate) fn set_sampling(&mut self, on: bool) {
+        self.sampling = on;
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            match self.processes.get_mut(&pid) {
+                Some(Some(attached)) if !on => attached.stop(),
+                Some(None) if on => self.look(pid),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes up what was seen, and new processes.
+    pub(crate) fn read(&mut self, recorder: &mut Recorder) {
+        let mut gone = Vec::new();
+        for (pid, attached) in &mut self.processes {
+            let Some(attached) = attached else { continue };
+            attached.drain(recorder);
+            match attached.stopped() {
+                Some(Stopped::Gone) => gone.push(*pid),
+                Some(Stopped::Locked(why)) => {
+                    recorder.remark(why);
+                    gone.push(*pid);
+                }
+                None => {}
+            }
+        }
+        let changed = !gone.is_empty();
+        for pid in gone {
+            if let Some(Some(mut attached)) = self.processes.remove(&pid) {
+                attached.stop();
+                attached.drain(recorder);
+            }
+            self.ended.insert(pid);
+        }
+        if self.follow_children && self.read_at.is_none_or(|at| at.elapsed() >= self.pause) {
+            let before = Instant::now();
+            let found = self.find_children();
+            let cost = before.elapsed() * SHARE;
+            let calm = if changed || found { LIVELY } else { (self.pause * 2).min(CALM) };
+            self.pause = calm.max(cost).min(Duration::from_secs(1));
+            self.read_at = Some(Instant::now());
+        }
+    }
+
+    /// Reads the children of all known processes; true when there are new ones.
+    fn find_children(&mut self) -> bool {
+        let mut found = false;
+        let mut parents: Vec<u32> = self.processes.keys().copied().collect();
+        let mut listed = BTreeSet::new();
+        while let Some(parent) = parents.pop() {
+            for tid in threads::list(parent) {
+                let list =
+                    fs::read_to_string(format!("/proc/{parent}/task/{tid}/children")).unwrap_or_default();
+                for child in list.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
+                    listed.insert(child);
+                    if self.ended.contains(&child) || self.processes.contains_key(&child) {
+                        continue;
+                    }
+                    found = true;
+                    self.processes.insert(child, None);
+                    self.look(child);
+                    parents.push(child);
+                }
+            }
+        }
+        // A number that no parent lists any more may be given to another process.
+        self.ended.retain(|pid| listed.contains(pid));
+        // Those that cannot be looked at end unseen.
+        self.processes.retain(|pid, attached| attached.is_some() || ImageKey::read(*pid).is_some());
+        found
+    }
+
+    fn look(&mut self, pid: u32) {
+        let ended = Status::read(pid).is_none_or(|status| status.has_ended());
+        if !self.sampling || ended {
+            return;
+        }
+        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), Stay::Long, true) {
+            Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
+            Err(_) => self.refused += 1,
+        }
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        let before = recorder.clear_samples();
+        for attached in self.processes.values_mut().flatten() {
+            attached.forget_stacks(&before, recorder);
+        }
+    }
+
+    /// Lets all go, and reads what was seen last.
+    pub(crate) fn close(mut self, recorder: &mut Recorder) {
+        for attached in self.processes.values_mut().flatten() {
+            attached.stop();
+            attached.drain(recorder);
+        }
+        if self.refused > 0 {
+            let refused = self.refused;
+            recorder.remark(format!(
+                "{refused} processes could not be looked at: they have more rights, or are traced"
+            ));
+        }
+    }
+}
