@@ -49,7 +49,7 @@ pub fn may_put_back() -> bool {
 
 /// Whether the kernel resumes this call after a handler with `SA_RESTART`, as read in a thread's `syscall` file: its number and
 /// its first arguments. Sockets with a time-out do not resume; `is_socket` is asked where that matters.
-pub fn restarts_by_itself(number: i64, arguments: [u64; 4], is_socket: impl FnOnce(u64) -> bool) -> bool {
+pub fn restarts_by_itself(number: i64, arguments: [u64; 6], is_socket: impl FnOnce(u64) -> bool) -> bool {
     const LOCK: u64 = libc::F_SETLKW as u64;
     const OPEN_FILE_LOCK: u64 = libc::F_OFD_SETLKW as u64;
     /// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
@@ -202,13 +202,20 @@ mod tests {
     #[test]
     fn only_calls_that_resume_may_be_interrupted() {
         let restarts = |number, arguments| restarts_by_itself(number, arguments, |fd| fd == 5);
-        assert!(restarts(libc::SYS_read, [4, 0, 0, 0]) && !restarts(libc::SYS_read, [5, 0, 0, 0]));
-        assert!(restarts(libc::SYS_wait4, [0; 4]));
-        assert!(restarts(libc::SYS_futex, [1, 128, 0, 0]) && !restarts(libc::SYS_futex, [1, 128, 0, 9]));
-        assert!(restarts(libc::SYS_futex, [1, 128 | 256 | 9, 0, 0]));
-        assert!(restarts(libc::SYS_fcntl, [4, 7, 0, 0]) && !restarts(libc::SYS_fcntl, [4, 8, 0, 0]));
+        assert!(
+            restarts(libc::SYS_read, [4, 0, 0, 0, 0, 0]) && !restarts(libc::SYS_read, [5, 0, 0, 0, 0, 0])
+        );
+        assert!(restarts(libc::SYS_wait4, [0; 6]));
+        assert!(
+            restarts(libc::SYS_futex, [1, 128, 0, 0, 0, 0])
+                && !restarts(libc::SYS_futex, [1, 128, 0, 9, 0, 0])
+        );
+        assert!(restarts(libc::SYS_futex, [1, 128 | 256 | 9, 0, 0, 0, 0]));
+        assert!(
+            restarts(libc::SYS_fcntl, [4, 7, 0, 0, 0, 0]) && !restarts(libc::SYS_fcntl, [4, 8, 0, 0, 0, 0])
+        );
         for number in [libc::SYS_poll, libc::SYS_pause, libc::SYS_rt_sigsuspend, libc::SYS_recvfrom, -1] {
-            assert!(!restarts(number, [0; 4]), "{number}");
+            assert!(!restarts(number, [0; 6]), "{number}");
         }
     }
 }

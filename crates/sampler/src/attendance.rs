@@ -3,12 +3,12 @@
 //! Three ways to know of a thread: it tells (the preload library stands in front of `pthread_create`), the scan
 //! of the task folder lists it, its CPU clock is gone. A thread may be met by all of them in any order.
 
-use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::run;
 use crate::sampler::Sampler;
 use stackglass_host::arrivals::News;
 use stackglass_host::{SlotIndex, system};
+use stackglass_sampling::CpuAccount;
 use stackglass_wire::Counter;
 
 /// Names read again at a time.
@@ -129,7 +129,7 @@ impl Sampler {
                     let Some(index) = self.memory.roster.find(tid) else { continue };
                     let thread = self.memory.roster.get(index);
                     thread.ending = true;
-                    thread.ledger.poll(at.min(now), cpu);
+                    thread.account.update(at.min(now), cpu);
                     self.outlet.rest(thread, at.min(now), false);
                 }
             }
@@ -139,8 +139,8 @@ impl Sampler {
     /// Follows a thread from now on, if there is room; `cpu` is what its clock showed when it `began`.
     pub(crate) fn take_up(&mut self, tid: u32, began: u64, cpu: u64) -> Option<SlotIndex> {
         let Memory { roster, tasks, .. } = &mut *self.memory;
-        let ledger = Ledger::open(began, cpu);
-        let Some(index) = roster.add(tid, ledger, began) else {
+        let account = CpuAccount::open(began, cpu);
+        let Some(index) = roster.add(tid, account, began) else {
             self.control.counters.add(Counter::ThreadsUnseen, 1);
             return None;
         };

@@ -5,8 +5,8 @@
 
 use crate::memory::{LOOKERS, Memory};
 use crate::sampler::Sampler;
-use crate::tasks::waited;
 use stackglass_host::SlotIndex;
+use stackglass_sampling::SchedStat;
 
 /// A file in `/proc/self/task/TID`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ impl Sampler {
     pub(crate) fn waited(&mut self, index: SlotIndex) -> Option<u64> {
         let mut text = [0u8; 64];
         let n = self.read_about(index, About::Waits, &mut text);
-        waited(&text[..n.min(64)])
+        SchedStat::parse(&text[..n.min(64)]).map(|stat| stat.waited)
     }
 
     /// Closes what is open about a thread.

@@ -19,18 +19,15 @@ mod departed;
 mod events;
 mod in_process;
 mod kept;
-mod ledger;
 mod look;
 mod memory;
 mod modules;
 mod outlet;
-mod places;
 mod polled;
 mod privilege;
 mod roster;
 mod run;
 mod sampler;
-mod slots;
 mod tasks;
 mod walltime;
 

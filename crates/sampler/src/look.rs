@@ -6,9 +6,11 @@ use crate::memory::Memory;
 use crate::outlet::Stack;
 use crate::roster::{Errand, Known, Record};
 use crate::sampler::{Found, Sampler};
-use crate::tasks::{Call, Confinement, Place, place_of};
+use crate::tasks::Confinement;
 use stackglass_host::mailbox::Letter;
 use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
+use stackglass_sampling::{Call, ThreadState};
+use stackglass_unwind::memory::read_own;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, mapping};
 use stackglass_wire::{Counter, cut};
@@ -47,8 +49,8 @@ impl Sampler {
         memory.roster.set_due(index, next);
         let thread = memory.roster.get(index);
         // Where the clock has moved, both clocks are to be of the same moment.
-        let now = if cpu == thread.ledger.cpu() { now } else { system::now() };
-        let passed = thread.ledger.poll(now, cpu);
+        let now = if cpu == thread.account.cpu() { now } else { system::now() };
+        let passed = thread.account.update(now, cpu);
         if passed.ran > 0 {
             thread.ran_at = now;
             self.take_tick(index, now);
@@ -64,7 +66,8 @@ impl Sampler {
 
         if thread.errand.is_some() {
             // A signal wakes who sleeps: one that has not been answered waits for a processor, mostly.
-            let ready = thread.known == Known::Awake && passed.ran == 0 && self.look(index) == Place::Running;
+            let ready =
+                thread.known == Known::Awake && passed.ran == 0 && self.look(index) == ThreadState::Running;
             self.tell_waiting(index, now, ready);
             let thread = self.memory.roster.get(index);
             self.outlet.rest(thread, now, false);
@@ -94,7 +97,7 @@ impl Sampler {
         let thread = self.memory.roster.get(index);
         let busy = moved && thread.known == Known::Awake && passed.ran >= passed.elapsed / 8 * 7;
         // A signal that meets a thread which has just gone to sleep may end its call, unless that can be put back.
-        let place = if busy && restart::may_put_back() { Place::Running } else { self.look(index) };
+        let place = if busy && restart::may_put_back() { ThreadState::Running } else { self.look(index) };
         // It runs now on another processor, or it ran all the time but for our own turn: then we took its processor.
         let fair = moved
             && (system::thread_cpu(tid) != Some(cpu)
@@ -102,22 +105,22 @@ impl Sampler {
         let ticking = self.memory.roster.get(index).ticking.is_on();
         match place {
             // The kernel's own ticks find it in its code; here only time in calls is looked for.
-            Place::Running | Place::Unknown if ticking && moved && !self.owes_calls(index) => {}
-            Place::Running | Place::Unknown if fair => self.send(index, now, None),
+            ThreadState::Running | ThreadState::Unknown if ticking && moved && !self.owes_calls(index) => {}
+            ThreadState::Running | ThreadState::Unknown if fair => self.send(index, now, None),
             // It has run, and now waits for a processor where the kernel took it away: at the end of a system call
             // more often than chance would have it. What it ran goes to the stack taken before.
-            Place::Running | Place::Unknown if moved => {
+            ThreadState::Running | ThreadState::Unknown if moved => {
                 let thread = self.memory.roster.get(index);
                 self.outlet.ran_on(thread, now);
             }
             // Waiting for a processor where it was.
-            Place::Running => {
+            ThreadState::Running => {
                 self.tell_waiting(index, now, true);
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
             }
-            Place::Asleep { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
-            Place::Unknown => {
+            ThreadState::Blocked { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
+            ThreadState::Unknown => {
                 let thread = self.memory.roster.get(index);
                 self.outlet.rest(thread, now, false);
             }
@@ -129,7 +132,7 @@ impl Sampler {
     /// when it is `ready` and has not run, else what the kernel has counted.
     fn tell_waiting(&mut self, index: SlotIndex, now: u64, ready: bool) {
         let thread = self.memory.roster.get(index);
-        let rest = thread.ledger.rest(false);
+        let rest = thread.account.rest(false);
         if rest == 0 || thread.known != Known::Awake {
             return;
         }
@@ -143,13 +146,13 @@ impl Sampler {
     }
 
     /// Where the kernel says the thread is.
-    pub(crate) fn look(&mut self, index: SlotIndex) -> Place {
+    pub(crate) fn look(&mut self, index: SlotIndex) -> ThreadState {
         if !self.can_look {
-            return Place::Unknown;
+            return ThreadState::Unknown;
         }
         let mut text = [0u8; 256];
         let n = self.read_about(index, About::Place, &mut text);
-        place_of(&text[..n.min(256)])
+        ThreadState::parse(&text[..n.min(256)])
     }
 
     /// Reads the stack of a thread that sleeps at `place`; its clock showed `cpu` before it was found there.
@@ -159,11 +162,11 @@ impl Sampler {
         now: u64,
         cpu: u64,
         place: (u64, u64),
-        call: Call,
+        call: Option<Call>,
     ) {
         let (polled, text) = self.polled(index);
         let period = self.period();
-        let Memory { roster, frames, stack, scratch, places, .. } = &mut *self.memory;
+        let Memory { roster, frames, stack, scratch, sleep_cache, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
         // SAFETY: written when the memory was mapped.
@@ -176,7 +179,8 @@ impl Sampler {
             walk.end,
             End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
         );
-        let recognised = if hidden { places.recognise(index, place, stack, frames) } else { None };
+        let recognised =
+            if hidden { sleep_cache.lookup(index.0.into(), place, read_own, stack, frames) } else { None };
         if system::thread_cpu(thread.tid) != Some(cpu) {
             // It woke up meanwhile: whatever was read may be of two moments. The next tick looks again.
             return;
@@ -220,14 +224,16 @@ impl Sampler {
     }
 
     /// Whether a thread that sleeps in `call` may be signalled: only where the kernel goes on with the call by itself.
-    fn may_signal(&mut self, index: SlotIndex, now: u64, call: Call) -> bool {
+    fn may_signal(&mut self, index: SlotIndex, now: u64, call: Option<Call>) -> bool {
         let Memory { roster, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
+        // In a page fault there is no call.
+        let (number, arguments) = call.map_or((-1, [0; 6]), |call| (call.number, call.arguments));
         let is_socket = |descriptor| tasks.is_socket(thread.tid, descriptor);
         !self.signal_lost
             && thread.errand.is_none()
             && now >= thread.blocked_until
-            && restart::restarts_by_itself(call.number, call.arguments, is_socket)
+            && restart::restarts_by_itself(number, arguments, is_socket)
     }
 
     /// Whether the handler may run on this thread: it makes system calls, and it needs room on the stack.
@@ -319,7 +325,7 @@ impl Sampler {
             let stack = Stack { frames, cut: letter.cut, task: letter.polled.task };
             self.tell_chosen(index, errand.sent, chosen, stack);
         }
-        let Memory { roster, places, stack, holders, instructions, tasks, .. } = &mut *self.memory;
+        let Memory { roster, sleep_cache, stack, holders, instructions, tasks, .. } = &mut *self.memory;
         let thread = roster.get(index);
         let counters = &self.control.counters;
         thread.alternate = letter.alternate;
@@ -353,9 +359,9 @@ impl Sampler {
             None if frames.first().is_some_and(|pc| instructions.is_behind_call(*pc))
                 && !thread.calls.believes(
                     Doubtful {
-                        time: thread.ledger.pending(),
-                        given: thread.ledger.given(),
-                        cpu: thread.ledger.cpu(),
+                        time: thread.account.pending(),
+                        given: thread.account.given(),
+                        cpu: thread.account.cpu(),
                         whole: thread.whole,
                         delay: self.delay,
                     },
@@ -369,7 +375,7 @@ impl Sampler {
                 if errand.chosen.is_none() {
                     self.outlet.asleep(thread, errand.sent, taken);
                 }
-                places.learn(index, place, frames, letter.cut, stack);
+                sleep_cache.insert(index.0.into(), place, frames, letter.cut, read_own, stack);
             }
         }
         thread.errand = None;
@@ -435,7 +441,7 @@ impl Sampler {
     /// Whether a thread has slept for so long that its mailbox serves others better.
     fn tick_is_long_ago(&mut self, index: SlotIndex) -> bool {
         let thread = self.memory.roster.get(index);
-        thread.ticking.is_on() && thread.ledger.until().saturating_sub(thread.ran_at) > LONG_AGO
+        thread.ticking.is_on() && thread.account.until().saturating_sub(thread.ran_at) > LONG_AGO
     }
 
     /// What the handler found out about the thread's stack.
@@ -514,7 +520,7 @@ impl Sampler {
 /// Of the time that a thread ran and that was not given to a stack, what its ticks have had the time to tell of and did not:
 /// it was spent in calls. The next tick may be due only in a period, and comes to be known later.
 fn beyond_ticks(thread: &Record, period: u64) -> u64 {
-    thread.ledger.pending().saturating_sub((2 + thread.ticking.hits) * period)
+    thread.account.pending().saturating_sub((2 + thread.ticking.hits) * period)
 }
 
 /// The part of the stack around `sp` that stays mapped as long as the thread runs on it: up to the thread

@@ -3,17 +3,19 @@
 use crate::calls::Instructions;
 use crate::departed::Departed;
 use crate::modules::Told;
-use crate::places::{Places, SPAN};
 use crate::roster::Roster;
 use crate::tasks::Tasks;
 use core::mem::MaybeUninit;
 use stackglass_host::mailbox::{MAILBOXES, Mailbox};
 use stackglass_host::{SlotIndex, system};
+use stackglass_sampling::{SPAN, SleepCache, SleepEntry};
 use stackglass_unwind::Scratch;
 use stackglass_wire::MAX_FRAMES;
 
 /// Descriptors kept open for looking at sleepers.
 pub const LOOKERS: usize = 256;
+/// Stacks of sleepers that are stored.
+const SLEEPERS: usize = 256;
 /// Bits that remember at which places a signal was tried.
 const TRIED_BITS: usize = 1 << 16;
 
@@ -27,8 +29,8 @@ pub struct Memory {
     pub tasks: Tasks,
     /// Modules the reader knows.
     pub told: Told,
-    /// Places of sleepers.
-    pub places: Places,
+    /// Stacks of sleepers that took a signal.
+    pub sleep_cache: SleepCache<[SleepEntry; SLEEPERS]>,
     /// Which stacks were taken at the end of a system call.
     pub instructions: Instructions,
     /// Frames of a sleeper.

@@ -54,35 +54,35 @@ impl Outlet {
 
     /// A stack taken while the thread ran: gets all pending time.
     pub fn awake(&mut self, thread: &mut Record, at: u64, stack: Stack<'_>) {
-        let time = thread.ledger.pending();
+        let time = thread.account.pending();
         if self.sample(thread, at, time, State::Awake, stack, 1) {
-            thread.ledger.give_pending();
+            thread.account.give_pending();
             thread.known = Known::Awake;
         }
     }
 
     /// A stack taken while the thread ran, for so much of the pending time.
     pub fn awake_for(&mut self, thread: &mut Record, at: u64, time: u64, stack: Stack<'_>) {
-        let time = time.min(thread.ledger.pending());
+        let time = time.min(thread.account.pending());
         if self.sample(thread, at, time, State::Awake, stack, 1) {
-            thread.ledger.give(time);
+            thread.account.give(time);
             thread.known = Known::Awake;
         }
     }
 
     /// So much of the pending time was spent in the call whose stack was told last.
     pub fn in_call(&mut self, thread: &mut Record, at: u64, time: u64) {
-        let time = time.min(thread.ledger.pending());
+        let time = time.min(thread.account.pending());
         if time > 0 && thread.known == Known::Asleep && self.repeat(thread, at, time, State::Awake) {
-            thread.ledger.give(time);
+            thread.account.give(time);
         }
     }
 
     /// More time run, without a new stack to give it to: goes to the last one taken while it ran.
     pub fn ran_on(&mut self, thread: &mut Record, at: u64) {
-        let time = thread.ledger.pending();
+        let time = thread.account.pending();
         if time > 0 && thread.known == Known::Awake && self.repeat(thread, at, time, State::Awake) {
-            thread.ledger.give_pending();
+            thread.account.give_pending();
         }
     }
 
@@ -93,9 +93,9 @@ impl Outlet {
             self.rest(thread, at, false);
             return;
         }
-        let time = thread.ledger.rest(false);
+        let time = thread.account.rest(false);
         if self.sample(thread, at, time, State::Asleep, stack, 1) {
-            thread.ledger.give_rest(time);
+            thread.account.give_rest(time);
             thread.known = Known::Asleep;
             thread.hash = hash;
         }
@@ -103,47 +103,47 @@ impl Outlet {
 
     /// Pending time for which no stack is to be had.
     pub fn without_stack(&mut self, thread: &mut Record, at: u64, cut: u8) {
-        let time = thread.ledger.pending();
+        let time = thread.account.pending();
         let stack = Stack { frames: &[], cut, task: 0 };
         if time > 0 && self.sample(thread, at, time, State::Awake, stack, 0) {
-            thread.ledger.give_pending();
+            thread.account.give_pending();
             thread.known = Known::NoStack;
         }
     }
 
     /// More sleeping time for the stack last told; kept back while there is none.
     pub fn rest(&mut self, thread: &mut Record, at: u64, all: bool) {
-        let time = thread.ledger.rest(all);
+        let time = thread.account.rest(all);
         if time > 0 && thread.known != Known::Nothing && self.repeat(thread, at, time, State::Asleep) {
-            thread.ledger.give_rest(time);
+            thread.account.give_rest(time);
         }
     }
 
     /// `time` of the rest was spent waiting for a processor, on the stack last told.
     pub fn waited(&mut self, thread: &mut Record, at: u64, time: u64) {
         if time > 0 && self.repeat(thread, at, time, State::Waiting) {
-            thread.ledger.give_rest(time);
+            thread.account.give_rest(time);
             thread.waited.1 += time;
         }
     }
 
     /// The thread is gone: what is left goes to its last stack. It ends when it was last known to live.
     pub fn end(&mut self, thread: &mut Record) {
-        let at = thread.ledger.until().max(if self.walltime { self.last } else { 0 });
+        let at = thread.account.until().max(if self.walltime { self.last } else { 0 });
         if !self.announce(thread) {
             return;
         }
-        let time = thread.ledger.pending();
+        let time = thread.account.pending();
         if self.walltime {
             // Its time was never looked at.
         } else if thread.known == Known::Nothing {
-            let rest = thread.ledger.rest(true);
+            let rest = thread.account.rest(true);
             let stack = Stack { frames: &[], cut: stackglass_wire::cut::ENDED, task: 0 };
             if self.sample(thread, at, time, State::Awake, stack, 0) {
-                thread.ledger.give_pending();
+                thread.account.give_pending();
                 thread.known = Known::NoStack;
                 if rest > 0 && self.repeat(thread, at, rest, State::Asleep) {
-                    thread.ledger.give_rest(rest);
+                    thread.account.give_rest(rest);
                 }
             }
         } else {
@@ -156,13 +156,13 @@ impl Outlet {
                     _ => self.repeat(thread, at, time, State::Awake),
                 };
             if told {
-                thread.ledger.give_pending();
+                thread.account.give_pending();
             }
         }
         self.writer.push(&Event::ThreadEnd {
             thread: ThreadId(thread.number),
             at,
-            cpu: thread.ledger.given(),
+            cpu: thread.account.given(),
             flags: thread.ever_blocked as u64,
         });
     }

@@ -4,10 +4,10 @@
 
 use crate::calls::Account;
 use crate::events::Ticking;
-use crate::ledger::Ledger;
 use crate::walltime::Chosen;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;
+use stackglass_sampling::CpuAccount;
 use stackglass_wire::ThreadName;
 
 /// Cells of the table from kernel id to record (a power of two, twice the capacity).
@@ -61,7 +61,7 @@ pub struct Record {
     /// Name last told.
     pub name: ThreadName,
     /// Its time.
-    pub ledger: Ledger,
+    pub account: CpuAccount,
     /// When it began, for the event.
     pub began: u64,
     /// The stack last told.
@@ -173,7 +173,7 @@ impl Roster {
     }
 
     /// Takes up a thread that is not yet followed; `None` when there is no room.
-    pub fn add(&mut self, tid: u32, ledger: Ledger, began: u64) -> Option<SlotIndex> {
+    pub fn add(&mut self, tid: u32, account: CpuAccount, began: u64) -> Option<SlotIndex> {
         let index = if self.free != 0 {
             let index = self.free as usize - 1;
             self.free = self.records[index].link;
@@ -190,14 +190,14 @@ impl Roster {
             tid,
             number: self.last_number,
             name: [0; 16],
-            ledger,
+            account,
             began,
             known: Known::Nothing,
             hash: 0,
             errand: None,
             fresh: false,
             waited: (0, 0),
-            whole: ledger.cpu() < NEARLY,
+            whole: account.cpu() < NEARLY,
             calls: Account::default(),
             announced: false,
             told: false,
@@ -288,7 +288,7 @@ mod tests {
                     roster.remove(index);
                 }
                 None => {
-                    let index = roster.add(tid, Ledger::default(), 0).unwrap();
+                    let index = roster.add(tid, CpuAccount::default(), 0).unwrap();
                     alive.insert(tid, roster.get(index).number);
                 }
             }
@@ -314,9 +314,9 @@ mod tests {
         // SAFETY: all zeros is an empty roster.
         let mut roster: Box<Roster> = unsafe { Box::new_zeroed().assume_init() };
         for tid in 1..=CAPACITY as u32 {
-            assert!(roster.add(tid, Ledger::default(), 0).is_some());
+            assert!(roster.add(tid, CpuAccount::default(), 0).is_some());
         }
-        assert!(roster.add(99_999, Ledger::default(), 0).is_none());
+        assert!(roster.add(99_999, CpuAccount::default(), 0).is_none());
         assert!(roster.find(CAPACITY as u32).is_some());
     }
 }

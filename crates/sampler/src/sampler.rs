@@ -4,12 +4,12 @@ use crate::events::Events;
 use crate::memory::Memory;
 use crate::outlet::Outlet;
 use crate::polled::Links;
-use crate::slots::Slots;
 use crate::walltime::Wall;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Image as ProcessImage;
 use stackglass_host::{Guest, alternate, peek, signal, system};
+use stackglass_sampling::TickSchedule;
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{ControlPage, Counter, Image, ProcessState, SessionPage, SessionState};
 
@@ -199,7 +199,7 @@ impl Sampler {
     pub fn run(&mut self) {
         self.control.state.store(ProcessState::Running as u32, Release);
         let mut sampling = false;
-        let mut slots = Slots::new(self.delay, system::now());
+        let mut schedule = TickSchedule::new(self.delay, system::now());
         let mut next = system::now();
         loop {
             let call = self.guest.call.load(Acquire);
@@ -226,23 +226,24 @@ impl Sampler {
                 SessionState::Sampling if !sampling => {
                     sampling = true;
                     self.begin(now);
-                    slots = Slots::new(self.delay, now);
-                    next = slots.next(now, 0);
+                    schedule = TickSchedule::new(self.delay, now);
+                    next = schedule.next(now).0;
                     continue;
                 }
                 SessionState::Sampling => {}
             }
             if self.orders.delay() != self.delay {
                 self.delay = self.orders.delay();
-                slots = Slots::new(self.delay, now);
-                next = slots.next(now, 0);
+                schedule = TickSchedule::new(self.delay, now);
+                next = schedule.next(now).0;
                 continue;
             }
             if now < next {
                 continue;
             }
             let late = now - next;
-            let missed = late / self.delay;
+            let missed;
+            (next, missed) = schedule.next(now);
             let counters = &self.control.counters;
             counters.add(Counter::Ticks, 1);
             // Whoever comes later than that was stopped, with all the program: there was nothing to see.
@@ -251,7 +252,6 @@ impl Sampler {
                 counters.add(Counter::MissedTicks, missed);
             }
             self.tick += 1 + missed;
-            next = slots.next(now, missed);
             self.take(now);
         }
         if sampling {
@@ -379,7 +379,7 @@ impl Sampler {
                 && let Some(cpu) = system::thread_cpu(thread.tid)
             {
                 let now = system::now();
-                thread.ledger.poll(now, cpu);
+                thread.account.update(now, cpu);
                 self.take_tick(index, now);
                 self.end_ticking(index);
             }
@@ -399,7 +399,7 @@ impl Sampler {
             let index = self.memory.roster.nth(0);
             let thread = self.memory.roster.get(index);
             if let Some(cpu) = system::thread_cpu(thread.tid) {
-                thread.ledger.poll(now, cpu);
+                thread.account.update(now, cpu);
             }
             self.dismiss(index);
         }

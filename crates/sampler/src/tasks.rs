@@ -5,33 +5,6 @@
 use stackglass_host::system::{Fd, PathText};
 use stackglass_wire::ThreadName;
 
-/// Where a thread was when its `syscall` file was read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On a processor, or ready to be.
-    Running,
-    /// Blocked in the kernel.
-    Asleep {
-        /// Program counter in the program.
-        pc: u64,
-        /// Stack pointer in the program.
-        sp: u64,
-        /// The system call.
-        call: Call,
-    },
-    /// The file cannot be read here, or the thread is gone.
-    Unknown,
-}
-
-/// A system call in which a thread sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call {
-    /// Its number, -1 for none: the thread waits for a page, for example.
-    pub number: i64,
-    /// Its first arguments.
-    pub arguments: [u64; 4],
-}
-
 /// What a thread's `status` says about system calls it may make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Confinement {
@@ -193,16 +166,6 @@ fn open_folder() -> Option<Fd> {
     Fd::open(libc::AT_FDCWD, FOLDER, libc::O_RDONLY | libc::O_DIRECTORY, 0)
 }
 
-/// How long a thread has been ready to run without a processor, ns: the second number of its `schedstat`. A wait that
-/// still lasts is not in it.
-pub fn waited(schedstat: &[u8]) -> Option<u64> {
-    let mut numbers = schedstat.split(|b| *b == b' ');
-    let digits = numbers.nth(1)?;
-    digits.iter().try_fold(0u64, |sum, b| {
-        b.is_ascii_digit().then(|| sum.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
-    })
-}
-
 /// The numbers among the names of a piece of getdents64 output (u64 inode, i64 offset, u16 length, u8 type,
 /// name ended by zero).
 fn each_entry(mut entries: &[u8], each: &mut impl FnMut(u32)) {
@@ -246,45 +209,10 @@ fn line_of<'a>(status: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
 }
 
-/// Reads what proc(5) calls `/proc/[pid]/syscall`: `running`, or the number of a call (-1 for none), its six
-/// arguments, the stack pointer and the program counter.
-pub fn place_of(text: &[u8]) -> Place {
-    let text = text.trim_ascii();
-    if text == b"running" {
-        return Place::Running;
-    }
-    let mut last = text.rsplit(|b| *b == b' ');
-    let (pc, sp) = match (last.next().and_then(hexadecimal), last.next().and_then(hexadecimal)) {
-        (Some(pc), Some(sp)) if pc != 0 && sp != 0 => (pc, sp),
-        _ => return Place::Unknown,
-    };
-    let mut first = text.split(|b| *b == b' ');
-    let number = first.next().and_then(decimal).map_or(-1, i64::from);
-    let mut arguments = [0; 4];
-    if number >= 0 {
-        arguments.iter_mut().zip(first).for_each(|(to, from)| *to = hexadecimal(from).unwrap_or(0));
-    }
-    Place::Asleep { pc, sp, call: Call { number, arguments } }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use stackglass_host::system;
-
-    #[test]
-    fn places_are_read() {
-        assert_eq!(place_of(b"running\n"), Place::Running);
-        let line = b"202 0x7f 0x80 0x0 0x9 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
-        let call = Call { number: 202, arguments: [0x7f, 0x80, 0, 9] };
-        assert_eq!(place_of(line), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
-        let call = Call { number: -1, arguments: [0; 4] };
-        assert_eq!(place_of(b"-1 0x7fffa0 0x7f12ab\n"), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
-        for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2"] {
-            assert!(!matches!(place_of(bad), Place::Running), "{bad:?}");
-        }
-        assert_eq!(place_of(b"-1 0x0 0x0"), Place::Unknown);
-    }
 
     #[test]
     fn masks_are_read() {

@@ -7,9 +7,9 @@
 use crate::outlet::{Outlet, Stack};
 use crate::roster::Record;
 use crate::sampler::Sampler;
-use crate::tasks::Place;
 use stackglass_host::task::{self, Polled, TaskEntry, TaskPool};
 use stackglass_host::{SlotIndex, system};
+use stackglass_sampling::ThreadState;
 use stackglass_wire::cut;
 
 /// Places of the table that are tried at random before all are gone through.
@@ -176,7 +176,7 @@ impl Sampler {
         };
         self.wall.chosen = Some(chosen);
         match self.look(index) {
-            Place::Asleep { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
+            ThreadState::Blocked { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
             _ if blocked => {
                 let stack = Stack { frames: &[], cut: cut::BLOCKED, task: chosen.polled.task };
                 let thread = self.memory.roster.get(index);

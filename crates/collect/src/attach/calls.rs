@@ -5,7 +5,7 @@
 //! include/linux/errno.h). Others return EINTR or less than they were asked for. A thread that sleeps is stopped only in a
 //! call of the first list; one that has gone to sleep on its way to a stop is put back into a call of the second.
 
-use super::threads::Call;
+use stackglass_sampling::Call;
 
 /// Whether the kernel makes the call again after a stop, so that the program does not see it.
 ///

@@ -8,7 +8,9 @@ use super::process::Status;
 use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
-use super::threads::{Account, Call, Place};
+
+use stackglass_sampling::{Call, SchedStat, ThreadState};
+use stackglass_unwind::memory::read_process;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, StackMemory, Walk, Walker};
 use stackglass_wire::{Counter, Event as Told, State, ThreadId, cut};
@@ -44,15 +46,15 @@ impl Sampler {
         if thread.asked.is_some() {
             return true;
         }
-        let Some(account) = thread.files.account() else { return false };
+        let Some(stat) = thread.files.stat() else { return false };
         self.outlet.count(Counter::Polls);
-        if thread.known == Known::Asleep && account == thread.account {
+        if thread.known == Known::Asleep && stat == thread.stat {
             // It was given no processor at all: the same stack, for all ticks since the last look.
-            thread.books.enter(now, account);
+            thread.account.update_with(now, stat);
             thread.interval = (thread.interval * 2).min(longest);
             thread.due = tick + thread.interval;
             self.outlet.count(Counter::Unmoved);
-            if self.threads[index].books.rest(false) >= TOLD_AT_ONCE {
+            if self.threads[index].account.rest(false) >= TOLD_AT_ONCE {
                 self.tell_rest(index, now);
             }
             return true;
@@ -60,58 +62,58 @@ impl Sampler {
         thread.interval = 1;
         self.moved_at = tick;
         let thread = &mut self.threads[index];
-        match thread.files.place() {
-            Place::Asleep { pc, sp, call } => {
+        match thread.files.state() {
+            ThreadState::Blocked { pc, sp, call } => {
                 self.enter(index, now);
                 self.take_asleep(index, now, (pc, sp), call);
                 true
             }
             // Its samples come by themselves.
-            Place::Running if thread.event.is_some() => {
-                thread.account = account;
+            ThreadState::Running if thread.event.is_some() => {
+                thread.stat = stat;
                 true
             }
             // It has not had a processor since it last stood: its stack is the same.
-            Place::Running if thread.known == Known::Awake && account.turns == thread.account.turns => true,
-            Place::Running => self.ask(index, None),
-            Place::Unknown => ptrace_is_alive(thread.tid),
+            ThreadState::Running if thread.known == Known::Awake && stat.turns == thread.stat.turns => true,
+            ThreadState::Running => self.ask(index, None),
+            ThreadState::Unknown => ptrace_is_alive(thread.tid),
         }
     }
 
     /// Enters the books of a thread that is off the processor, and tells what passed since.
     fn enter(&mut self, index: usize, now: u64) {
         let thread = &mut self.threads[index];
-        let Some(account) = thread.files.account() else { return };
-        thread.account = account;
-        self.enter_account(index, now, account);
+        let Some(stat) = thread.files.stat() else { return };
+        thread.stat = stat;
+        self.enter_stat(index, now, stat);
     }
 
-    fn enter_account(&mut self, index: usize, now: u64, account: Account) {
+    fn enter_stat(&mut self, index: usize, now: u64, stat: SchedStat) {
         let thread = &mut self.threads[index];
-        thread.books.enter(now, account);
+        thread.account.update_with(now, stat);
         if thread.known == Known::Asleep {
             // It slept there until it ran.
-            thread.books.forget_waited();
+            thread.account.forget_waited();
             return self.tell_rest(index, now);
         }
-        let waited = thread.books.take_waited();
+        let waited = thread.account.take_waited();
         if waited > 0
             && thread.known == Known::Awake
             && self.outlet.repeat(thread.number, now, waited, State::Waiting)
         {
-            thread.books.give_rest(waited);
+            thread.account.give_rest(waited);
         }
     }
 
     /// Gives the rest to the stack last told.
     fn tell_rest(&mut self, index: usize, now: u64) {
         let thread = &mut self.threads[index];
-        let rest = thread.books.rest(false);
+        let rest = thread.account.rest(false);
         if rest > 0
             && thread.known != Known::Nothing
             && self.outlet.repeat(thread.number, now, rest, State::Asleep)
         {
-            thread.books.give_rest(rest);
+            thread.account.give_rest(rest);
         }
     }
 
@@ -119,7 +121,7 @@ impl Sampler {
     fn take_asleep(&mut self, index: usize, now: u64, place: (u64, u64), call: Option<Call>) {
         let walk = self.walk(&Registers::new(place.0, place.1, None));
         let thread = &mut self.threads[index];
-        if thread.files.account() != Some(thread.account) {
+        if thread.files.stat() != Some(thread.stat) {
             // It woke up meanwhile: what was read may be of two moments. The next tick looks again.
             return;
         }
@@ -127,17 +129,30 @@ impl Sampler {
             walk.end,
             End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
         );
-        let key = (thread.tid, place.0, place.1);
-        if hidden && let Some((frames, cut)) = self.places.recognise(self.living, key) {
-            let frames = frames.to_vec();
-            self.outlet.count(Counter::StacksRecognised);
-            return self.tell_asleep(index, now, &frames, cut);
+        let (tid, living) = (thread.tid, self.living);
+        if hidden {
+            let mut frames = std::mem::take(&mut self.frames);
+            let Sampler { sleep_cache, room, .. } = self;
+            let known = sleep_cache
+                .as_ref()
+                .and_then(|cache| cache.lookup(tid, place, read_of(living), room, &mut frames));
+            if let Some((len, cut)) = known {
+                self.outlet.count(Counter::StacksRecognised);
+                self.tell_asleep(index, now, &frames[..len], cut);
+            }
+            self.frames = frames;
+            if known.is_some() {
+                return;
+            }
         }
         self.outlet.count(Counter::StacksAsleep);
         let frames = std::mem::take(&mut self.frames);
         self.tell_asleep(index, now, &frames[..walk.len], walk.end.code());
         self.frames = frames;
-        if hidden && !self.places.tried(key) && call.is_none_or(|call| calls::is_resumed(&call)) {
+        if hidden
+            && !self.sleep_cache.as_ref().is_some_and(|cache| cache.was_tried(tid, place))
+            && call.is_none_or(|call| calls::is_resumed(&call))
+        {
             self.ask(index, Some(place));
         }
     }
@@ -148,9 +163,9 @@ impl Sampler {
         if thread.known == Known::Asleep && thread.hash == hash {
             return self.tell_rest(index, now);
         }
-        let rest = thread.books.rest(false);
+        let rest = thread.account.rest(false);
         if self.outlet.sample(thread.number, now, rest, State::Asleep, Stack { frames, cut }) {
-            thread.books.give_rest(rest);
+            thread.account.give_rest(rest);
             (thread.known, thread.hash) = (Known::Asleep, hash);
         }
     }
@@ -159,9 +174,9 @@ impl Sampler {
         // What it slept since the last look, nobody knows where, stays with the stack before.
         self.tell_rest(index, now);
         let thread = &mut self.threads[index];
-        let pending = thread.books.pending();
+        let pending = thread.account.pending();
         if self.outlet.sample(thread.number, now, pending, State::Awake, Stack { frames, cut }) {
-            thread.books.give_pending();
+            thread.account.give_pending();
             thread.known = Known::Awake;
         }
     }
@@ -179,7 +194,7 @@ impl Sampler {
         if self.driver == Driver::Perf && asleep.is_none() && !thread.by_stop {
             match Event::open(thread.tid, self.delay) {
                 Ok(event) => {
-                    thread.event = Some((event, thread.account.ran));
+                    thread.event = Some((event, thread.stat.ran));
                     return true;
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return false,
@@ -191,7 +206,7 @@ impl Sampler {
                 Ok(()) => {
                     thread.seized = true;
                     // That took its time: it may sleep in a call by now that a stop would end.
-                    if asleep.is_none() && thread.files.place() != Place::Running {
+                    if asleep.is_none() && thread.files.state() != ThreadState::Running {
                         return true;
                     }
                 }
@@ -338,13 +353,21 @@ impl Sampler {
         }
         let _ = ptrace::resume(tid, 0);
         let thread = &mut self.threads[index];
-        thread.books.stood(monotonic().saturating_sub(asked));
+        thread.account.add_waited(monotonic().saturating_sub(asked));
         let asleep_at = thread.asked_asleep.take();
         let frames = std::mem::take(&mut self.frames);
         let stack = &frames[..walk.len];
         match asleep_at {
             Some((pc, sp)) if (pc, sp) == (registers.rip, registers.rsp) || in_call.is_some() => {
-                self.places.learn(self.living, (tid, pc, sp), stack, walk.end.code());
+                let Sampler { sleep_cache, room, living, .. } = self;
+                Sampler::sleep_cache(sleep_cache).insert(
+                    tid,
+                    (pc, sp),
+                    stack,
+                    walk.end.code(),
+                    read_of(*living),
+                    room,
+                );
                 self.tell_asleep(index, now, stack, walk.end.code());
             }
             _ if in_call.is_some() => self.tell_asleep(index, now, stack, walk.end.code()),
@@ -359,17 +382,17 @@ impl Sampler {
     /// Takes up what perf events have brought of a thread.
     fn take_samples(&mut self, index: usize) {
         let Some((mut event, before)) = self.threads[index].event.take() else { return };
-        let account = self.threads[index].files.account();
+        let stat = self.threads[index].files.stat();
         let mut too_deep = false;
         while let Some(sample) = event.next(&mut self.dump) {
             let mut dump = std::mem::take(&mut self.dump);
             let walk = self.walk_in(&sample.registers, &mut dump);
             too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);
             self.dump = dump;
-            let account = account.unwrap_or(self.threads[index].account);
+            let stat = stat.unwrap_or(self.threads[index].stat);
             // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
-            let ran = (before + sample.ran).clamp(account.ran, account.ran + ACCOUNT_LAG);
-            self.enter_account(index, sample.at, Account { ran, ..account });
+            let ran = (before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
+            self.enter_stat(index, sample.at, SchedStat { ran, ..stat });
             self.outlet.count(Counter::StacksRunning);
             let frames = std::mem::take(&mut self.frames);
             self.tell_awake(index, sample.at, &frames[..walk.len], walk.end.code());
@@ -404,8 +427,8 @@ impl Sampler {
     /// Tells what is left of a thread's time.
     pub fn settle(&mut self, index: usize) {
         let thread = &mut self.threads[index];
-        let (number, at) = (thread.number, thread.books.until());
-        let (rest, pending) = (thread.books.rest(true), thread.books.pending());
+        let (number, at) = (thread.number, thread.account.until());
+        let (rest, pending) = (thread.account.rest(true), thread.account.pending());
         if thread.known == Known::Nothing {
             if rest + pending > 0 {
                 let stack = Stack { frames: &[], cut: cut::ENDED };
@@ -420,17 +443,22 @@ impl Sampler {
                 self.outlet.repeat(number, at, pending, State::Awake);
             }
         }
-        thread.books.give_rest(rest);
-        thread.books.give_pending();
+        thread.account.give_rest(rest);
+        thread.account.give_pending();
     }
 
     /// The end of a thread.
     pub fn end(&mut self, index: usize) {
         self.settle(index);
         let thread = &self.threads[index];
-        let (at, cpu) = (thread.books.until(), thread.books.given());
+        let (at, cpu) = (thread.account.until(), thread.account.given());
         self.outlet.push(&Told::ThreadEnd { thread: ThreadId(thread.number), at, cpu, flags: 0 });
     }
+}
+
+/// Reads memory of a process.
+fn read_of(pid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
+    move |address, into| read_process(pid as i32, address, into)
 }
 
 /// Who would see that a system call was interrupted by the stop.

@@ -9,7 +9,6 @@
 //! kernel's account of it stands still; when we end, however we end, the kernel lets go of its threads.
 
 pub mod access;
-mod books;
 mod calls;
 pub mod choice;
 mod clock;
@@ -17,10 +16,8 @@ pub(crate) mod descendants;
 mod images;
 mod look;
 pub(crate) mod modules;
-mod moments;
 pub(crate) mod peek;
 mod perf_events;
-mod places;
 pub mod process;
 mod ptrace;
 pub mod recognise;

@@ -4,18 +4,16 @@
 //! difference. What is done about one thread is in `look`; how a running thread is made to show its stack,
 //! in `ptrace`.
 
-use super::books::Books;
 use super::clock::{self, monotonic};
 use super::images::Images;
 use super::look::{Known, PutBack};
 use super::modules::Modules;
-use super::moments::Moments;
 use super::perf_events::{Dump, Event as PerfEvent};
-use super::places::Places;
 use super::process::{self, ImageKey, Status};
 use super::stream::{Outlet, Stream};
-use super::threads::{self, Account, Files};
+use super::threads::{self, Files};
 use super::{Driver, Orders, Stopped};
+use stackglass_sampling::{CpuAccount, SPAN, SchedStat, SleepCache, SleepEntry, TickSchedule};
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
 use std::collections::HashSet;
@@ -47,9 +45,9 @@ pub(super) struct Thread {
     pub number: u32,
     pub name: [u8; 16],
     pub files: Files,
-    pub books: Books,
+    pub account: CpuAccount,
     /// The kernel's account when it was last read.
-    pub account: Account,
+    pub stat: SchedStat,
     pub known: Known,
     /// Of the frames last told.
     pub hash: u64,
@@ -73,6 +71,9 @@ pub(super) struct Thread {
     pub interval: u64,
 }
 
+/// Stacks of sleepers that took a stop are stored for so many.
+const SLEEPERS: usize = 4096;
+
 /// Looks at one process.
 pub(super) struct Sampler {
     pub pid: u32,
@@ -87,7 +88,9 @@ pub(super) struct Sampler {
     pub threads: Vec<Thread>,
     pub modules: Modules,
     pub images: Images,
-    pub places: Places,
+    /// Most programs need none.
+    pub sleep_cache: Option<SleepCache<Vec<SleepEntry>>>,
+    pub room: Box<[u8; SPAN]>,
     pub scratch: Box<Scratch>,
     pub frames: Vec<u64>,
     pub stack: Vec<u8>,
@@ -131,7 +134,8 @@ impl Sampler {
             threads: Vec::new(),
             modules: Modules::new(living)?,
             images: Images::new(living),
-            places: Places::default(),
+            sleep_cache: None,
+            room: Box::new([0; SPAN]),
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
             stack: vec![0; FETCH],
@@ -156,7 +160,7 @@ impl Sampler {
 
     /// Looks until it is told to stop or there is nothing more to see.
     pub fn run(mut self) {
-        let mut moments = Moments::new(self.delay, monotonic());
+        let mut schedule = TickSchedule::new(self.delay, monotonic());
         let mut next = 0;
         let why = loop {
             self.hear_until(next);
@@ -168,11 +172,11 @@ impl Sampler {
                 break Some(why);
             }
             let missed;
-            (next, missed) = moments.next(now);
+            (next, missed) = schedule.next(now);
             self.tick += 1 + missed;
             if self.orders.rests && self.tick > self.moved_at + REST_AFTER {
                 for _ in 1..RESTS {
-                    next = moments.next(next).0;
+                    next = schedule.next(next).0;
                 }
                 self.tick += RESTS - 1;
             }
@@ -246,7 +250,7 @@ impl Sampler {
     fn look_for_modules(&mut self, now: u64) {
         let changed = self.modules.refresh(&mut self.images, &mut self.outlet, now);
         if changed {
-            self.places.forget();
+            self.sleep_cache = None;
         }
         // What takes long (very many mappings) is not done often; but where modules come, more of them may.
         let took = monotonic() - now;
@@ -270,7 +274,7 @@ impl Sampler {
 
     fn take_up(&mut self, tid: u32, now: u64) {
         let mut files = Files::new(self.pid, tid);
-        let Some(account) = files.account() else { return };
+        let Some(stat) = files.stat() else { return };
         let name = files.name().unwrap_or_default();
         let has_ended = tid == self.pid && self.living != tid;
         if has_ended || threads::is_our_name(self.pid, tid, &name) {
@@ -289,8 +293,8 @@ impl Sampler {
             number,
             name,
             files,
-            books: Books::open(now, account),
-            account,
+            account: CpuAccount::open_with(now, stat),
+            stat,
             known: Known::Nothing,
             hash: 0,
             seized: self.has_execed && super::access::is_traced_by_us(tid),
@@ -303,6 +307,11 @@ impl Sampler {
             due: self.tick,
             interval: 1,
         });
+    }
+
+    /// The stacks of sleepers, made when they are needed.
+    pub fn sleep_cache(cache: &mut Option<SleepCache<Vec<SleepEntry>>>) -> &mut SleepCache<Vec<SleepEntry>> {
+        cache.get_or_insert_with(|| SleepCache::new(vec![SleepEntry::default(); SLEEPERS]))
     }
 
     /// A thread that is followed has ended.
@@ -356,7 +365,7 @@ impl Sampler {
         self.living = process::living_thread(self.pid).ok_or(Stopped::Gone)?;
         self.modules = Modules::new(self.living).ok_or(Stopped::Gone)?;
         self.images = Images::new(self.living);
-        self.places.forget();
+        self.sleep_cache = None;
         self.passed_over.clear();
         (self.key, self.last_number, self.links) = (key, 0, (0, 0));
         self.look_for_modules(now);
@@ -367,8 +376,8 @@ impl Sampler {
         let now = monotonic();
         for index in 0..self.threads.len() {
             let thread = &mut self.threads[index];
-            if let Some(account) = thread.files.account() {
-                thread.books.enter(now, account);
+            if let Some(stat) = thread.files.stat() {
+                thread.account.update_with(now, stat);
                 self.last_seen = now;
             }
             self.settle(index);

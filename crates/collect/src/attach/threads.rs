@@ -1,117 +1,41 @@
-//! What `/proc/PID/task/TID` tells of a thread: whether it has run, whether it sleeps and where.
-//!
-//! `schedstat` is exact for a thread that is off the processor: its first number moves when the thread
-//! has run, its third when it was given a processor, however briefly. So a sleeper whose numbers stand
-//! still has not moved, and need not be looked at again. The two files stay open.
+//! Files of threads in `/proc/PID/task`, and lists of threads. The two files that are read at every look stay open.
 
+use stackglass_sampling::{SchedStat, ThreadState};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// The three numbers of `schedstat`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Account {
-    /// Time on processors, ns.
-    pub ran: u64,
-    /// Time ready to run without a processor, ns. A wait that still lasts is not in it.
-    pub waited: u64,
-    /// How often it was given a processor.
-    pub turns: u64,
-}
-
-impl Account {
-    fn parse(text: &[u8]) -> Option<Account> {
-        let mut numbers =
-            std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(|number| number.parse().ok());
-        Some(Account { ran: numbers.next()??, waited: numbers.next()??, turns: numbers.next()?? })
-    }
-}
-
-/// A system call that a thread is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call {
-    /// Its number.
-    pub number: i64,
-    /// What it was given; what it does not take is whatever the registers held.
-    pub arguments: [u64; 6],
-}
-
-impl Call {
-    /// Reads the number, and what it was given. `None` where there is none (-1).
-    fn parse(number: &str, arguments: &[&str]) -> Option<Call> {
-        let number = number.parse().ok().filter(|number| *number >= 0)?;
-        let argument = |text: &&str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-        let given = |n: usize| arguments.get(n).and_then(argument).unwrap_or(u64::MAX);
-        Some(Call { number, arguments: std::array::from_fn(given) })
-    }
-}
-
-/// Where the kernel says a thread is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On a processor, or ready to be.
-    Running,
-    /// Blocked in the kernel, or stopped.
-    Asleep {
-        /// Program counter in the program.
-        pc: u64,
-        /// Stack pointer in the program.
-        sp: u64,
-        /// The system call; `None` in a page fault, or when it is stopped.
-        call: Option<Call>,
-    },
-    /// It cannot be read, or the thread is gone.
-    Unknown,
-}
-
-impl Place {
-    /// Reads what proc_pid_syscall(5) describes: `running`, or numbers of which the first is the call's
-    /// and the last two are the stack pointer and the program counter.
-    pub fn parse(text: &[u8]) -> Place {
-        let Ok(text) = std::str::from_utf8(text) else { return Place::Unknown };
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok().filter(|a| *a != 0);
-        match fields.as_slice() {
-            ["running"] => Place::Running,
-            [call, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
-                (Some(sp), Some(pc)) => Place::Asleep { pc, sp, call: Call::parse(call, arguments) },
-                _ => Place::Unknown,
-            },
-            _ => Place::Unknown,
-        }
-    }
-
-    /// Where a thread is now, for who asks once.
-    pub fn read(pid: u32, tid: u32) -> Place {
-        fs::read(format!("/proc/{pid}/task/{tid}/syscall")).map_or(Place::Unknown, |text| Place::parse(&text))
-    }
+/// The state of a thread now, for a single question.
+pub fn state(pid: u32, tid: u32) -> ThreadState {
+    fs::read(format!("/proc/{pid}/task/{tid}/syscall"))
+        .map_or(ThreadState::Unknown, |text| ThreadState::parse(&text))
 }
 
 /// The files of one thread.
 pub struct Files {
     pid: u32,
     tid: u32,
-    account: Option<File>,
-    place: Option<File>,
+    stat: Option<File>,
+    state: Option<File>,
 }
 
 impl Files {
     /// Of thread `tid` of process `pid`; opened when needed.
     pub fn new(pid: u32, tid: u32) -> Files {
-        Files { pid, tid, account: None, place: None }
+        Files { pid, tid, stat: None, state: None }
     }
 
     /// What it ran and waited; `None` when it is gone.
-    pub fn account(&mut self) -> Option<Account> {
+    pub fn stat(&mut self) -> Option<SchedStat> {
         let mut text = [0u8; 96];
-        let n = read(&mut self.account, self.pid, self.tid, "schedstat", &mut text)?;
-        Account::parse(text.get(..n)?)
+        let n = read(&mut self.stat, self.pid, self.tid, "schedstat", &mut text)?;
+        SchedStat::parse(text.get(..n)?)
     }
 
     /// Where it is.
-    pub fn place(&mut self) -> Place {
+    pub fn state(&mut self) -> ThreadState {
         let mut text = [0u8; 256];
-        let n = read(&mut self.place, self.pid, self.tid, "syscall", &mut text).unwrap_or(0);
-        Place::parse(text.get(..n).unwrap_or(&[]))
+        let n = read(&mut self.state, self.pid, self.tid, "syscall", &mut text).unwrap_or(0);
+        ThreadState::parse(text.get(..n).unwrap_or(&[]))
     }
 
     /// Its name, as the kernel keeps it.
@@ -178,21 +102,7 @@ pub fn links(pid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_are_read() {
-        assert_eq!(Account::parse(b"12 34 5\n"), Some(Account { ran: 12, waited: 34, turns: 5 }));
-        assert_eq!(Account::parse(b"12 34\n"), None);
-        assert_eq!(Place::parse(b"running\n"), Place::Running);
-        let text = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
-        let call = Some(Call { number: 202, arguments: [0x7f, 0x80, 0, 0, 0, 0x7ffd] });
-        assert_eq!(Place::parse(text), Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call });
-        let stopped = Place::Asleep { pc: 0x7f12ab, sp: 0x7fffa0, call: None };
-        assert_eq!(Place::parse(b"-1 0x7fffa0 0x7f12ab\n"), stopped);
-        for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff"] {
-            assert_eq!(Place::parse(bad), Place::Unknown);
-        }
-    }
+    use stackglass_sampling::Call;
 
     #[test]
     fn our_own_threads_are_known_by_their_names() {
@@ -218,18 +128,18 @@ mod tests {
     fn a_child_that_sleeps_stands_still() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut files = Files::new(child.id(), child.id());
-        while !matches!(files.place(), Place::Asleep { call: Some(Call { number: 230, .. }), .. }) {
+        while !matches!(files.state(), ThreadState::Blocked { call: Some(Call { number: 230, .. }), .. }) {
             std::thread::yield_now();
         }
-        let before = files.account().unwrap();
+        let before = files.stat().unwrap();
         assert!(before.turns > 0);
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert_eq!(files.account(), Some(before));
+        assert_eq!(files.stat(), Some(before));
         assert_eq!(list(child.id()), [child.id()]);
         assert_eq!(files.name().unwrap()[..6], *b"sleep\0");
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(files.account(), None);
+        assert_eq!(files.stat(), None);
         assert!(list(child.id()).is_empty());
     }
 }

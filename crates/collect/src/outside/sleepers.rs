@@ -8,8 +8,8 @@ use super::process::Process;
 use super::thread::Thread;
 use super::time::SwitchCost;
 use super::tree::Walking;
-use crate::attach::threads::Place;
 use crate::launch::moment::monotonic;
+use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
@@ -25,8 +25,8 @@ pub(super) fn look(
     files: &mut Files,
     cost: &mut SwitchCost,
 ) -> Option<(usize, u8)> {
-    let account = thread.files.account()?;
-    let Place::Asleep { pc, sp, .. } = thread.files.place() else { return None };
+    let account = thread.files.stat()?;
+    let ThreadState::Blocked { pc, sp, .. } = thread.files.state() else { return None };
     let Walking { scratch, frames, fetched } = walking;
     fetched.resize(FETCH, 0);
     let registers = Registers::new(pc, sp, None);
@@ -39,7 +39,7 @@ pub(super) fn look(
         let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
         walk = process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)?;
     }
-    if thread.files.account() != Some(account) {
+    if thread.files.stat() != Some(account) {
         return None;
     }
     thread.time.read(account.ran, cost);

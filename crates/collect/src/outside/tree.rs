@@ -6,10 +6,10 @@ use super::process::Process;
 use super::sleepers;
 use super::thread::{Hit, Sink, Thread};
 use super::time::{Phase, SwitchCost};
-use crate::attach::threads::Place;
 use crate::launch::moment::monotonic;
 use crate::perf::records::{Record, Sample, What};
 use crate::recorder::Recorder;
+use stackglass_sampling::ThreadState;
 use stackglass_unwind::Scratch;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName, cut};
@@ -327,16 +327,16 @@ impl Tree {
         for tid in tids {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
             let pid = thread.pid;
-            let (Some(account), place) = (thread.files.account(), thread.files.place()) else {
+            let (Some(stat), state) = (thread.files.stat(), thread.files.state()) else {
                 self.exit(tid, until, recorder);
                 continue;
             };
-            match place {
-                Place::Running => thread.enter(Phase::Running, until),
-                Place::Asleep { .. } => thread.enter(Phase::Asleep, until),
-                Place::Unknown => {}
+            match state {
+                ThreadState::Running => thread.enter(Phase::Running, until),
+                ThreadState::Blocked { .. } => thread.enter(Phase::Asleep, until),
+                ThreadState::Unknown => {}
             }
-            thread.time.bound(account.ran, &self.cost);
+            thread.time.bound(stat.ran, &self.cost);
             let name = thread.files.name().unwrap_or_default();
             self.sleepers.push(tid);
             if pid == tid && self.processes.get(&pid).is_some_and(Process::has_another_file) {

@@ -1,36 +1,36 @@
-//! When the ticks come: once in each delay, at a moment of it that chance chooses.
+//! When the ticks come: once in each delay, at a random moment of it.
 //!
 //! Ticks at even distances would march in step with whatever else is periodic: a program's own timer, the
 //! scheduler's tick. What happens just before their common beat would be seen always or never. One tick at
 //! random in each slot keeps the rate and sees every moment alike (stratified sampling).
 
 /// The row of slots, each one delay long.
-pub struct Slots {
+#[derive(Clone, Copy, Debug)]
+pub struct TickSchedule {
     delay: u64,
     /// Where the current slot begins.
     start: u64,
     random: u64,
 }
 
-impl Slots {
+impl TickSchedule {
     /// Slots of `delay` ns from `start` on.
-    pub fn new(delay: u64, start: u64) -> Slots {
-        Slots { delay, start, random: start | 1 }
+    pub fn new(delay: u64, start: u64) -> TickSchedule {
+        TickSchedule { delay: delay.max(1), start, random: start | 1 }
     }
 
-    /// The moment of the next tick, after one at `now` and `missed` slots without any. Two ticks are at least
+    /// The moment of the next tick after one at `now`, and how many slots have passed without any. Two ticks are at least
     /// an eighth of a delay apart.
-    pub fn next(&mut self, now: u64, missed: u64) -> u64 {
-        self.start += (1 + missed) * self.delay;
-        if self.start + self.delay <= now {
-            self.start = now;
-        }
+    pub fn next(&mut self, now: u64) -> (u64, u64) {
+        self.start += self.delay;
+        let missed = now.saturating_sub(self.start) / self.delay;
+        self.start += missed * self.delay;
         // xorshift64 (Marsaglia 2003).
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let into = ((u128::from(self.random) * u128::from(self.delay)) >> 64) as u64;
-        (self.start + into).max(now + self.delay / 8)
+        ((self.start + into).max(now + self.delay / 8), missed)
     }
 }
 
@@ -42,12 +42,12 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept_and_every_moment_is_met() {
-        let mut slots = Slots::new(DELAY, 5_000_000);
+        let mut schedule = TickSchedule::new(DELAY, 5_000_000);
         let mut now = 5_000_000;
         let mut parts = [0; 10];
         for _ in 0..100_000 {
-            let next = slots.next(now, 0);
-            assert!(next >= now + DELAY / 8 && next < now + 2 * DELAY + DELAY / 8);
+            let (next, missed) = schedule.next(now);
+            assert!(missed == 0 && next >= now + DELAY / 8 && next < now + 2 * DELAY + DELAY / 8);
             now = next;
             parts[(now % DELAY / (DELAY / 10)) as usize] += 1;
         }
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn late_ticks_do_not_pile_up() {
-        let mut slots = Slots::new(DELAY, 0);
-        let next = slots.next(7 * DELAY + 1, 0);
-        assert!(next > 7 * DELAY && next < 9 * DELAY);
+        let mut schedule = TickSchedule::new(DELAY, 0);
+        let (next, missed) = schedule.next(7 * DELAY + 1);
+        assert!((next > 7 * DELAY && next < 9 * DELAY) && missed == 6, "{next} {missed}");
     }
 }

@@ -1,0 +1,194 @@
+//! One thread's time: what passed, what of it the thread ran and waited, what was given to its stacks.
+//!
+//! Each reading of the thread's CPU clock splits the time since the last one into what the thread *ran* and the *rest*.
+//! What it ran is *pending* until a stack is taken while it runs; so the pending time of a thread that is hardly ever caught
+//! running goes, in the mean, where it belongs, and nothing is lost. The sums are exact: everything given as run
+//! equals the kernel's clock, run and rest equal the wall clock.
+
+use crate::SchedStat;
+
+/// Rest below this is kept back until there is more, ns: two clocks are never read at the same moment.
+const WORTH_GIVING: i64 = 50_000;
+
+/// The time of one thread. All zeros is a thread that began at time zero.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CpuAccount {
+    read_at: u64,
+    ran: u64,
+    waited: u64,
+    /// Run but not given to a stack yet.
+    pending: u64,
+    /// Run and given to stacks.
+    given: u64,
+    /// Not run and not given to a stack yet; negative when the CPU clock was ahead of the wall clock.
+    rest: i64,
+    /// Of the rest, what the thread was ready to run.
+    rest_waited: u64,
+}
+
+/// What passed between two readings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// Time since the last reading, ns.
+    pub elapsed: u64,
+    /// How much of it the thread ran, ns.
+    pub ran: u64,
+}
+
+impl CpuAccount {
+    /// An account that starts at `at`, when the thread's clock showed `cpu` (both ns).
+    pub fn open(at: u64, cpu: u64) -> CpuAccount {
+        CpuAccount { read_at: at, ran: cpu, ..CpuAccount::default() }
+    }
+
+    /// The same, with the kernel's whole account of the thread.
+    pub fn open_with(at: u64, stat: SchedStat) -> CpuAccount {
+        CpuAccount { waited: stat.waited, ..CpuAccount::open(at, stat.ran) }
+    }
+
+    /// Enters a reading of the CPU clock. Clocks that seem to run backwards count as standing still.
+    pub fn update(&mut self, at: u64, cpu: u64) -> Passed {
+        let elapsed = at.saturating_sub(self.read_at);
+        let ran = cpu.saturating_sub(self.ran);
+        self.read_at = self.read_at.max(at);
+        self.ran = self.ran.max(cpu);
+        self.pending += ran;
+        self.rest = self.rest.saturating_add_unsigned(elapsed).saturating_sub_unsigned(ran);
+        Passed { elapsed, ran }
+    }
+
+    /// Enters a reading of the kernel's whole account. On a processor it lags behind by up to one of the kernel's
+    /// ticks, so it should be read while the thread is off.
+    pub fn update_with(&mut self, at: u64, stat: SchedStat) -> Passed {
+        self.rest_waited += stat.waited.saturating_sub(self.waited);
+        self.waited = self.waited.max(stat.waited);
+        self.update(at, stat.ran)
+    }
+
+    /// The thread's CPU clock at the last reading, ns.
+    pub fn cpu(&self) -> u64 {
+        self.ran
+    }
+
+    /// The moment of the last reading: the last one at which the thread was known to live.
+    pub fn until(&self) -> u64 {
+        self.read_at
+    }
+
+    /// Time run that waits for a stack.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Gives the pending time to a stack.
+    pub fn give_pending(&mut self) {
+        self.given += self.pending;
+        self.pending = 0;
+    }
+
+    /// Gives so much of the pending time to a stack; what was given.
+    pub fn give(&mut self, time: u64) -> u64 {
+        let time = time.min(self.pending);
+        self.given += time;
+        self.pending -= time;
+        time
+    }
+
+    /// The rest that waits for a stack, 0 while it is too small to be given (never with `all`).
+    pub fn rest(&self, all: bool) -> u64 {
+        if self.rest >= WORTH_GIVING || all { self.rest.max(0) as u64 } else { 0 }
+    }
+
+    /// Gives `time` of the rest to a stack.
+    pub fn give_rest(&mut self, time: u64) {
+        self.rest = self.rest.saturating_sub_unsigned(time);
+    }
+
+    /// The thread stood for `time` because it was made to: it was ready to run.
+    pub fn add_waited(&mut self, time: u64) {
+        self.rest_waited += time;
+    }
+
+    /// Of the rest, the time in which the thread was ready to run; none of it is kept back.
+    pub fn take_waited(&mut self) -> u64 {
+        let waited = self.rest_waited.min(self.rest(false));
+        self.rest_waited -= waited;
+        waited
+    }
+
+    /// The thread has slept since: what it waited to wake up belongs to its sleep.
+    pub fn forget_waited(&mut self) {
+        self.rest_waited = 0;
+    }
+
+    /// All CPU time given to stacks so far.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_given_sums_to_both_clocks() {
+        // A thread with a made-up life, read at odd moments, its clock a little too late each time.
+        let mut account = CpuAccount::open(1_000, 500);
+        let (mut now, mut cpu, mut random) = (1_000u64, 500u64, 12345u64);
+        let (mut awake, mut asleep) = (0, 0);
+        for step in 0..100_000 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let elapsed = (random >> 33) % 3_000_000;
+            let ran = [0, elapsed, elapsed / 3][step % 3];
+            now += elapsed;
+            cpu += ran;
+            let jitter = (random >> 20) % 1_000;
+            account.update(now, cpu + if ran > 0 { jitter } else { 0 });
+            cpu += if ran > 0 { jitter } else { 0 };
+            if step % 5 == 0 {
+                awake += account.pending();
+                account.give_pending();
+            }
+            let rest = account.rest(false);
+            asleep += rest;
+            account.give_rest(rest);
+        }
+        awake += account.pending();
+        account.give_pending();
+        asleep += account.rest(true);
+        assert_eq!(awake, cpu - 500);
+        assert_eq!(account.given(), awake);
+        let wall = now - 1_000;
+        assert!((awake + asleep).abs_diff(wall) < 100_000, "{awake} + {asleep} against {wall}");
+    }
+
+    #[test]
+    fn clocks_that_jump_back_add_nothing() {
+        let mut account = CpuAccount::open(1_000_000, 500_000);
+        assert_eq!(account.update(900_000, 400_000), Passed { elapsed: 0, ran: 0 });
+        assert_eq!(account.update(1_000_100, 500_020), Passed { elapsed: 100, ran: 20 });
+        assert_eq!(account.pending(), 20);
+        account.update_with(0, SchedStat::default());
+        assert_eq!((account.pending(), account.take_waited()), (20, 0));
+    }
+
+    #[test]
+    fn short_waits_add_up() {
+        let mut account = CpuAccount::open_with(0, SchedStat { ran: 0, waited: 7, turns: 0 });
+        let mut waited = 0;
+        for step in 1..=1000 {
+            let stat = SchedStat { ran: step * 970_000, waited: 7 + step * 20_000, turns: step };
+            account.update_with(step * 1_000_000, stat);
+            account.add_waited(10_000);
+            let time = account.take_waited();
+            account.give_rest(time);
+            waited += time;
+        }
+        assert!((29_000_000..=30_000_000).contains(&waited), "{waited}");
+        assert!(account.rest(true) < 1_100_000);
+        account.add_waited(5);
+        account.forget_waited();
+        assert_eq!(account.take_waited(), 0);
+    }
+}

@@ -1,0 +1,131 @@
+//! What the kernel says of a thread: whether it has run, whether it sleeps, and where.
+//!
+//! Files of `/proc/PID/task/TID`. `schedstat` is exact for a thread that is off the processor: its first number moves when
+//! the thread has run, its third when it was given a processor, however briefly. So a sleeper whose numbers stand still has
+//! not moved. `syscall` tells where a thread sleeps (proc_pid_syscall(5)).
+
+/// The three numbers of `schedstat`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedStat {
+    /// Time on processors, ns.
+    pub ran: u64,
+    /// Time ready to run without a processor, ns. A wait that still lasts is not in it.
+    pub waited: u64,
+    /// How often the thread was given a processor.
+    pub turns: u64,
+}
+
+impl SchedStat {
+    /// Reads the text of the file.
+    pub fn parse(text: &[u8]) -> Option<SchedStat> {
+        let mut numbers = fields(text).map(decimal);
+        Some(SchedStat { ran: numbers.next()??, waited: numbers.next()??, turns: numbers.next()?? })
+    }
+}
+
+/// A system call in which a thread is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Its number.
+    pub number: i64,
+    /// What it was given; what it does not take is whatever the registers held, what is not told is `u64::MAX`.
+    pub arguments: [u64; 6],
+}
+
+/// Where the kernel says a thread is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadState {
+    /// On a processor, or ready to be.
+    Running,
+    /// Blocked in the kernel, or stopped.
+    Blocked {
+        /// Program counter in the program.
+        pc: u64,
+        /// Stack pointer in the program.
+        sp: u64,
+        /// The system call; `None` in a page fault, or when it is stopped.
+        call: Option<Call>,
+    },
+    /// It cannot be read, or the thread is gone.
+    Unknown,
+}
+
+impl ThreadState {
+    /// Reads the text of `syscall`: `running`, or numbers of which the first is the call's (-1 for none) and the last two
+    /// are the stack pointer and the program counter.
+    pub fn parse(text: &[u8]) -> ThreadState {
+        let mut all = [&b""[..]; 9];
+        let mut count = 0;
+        for field in fields(text) {
+            let Some(place) = all.get_mut(count) else { return ThreadState::Unknown };
+            *place = field;
+            count += 1;
+        }
+        let address = |field| hexadecimal(field).filter(|address| *address != 0);
+        match &all[..count] {
+            [b"running"] => ThreadState::Running,
+            [number, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
+                (Some(sp), Some(pc)) => ThreadState::Blocked { pc, sp, call: call(number, arguments) },
+                _ => ThreadState::Unknown,
+            },
+            _ => ThreadState::Unknown,
+        }
+    }
+}
+
+fn call(number: &[u8], arguments: &[&[u8]]) -> Option<Call> {
+    let number = i64::try_from(decimal(number)?).ok()?;
+    let mut given = [u64::MAX; 6];
+    for (to, from) in given.iter_mut().zip(arguments) {
+        *to = hexadecimal(from).unwrap_or(u64::MAX);
+    }
+    Some(Call { number, arguments: given })
+}
+
+fn fields(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, b| {
+        b.is_ascii_digit().then(|| n.checked_mul(10)?.checked_add(u64::from(b - b'0'))).flatten()
+    })
+}
+
+fn hexadecimal(text: &[u8]) -> Option<u64> {
+    let text = text.strip_prefix(b"0x")?;
+    if text.is_empty() || text.len() > 16 {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, b| Some(n << 4 | u64::from((*b as char).to_digit(16)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read() {
+        assert_eq!(SchedStat::parse(b"12 34 5\n"), Some(SchedStat { ran: 12, waited: 34, turns: 5 }));
+        for bad in [&b""[..], b"12 34\n", b"a b c", b"99999999999999999999 1 1", b"\xff"] {
+            assert_eq!(SchedStat::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn states_are_read() {
+        assert_eq!(ThreadState::parse(b"running\n"), ThreadState::Running);
+        let text = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
+        let call = Some(Call { number: 202, arguments: [0x7f, 0x80, 0, 0, 0, 0x7ffd] });
+        assert_eq!(ThreadState::parse(text), ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call });
+        let stopped = ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call: None };
+        assert_eq!(ThreadState::parse(b"-1 0x7fffa0 0x7f12ab\n"), stopped);
+        let ten = b"1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1";
+        for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff", ten] {
+            assert_eq!(ThreadState::parse(bad), ThreadState::Unknown, "{bad:?}");
+        }
+    }
+}
