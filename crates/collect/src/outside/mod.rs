@@ -39,8 +39,8 @@ const SETTLE_ALL: u64 = 1_000_000_000;
 const CALM: Duration = Duration::from_millis(80);
 const LIVELY: Duration = Duration::from_millis(20);
 
-/// Where threads begin more often than in this time, most of them are short, ns.
-const MANY: u64 = 20_000_000;
+/// Where a thread begins in less than so many delays after the one before, most of them are short.
+const MANY: u64 = 4;
 
 /// Periods in delays: of most threads, and where many are short.
 const USUAL: (f64, f64) = (0.97, 1.03);
@@ -58,6 +58,34 @@ impl Random {
     }
 }
 
+/// How fast threads and processes begin, over so many of them or so much time.
+struct Forks {
+    /// Of the last drain.
+    latest: u64,
+    counted: u64,
+    since: u64,
+    are_many: bool,
+}
+
+impl Forks {
+    const ENOUGH: u64 = 16;
+    const LONG: u64 = 100_000_000;
+
+    fn new(now: u64) -> Forks {
+        Forks { latest: 0, counted: 0, since: now, are_many: false }
+    }
+
+    /// `forks` have begun by `now`; they are many where they come sooner than in `each` after each other.
+    fn count(&mut self, forks: u64, now: u64, each: u64) {
+        self.latest = forks;
+        let (new, passed) = (forks - self.counted, now.saturating_sub(self.since));
+        if new >= Forks::ENOUGH || passed >= Forks::LONG {
+            self.are_many = passed / new.max(1) < each;
+            (self.counted, self.since) = (forks, now);
+        }
+    }
+}
+
 /// Looks at one program and all that it starts.
 pub(crate) struct Outside {
     events: Events,
@@ -67,8 +95,7 @@ pub(crate) struct Outside {
     /// Drains come at moments that no program can be in step with, and each new thread has a period of its own.
     random: Random,
     delay: u64,
-    /// Threads and processes that began before the last drain, and when that was.
-    forks: (u64, u64),
+    forks: Forks,
 }
 
 impl Outside {
@@ -85,7 +112,7 @@ impl Outside {
         let events = Events::open(Plan { period, at_once })?;
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
         let phase_shift = PhaseShift::new(now);
-        Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: (0, now) })
+        Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
     }
 
     /// The program has been started: what is ours alone from here on may change.
@@ -108,14 +135,12 @@ impl Outside {
     /// for one period, and never one that has not. So where many processes come and go, periods are shorter, and all
     /// differ: a hit stands for the period of its own thread.
     fn choose_period(&mut self) {
-        let (before, at) = self.forks;
-        let (forks, now) = (self.tree.forks(), monotonic());
-        if forks == before {
+        let forks = self.tree.forks();
+        if forks == self.forks.latest {
             return;
         }
-        let each = now.saturating_sub(at) / (forks - before);
-        self.forks = (forks, now);
-        let factor = self.random.between(if each < MANY { SHORTER } else { USUAL });
+        self.forks.count(forks, monotonic(), MANY * self.delay);
+        let factor = self.random.between(if self.forks.are_many { SHORTER } else { USUAL });
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
@@ -178,5 +203,24 @@ impl Outside {
         self.drain_until(u64::MAX, recorder);
         self.tree.close(recorder);
         Nanos(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_follow_the_rate_of_forks() {
+        let mut forks = Forks::new(0);
+        // A compiler's driver starts three programs at once, every 30 ms.
+        for file in 1..=20 {
+            forks.count(file * 3, file * 30_000_000, 4_000_000);
+            assert!(!forks.are_many);
+        }
+        for process in 1..=100 {
+            forks.count(60 + process, 600_000_000 + process * 1_200_000, 4_000_000);
+        }
+        assert!(forks.are_many);
     }
 }
