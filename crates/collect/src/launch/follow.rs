@@ -266,6 +266,7 @@ impl Following<'_> {
         }
         self.means.read(&mut self.recorder);
         self.peeks.finish(&mut self.recorder, observer);
+        let unseen = self.means.leaves_out();
         let sampler_cpu = self.means.close(&mut self.recorder);
         // The guests keep the page itself; new images find no session and run unprofiled.
         drop(self.session);
@@ -278,7 +279,8 @@ impl Following<'_> {
         let mut recording = self.recorder.into_recording();
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
-        let left_out = left_out::reasons(self.options, early, self.cleared);
+        let mut left_out = left_out::reasons(self.options, early, self.cleared);
+        left_out.extend(unseen);
         if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
             let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
             recording.about.remarks.extend(remark);

@@ -199,6 +199,12 @@ impl Means {
         }
     }
 
+    /// Processor time that these means do not see, in words.
+    pub(super) fn leaves_out(&self) -> Option<&'static str> {
+        let traced = "processes of a few milliseconds and the start of each (ptrace)";
+        matches!(self, Means::Traced(_)).then_some(traced)
+    }
+
     /// Ends the reading; the CPU time of samplers.
     pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
         match self {

@@ -1,24 +1,23 @@
 //! All processes and threads of a recording, kept up by what the kernel tells of them.
 
-use super::deep::SampledStack;
+mod lost;
+mod samples;
+mod sleeping;
+
 use super::files::Files;
 use super::process::Process;
 use super::sleepers;
-use super::thread::{Hit, Sink, Thread};
+use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
 use crate::launch::moment::monotonic;
-use crate::perf::records::{Record, Sample, What};
+use crate::perf::records::{Record, What};
 use crate::recorder::Recorder;
-use stackglass_sampling::ThreadState;
 use stackglass_unwind::Scratch;
-use stackglass_unwind::walk::{Cut, End};
-use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName, cut};
+use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName};
 use std::collections::{BTreeMap, HashMap};
 
 /// Process id of a thread that is no more.
 const NOBODY: u32 = u32::MAX;
-/// Threads that are looked at for where they sleep in one drain.
-const LOOKS: usize = 64;
 
 /// What watching a switch costs the program, ns (5 to 16 µs were measured, most of it the kernel's own change of events);
 /// below so many switches nobody minds.
@@ -285,105 +284,6 @@ impl Tree {
         }
     }
 
-    fn sample(&mut self, pid: u32, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        if self.sampling && self.thread(pid, tid, Phase::Running, at).is_some() {
-            self.take_stack(tid, at, sample, recorder);
-        }
-    }
-
-    /// Takes a stack of a thread that is known.
-    fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let Tree { processes, threads, walking, files, drain, worth, .. } = self;
-        let period = (sample.period as f64 * *worth) as u64;
-        let Some(thread) = threads.get_mut(&tid) else { return };
-        let Some(process) = processes.get_mut(&thread.pid) else { return };
-        let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
-        let Some(image) = process.image(recorder) else { return };
-        let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
-        announce(thread, image, recorder);
-        thread.hit(Hit {
-            stack: (stack, reason),
-            at,
-            in_user_code: sample.in_user_code,
-            period,
-            at_start: false,
-        });
-        if !std::mem::replace(&mut thread.moved, true) {
-            self.moved.push(tid);
-        }
-        self.count(Counter::StacksRunning, 1);
-        if reason != 0 {
-            self.count(Counter::Cut, 1);
-        }
-    }
-
-    /// Asks /proc what the lost records would have told: which threads are there, and what they do.
-    pub(super) fn make_up_for_lost(&mut self, recorder: &mut Recorder) {
-        if !std::mem::take(&mut self.lost_now) {
-            return;
-        }
-        let until = self.until;
-        let tids: Vec<u32> = self.threads.keys().copied().collect();
-        for tid in tids {
-            let Some(thread) = self.threads.get_mut(&tid) else { continue };
-            let pid = thread.pid;
-            let (Some(stat), state) = (thread.files.stat(), thread.files.state()) else {
-                self.exit(tid, until, recorder);
-                continue;
-            };
-            match state {
-                ThreadState::Running => thread.enter(Phase::Running, until),
-                ThreadState::Blocked { .. } => thread.enter(Phase::Asleep, until),
-                ThreadState::Unknown => {}
-            }
-            thread.time.bound(stat.ran, &self.cost);
-            let name = thread.files.name().unwrap_or_default();
-            self.sleepers.push(tid);
-            if pid == tid && self.processes.get(&pid).is_some_and(Process::has_another_file) {
-                self.exec(pid, tid, until, name, recorder);
-            }
-            if let Some(process) = self.processes.get_mut(&pid) {
-                process.scan(monotonic(), &mut self.files);
-            }
-        }
-    }
-
-    /// Looks where threads sleep that have gone to sleep.
-    pub(super) fn look_at_sleepers(&mut self, recorder: &mut Recorder) {
-        if !self.sampling {
-            self.sleepers.clear();
-            self.looked = false;
-            return;
-        }
-        let mut sleepers = std::mem::take(&mut self.sleepers);
-        sleepers.sort_unstable();
-        sleepers.dedup();
-        // With very many, not the same ones each time.
-        let from = self.drain as usize * LOOKS % sleepers.len().max(1);
-        let looks = sleepers.len().min(LOOKS);
-        self.looked = looks > 0;
-        for i in 0..looks {
-            let tid = sleepers[(from + i) % sleepers.len()];
-            let Tree { processes, threads, walking, files, cost, .. } = self;
-            let Some(thread) = threads.get_mut(&tid) else { continue };
-            let Some(process) = processes.get_mut(&thread.pid) else { continue };
-            if thread.time.phase() != Phase::Asleep {
-                continue;
-            }
-            let look = sleepers::look(process, thread, walking, files, cost);
-            let Some((len, reason)) = look else { continue };
-            let Some(image) = process.image(recorder) else { continue };
-            let Some(stack) = image.intern(&walking.frames[..len], recorder) else { continue };
-            announce(thread, image, recorder);
-            thread.asleep_on((stack, reason));
-            self.count(Counter::StacksAsleep, 1);
-        }
-        // Those that were not reached have another chance.
-        if looks < sleepers.len() {
-            self.sleepers = sleepers;
-        }
-    }
-
     /// Gives all time so far to stacks: of threads with news, or of `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
@@ -505,45 +405,6 @@ fn settle(
     if let Some(number) = image.thread(thread.number) {
         thread.settle(at, last, cost, &mut Sink { recorder, thread: number, no_stack, user_only });
     }
-}
-
-/// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
-fn walk(
-    process: &mut Process,
-    thread: &mut Thread,
-    at: u64,
-    drain: u64,
-    sample: &Sample<'_>,
-    walking: &mut Walking,
-    files: &mut Files,
-) -> (usize, u8) {
-    let Some(registers) = &sample.registers else { return (0, cut::BETWEEN_PROGRAMS) };
-    let pid = process.pid;
-    let Walking { scratch, frames, .. } = walking;
-    for _ in 0..3 {
-        let mut stack = SampledStack::new(registers.sp(), sample.stack, at, thread.deep.as_deref_mut());
-        let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
-        let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
-        if !stack.is_proven() {
-            // Its own part is right in any case.
-            let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
-            let len =
-                process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);
-            return (len, cut::DEEP);
-        }
-        let again = if walk.end == End::Cut(Cut::NoModule) {
-            process.scan(monotonic(), files)
-        } else if passed_top {
-            let end = registers.sp().saturating_add(sample.stack.len() as u64);
-            thread.deep.get_or_insert_default().refresh(pid, registers.sp(), end, drain)
-        } else {
-            false
-        };
-        if !again {
-            return (walk.len, if passed_top { cut::DEEP } else { walk.end.code() });
-        }
-    }
-    (1.min(frames.len()), Cut::NoModule as u8)
 }
 
 fn name_of(text: &[u8]) -> ThreadName {

@@ -1,0 +1,93 @@
+//! Stacks of running threads: walked from the copy that came with the sample, and interned.
+
+use super::super::deep::SampledStack;
+use super::super::files::Files;
+use super::super::process::Process;
+use super::super::thread::{Hit, Thread};
+use super::super::time::Phase;
+use super::{Tree, Walking, announce};
+use crate::launch::moment::monotonic;
+use crate::perf::records::Sample;
+use crate::recorder::Recorder;
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_wire::{Counter, cut};
+
+impl Tree {
+    pub(super) fn sample(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        at: u64,
+        sample: &Sample<'_>,
+        recorder: &mut Recorder,
+    ) {
+        if self.sampling && self.thread(pid, tid, Phase::Running, at).is_some() {
+            self.take_stack(tid, at, sample, recorder);
+        }
+    }
+
+    /// Takes a stack of a thread that is known.
+    fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
+        let Tree { processes, threads, walking, files, drain, worth, .. } = self;
+        let period = (sample.period as f64 * *worth) as u64;
+        let Some(thread) = threads.get_mut(&tid) else { return };
+        let Some(process) = processes.get_mut(&thread.pid) else { return };
+        let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
+        let Some(image) = process.image(recorder) else { return };
+        let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
+        announce(thread, image, recorder);
+        thread.hit(Hit {
+            stack: (stack, reason),
+            at,
+            in_user_code: sample.in_user_code,
+            period,
+            at_start: false,
+        });
+        if !std::mem::replace(&mut thread.moved, true) {
+            self.moved.push(tid);
+        }
+        self.count(Counter::StacksRunning, 1);
+        if reason != 0 {
+            self.count(Counter::Cut, 1);
+        }
+    }
+}
+
+/// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
+fn walk(
+    process: &mut Process,
+    thread: &mut Thread,
+    at: u64,
+    drain: u64,
+    sample: &Sample<'_>,
+    walking: &mut Walking,
+    files: &mut Files,
+) -> (usize, u8) {
+    let Some(registers) = &sample.registers else { return (0, cut::BETWEEN_PROGRAMS) };
+    let pid = process.pid;
+    let Walking { scratch, frames, .. } = walking;
+    for _ in 0..3 {
+        let mut stack = SampledStack::new(registers.sp(), sample.stack, at, thread.deep.as_deref_mut());
+        let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
+        let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
+        if !stack.is_proven() {
+            // Its own part is right in any case.
+            let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
+            let len =
+                process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);
+            return (len, cut::DEEP);
+        }
+        let again = if walk.end == End::Cut(Cut::NoModule) {
+            process.scan(monotonic(), files)
+        } else if passed_top {
+            let end = registers.sp().saturating_add(sample.stack.len() as u64);
+            thread.deep.get_or_insert_default().refresh(pid, registers.sp(), end, drain)
+        } else {
+            false
+        };
+        if !again {
+            return (walk.len, if passed_top { cut::DEEP } else { walk.end.code() });
+        }
+    }
+    (1.min(frames.len()), Cut::NoModule as u8)
+}
