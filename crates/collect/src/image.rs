@@ -194,11 +194,13 @@ impl Image {
     }
 
     /// Interns a stack of look-up addresses, leaf first; `None` when the recording is full.
+    #[cfg(feature = "launch")]
     pub(crate) fn intern(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
         self.stack(frames, recorder)
     }
 
     /// The number of a thread that was announced.
+    #[cfg(feature = "launch")]
     pub(crate) fn thread(&self, id: ThreadId) -> Option<ThreadNumber> {
         self.threads.get(&id.0).map(|so_far| so_far.number)
     }

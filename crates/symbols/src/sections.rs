@@ -1,8 +1,8 @@
 //! Sections ready for reading: those that are compressed in the file are expanded here, with the
 //! sizes they declare taken as claims to check rather than as orders to allocate.
 
+use crate::Error;
 use crate::elf::{Elf, Method, RawSection};
-use crate::{Error, Options, parallel};
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use std::borrow::Cow;
 #[cfg(feature = "zstd")]
@@ -26,8 +26,6 @@ pub(crate) const NEEDED: [SectionId; 10] = [
     SectionId::DebugAranges,
 ];
 
-/// Compressed bytes that are worth another thread.
-const LARGE: usize = 256 << 10;
 /// No section is expanded beyond this.
 const LARGEST: u64 = 8 << 30;
 
@@ -43,22 +41,12 @@ pub(crate) struct Sections<'data> {
 impl<'data> Sections<'data> {
     /// Loads all needed sections. `dwo`: under the names they have in split debug information.
     pub fn load(elf: &Elf<'data>, dwo: bool) -> Result<Sections<'data>, Error> {
-        let name = |id: SectionId| if dwo { id.dwo_name() } else { Some(id.name()) };
-        let names: Vec<Option<&'static str>> = NEEDED.into_iter().map(name).collect();
-        let stored =
-            |name: &&'static str| elf.debug_section(name).filter(|section| section.compression.is_some());
-        let compressed: usize =
-            names.iter().flatten().filter_map(stored).map(|section| section.bytes.len()).sum();
-        // Each is a stream of its own: large ones are expanded side by side.
-        let threads = if compressed < LARGE { 1 } else { Options::default().threads() };
-        let load = |(): &mut (), name: &Option<&'static str>| match name {
-            Some(name) => load_section(elf, name),
-            None => Ok(Cow::Borrowed(&[][..])),
-        };
-        let loaded = parallel::map(threads, &names, || (), load, &mut |_| ());
         let mut sections = Sections::default();
-        for (slot, bytes) in sections.bytes.iter_mut().zip(loaded) {
-            *slot = bytes?;
+        for (slot, id) in sections.bytes.iter_mut().zip(NEEDED) {
+            let name = if dwo { id.dwo_name() } else { Some(id.name()) };
+            if let Some(name) = name {
+                *slot = load_section(elf, name)?;
+            }
         }
         Ok(sections)
     }
