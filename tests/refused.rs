@@ -61,3 +61,20 @@ fn programs_behind_a_shell() {
     assert!(outcome.seen("sleep").processes == 1, "{}", outcome.stderr);
     says_how(&outcome);
 }
+
+/// An exec holds a lock that whoever begins to trace a thread waits for, and waits for the threads that it traces.
+#[test]
+fn threads_that_have_just_begun_when_their_program_execs() {
+    for _ in 0..5 {
+        let outcome = record(host("execs", Language::C)).flag("--delay=100us").args(["30"]).run();
+        outcome.program_did("last\n", 7);
+    }
+}
+
+#[test]
+fn a_program_that_checks_for_leaks_ends_as_it_does_alone() {
+    let program = host_with("ends", Language::C, &["-fsanitize=address"]);
+    let outcome = record(&program).args(["exit"]).run();
+    outcome.program_did("working\n", 3);
+    assert!(outcome.stderr.contains("checks for leaks at its end"), "{}", outcome.stderr);
+}

@@ -7,10 +7,11 @@
 //! languages are looked at as all others are.
 
 use super::process::{ImageKey, Status};
-use super::{Attached, Driver, Stay, Stopped, threads};
+use super::{Attached, Driver, Stay, Stopped, leak_check, threads};
 use crate::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time between two readings of the lists: where processes come and go, and where none did for some time.
@@ -31,6 +32,8 @@ pub(crate) struct Descendants {
     pause: Duration,
     read_at: Option<Instant>,
     refused: u64,
+    /// Why processes are not looked at, for people.
+    obstacles: BTreeSet<String>,
 }
 
 impl Descendants {
@@ -51,13 +54,17 @@ impl Descendants {
             pause: LIVELY,
             read_at: None,
             refused: 0,
+            obstacles: BTreeSet::new(),
         }
     }
 
-    /// The program has been started.
-    pub(crate) fn started(&mut self, pid: u32) {
+    /// The program has been started. It may be seen before its exec.
+    pub(crate) fn started(&mut self, pid: u32, program: &Path) {
         self.processes.insert(pid, None);
-        self.look(pid);
+        match leak_check::obstacle_of(program) {
+            Some(obstacle) => drop(self.obstacles.insert(obstacle)),
+            None => self.look(pid),
+        }
     }
 
     /// How long to wait until the next reading.
@@ -149,6 +156,10 @@ impl Descendants {
         if !self.sampling || ended {
             return;
         }
+        if let Some(obstacle) = leak_check::obstacle(pid) {
+            self.obstacles.insert(obstacle);
+            return;
+        }
         match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), Stay::Long, true) {
             Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
             Err(_) => self.refused += 1,
@@ -168,6 +179,9 @@ impl Descendants {
         for attached in self.processes.values_mut().flatten() {
             attached.stop();
             attached.drain(recorder);
+        }
+        for obstacle in self.obstacles {
+            recorder.remark(obstacle);
         }
         if self.refused > 0 {
             let refused = self.refused;

@@ -202,7 +202,7 @@ impl Sampler {
             }
         }
         if !thread.seized {
-            match ptrace::seize(thread.tid) {
+            match self.orders.seizing.seize(thread.tid) {
                 Ok(()) => {
                     thread.seized = true;
                     // That took its time: it may sleep in a call by now that a stop would end.
@@ -299,7 +299,10 @@ impl Sampler {
     fn hear_ends(&mut self) {
         let mut ending = std::mem::take(&mut self.ending);
         ending.retain(|tid| match self.news(*tid) {
-            Some(News::Ended) => false,
+            Some(News::Ended) => {
+                self.orders.seizing.ended(*tid);
+                false
+            }
             Some(News::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
             Some(News::ProcessStopped) => ptrace::leave_stopped(*tid).is_ok(),
             Some(News::Stands) => ptrace::resume(*tid, 0).is_ok(),

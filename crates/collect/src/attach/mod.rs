@@ -12,8 +12,10 @@ pub mod access;
 mod calls;
 pub mod choice;
 mod clock;
+mod deadlock;
 pub(crate) mod descendants;
 mod images;
+mod leak_check;
 mod look;
 pub(crate) mod modules;
 pub(crate) mod peek;
@@ -66,6 +68,7 @@ pub(crate) struct Orders {
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
     processors: usize,
+    seizing: deadlock::Seizing,
     /// A process in which nothing moves is looked at less often: it is one of many.
     rests: bool,
 }
@@ -124,6 +127,7 @@ impl Attached {
             streams: Mutex::default(),
             stopped: Mutex::default(),
             processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            seizing: deadlock::Seizing::default(),
             rests,
         });
         let sampler = sampler::Sampler::new(pid, delay.as_nanos() as u64, choice.driver, orders.clone())
@@ -154,7 +158,9 @@ impl Attached {
     }
 
     /// Takes up what was seen since the last call.
+    /// To be called every 50 ms at least: an exec of the process may wait for it.
     pub fn drain(&mut self, recorder: &mut Recorder) {
+        self.orders.seizing.help(self.pid);
         let mut streams = self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let new = std::mem::take(&mut *streams);
         drop(streams);
@@ -204,9 +210,12 @@ impl Attached {
     /// Ends the looking; what was seen until then can still be drained.
     pub fn stop(&mut self) {
         self.orders.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
+        let Some(thread) = self.thread.take() else { return };
+        while !thread.is_finished() {
+            self.orders.seizing.help(self.pid);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        if thread.join().is_err() {
             self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
         }
         self.turn = None;

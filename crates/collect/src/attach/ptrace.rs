@@ -113,6 +113,11 @@ pub fn news_of_own_child(tid: u32) -> Option<News> {
     }
 }
 
+/// Hears the end of a traced thread, where it has ended; stops are left to the thread that traces it.
+pub fn hear_end(tid: u32) {
+    let _ = wait_for(tid, libc::WEXITED);
+}
+
 /// What a stop with this event and signal means.
 fn stop(event: i32, signal: i32) -> News {
     match (event, signal) {

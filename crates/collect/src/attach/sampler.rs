@@ -359,6 +359,12 @@ impl Sampler {
         self.threads.clear();
         self.has_execed = true;
         super::access::check(self.pid, self.driver).map_err(Stopped::from)?;
+        // Whoever asked for this process by its id may have it; of a whole tree no program shall fail.
+        if self.orders.rests
+            && let Some(obstacle) = super::leak_check::obstacle(self.pid)
+        {
+            return Err(Stopped::Locked(obstacle));
+        }
         let stream = Stream::new(self.pid, now);
         self.orders.add(stream);
         self.outlet = stream.outlet();

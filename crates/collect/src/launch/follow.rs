@@ -72,7 +72,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         LaunchError::Start { program: options.program.name.clone(), error }
     })?;
 
-    means.started(child.pid());
+    means.started(child.pid(), &options.program.path);
     if means.library().is_none() {
         // Without it nobody finds the recording by the program's id; it is made all the same.
         let _ = clearing::name_started(session.folder(), child.pid());
@@ -280,11 +280,14 @@ impl Following<'_> {
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
         let mut left_out = left_out::reasons(self.options, early, self.cleared);
+        let as_asked = !left_out.is_empty();
         left_out.extend(unseen);
-        if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
+        if let Some(kernel) = kernel_cpu.filter(|_| !left_out.is_empty()) {
             let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
             recording.about.remarks.extend(remark);
         }
+        // The account of more than what was to be recorded is no measure of the recording.
+        kernel_cpu = kernel_cpu.filter(|_| !as_asked);
         close(&mut recording, end, kernel_cpu, sampler_cpu.0);
         self.file.finish(recording, observer);
         if self.child.ended().is_none() {

@@ -28,7 +28,7 @@ const FILLING: f64 = 0.1;
 
 /// What is told of a recording by ptrace.
 const APPROXIMATE: &str =
-    "shares of short bursts are approximate, processes of a few milliseconds are not seen";
+    "shares of short bursts are approximate, what lives for a few milliseconds is not seen";
 
 /// Who takes the stacks of a started program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,10 +92,10 @@ impl Means {
     }
 
     /// The program has been started.
-    pub(super) fn started(&mut self, pid: u32) {
+    pub(super) fn started(&mut self, pid: u32, program: &Path) {
         match self {
             Means::Outside(outside) => outside.started(),
-            Means::Traced(descendants) => descendants.started(pid),
+            Means::Traced(descendants) => descendants.started(pid, program),
             Means::Inside { .. } => {}
         }
     }
@@ -201,8 +201,11 @@ impl Means {
 
     /// Processor time that these means do not see, in words.
     pub(super) fn leaves_out(&self) -> Option<&'static str> {
-        let traced = "processes of a few milliseconds and the start of each (ptrace)";
-        matches!(self, Means::Traced(_)).then_some(traced)
+        match self {
+            Means::Outside(_) => Some("the kernel's work at the start and end of processes"),
+            Means::Traced(_) => Some("what lived for a few milliseconds, and the start of the rest (ptrace)"),
+            Means::Inside { .. } => None,
+        }
     }
 
     /// Ends the reading; the CPU time of samplers.

@@ -195,7 +195,7 @@ fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) 
             | sample::REGS_USER
             | sample::STACK_USER,
         flags: common(counts_kernel, plan.at_once),
-        wakeup: (size / 8 * 3) as u32,
+        wakeup: (size / 4) as u32,
         sample_regs_user: registers::mask(),
         sample_stack_user: DUMP as u32,
         clockid: libc::CLOCK_MONOTONIC,

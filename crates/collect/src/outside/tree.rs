@@ -358,7 +358,8 @@ impl Tree {
         if self.lost > 0 {
             let lost = self.lost;
             recorder.remark(format!(
-                "{lost} records were lost because this machine was too busy to read them in time"
+                "{lost} stacks or news of threads were lost because this machine was too busy to read them in time: \
+                 shares are less certain, the time of each thread is as the kernel counts it; a longer --delay helps"
             ));
         }
     }
