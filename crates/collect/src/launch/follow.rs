@@ -280,14 +280,11 @@ impl Following<'_> {
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
         let mut left_out = left_out::reasons(self.options, early, self.cleared);
-        let as_asked = !left_out.is_empty();
         left_out.extend(unseen);
-        if let Some(kernel) = kernel_cpu.filter(|_| !left_out.is_empty()) {
+        if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
             let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
             recording.about.remarks.extend(remark);
         }
-        // The account of more than what was to be recorded is no measure of the recording.
-        kernel_cpu = kernel_cpu.filter(|_| !as_asked);
         close(&mut recording, end, kernel_cpu, sampler_cpu.0);
         self.file.finish(recording, observer);
         if self.child.ended().is_none() {

@@ -202,9 +202,8 @@ impl Means {
     /// Processor time that these means do not see, in words.
     pub(super) fn leaves_out(&self) -> Option<&'static str> {
         match self {
-            Means::Outside(_) => Some("the kernel's work at the start and end of processes"),
             Means::Traced(_) => Some("what lived for a few milliseconds, and the start of the rest (ptrace)"),
-            Means::Inside { .. } => None,
+            Means::Outside(_) | Means::Inside { .. } => None,
         }
     }
 

@@ -313,7 +313,7 @@ fn missing(recording: &Recording, calls: &Calls<'_>) -> Option<String> {
     let labels = recording.processes.first().map(|process| process.counters.keys());
     let outside = labels.is_some_and(|mut labels| labels.any(|label| label.starts_with(FROM_OUTSIDE)));
     let rest = match outside {
-        true => "set-uid programs, which the kernel lets nobody sample, and in the last moments of processes",
+        true => "the last moments of processes, and in set-uid programs, which the kernel lets nobody sample",
         false => {
             "programs that cannot be sampled (static, of musl, set-uid, after a change of user or root, without our \
              environment, forked past the C library) and in the first and last moments of processes"
