@@ -67,9 +67,9 @@ impl Descendants {
         }
     }
 
-    /// How long to wait until the next reading.
+    /// How long to wait until the next call of [`Descendants::read`], which must not be long (see [`Attached::drain`]).
     pub(crate) fn pause(&self) -> Duration {
-        self.pause
+        self.pause.min(CALM)
     }
 
     /// Processes that are looked at.
@@ -92,15 +92,15 @@ impl Descendants {
 
     /// Takes up what was seen, and new processes.
     pub(crate) fn read(&mut self, recorder: &mut Recorder) {
-        let mut gone = Vec::new();
+        let (mut gone, mut locked) = (Vec::new(), Vec::new());
         for (pid, attached) in &mut self.processes {
             let Some(attached) = attached else { continue };
             attached.drain(recorder);
             match attached.stopped() {
                 Some(Stopped::Gone) => gone.push(*pid),
                 Some(Stopped::Locked(why)) => {
-                    recorder.remark(why);
-                    gone.push(*pid);
+                    self.obstacles.insert(why);
+                    locked.push(*pid);
                 }
                 None => {}
             }
@@ -112,6 +112,10 @@ impl Descendants {
                 attached.drain(recorder);
             }
             self.ended.insert(pid);
+        }
+        // What they start may be looked at all the same.
+        for pid in locked {
+            self.processes.insert(pid, None);
         }
         if self.follow_children && self.read_at.is_none_or(|at| at.elapsed() >= self.pause) {
             let before = Instant::now();
@@ -137,6 +141,10 @@ impl Descendants {
                     if self.ended.contains(&child) || self.processes.contains_key(&child) {
                         continue;
                     }
+                    if Status::read(child).is_none_or(|status| status.has_ended()) {
+                        self.ended.insert(child);
+                        continue;
+                    }
                     found = true;
                     self.processes.insert(child, None);
                     self.look(child);
@@ -152,8 +160,7 @@ impl Descendants {
     }
 
     fn look(&mut self, pid: u32) {
-        let ended = Status::read(pid).is_none_or(|status| status.has_ended());
-        if !self.sampling || ended {
+        if !self.sampling {
             return;
         }
         if let Some(obstacle) = leak_check::obstacle(pid) {

@@ -150,7 +150,7 @@ impl Outside {
         self.choose_period();
         let Outside { events, tree, phase_shift, random, .. } = self;
         let now = monotonic();
-        phase_shift.shift(now, tree.running(), tree.is_lively(), events, random);
+        phase_shift.shift(now, tree.threads_now(), events, random);
         tree.set_worth(phase_shift.with_pauses(now));
         fullest
     }

@@ -7,17 +7,29 @@
 
 use super::Random;
 use super::events::Events;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
 /// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 const BUSY: f64 = 4.0;
-/// What a pause may cost: it interrupts each processor that runs a thread of the program, twice for each event of it.
-const INTERRUPT: f64 = 3_000.0;
-/// The part of the time that these interruptions may take.
-const BUDGET: f64 = 0.001;
+/// What a pause costs each processor that runs a thread of the program, for each of its events, ns: an interruption. And
+/// what it costs us for each event of each thread.
+const INTERRUPT: f64 = 6_000.0;
+const VISIT: f64 = 600.0;
+/// The part of the time that interruptions may take, and that our visits may.
+const BUDGETS: (f64, f64) = (0.001, 0.01);
+
+/// Threads that matter to a pause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads {
+    pub all: usize,
+    /// Those that were sampled lately.
+    pub running: usize,
+    /// Some of them slept in between.
+    pub lively: bool,
+}
 
 /// When the next pause comes, and how long all were.
 pub(super) struct PhaseShift {
@@ -32,32 +44,44 @@ impl PhaseShift {
         PhaseShift { began: now, next: now, paused: 0 }
     }
 
-    /// Pauses, where it is time to. `running` threads were sampled lately, and some slept in between (`lively`).
-    pub(super) fn shift(
-        &mut self,
-        now: u64,
-        running: usize,
-        lively: bool,
-        events: &Events,
-        random: &mut Random,
-    ) {
-        if running == 0 || now < self.next {
+    /// Pauses, where it is time to.
+    pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
+        if threads.running == 0 || now < self.next {
             return;
         }
-        let pause = random.between(PAUSE) as u64;
+        let pause = Duration::from_nanos(random.between(PAUSE) as u64);
+        let began = Instant::now();
         events.set_sampling(false);
-        std::thread::sleep(Duration::from_nanos(pause));
+        std::thread::sleep(pause);
         events.set_sampling(true);
-        self.paused += pause;
-        let processors = events.processors();
-        let cost = INTERRUPT * 2.0 * (processors * running.min(processors)) as f64 / BUDGET;
-        let between = random.between(BETWEEN) * if lively { 1.0 } else { BUSY };
-        self.next = now + between.max(cost) as u64;
+        self.paused += began.elapsed().as_nanos() as u64;
+        let between = random.between(BETWEEN) * if threads.lively { 1.0 } else { BUSY };
+        self.next = now + between.max(least_time(events.processors(), threads)) as u64;
     }
 
     /// What a period stands for, where pauses are counted in.
     pub(super) fn with_pauses(&self, now: u64) -> f64 {
         let passed = now.saturating_sub(self.began).max(1_000_000_000);
         1.0 + self.paused as f64 / passed as f64
+    }
+}
+
+/// The least time from one pause to the next, ns, by what a pause costs.
+fn least_time(processors: usize, threads: Threads) -> f64 {
+    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / BUDGETS.0;
+    interruptions.max(VISIT * (processors * threads.all) as f64 / BUDGETS.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_rare_where_they_are_dear() {
+        let threads = |all, running| Threads { all, running, lively: true };
+        assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
+        // 64 processors that all run the program, or 10 000 threads that wait.
+        assert!(least_time(64, threads(64, 64)) > 10e9);
+        assert!(least_time(2, threads(10_000, 1)) > 1e9);
     }
 }

@@ -5,6 +5,7 @@ mod samples;
 mod sleeping;
 
 use super::files::Files;
+use super::phase_shift::Threads;
 use super::process::Process;
 use super::sleepers;
 use super::thread::{Sink, Thread};
@@ -111,9 +112,10 @@ impl Tree {
         self.looked
     }
 
-    /// Threads that were sampled, or came and went, lately; none while sampling is off.
-    pub(super) fn running(&self) -> usize {
-        if self.sampling { self.moved.len() } else { 0 }
+    /// The threads there are; none runs while sampling is off.
+    pub(super) fn threads_now(&self) -> Threads {
+        let running = if self.sampling { self.moved.len() } else { 0 };
+        Threads { all: self.threads.len(), running, lively: self.looked }
     }
 
     /// What a period of the kernel stands for, from now on.
