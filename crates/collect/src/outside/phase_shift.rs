@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
+/// Time to the first pause, ns: programs that start have nothing to be in step with.
+const FIRST: u64 = 20_000_000;
+/// Time in which a thread that is being made gets its events.
+const SETTLED: Duration = Duration::from_micros(50);
 /// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 const BUSY: f64 = 4.0;
@@ -29,6 +33,8 @@ pub(super) struct Threads {
     pub running: usize,
     /// Some of them slept in between.
     pub lively: bool,
+    /// Sampling is on.
+    pub sampled: bool,
 }
 
 /// When the next pause comes, and how long all were.
@@ -36,16 +42,21 @@ pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
+    /// Events are started once more at the next drain.
+    again: bool,
 }
 
 impl PhaseShift {
     /// Sampling begins at `now`.
     pub(super) fn new(now: u64) -> PhaseShift {
-        PhaseShift { began: now, next: now, paused: 0 }
+        PhaseShift { began: now, next: now + FIRST, paused: 0, again: false }
     }
 
     /// Pauses, where it is time to.
     pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
+        if std::mem::take(&mut self.again) && threads.sampled {
+            events.set_sampling(true);
+        }
         if threads.running == 0 || now < self.next {
             return;
         }
@@ -55,6 +66,10 @@ impl PhaseShift {
         std::thread::sleep(pause);
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
+        // A thread that was being made has its events from one that paused, and may come too late to be started with it.
+        std::thread::sleep(SETTLED);
+        events.set_sampling(true);
+        self.again = true;
         let between = random.between(BETWEEN) * if threads.lively { 1.0 } else { BUSY };
         self.next = now + between.max(least_time(events.processors(), threads)) as u64;
     }
@@ -78,7 +93,7 @@ mod tests {
 
     #[test]
     fn pauses_are_rare_where_they_are_dear() {
-        let threads = |all, running| Threads { all, running, lively: true };
+        let threads = |all, running| Threads { all, running, lively: true, sampled: true };
         assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
         // 64 processors that all run the program, or 10 000 threads that wait.
         assert!(least_time(64, threads(64, 64)) > 10e9);

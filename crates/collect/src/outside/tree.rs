@@ -115,7 +115,7 @@ impl Tree {
     /// The threads there are; none runs while sampling is off.
     pub(super) fn threads_now(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, lively: self.looked }
+        Threads { all: self.threads.len(), running, lively: self.looked, sampled: self.sampling }
     }
 
     /// What a period of the kernel stands for, from now on.
