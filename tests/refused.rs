@@ -41,13 +41,13 @@ fn children_are_seen() {
     assert!((200..=330).contains(&millis("forked_work")), "{seen:#?}");
 }
 
-/// An exec ends all other threads, and waits until whoever traces them has heard it.
+/// An exec ends all other threads, and waits until their tracer has reaped them.
 #[test]
 fn a_program_of_many_threads_execs() {
     let visible = Compare::of(host("visible", Language::C)).before(&[&refused()]);
     let equal = visible.each_line(|line| {
         let differs = ["TracerPid:", "FDSize:"].iter().any(|name| line.starts_with(name));
-        // A thread that has ended is listed until its tracer has heard it.
+        // A thread that has ended is listed until its tracer has reaped it.
         (!differs && !line.contains(" threads, ")).then(|| line.to_owned())
     });
     let equal = equal.variable("LD_BIND_NOW", "1").times(20).is_equal();
@@ -62,7 +62,7 @@ fn programs_behind_a_shell() {
     says_how(&outcome);
 }
 
-/// An exec holds a lock that whoever begins to trace a thread waits for, and waits for the threads that it traces.
+/// An exec holds a lock that PTRACE_SEIZE needs, and waits for threads that only the tracer can reap.
 #[test]
 fn threads_that_have_just_begun_when_their_program_execs() {
     for _ in 0..5 {

@@ -67,7 +67,7 @@ impl Function {
             let sigma = self.sigma_of_time();
             faults.push(format!("{name}: {shown:.1} ms shown, {known:.1} ms true ({sigma:+.1} sigma)"));
         }
-        // A ratio that is near enough is right with any number of stacks; one that is not may be chance with few.
+        // Each thread has a period within 3 % of the delay, so sigma is no bound for many stacks: the ratio is.
         if !RATIO.contains(&self.ratio()) && (*expected >= ENOUGH || far(self.sigma_of_hits())) {
             let (ratio, sigma) = (self.ratio(), self.sigma_of_hits());
             faults.push(format!(

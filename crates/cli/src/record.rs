@@ -100,7 +100,7 @@ pub(crate) struct SamplingFlags {
 pub(crate) enum SamplerName {
     /// The kernel, by perf events: nothing is in the program
     Perf,
-    /// This command, which makes each running thread stand for a moment
+    /// This command, which stops each running thread briefly
     Ptrace,
     /// A library in the program, with a thread of its own
     Preload,

@@ -205,9 +205,9 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     Err(refusal)
 }
 
-/// Whether processes that we start may be traced and read, as far as that can be known without one.
+/// Whether processes that we start may be traced and read, as far as this can be known before one exists.
 pub(crate) fn may_trace_children() -> bool {
-    // No process has this number: who may, is told so, and who may not, is refused before.
+    // No process has this id: a permitted call fails with ESRCH, a refused one with another error.
     const NOBODY: u32 = i32::MAX as u32;
     let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
     let may_seize = ptrace::seize(NOBODY).err().is_some_and(is_missing);

@@ -1,10 +1,10 @@
-//! A thread that begins to trace another one may wait for an exec, which waits for that very thread.
+//! Breaks a deadlock between PTRACE_SEIZE and execve(2).
 //!
-//! An exec of a program with several threads holds the lock that PTRACE_SEIZE takes (`cred_guard_mutex`), and waits until
-//! whoever traces its other threads has heard of their end. The tracing thread cannot hear it while it is in PTRACE_SEIZE;
-//! but any other thread of its process can (wait(2) without `__WNOTHREAD`). So one that never waits for long looks now and
-//! then whether the tracing thread has been in that call for too long, and hears the ends for it. Source: ptrace(2),
-//! kernel/ptrace.c and fs/exec.c of Linux.
+//! An exec of a program with several threads holds `cred_guard_mutex`, which PTRACE_SEIZE needs, and waits until the tracer
+//! has reaped the program's other threads. A tracing thread that is inside PTRACE_SEIZE cannot reap them, so both wait
+//! for ever. Any other thread of the tracing process can reap them (wait(2) without `__WNOTHREAD`). The thread that drains
+//! samples therefore checks whether the tracing thread has been inside that call for too long, and reaps for it.
+//! Source: ptrace(2); kernel/ptrace.c and fs/exec.c of Linux.
 
 use super::clock::monotonic;
 use super::ptrace;
@@ -14,13 +14,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, PoisonError};
 
-/// A seizing that takes longer waits for something, ns.
+/// PTRACE_SEIZE takes longer than this only when it waits for an exec, ns.
 const LONG: u64 = 3_000_000;
 
-/// What the tracing thread tells of itself.
+/// The state of the tracing thread, for other threads.
 #[derive(Default)]
 pub(super) struct Seizing {
-    /// Since when it is in PTRACE_SEIZE, 0: it is not.
+    /// When it entered PTRACE_SEIZE, 0 while it is outside.
     since: AtomicU64,
     traced: Mutex<BTreeSet<u32>>,
 }
@@ -40,13 +40,13 @@ impl Seizing {
         seized
     }
 
-    /// The end of a traced thread was heard.
+    /// A traced thread has ended and was reaped.
     pub(super) fn ended(&self, tid: u32) {
         self.traced.lock().unwrap_or_else(PoisonError::into_inner).remove(&tid);
     }
 
-    /// Hears the ends of traced threads, but of the first one (`pid`), where the tracing thread seems to wait for ever. To be
-    /// called by another thread, again and again.
+    /// Reaps traced threads that have ended, except the main one (`pid`), when the tracing thread is stuck. Another thread
+    /// calls this regularly.
     pub(super) fn help(&self, pid: u32) {
         let since = self.since.load(Acquire);
         if since == 0 || monotonic().saturating_sub(since) < LONG {

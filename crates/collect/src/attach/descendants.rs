@@ -1,10 +1,8 @@
-//! A program that we have started, and all that it starts, looked at as a running process is: where perf events are
-//! refused.
+//! Samples a program that we have started, and its descendants, by ptrace: the fallback where perf events are refused.
 //!
-//! Nobody tells us of new processes, so the lists of children in /proc are read again and again. A process that has ended
-//! between two readings was not seen, nor were its children that live on; its time is in the kernel's account of the program,
-//! and the recording says how much is missing. Nothing of ours is in the program, so static programs and those of other
-//! languages are looked at as all others are.
+//! Each process is sampled as `--pid` samples a running one, so static programs and all languages work alike. The kernel
+//! does not report new processes here, so the lists of children in /proc are read repeatedly. A process that starts and ends
+//! between two readings is missed, and so are its surviving children. The recording says how much CPU time is missing.
 
 use super::process::{ImageKey, Status};
 use super::{Attached, Driver, Stay, Stopped, leak_check, threads};

@@ -1,7 +1,7 @@
 //! Programs that check for leaks at their end, as AddressSanitizer and LeakSanitizer have them do.
 //!
-//! The check stops all threads by ptrace; where somebody traces them already, it fails, and with it the program
-//! (status 1, and output that was not written yet is lost). So such programs are not traced unless the check is off.
+//! The check stops all threads by ptrace. If they are traced already, the check fails and the program exits with status 1,
+//! losing unwritten output. So such programs are not traced unless the check is off.
 
 use object::{Object, ObjectSection};
 use std::fs::{self, File};

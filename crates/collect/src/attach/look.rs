@@ -295,7 +295,7 @@ impl Sampler {
         (seized || !self.ending.is_empty(), asked)
     }
 
-    /// Hears those that are about to end. A thread that nobody hears stays a zombie, for which an exec waits for ever.
+    /// Reaps threads that are about to end. An exec would wait for ever for one that is not reaped.
     fn hear_ends(&mut self) {
         let mut ending = std::mem::take(&mut self.ending);
         ending.retain(|tid| match self.news(*tid) {

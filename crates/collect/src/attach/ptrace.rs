@@ -113,7 +113,7 @@ pub fn news_of_own_child(tid: u32) -> Option<News> {
     }
 }
 
-/// Hears the end of a traced thread, where it has ended; stops are left to the thread that traces it.
+/// Reaps a traced thread if it has ended; its stops are left to the thread that traces it.
 pub fn hear_end(tid: u32) {
     let _ = wait_for(tid, libc::WEXITED);
 }

@@ -101,7 +101,7 @@ pub(super) struct Sampler {
     key: ImageKey,
     /// It has exec'ed: threads may be traced by us already, and may stand.
     has_execed: bool,
-    /// Traced threads that are followed no more and have not told their end. An exec of the program waits for that.
+    /// Traced threads that are no longer sampled and not yet reaped. An exec of the program waits for that.
     pub ending: Vec<u32>,
     /// Threads that are listed and not followed: they have ended, or serve a profiler inside the program.
     passed_over: HashSet<u32>,
@@ -359,7 +359,7 @@ impl Sampler {
         self.threads.clear();
         self.has_execed = true;
         super::access::check(self.pid, self.driver).map_err(Stopped::from)?;
-        // Whoever asked for this process by its id may have it; of a whole tree no program shall fail.
+        // A user who names a process accepts this; a program in a recorded tree must not fail.
         if self.orders.rests
             && let Some(obstacle) = super::leak_check::obstacle(self.pid)
         {

@@ -26,7 +26,7 @@ const BUSY: Duration = Duration::from_millis(2);
 /// A stream fuller than this is filling.
 const FILLING: f64 = 0.1;
 
-/// What is told of a recording by ptrace.
+/// The limits of sampling by ptrace, for messages.
 const APPROXIMATE: &str =
     "shares of short bursts are approximate, what lives for a few milliseconds is not seen";
 
@@ -35,7 +35,7 @@ const APPROXIMATE: &str =
 pub enum Sampler {
     /// The kernel, by perf events; nothing of ours is in the program.
     Perf,
-    /// This command, which makes a running thread stand for a moment now and then; nothing of ours is in the program.
+    /// This command, which stops each running thread briefly by ptrace; nothing of ours is in the program.
     Ptrace,
     /// The preload library, on a thread inside the program.
     Preload,
