@@ -11,7 +11,7 @@ use std::process::Command;
 /// The library is made for glibc, also when the command is linked to musl.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What the library is made of, beside itself.
-const ROOMS: [&str; 5] = ["wire", "unwind", "host", "sampler", "preload"];
+const ROOMS: [&str; 6] = ["wire", "unwind", "host", "sampling", "sampler", "preload"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
