@@ -9,7 +9,7 @@ use crate::roster::Record;
 use crate::sampler::Sampler;
 use stackglass_host::task::{self, Polled, TaskEntry, TaskPool};
 use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::ThreadState;
+use stackglass_sampling::{Random, ThreadState};
 use stackglass_wire::cut;
 
 /// Places of the table that are tried at random before all are gone through.
@@ -26,7 +26,7 @@ pub(crate) struct Wall {
     left: u64,
     /// When sampling began: nothing is known of waits before.
     began: u64,
-    random: u64,
+    random: Random,
     /// Who was chosen at this tick, until somebody tells of it.
     chosen: Option<Chosen>,
 }
@@ -45,15 +45,6 @@ impl Wall {
     /// Nothing chosen yet.
     pub(crate) fn new(on: bool) -> Wall {
         Wall { on, ..Wall::default() }
-    }
-
-    /// A number below `n`.
-    fn below(&mut self, n: u32) -> u32 {
-        // xorshift64 (Marsaglia 2003).
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ((u128::from(self.random) * u128::from(n)) >> 64) as u32
     }
 
     /// Tells a look.
@@ -82,7 +73,7 @@ impl Wall {
             return None;
         }
         for _ in 0..TRIES {
-            let number = self.below(used) + 1;
+            let number = self.random.below(used.into()) as u32 + 1;
             if let Some(found) = live(number) {
                 return Some(found);
             }
@@ -91,7 +82,7 @@ impl Wall {
         let (mut kept, mut met) = (None, 0);
         for found in (1..=used).filter_map(live) {
             met += 1;
-            if self.below(met) == 0 {
+            if self.random.below(met) == 0 {
                 kept = Some(found);
             }
         }
@@ -105,7 +96,7 @@ impl Sampler {
         (self.wall.last, self.wall.left) = (now, 0);
         // Not the numbers that say when the ticks come: who is chosen must not depend on that.
         (self.wall.began, self.wall.random) =
-            (now, (now ^ now >> 30).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+            (now, Random::new((now ^ now >> 30).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         if !self.wall.on {
             return;
         }
@@ -144,7 +135,7 @@ impl Sampler {
             }
             None if self.memory.roster.len() > 0 => {
                 let n = self.memory.roster.len() as u32;
-                let index = self.memory.roster.nth(self.wall.below(n) as usize);
+                let index = self.memory.roster.nth(self.wall.random.below(n.into()) as usize);
                 self.look_for(index, now, Chosen { polled: Polled::default(), time, looks: 1 });
             }
             None => self.wall.left = time,

@@ -2,7 +2,7 @@
 //!
 //! The sampler inside a program (`stackglass-sampler`) and the one that looks at a process (`stackglass-collect`) get
 //! their facts in different ways and follow the same rules: how CPU time is given to stacks ([`CpuAccount`]), when the
-//! next tick comes ([`TickSchedule`]), what the kernel says of a thread ([`ThreadState`], [`SchedStat`]), and which stack
+//! next tick comes ([`TickSchedule`], [`Random`]), what the kernel says of a thread ([`ThreadState`], [`SchedStat`]), and which stack
 //! of a sleeping thread is known already ([`SleepCache`]).
 //!
 //! Nothing here makes a system call, or allocates, so that a guest in somebody's process can use it.
@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod cpu_account;
+mod random;
 mod sleep_cache;
 mod thread_state;
 mod tick_schedule;
 
 pub use cpu_account::{CpuAccount, Passed};
+pub use random::Random;
 pub use sleep_cache::{SPAN, SleepCache, SleepEntry};
 pub use thread_state::{Call, SchedStat, ThreadState};
 pub use tick_schedule::TickSchedule;

@@ -4,19 +4,21 @@
 //! scheduler's tick. What happens just before their common beat would be seen always or never. One tick at
 //! random in each slot keeps the rate and sees every moment alike (stratified sampling).
 
+use crate::Random;
+
 /// The row of slots, each one delay long.
 #[derive(Clone, Copy, Debug)]
 pub struct TickSchedule {
     delay: u64,
     /// Where the current slot begins.
     start: u64,
-    random: u64,
+    random: Random,
 }
 
 impl TickSchedule {
     /// Slots of `delay` ns from `start` on.
     pub fn new(delay: u64, start: u64) -> TickSchedule {
-        TickSchedule { delay: delay.max(1), start, random: start | 1 }
+        TickSchedule { delay: delay.max(1), start, random: Random::new(start) }
     }
 
     /// The moment of the next tick after one at `now`, and how many slots have passed without any. Two ticks are at least
@@ -25,11 +27,7 @@ impl TickSchedule {
         self.start += self.delay;
         let missed = now.saturating_sub(self.start) / self.delay;
         self.start += missed * self.delay;
-        // xorshift64 (Marsaglia 2003).
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let into = ((u128::from(self.random) * u128::from(self.delay)) >> 64) as u64;
+        let into = self.random.below(self.delay);
         ((self.start + into).max(now + self.delay / 8), missed)
     }
 }

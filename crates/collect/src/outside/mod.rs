@@ -26,6 +26,7 @@ use crate::launch::moment::monotonic;
 use events::{Events, Plan};
 use phase_shift::PhaseShift;
 use stackglass_profile::Nanos;
+use stackglass_sampling::Random;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -45,18 +46,6 @@ const MANY: u64 = 4;
 /// Periods in delays: of most threads, and where many are short.
 const USUAL: (f64, f64) = (0.97, 1.03);
 const SHORTER: (f64, f64) = (0.1, 1.0);
-
-/// A simple generator of random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn between(&mut self, (low, high): (f64, f64)) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        low + (high - low) * (self.0 % 4096) as f64 / 4096.0
-    }
-}
 
 /// How fast threads and processes begin, over so many of them or so much time.
 struct Forks {
@@ -106,7 +95,7 @@ impl Outside {
     /// When perf events are refused here.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
-        let mut random = Random(now | 1);
+        let mut random = Random::new(now);
         // A program that does the same again and again in a round time would be met at the same places each time.
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;

@@ -5,16 +5,14 @@
 //! more stacks than their time in one function). So sampling pauses now and then for some fraction of a millisecond: each
 //! pause moves the next stack of a running thread to another place.
 
-use super::Random;
 use super::events::Events;
+use stackglass_sampling::Random;
 use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
 /// Time to the first pause, ns: programs that start have nothing to be in step with.
 const FIRST: u64 = 20_000_000;
-/// Time in which a thread that is being made gets its events.
-const SETTLED: Duration = Duration::from_micros(50);
 /// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 const BUSY: f64 = 4.0;
@@ -42,7 +40,7 @@ pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
-    /// Events are started once more at the next drain.
+    /// Events are started once more at the next drain: those of a thread that was made meanwhile may have been missed.
     again: bool,
 }
 
@@ -66,9 +64,6 @@ impl PhaseShift {
         std::thread::sleep(pause);
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
-        // A thread that was being made has its events from one that paused, and may come too late to be started with it.
-        std::thread::sleep(SETTLED);
-        events.set_sampling(true);
         self.again = true;
         let between = random.between(BETWEEN) * if threads.lively { 1.0 } else { BUSY };
         self.next = now + between.max(least_time(events.processors(), threads)) as u64;

@@ -18,15 +18,15 @@ pub(super) type Stack = (StackId, u8);
 
 /// A stack that was taken while the thread ran.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hit {
-    pub stack: Stack,
-    pub at: u64,
+struct Hit {
+    stack: Stack,
+    at: u64,
     /// The thread ran its own code; else it was in the kernel.
-    pub in_user_code: bool,
+    in_user_code: bool,
     /// How long it had run since the last one, ns.
-    pub period: u64,
+    period: u64,
     /// It was taken in the thread's own code, shortly after the thread got a processor.
-    pub at_start: bool,
+    at_start: bool,
 }
 
 /// What is known of the place where a thread sleeps.
@@ -123,11 +123,11 @@ impl Thread {
     }
 
     /// A stack was taken while it ran.
-    pub(super) fn hit(&mut self, mut hit: Hit) {
-        if hit.in_user_code && self.time.phase() == Phase::Running {
-            hit.at_start = self.burst_start.add_hit(hit.at.saturating_sub(self.burst_began), hit.period);
-        }
-        self.hits.push(hit);
+    pub(super) fn hit(&mut self, stack: Stack, at: u64, in_user_code: bool, period: u64) {
+        let at_start = in_user_code
+            && self.time.phase() == Phase::Running
+            && self.burst_start.add_hit(at.saturating_sub(self.burst_began), period);
+        self.hits.push(Hit { stack, at, in_user_code, period, at_start });
     }
 
     /// From now on it does something else.

@@ -3,7 +3,7 @@
 use super::super::deep::SampledStack;
 use super::super::files::Files;
 use super::super::process::Process;
-use super::super::thread::{Hit, Thread};
+use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::{Tree, Walking, announce};
 use crate::launch::moment::monotonic;
@@ -36,13 +36,7 @@ impl Tree {
         let Some(image) = process.image(recorder) else { return };
         let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, image, recorder);
-        thread.hit(Hit {
-            stack: (stack, reason),
-            at,
-            in_user_code: sample.in_user_code,
-            period,
-            at_start: false,
-        });
+        thread.hit((stack, reason), at, sample.in_user_code, period);
         if !std::mem::replace(&mut thread.moved, true) {
             self.moved.push(tid);
         }

@@ -1,0 +1,53 @@
+//! Random numbers for moments and periods: good enough to be out of step with any program, and free of state elsewhere.
+
+/// A generator of random numbers: xorshift64 (Marsaglia 2003).
+#[derive(Clone, Copy, Debug)]
+pub struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Random {
+        Random::new(0)
+    }
+}
+
+impl Random {
+    /// A generator that begins with this seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed | 1)
+    }
+
+    /// The next number, of 64 bits.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number from 0 to `end`, which is left out.
+    pub fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.number()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// A number from `low` to `high`, which is left out.
+    pub fn between(&mut self, (low, high): (f64, f64)) -> f64 {
+        low + (high - low) * self.below(1 << 32) as f64 / (1u64 << 32) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fill_their_range_evenly() {
+        let (mut random, mut tenths) = (Random::new(0), [0; 10]);
+        for _ in 0..100_000 {
+            assert!(random.below(3) < 3);
+            let number = random.between((2.0, 4.0));
+            assert!((2.0..4.0).contains(&number));
+            tenths[((number - 2.0) * 5.0) as usize] += 1;
+        }
+        assert!(tenths.iter().all(|n| (9_500..10_500).contains(n)), "{tenths:?}");
+    }
+}
