@@ -18,6 +18,8 @@ pub mod activity;
 mod address_space;
 #[cfg(feature = "launch")]
 pub mod attach;
+#[cfg(feature = "launch")]
+mod elf_names;
 pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]

@@ -35,12 +35,6 @@ pub(crate) struct Descendants {
 }
 
 impl Descendants {
-    /// Whether processes that we start may be looked at in this way at all.
-    pub(crate) fn are_allowed() -> bool {
-        // Yama's strictest setting, and containers' filters, refuse it to parents as well.
-        super::access::may_trace_children()
-    }
-
     /// Knows of no process yet.
     pub(crate) fn new(delay: Duration, follow_children: bool, sampling: bool) -> Descendants {
         Descendants {
@@ -90,30 +84,29 @@ impl Descendants {
 
     /// Takes up what was seen, and new processes.
     pub(crate) fn read(&mut self, recorder: &mut Recorder) {
-        let (mut gone, mut locked) = (Vec::new(), Vec::new());
+        let mut stopped = Vec::new();
         for (pid, attached) in &mut self.processes {
             let Some(attached) = attached else { continue };
             attached.drain(recorder);
-            match attached.stopped() {
-                Some(Stopped::Gone) => gone.push(*pid),
-                Some(Stopped::Locked(why)) => {
-                    self.obstacles.insert(why);
-                    locked.push(*pid);
-                }
-                None => {}
-            }
-        }
-        let changed = !gone.is_empty();
-        for pid in gone {
-            if let Some(Some(mut attached)) = self.processes.remove(&pid) {
+            if let Some(why) = attached.stopped() {
                 attached.stop();
                 attached.drain(recorder);
+                stopped.push((*pid, why));
             }
-            self.ended.insert(pid);
         }
-        // What they start may be looked at all the same.
-        for pid in locked {
-            self.processes.insert(pid, None);
+        let changed = !stopped.is_empty();
+        for (pid, why) in stopped {
+            match why {
+                Stopped::Gone => {
+                    self.processes.remove(&pid);
+                    self.ended.insert(pid);
+                }
+                // Its children may be sampled all the same.
+                Stopped::Locked(why) => {
+                    self.obstacles.insert(why);
+                    self.processes.insert(pid, None);
+                }
+            }
         }
         if self.follow_children && self.read_at.is_none_or(|at| at.elapsed() >= self.pause) {
             let before = Instant::now();

@@ -3,7 +3,7 @@
 //! The check stops all threads by ptrace. If they are traced already, the check fails and the program exits with status 1,
 //! losing unwritten output. So such programs are not traced unless the check is off.
 
-use object::{Object, ObjectSection};
+use crate::elf_names::{contains, section_contains};
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -44,15 +44,7 @@ fn is_off(environment: &[u8]) -> bool {
 }
 
 fn checks(program: &Path) -> bool {
-    let Ok(file) = File::open(program) else { return false };
-    let data = object::ReadCache::new(file);
-    let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(&data) else { return false };
-    let Some(names) = elf.section_by_name(".dynstr") else { return false };
-    names.data().is_ok_and(|names| NAMES.iter().any(|name| contains(names, name)))
-}
-
-fn contains(bytes: &[u8], name: &[u8]) -> bool {
-    bytes.windows(name.len()).any(|window| window == name)
+    File::open(program).is_ok_and(|file| section_contains(file, ".dynstr", &NAMES))
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use super::process::Status;
 use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
-
 use stackglass_sampling::{Call, SchedStat, ThreadState};
-use stackglass_unwind::memory::read_process;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, StackMemory, Walk, Walker};
 use stackglass_wire::{Counter, Event as Told, State, ThreadId, cut};
@@ -61,7 +59,6 @@ impl Sampler {
         }
         thread.interval = 1;
         self.moved_at = tick;
-        let thread = &mut self.threads[index];
         match thread.files.state() {
             ThreadState::Blocked { pc, sp, call } => {
                 self.enter(index, now);
@@ -132,10 +129,7 @@ impl Sampler {
         let (tid, living) = (thread.tid, self.living);
         if hidden {
             let mut frames = std::mem::take(&mut self.frames);
-            let Sampler { sleep_cache, room, .. } = self;
-            let known = sleep_cache
-                .as_ref()
-                .and_then(|cache| cache.lookup(tid, place, read_of(living), room, &mut frames));
+            let known = self.sleep_stacks.lookup(living, tid, place, &mut frames);
             if let Some((len, cut)) = known {
                 self.outlet.count(Counter::StacksRecognised);
                 self.tell_asleep(index, now, &frames[..len], cut);
@@ -150,7 +144,7 @@ impl Sampler {
         self.tell_asleep(index, now, &frames[..walk.len], walk.end.code());
         self.frames = frames;
         if hidden
-            && !self.sleep_cache.as_ref().is_some_and(|cache| cache.was_tried(tid, place))
+            && !self.sleep_stacks.was_tried(tid, place)
             && call.is_none_or(|call| calls::is_resumed(&call))
         {
             self.ask(index, Some(place));
@@ -362,15 +356,7 @@ impl Sampler {
         let stack = &frames[..walk.len];
         match asleep_at {
             Some((pc, sp)) if (pc, sp) == (registers.rip, registers.rsp) || in_call.is_some() => {
-                let Sampler { sleep_cache, room, living, .. } = self;
-                Sampler::sleep_cache(sleep_cache).insert(
-                    tid,
-                    (pc, sp),
-                    stack,
-                    walk.end.code(),
-                    read_of(*living),
-                    room,
-                );
+                self.sleep_stacks.insert(self.living, tid, (pc, sp), stack, walk.end.code());
                 self.tell_asleep(index, now, stack, walk.end.code());
             }
             _ if in_call.is_some() => self.tell_asleep(index, now, stack, walk.end.code()),
@@ -457,11 +443,6 @@ impl Sampler {
         let (at, cpu) = (thread.account.until(), thread.account.given());
         self.outlet.push(&Told::ThreadEnd { thread: ThreadId(thread.number), at, cpu, flags: 0 });
     }
-}
-
-/// Reads memory of a process.
-fn read_of(pid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
-    move |address, into| read_process(pid as i32, address, into)
 }
 
 /// Who would see that a system call was interrupted by the stop.

@@ -25,6 +25,7 @@ mod ptrace;
 pub mod recognise;
 mod record;
 mod sampler;
+mod sleep_stacks;
 mod stream;
 pub mod threads;
 mod turn;

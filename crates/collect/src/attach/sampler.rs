@@ -10,10 +10,11 @@ use super::look::{Known, PutBack};
 use super::modules::Modules;
 use super::perf_events::{Dump, Event as PerfEvent};
 use super::process::{self, ImageKey, Status};
+use super::sleep_stacks::SleepStacks;
 use super::stream::{Outlet, Stream};
 use super::threads::{self, Files};
 use super::{Driver, Orders, Stopped};
-use stackglass_sampling::{CpuAccount, SPAN, SchedStat, SleepCache, SleepEntry, TickSchedule};
+use stackglass_sampling::{CpuAccount, SchedStat, TickSchedule};
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
 use std::collections::HashSet;
@@ -71,9 +72,6 @@ pub(super) struct Thread {
     pub interval: u64,
 }
 
-/// Stacks of sleepers that took a stop are stored for so many.
-const SLEEPERS: usize = 4096;
-
 /// Looks at one process.
 pub(super) struct Sampler {
     pub pid: u32,
@@ -88,9 +86,7 @@ pub(super) struct Sampler {
     pub threads: Vec<Thread>,
     pub modules: Modules,
     pub images: Images,
-    /// Most programs need none.
-    pub sleep_cache: Option<SleepCache<Vec<SleepEntry>>>,
-    pub room: Box<[u8; SPAN]>,
+    pub sleep_stacks: SleepStacks,
     pub scratch: Box<Scratch>,
     pub frames: Vec<u64>,
     pub stack: Vec<u8>,
@@ -134,8 +130,7 @@ impl Sampler {
             threads: Vec::new(),
             modules: Modules::new(living)?,
             images: Images::new(living),
-            sleep_cache: None,
-            room: Box::new([0; SPAN]),
+            sleep_stacks: SleepStacks::default(),
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
             stack: vec![0; FETCH],
@@ -250,7 +245,7 @@ impl Sampler {
     fn look_for_modules(&mut self, now: u64) {
         let changed = self.modules.refresh(&mut self.images, &mut self.outlet, now);
         if changed {
-            self.sleep_cache = None;
+            self.sleep_stacks.clear();
         }
         // What takes long (very many mappings) is not done often; but where modules come, more of them may.
         let took = monotonic() - now;
@@ -307,11 +302,6 @@ impl Sampler {
             due: self.tick,
             interval: 1,
         });
-    }
-
-    /// The stacks of sleepers, made when they are needed.
-    pub fn sleep_cache(cache: &mut Option<SleepCache<Vec<SleepEntry>>>) -> &mut SleepCache<Vec<SleepEntry>> {
-        cache.get_or_insert_with(|| SleepCache::new(vec![SleepEntry::default(); SLEEPERS]))
     }
 
     /// A thread that is followed has ended.
@@ -371,7 +361,7 @@ impl Sampler {
         self.living = process::living_thread(self.pid).ok_or(Stopped::Gone)?;
         self.modules = Modules::new(self.living).ok_or(Stopped::Gone)?;
         self.images = Images::new(self.living);
-        self.sleep_cache = None;
+        self.sleep_stacks.clear();
         self.passed_over.clear();
         (self.key, self.last_number, self.links) = (key, 0, (0, 0));
         self.look_for_modules(now);
