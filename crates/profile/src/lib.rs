@@ -5,8 +5,6 @@
 //!
 //! Recorders, files and symbolizers depend on this crate only. Trees, answers and reports are made of it in
 //! `stackglass-report`. Nothing here reads files, asks the system or knows how samples are taken.
-#![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 mod absorb;
 mod activity;
