@@ -2,6 +2,7 @@
 
 use crate::terminal::Look;
 use stackglass_profile::harmless;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 
@@ -53,11 +54,18 @@ pub(crate) fn status(outcome: Result<i32, Failure>) -> i32 {
     }
 }
 
-/// Shows what clap has to say: help and version on stdout, usage errors on stderr with status 2.
-pub(crate) fn usage(error: &clap::Error) -> i32 {
+/// Parses arguments. Otherwise prints help or version to stdout, or a usage error to stderr, and returns the exit status.
+pub(crate) fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P, i32> {
+    let error = match P::try_parse_from(&arguments) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    // Errors quote arguments. The same error with harmless arguments does not act on the terminal.
+    let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
+    let error = P::try_parse_from(shown).err().unwrap_or(error);
     // Nothing can be done about a closed stdout or stderr.
     let _ = error.print();
-    error.exit_code()
+    Err(error.exit_code())
 }
 
 /// A note for people on stderr: on a terminal no line is wider than that.

@@ -38,7 +38,6 @@ mod terminal;
 mod top;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
-use clap::Parser;
 use failure::Failure;
 use std::ffi::OsString;
 
@@ -49,9 +48,9 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
     if name.is_some_and(|name| name == "cargo-stackglass") {
         return cargo_stackglass(arguments);
     }
-    let verb = match Stackglass::try_parse_from(arguments) {
+    let verb = match failure::parse::<Stackglass>(arguments) {
         Ok(stackglass) => stackglass.verb,
-        Err(usage) => return failure::usage(&usage),
+        Err(status) => return status,
     };
     failure::status(match verb {
         Verb::Record(flags) => record::run(flags),
@@ -80,9 +79,9 @@ pub fn cargo_stackglass(mut arguments: Vec<OsString>) -> i32 {
     if arguments.get(1).is_none_or(|argument| argument != "stackglass") {
         arguments.insert(1.min(arguments.len()), "stackglass".into());
     }
-    match CargoCommand::try_parse_from(arguments) {
+    match failure::parse(arguments) {
         Ok(CargoCommand { verb: CargoVerb::Stackglass(flags) }) => failure::status(cargo_verb::run(flags)),
-        Err(usage) => failure::usage(&usage),
+        Err(status) => status,
     }
 }
 

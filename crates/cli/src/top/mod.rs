@@ -19,6 +19,7 @@ use full_screen::FullScreen;
 use program::Started;
 use stackglass_collect::attach::{Attached, Driver, Stay, Stopped, access, process};
 use stackglass_collect::launch::signals::Signals;
+use stackglass_profile::harmless;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Driver::Perf => "perf",
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
-    let head = format!("{name} {pid}  by {driver}");
+    let head = format!("{} {pid}  by {driver}", harmless(&name));
     let mut top = Top::new(attached, pid, flags.delay, output, head);
     let mut full_screen = FullScreen::enter()?;
     let leave = top.watch(&mut full_screen, &signals, started.as_ref());
