@@ -1,11 +1,11 @@
 //! What a peek has found: for whoever asked by `stackglass peek`, else on standard error.
 
 use crate::terminal::Look;
+use foldhash::HashMap;
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::peek::Activity;
 use stackglass_profile::{Peek, Recording, Style};
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 

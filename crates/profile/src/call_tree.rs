@@ -7,8 +7,8 @@ use crate::report::tree::{Folded, Node, Step, Tree};
 use crate::report::{Pick, Quirks, Recur};
 use crate::traces::{Run, Traces};
 use crate::{DataError, Frame, Report, Source, data, kinds};
+use foldhash::HashMap;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Which samples count, and what makes two frames the same.
 #[derive(Clone, Debug)]
@@ -163,7 +163,7 @@ impl<'a> CallTrees<'a> {
 
     /// Snapshots that options pick, by thread and task, in no order that means anything.
     pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
-        let mut counts: HashMap<(u64, u64), u64> = HashMap::new();
+        let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
         for run in self.traces.runs.iter().filter(|run| moments.has(run.state)) {
             *counts.entry((run.thread, run.task)).or_default() += run.count;
         }

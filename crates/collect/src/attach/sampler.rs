@@ -14,10 +14,10 @@ use super::sleep_stacks::SleepStacks;
 use super::stream::{Outlet, Stream};
 use super::threads::{self, Files};
 use super::{Driver, Orders, Stopped};
+use foldhash::HashSet;
 use stackglass_sampling::{CpuAccount, SchedStat, TickSchedule};
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 
@@ -140,7 +140,7 @@ impl Sampler {
             key,
             has_execed: false,
             ending: Vec::new(),
-            passed_over: HashSet::new(),
+            passed_over: HashSet::default(),
             last_number: 0,
             links: (0, 0),
             house_at: now + HOUSE_EVERY,

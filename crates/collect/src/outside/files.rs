@@ -6,7 +6,7 @@
 
 use super::elf_file::ElfFile;
 use crate::perf::records::Mmap;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::kinds::{self, Class};
 use crate::numbers::Weight;
 use crate::short::in_brackets;
 use crate::{Frame, LocationId, Recording};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 /// Number of a function in [`Names::functions`].
@@ -115,9 +115,9 @@ impl Numbering {
             rust,
             functions: Vec::new(),
             lines: vec![no_line],
-            function_numbers: HashMap::new(),
-            line_numbers: HashMap::new(),
-            instances: HashMap::new(),
+            function_numbers: HashMap::default(),
+            line_numbers: HashMap::default(),
+            instances: HashMap::default(),
         }
     }
 

@@ -8,7 +8,8 @@ use crate::harmless;
 use crate::numbers::{counted, duration_text, percent, percent_text};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, TASKS_MODULE, TaskId};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Kinds listed unless everything is asked for.

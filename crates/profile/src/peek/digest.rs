@@ -10,8 +10,9 @@ use crate::numbers::percent;
 use crate::short::{location_text, short_function, tail};
 use crate::style::{Line, Paint};
 use crate::{Recording, StackId, State, TaskId, ThreadNumber};
+use foldhash::HashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Threads that have lines of their own.
@@ -138,7 +139,7 @@ fn functions(
     cols: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut lines: HashMap<Place, u64> = HashMap::new();
+    let mut lines: HashMap<Place, u64> = HashMap::default();
     for (stack, time) in &did.stacks {
         *lines.entry(place_with_line(recording, names, *stack)).or_default() += time;
     }

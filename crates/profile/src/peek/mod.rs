@@ -12,7 +12,7 @@
 //! let (recording, mut text) = (Recording::default(), Vec::new());
 //! let peek = Peek::new(Duration::from_secs(1)).cols(100);
 //! peek.begin(&mut text)?;
-//! peek.threads(&recording, &HashMap::new(), &mut text)?;
+//! peek.threads(&recording, &HashMap::default(), &mut text)?;
 //! peek.end(&mut text)?;
 //! peek.report(&recording, &mut text)?;
 //! assert!(String::from_utf8(text)?.contains("followed by a 1.0 second profile"));
@@ -26,7 +26,7 @@ mod threads;
 use crate::columns;
 use crate::report::{GroupBy, Report};
 use crate::{Links, Recording, ReportError, Style};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 

@@ -7,7 +7,8 @@ use crate::harmless;
 use crate::short::in_brackets;
 use crate::style::{Line, Paint};
 use crate::{Frame, Recording, Sample, StackId, State, ThreadNumber};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Of a deeper stack only so many frames from its leaf and from its root are shown.
@@ -43,7 +44,7 @@ pub(super) fn write(
     missing.sort_by_key(|(tid, _)| *tid);
     for (index, process) in recording.processes.iter().enumerate() {
         let mut kinds: Vec<Alike> = Vec::new();
-        let mut places: HashMap<(Activity, StackId), usize> = HashMap::new();
+        let mut places: HashMap<(Activity, StackId), usize> = HashMap::default();
         let (mut running, mut all) = (0, 0);
         for sample in last.values() {
             let Some(thread) = recording.thread(sample.thread) else { continue };

@@ -6,7 +6,8 @@ use crate::columns;
 use crate::style::{Line, Paint};
 use crate::traces::{Run, Traces};
 use crate::{Source, data};
-use std::collections::{BTreeSet, HashSet};
+use foldhash::HashSet;
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 
 /// The line of totals is not wrapped to less.
@@ -105,7 +106,7 @@ impl Context<'_> {
                 ids.into_iter().filter(|id| self.report.threads.has(*id)).collect()
             }
             Kind::Task => {
-                let mut seen = HashSet::new();
+                let mut seen = HashSet::default();
                 let ids = runs.map(|run| run.task).filter(|id| seen.insert(*id));
                 ids.filter(|id| self.report.tasks.has(*id)).collect()
             }

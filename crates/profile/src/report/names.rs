@@ -2,10 +2,9 @@
 
 use super::Quirks;
 use crate::{Frame, Links, ShortPath, Source, harmless, style::Paint};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The module of a frame of which nothing else is known; empty for all others, and where frames
@@ -20,14 +19,12 @@ pub(super) struct Names<'a> {
     quirks: Quirks,
     links: Option<Links>,
     /// Colours of prefixes, given out in the order in which they are met.
-    paints: RefCell<Map<Arc<str>, Paint>>,
+    paints: RefCell<HashMap<Arc<str>, Paint>>,
     /// Files met so far.
-    files: RefCell<Map<Box<str>, ShortPath>>,
+    files: RefCell<HashMap<Box<str>, ShortPath>>,
     /// Names of a recording's tasks.
-    tasks: Map<u64, &'a str>,
+    tasks: HashMap<u64, &'a str>,
 }
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 impl<'a> Names<'a> {
     pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
@@ -35,7 +32,7 @@ impl<'a> Names<'a> {
             Source::Recording(recording) => {
                 recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect()
             }
-            Source::Data(..) => Map::default(),
+            Source::Data(..) => HashMap::default(),
         };
         Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
     }
