@@ -1,12 +1,12 @@
 //! The first screen, on a terminal or into a file.
 
-use crate::terminal::Look;
+use crate::terminal::Layout;
 use stackglass_profile::{FirstScreen, Recording};
 use std::io::{self, BufWriter, Write};
 
 /// Shows it on standard error, in one piece.
 pub(crate) fn to_stderr(recording: &Recording) {
-    let look = Look::of_stderr();
+    let look = Layout::of_stderr();
     let mut text = Vec::new();
     // Writing to memory does not fail, and nothing can be done about a closed stderr.
     let _ = write(recording, &look, false, &mut text);
@@ -16,7 +16,7 @@ pub(crate) fn to_stderr(recording: &Recording) {
 /// Writes it.
 pub(crate) fn write(
     recording: &Recording,
-    look: &Look,
+    look: &Layout,
     everything: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
