@@ -41,7 +41,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
 
-    /// Layout at the process with this id, which runs already and runs on
+    /// Record the running process with this id; it runs on
     #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
     pid: Option<u32>,
 
