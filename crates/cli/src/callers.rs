@@ -5,7 +5,7 @@ use crate::input;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
-use stackglass_profile::{Callers, CallersText, FilePattern, Source};
+use stackglass_report::{Callers, CallersText, FilePattern, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;

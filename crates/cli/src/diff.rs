@@ -9,9 +9,10 @@ use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
-use stackglass_profile::call_tree::Moments;
-use stackglass_profile::comparison::Cost;
-use stackglass_profile::{Comparison, ComparisonText, Recording};
+use stackglass_profile::Recording;
+use stackglass_report::call_tree::Moments;
+use stackglass_report::comparison::Cost;
+use stackglass_report::{Comparison, ComparisonText};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,7 @@ use clap::Args;
 use colors::Scheme;
 use format::Format;
 use regex::Regex;
-use stackglass_profile::report::{Pick, Recur};
+use stackglass_report::{Pick, Recur};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,7 @@ use stackglass_collect::attach::process::{ImageKey, Status};
 use stackglass_collect::attach::{self, PeekOptions, access, recognise};
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_question::{Answered, Question, Wishes};
-use stackglass_profile::Style;
+use stackglass_report::Style;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

@@ -3,8 +3,8 @@
 use crate::terminal::Layout;
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_answer::Audience;
-use stackglass_profile::peek::Activity;
-use stackglass_profile::{Peek, Recording, Style};
+use stackglass_profile::{Activity, Recording};
+use stackglass_report::{Peek, Style};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -63,8 +63,8 @@ pub(crate) fn report(recording: &Recording, look: &Layout, out: &mut Vec<u8>) ->
     peek.end(out)?;
     // Of the errors there are only one can come about here: writing.
     peek.report(recording, out).map_err(io::Error::other)?;
-    if stackglass_profile::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        writeln!(out, "{}", stackglass_profile::peek::NO_HEAP_SNAPSHOT)?;
+    if stackglass_report::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
+        writeln!(out, "{}", stackglass_report::peek::NO_HEAP_SNAPSHOT)?;
     }
     Ok(())
 }

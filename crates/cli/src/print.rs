@@ -7,8 +7,7 @@ use crate::report_flags::ReportFlags;
 use crate::summary;
 use crate::terminal::{Layout, LayoutFlags};
 use clap::Args;
-use stackglass_profile::report::FILE_COLUMNS;
-use stackglass_profile::{ReportError, Source, Style};
+use stackglass_report::{FILE_COLUMNS, ReportError, Source, Style};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 

@@ -2,8 +2,7 @@
 
 use crate::values::{one_of, whole};
 use clap::Args;
-use stackglass_profile::Report;
-use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
+use stackglass_report::{Format, GroupBy, Pick, Recur, Report, SortedBy};
 
 /// Everything a [`Report`] can be asked.
 #[derive(Args, Clone, Debug, Default)]
@@ -86,7 +85,7 @@ impl ReportFlags {
             return None;
         }
         if self.recur.is_some_and(|recur| recur != Recur::Off) {
-            return Some(stackglass_profile::ReportError::FlatRecur.to_string());
+            return Some(stackglass_report::ReportError::FlatRecur.to_string());
         }
         // The reference passes over them, which looks as if nothing had been hidden.
         let of_trees = [("--maxdepth", self.maxdepth.is_some()), ("--noisefloor", self.noisefloor.is_some())];

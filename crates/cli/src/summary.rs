@@ -1,7 +1,8 @@
 //! The first screen, on a terminal or into a file.
 
 use crate::terminal::Layout;
-use stackglass_profile::{FirstScreen, Recording};
+use stackglass_profile::Recording;
+use stackglass_report::FirstScreen;
 use std::io::{self, BufWriter, Write};
 
 /// Shows it on standard error, in one piece.

@@ -1,8 +1,7 @@
 //! What the terminal is like: its width, whether colours and links are wanted.
 
 use clap::Args;
-use stackglass_profile::report::FILE_COLUMNS;
-use stackglass_profile::{Links, Style};
+use stackglass_report::{FILE_COLUMNS, Links, Style};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 

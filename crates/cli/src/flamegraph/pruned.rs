@@ -1,7 +1,8 @@
 //! `--prune FUNC@FILE`: files as people write them, and as debug information has them.
 
 use crate::message;
-use stackglass_profile::{Frame, Source};
+use stackglass_profile::Frame;
+use stackglass_report::Source;
 
 type Pruned = (String, String);
 

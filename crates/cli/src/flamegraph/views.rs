@@ -9,9 +9,8 @@ use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
-use stackglass_profile::call_tree::Moments;
-use stackglass_profile::report::Pick;
-use stackglass_profile::{CallTrees, Source};
+use stackglass_report::call_tree::Moments;
+use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
