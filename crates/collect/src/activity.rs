@@ -2,15 +2,15 @@
 //! system call (proc(5), `stat` and `syscall`).
 
 use crate::system_calls;
-use foldhash::HashMap;
-use stackglass_profile::peek::Activity;
+use stackglass_profile::Activity;
+use std::collections::HashMap;
 use std::fs;
 
 /// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that
 /// ends meanwhile is not in it; the name of a call is missing where `/proc/PID/task/T/syscall` may not be read.
 ///
 /// ```
-/// # use stackglass_profile::peek::Activity;
+/// # use stackglass_profile::Activity;
 /// let now = stackglass_collect::activity::of_process(std::process::id(), |_tid| false);
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```

@@ -7,8 +7,7 @@ use super::{Attached, Driver, Refusal, Stay, Stopped};
 use crate::launch::signals::Signals;
 use crate::launch::{PeekPart, moment};
 use crate::{Recorder, activity};
-use stackglass_profile::peek::Activity;
-use stackglass_profile::{About, Nanos, ProcessIndex, Recording, State};
+use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
