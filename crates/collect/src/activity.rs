@@ -2,8 +2,8 @@
 //! system call (proc(5), `stat` and `syscall`).
 
 use crate::system_calls;
+use foldhash::HashMap;
 use stackglass_profile::Activity;
-use std::collections::HashMap;
 use std::fs;
 
 /// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that

@@ -1,8 +1,8 @@
 //! Where a report takes its samples from: a recording, or a word buffer with its dictionary.
 
 use crate::FilePattern;
+use foldhash::HashSet;
 use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What a report is made of.

@@ -12,8 +12,9 @@ use super::drain::Peekable;
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
 use crate::{Recorder, activity};
+use foldhash::HashMap;
 use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 

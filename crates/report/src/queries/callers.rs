@@ -3,8 +3,9 @@
 use crate::Source;
 use crate::queries::function_pattern::FunctionPattern;
 use crate::trees::traces::{Place, Traces};
+use foldhash::HashMap;
 use stackglass_profile::{Frame, State};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use crate::quirks::Quirks;
 use crate::trees::traces::{Run, Traces};
 use crate::trees::tree::{Folded, Node, Step, Tree, TreeOptions};
 use crate::{Source, kinds};
+use foldhash::HashMap;
 use stackglass_profile::{DataError, Frame, word_buffer as data};
 use std::cmp::Ordering;
 

@@ -6,10 +6,10 @@
 
 use crate::Source;
 use crate::trees::siblings::Siblings;
+use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use stackglass_profile::word_buffer::Addresses;
 use stackglass_profile::{Address, Data, Dictionary, Frame, Recording, State, snapshots};
-use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::mpsc;
 

@@ -7,11 +7,8 @@ use crate::options::Recur;
 use crate::quirks::Quirks;
 use crate::trees::siblings::Siblings;
 use crate::trees::traces::{NodeNumber, Run, Traces};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, word_buffer as data};
-use std::collections::HashMap;
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A line of the tree.
 pub(crate) struct Node {

@@ -2,8 +2,8 @@
 
 use super::cost::Cost;
 use crate::kinds::{Class, class};
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{LocationId, Recording, StackId, State, snapshots};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a function costs.

@@ -8,9 +8,8 @@ use crate::text::columns::{self, digits, width};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use crate::trees::traces::{Run, Traces};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, ShortPath, harmless};
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// A row.

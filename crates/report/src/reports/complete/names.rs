@@ -3,7 +3,7 @@
 use crate::quirks::Quirks;
 use crate::text::style::Paint;
 use crate::{Links, Source};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, ShortPath, harmless};
 use std::borrow::Cow;
 use std::cell::RefCell;

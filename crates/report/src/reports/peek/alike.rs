@@ -1,8 +1,9 @@
 //! What is alike is shown once: a server makes a task for each request and has a pool of threads that all
 //! sleep in one place. A report with a group for each of them is one that nobody reads.
 
+use foldhash::HashMap;
 use stackglass_profile::{Recording, Sample, StackId, State, TaskId, ThreadNumber};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The recording with tasks of one name and place made one task, and threads that did nothing but sleep on one
 /// stack made one thread. Their names say so.

@@ -8,6 +8,7 @@ use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{location_text, short_function, tail};
 use crate::text::style::{Line, Paint};
+use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, TaskId, ThreadNumber, harmless};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

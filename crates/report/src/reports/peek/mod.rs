@@ -27,8 +27,8 @@ use crate::options::GroupBy;
 use crate::reports::complete::Report;
 use crate::text::columns;
 use crate::{Links, ReportError, Style};
+use foldhash::HashMap;
 use stackglass_profile::{Activity, Recording};
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{cut_name, last_name, short_function, tail};
 use crate::text::style::{Line, Paint};
+use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, ThreadNumber, harmless};
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// Kinds listed unless everything is asked for.

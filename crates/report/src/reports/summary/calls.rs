@@ -10,9 +10,9 @@ use super::account;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
 use crate::kinds::Class;
 use crate::text::numbers::Weight;
+use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, StackId};
-use std::collections::HashMap;
 
 /// A line of the tree.
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@
 use crate::kinds::{self, Class};
 use crate::text::numbers::Weight;
 use crate::text::short::in_brackets;
+use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Frame, LocationId, Recording, harmless};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Number of a function in [`Names::functions`].
