@@ -4,7 +4,10 @@ use crate::Outcome;
 use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::record::{SamplingFlags, Teller, default_output};
-use stackglass_collect::attach::{self, Driver, Options, access, process};
+use stackglass_attach::Driver;
+use stackglass_collect::attached::{self, Options};
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn record(
@@ -18,7 +21,7 @@ pub(crate) fn record(
                     `stackglass record --walltime -- PROGRAM` (or leave --walltime out)";
         return Err(Failure { status: 2, line: line.into() });
     }
-    let process = access::process_of(pid);
+    let process = process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {
         failure::say(&format!("{pid} is a thread of process {process}: all of that is recorded"));
@@ -34,7 +37,7 @@ pub(crate) fn record(
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let mut teller = Teller { live: Live::new(quiet), quiet };
-    attach::record(&options, &mut teller).map_err(Failure::new)?;
+    attached::record(&options, &mut teller).map_err(Failure::new)?;
     Ok(0)
 }
 

@@ -17,9 +17,7 @@
 pub mod activity;
 mod address_space;
 #[cfg(feature = "launch")]
-pub mod attach;
-#[cfg(feature = "launch")]
-mod elf_names;
+pub mod attached;
 pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
@@ -28,8 +26,6 @@ pub mod launch;
 mod outside;
 pub mod peek_answer;
 pub mod peek_question;
-#[cfg(feature = "launch")]
-mod perf;
 pub mod recorder;
 #[path = "system_calls_x86_64.rs"]
 mod system_calls;

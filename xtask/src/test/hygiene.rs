@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Rooms that may use `unsafe`.
 const UNSAFE_ROOMS: &[&str] =
-    &["wire", "unwind", "host", "sampler", "heap", "preload", "symbols", "collect", "demo"];
+    &["wire", "unwind", "host", "sampler", "heap", "preload", "perf", "attach", "symbols", "collect", "demo"];
 
 /// Three checks.
 pub fn check() -> Result<Tally> {
