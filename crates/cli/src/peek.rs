@@ -1,10 +1,11 @@
 //! `stackglass peek PID`: what a running program does now, and where the next second goes.
 
-use crate::arguments::{delay, positive_duration, process_id};
 use crate::driver::DriverFlag;
-use crate::failure::{self, Failure};
-use crate::terminal::LookFlags;
-use crate::{Outcome, peek_text};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::peek_text;
+use crate::terminal::LayoutFlags;
+use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use stackglass_collect::attached::{self, PeekOptions, recognise};
@@ -12,7 +13,7 @@ use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_question::{Answered, Question, Wishes};
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, Status};
-use stackglass_profile::Style;
+use stackglass_report::Style;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ pub(crate) struct Flags {
     driver: DriverFlag,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -87,7 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         driver: flags.driver.asked(),
     };
     let mut written = Ok(());
-    let early = attached::peek(&options, &mut |line| failure::note(line), &mut |part| {
+    let early = attached::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
@@ -95,7 +96,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             }
             PeekPart::Report { recording, .. } => peek_text::report(recording, &look, &mut text),
             PeekPart::Nothing { why } => {
-                failure::note(why);
+                message::print_wrapped(why);
                 Ok(())
             }
         };
@@ -118,7 +119,7 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
     let question = Question::new(pid, wishes);
     recognise::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
-        failure::note(&format!(
+        message::print_wrapped(&format!(
             "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
              ({why}; --driver ptrace looks from here)"
         ));

@@ -2,7 +2,7 @@
 //! system call (proc(5), `stat` and `syscall`).
 
 use crate::system_calls;
-use stackglass_profile::peek::Activity;
+use stackglass_profile::Activity;
 use std::collections::HashMap;
 use std::fs;
 
@@ -10,7 +10,7 @@ use std::fs;
 /// ends meanwhile is not in it; the name of a call is missing where `/proc/PID/task/T/syscall` may not be read.
 ///
 /// ```
-/// # use stackglass_profile::peek::Activity;
+/// # use stackglass_profile::Activity;
 /// let now = stackglass_collect::activity::of_process(std::process::id(), |_tid| false);
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```

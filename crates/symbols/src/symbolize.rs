@@ -30,7 +30,8 @@ use std::sync::Arc;
 /// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
 ///
 /// ```
-/// use stackglass_profile::{Location, Recording, recording::Module};
+/// use stackglass_profile::{Location, Recording};
+/// use stackglass_profile::recording::Module;
 ///
 /// let mut recording = Recording::default();
 /// let module = recording.intern_module(Module { path: "/bin/true".into(), build_id: [].into() });

@@ -310,7 +310,7 @@ pub(super) mod tests {
     use stackglass_profile::{Nanos, ProcessIndex, Sample, Thread};
 
     /// Two threads, `slower` (77) and `other` (78), and stacks of functions without names in them.
-    pub(in crate::top) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
+    pub(crate) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
         let mut recording = Recording::default();
         for (tid, name) in [(77, "slower"), (78, "other")] {
             recording.threads.push(Thread {
@@ -344,7 +344,7 @@ pub(super) mod tests {
     }
 
     /// A model that knows these places of code by function and line, and has seen each run for this long.
-    pub(in crate::top) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
+    pub(crate) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
         let mut model = Model::default();
         for ((function, at, time), offset) in places.iter().zip(0..) {
             let function = model.functions.number((*function).to_owned());

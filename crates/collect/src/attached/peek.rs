@@ -9,8 +9,7 @@ use crate::launch::signals::Signals;
 use crate::{Recorder, activity};
 use stackglass_attach::{Driver, Refusal, Stay, Stopped};
 use stackglass_procfs::{clock, process, threads};
-use stackglass_profile::peek::Activity;
-use stackglass_profile::{About, Nanos, ProcessIndex, Recording, State};
+use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,12 @@
 //! Kinds of native code: whose it is, or what it does for others.
 //!
-//! Names, files and modules decide, by the table in [`stackglass_profile::kinds`] and, for dependencies, by where
+//! Names, files and modules decide, by the table in [`stackglass_report::kinds`] and, for dependencies, by where
 //! Cargo keeps their sources. What one frame tells of a crate holds for all its frames: inlined ones may lie in
 //! others' files.
 
 use crate::{Color, ColorFunction, FrameId, Graph, Node};
-use stackglass_profile::{Frame, kinds};
+use stackglass_profile::Frame;
+use stackglass_report::kinds;
 use std::collections::HashSet;
 
 /// A kind of native code.
