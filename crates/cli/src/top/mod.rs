@@ -17,8 +17,11 @@ use crate::values::{delay, process_id};
 use clap::Args;
 use full_screen::FullScreen;
 use program::Started;
-use stackglass_collect::attach::{Attached, Driver, Stay, Stopped, access, process};
+use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_collect::attached::Attached;
 use stackglass_collect::launch::signals::Signals;
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -74,7 +77,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let pid = match &started {
         Some(started) => started.pid(),
-        None => access::process_of(flags.pid.unwrap_or_default()),
+        None => process_of(flags.pid.unwrap_or_default()),
     };
     let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), Stay::Long) {
         Ok(attached) => attached,

@@ -5,12 +5,12 @@
 //! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
 
 use super::{Observer, PeekPart};
-use crate::attach::peek::{Onlooker, Wish, look};
-use crate::attach::{PeekOptions, Refusal};
+use crate::attached::PeekOptions;
+use crate::attached::peek::{Onlooker, Wish, look};
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
-use foldhash::HashMap;
-use std::collections::VecDeque;
+use stackglass_attach::Refusal;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -6,9 +6,8 @@
 use super::elf_file::ElfFile;
 use super::files::Files;
 use crate::image::Image;
-use crate::perf::records::Mmap;
 use crate::recorder::Recorder;
-use foldhash::HashSet;
+use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};

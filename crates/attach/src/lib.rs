@@ -1,48 +1,39 @@
 //! Looking at a process that knows nothing of us, from outside and while it runs.
 //!
-//! [`Attached`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
+//! [`Attachment`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
 //! process_vm_readv, and has running ones show theirs by perf events or ptrace ([`choice`]). What it
 //! sees are the same events that a sampler inside a program writes, so recordings, reports and files
-//! are those of every other program. [`record()`] makes a recording of it.
+//! are those of every other program.
 //!
 //! The process always runs on. It is never sent a signal; a thread that sleeps is not woken as long as the
 //! kernel's account of it stands still; when we end, however we end, the kernel lets go of its threads.
+#![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;
 mod calls;
 pub mod choice;
 mod clock;
 mod deadlock;
-pub(crate) mod descendants;
 mod images;
-mod leak_check;
+pub mod leak_check;
 mod look;
-pub(crate) mod modules;
-pub(crate) mod peek;
+mod modules;
 mod perf_events;
-pub mod process;
 mod ptrace;
-pub mod recognise;
-mod record;
 mod sampler;
 mod sleep_stacks;
 mod stream;
-pub mod threads;
 mod turn;
 
 pub use access::Refusal;
 pub use choice::{Choice, Driver};
-pub use peek::{PeekOptions, peek};
-pub use record::{AttachError, Options, ends, record};
+pub use stream::Stream;
 pub use turn::Stay;
 
-use crate::Recorder;
-use stackglass_profile::Stacks;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use stream::{Drained, Stream};
 
 /// Why nothing more can be seen of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,36 +76,40 @@ impl Orders {
 }
 
 /// A process that is looked at. When it is dropped, the process is let go.
-pub struct Attached {
+pub struct Attachment {
     pid: u32,
     delay: Duration,
     driver: Option<Driver>,
     orders: Arc<Orders>,
     thread: Option<JoinHandle<()>>,
-    drained: Vec<Drained>,
     choice: Choice,
     stay: Stay,
     /// Held as long as threads may be traced.
     turn: Option<turn::Turn>,
 }
 
-impl Attached {
+impl Attachment {
     /// Begins to look at all threads of a process, once in each `delay`.
     ///
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
-    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>, stay: Stay) -> Result<Attached, Refusal> {
-        Attached::begin_as(pid, delay, driver, stay, false)
+    pub fn begin(
+        pid: u32,
+        delay: Duration,
+        driver: Option<Driver>,
+        stay: Stay,
+    ) -> Result<Attachment, Refusal> {
+        Attachment::begin_as(pid, delay, driver, stay, false)
     }
 
     /// The same; one of many processes, which `rests` while nothing moves in it.
-    fn begin_as(
+    pub fn begin_as(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
         stay: Stay,
         rests: bool,
-    ) -> Result<Attached, Refusal> {
+    ) -> Result<Attachment, Refusal> {
         let choice = choice::choose(pid, driver);
         // Perf events do not do for each thread, but for most: they need no turn.
         let turn = match choice.driver {
@@ -122,7 +117,7 @@ impl Attached {
             Driver::Perf => None,
         };
         access::check(pid, choice.driver)?;
-        access::allow_many_files();
+        stackglass_procfs::threads::allow_many_files();
         let orders = Arc::new(Orders {
             stop: AtomicBool::new(false),
             streams: Mutex::default(),
@@ -140,17 +135,7 @@ impl Attached {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attached {
-            pid,
-            delay,
-            driver,
-            orders,
-            thread: Some(thread),
-            drained: Vec::new(),
-            choice,
-            stay,
-            turn,
-        })
+        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, stay, turn })
     }
 
     /// How running threads are made to show their stacks, and why so.
@@ -158,30 +143,14 @@ impl Attached {
         &self.choice
     }
 
-    /// Takes up what was seen since the last call.
-    /// To be called every 50 ms at least: an exec of the process may wait for it.
-    pub fn drain(&mut self, recorder: &mut Recorder) {
-        self.orders.seizing.help(self.pid);
-        let mut streams = self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = std::mem::take(&mut *streams);
-        drop(streams);
-        self.drained.retain_mut(|drained| {
-            drained.drain(recorder);
-            !drained.close_if_stopped(recorder)
-        });
-        for stream in new {
-            if stream.was_never_there() {
-                continue;
-            }
-            let mut drained = Drained::new(stream, recorder);
-            drained.drain(recorder);
-            self.drained.push(drained);
-        }
+    /// Streams that have begun since the last call, one for each image of the process.
+    pub fn new_streams(&self) -> Vec<Stream> {
+        std::mem::take(&mut *self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Forgets which stacks were seen, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
-        self.drained.iter_mut().for_each(|drained| drained.forget_stacks(before, recorder));
+    /// Keeps an exec of the process going. To be called every 50 ms at least.
+    pub fn help_exec(&self) {
+        self.orders.seizing.help(self.pid);
     }
 
     /// The clock of samples, ns.
@@ -194,17 +163,14 @@ impl Attached {
         self.orders.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets the process go, stops ourselves as Ctrl-Z does (`stand` returns when somebody continues us), and looks
-    /// again: a thread of it that we have asked to stand would stand as long as we do.
-    pub fn interrupt_for(&mut self, recorder: &mut Recorder, stand: impl FnOnce()) {
-        self.stop();
-        self.drain(recorder);
-        stand();
-        if self.stopped().is_none() {
-            match Attached::begin(self.pid, self.delay, self.driver, self.stay) {
-                Ok(again) => *self = again,
-                Err(why) => self.orders.ended(why.into()),
-            }
+    /// Begins to look again, as before, after it has been [stopped](Attachment::stop).
+    pub fn resume(&mut self) {
+        if self.stopped().is_some() {
+            return;
+        }
+        match Attachment::begin_as(self.pid, self.delay, self.driver, self.stay, self.orders.rests) {
+            Ok(again) => *self = again,
+            Err(why) => self.orders.ended(why.into()),
         }
     }
 
@@ -223,7 +189,7 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for Attachment {
     fn drop(&mut self) {
         self.stop();
     }

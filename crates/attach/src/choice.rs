@@ -7,7 +7,8 @@
 
 use super::access::check;
 use super::perf_events::Event;
-use super::process::{Status, living_thread};
+use stackglass_procfs::Status;
+use stackglass_procfs::process::living_thread;
 
 /// CAP_PERFMON and CAP_SYS_ADMIN as bits.
 const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;

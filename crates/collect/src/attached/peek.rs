@@ -2,11 +2,13 @@
 //!
 //! [`peek()`] is one for who asks at the terminal; `stackglass run` has the same ([`look`]) on threads of its own.
 
+use super::Attached;
 use super::record::AttachError;
-use super::{Attached, Driver, Refusal, Stay, Stopped};
+use crate::launch::PeekPart;
 use crate::launch::signals::Signals;
-use crate::launch::{PeekPart, moment};
 use crate::{Recorder, activity};
+use stackglass_attach::{Driver, Refusal, Stay, Stopped};
+use stackglass_procfs::{clock, process, threads};
 use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -110,8 +112,8 @@ impl Onlooker for Command<'_> {
 /// While nothing was seen.
 pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result<Option<String>, Refusal> {
     let about = About {
-        command: super::process::arguments(options.pid),
-        start: Nanos(moment::monotonic()),
+        command: process::arguments(options.pid),
+        start: Nanos(clock::monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
         ..About::default()
     };
@@ -149,7 +151,7 @@ pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result
     });
     let mut recording = recorder.into_recording();
     if !recording.samples.is_empty() {
-        recording.about.wall = Nanos(moment::monotonic().saturating_sub(recording.about.start.0));
+        recording.about.wall = Nanos(clock::monotonic().saturating_sub(recording.about.start.0));
         symbolize(&mut recording);
         onlooker.show(PeekPart::Report { recording, early: early.is_some() || last_wish == Wish::End });
     }
@@ -218,7 +220,7 @@ impl Stacks {
             Stage::Awaited => {
                 let recording = recorder.recording();
                 let latest = latest(recording);
-                let listed = super::threads::of_the_program(options.pid).len();
+                let listed = process::program_threads(options.pid).len();
                 if latest.len() < listed && self.since.elapsed() < patience || latest.is_empty() {
                     return;
                 }
@@ -256,7 +258,7 @@ impl Stacks {
 
     fn part(&self, options: &PeekOptions, recording: &Recording, latest: Vec<usize>) -> PeekPart {
         let recording = recording.excerpt(latest);
-        let mut activity = activity::of_process(options.pid, |tid| super::threads::is_ours(options.pid, tid));
+        let mut activity = activity::of_process(options.pid, |tid| threads::is_ours(options.pid, tid));
         for sample in &recording.samples {
             let Some(tid) = recording.thread(sample.thread).map(|thread| thread.tid) else { continue };
             let slept = sample.state == State::Asleep;

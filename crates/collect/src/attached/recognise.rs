@@ -4,7 +4,7 @@
 //! hold: the mapping that our handler puts up (its forked children do not have it), and the kernel's own list
 //! of signals that the process catches.
 
-use super::process::Status;
+use stackglass_procfs::Status;
 use stackglass_wire::PEEK_MARK;
 use std::{fs, io};
 

@@ -1,7 +1,8 @@
 //! Clocks, and how the looking thread asks not to be late.
 
-pub use crate::launch::moment::{monotonic, thread_cpu};
 use std::mem::MaybeUninit;
+
+pub use stackglass_procfs::clock::{monotonic, thread_cpu};
 
 /// Asks for punctuality; every request may be refused. Blocks all signals in the calling thread: they are
 /// for others, but for SIGCHLD, which [`wait_for_news`] fetches.

@@ -2,10 +2,11 @@
 //! in its memory.
 
 use super::images::Images;
-use super::process;
 use super::stream::Outlet;
 use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
+use stackglass_procfs::maps::Line;
+use stackglass_procfs::process;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleList, RuleTable};
@@ -218,7 +219,7 @@ fn find(maps: &[u8]) -> Vec<Found> {
             let again = |other: &&Line<'_>| {
                 other.path == line.path
                     && other.offset <= line.offset
-                    && line.offset < other.offset + other.len()
+                    && line.offset < other.offset + other.size()
             };
             let address =
                 regular.iter().find(again).map(|other| other.start + (line.offset - other.offset))?;
@@ -243,47 +244,6 @@ fn find(maps: &[u8]) -> Vec<Found> {
         }
     }
     found
-}
-
-/// One line of `/proc/PID/maps`.
-pub(crate) struct Line<'a> {
-    pub start: u64,
-    pub end: u64,
-    pub executable: bool,
-    pub offset: u64,
-    pub inode: u64,
-    pub path: &'a [u8],
-}
-
-impl<'a> Line<'a> {
-    pub(crate) fn len(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    pub(crate) fn parse(line: &'a [u8]) -> Option<Line<'a>> {
-        let mut rest = line;
-        let mut field = || {
-            rest = rest.trim_ascii_start();
-            let end = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
-            let (field, behind) = rest.split_at(end);
-            rest = behind;
-            std::str::from_utf8(field).ok()
-        };
-        let (start, end) = field()?.split_once('-')?;
-        let flags = field()?;
-        let offset = field()?;
-        field()?; // device
-        let inode = field()?;
-        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
-        Some(Line {
-            start: hexadecimal(start)?,
-            end: hexadecimal(end)?,
-            executable: flags.as_bytes().get(2) == Some(&b'x'),
-            offset: hexadecimal(offset)?,
-            inode: inode.parse().ok()?,
-            path: rest.trim_ascii(),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! does not report new processes here, so the lists of children in /proc are read repeatedly. A process that starts and ends
 //! between two readings is missed, and so are its surviving children. The recording says how much CPU time is missing.
 
-use super::process::{ImageKey, Status};
-use super::{Attached, Driver, Stay, Stopped, leak_check, threads};
+use super::Attached;
 use crate::Recorder;
+use stackglass_attach::{Driver, Stay, Stopped, leak_check};
+use stackglass_procfs::{ImageKey, Status, threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

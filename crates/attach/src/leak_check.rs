@@ -3,7 +3,8 @@
 //! The check stops all threads by ptrace. If they are traced already, the check fails and the program exits with status 1,
 //! losing unwritten output. So such programs are not traced unless the check is off.
 
-use crate::elf_names::{contains, section_contains};
+use stackglass_procfs::Status;
+use stackglass_procfs::elf_names::{contains, section_contains};
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -12,18 +13,18 @@ const NAMES: [&[u8]; 5] =
     [b"libasan.so", b"liblsan.so", b"libclang_rt.asan", b"libclang_rt.lsan", b"__lsan_do_leak_check"];
 
 /// Why a process is not traced; `None` when it may be.
-pub(super) fn obstacle(pid: u32) -> Option<String> {
+pub fn obstacle(pid: u32) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let exe = Path::new("/proc").join(pid.to_string()).join("exe");
     if is_off(&environment) || !checks(&exe) {
         return None;
     }
-    let name = super::process::Status::read(pid)?.name;
+    let name = Status::read(pid)?.name;
     Some(text(&name))
 }
 
 /// The same of a program that is to be started here.
-pub(super) fn obstacle_of(program: &Path) -> Option<String> {
+pub fn obstacle_of(program: &Path) -> Option<String> {
     let own = fs::read("/proc/self/environ").unwrap_or_default();
     let name = program.file_name()?.to_string_lossy().into_owned();
     (!is_off(&own) && checks(program)).then(|| text(&name))

@@ -1,54 +1,54 @@
-//! The ring of one event: the kernel writes records, this side reads them in place.
+//! The ring buffer of one event: the kernel writes records, this side reads them in place.
 //!
-//! A record is borrowed from the ring and stays untouched by the kernel until the ring is [advanced](Ring::advance)
-//! past it. One that wraps around the end of the ring is copied.
+//! A record is borrowed from the buffer. The kernel does not overwrite it before the ring is [advanced](Ring::advance)
+//! past it and [published](Ring::publish). A record that wraps around the end is copied.
 
-use super::attributes::{self, Attributes};
+use crate::attributes::{self, Attributes};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
-/// Where head and tail lie in the first page (`struct perf_event_mmap_page`).
+/// Offsets of head and tail in the first page (`struct perf_event_mmap_page`).
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
-/// `struct perf_event_header`.
+/// Size of `struct perf_event_header`.
 const HEADER: usize = 8;
 
-/// An event and its ring.
-pub(crate) struct Ring {
+/// An event and its ring buffer.
+pub struct Ring {
     fd: OwnedFd,
     map: *mut u8,
-    /// A power of two.
+    /// Bytes, a power of two.
     size: usize,
     head: u64,
     tail: u64,
     wrapped: Vec<u8>,
 }
 
-// SAFETY: the mapping belongs to this value alone.
+// SAFETY: only this value refers to the mapping.
 unsafe impl Send for Ring {}
 
-/// A record as the kernel wrote it.
+/// A record as written by the kernel.
 #[derive(Clone, Copy)]
-pub(crate) struct Raw<'a> {
+pub struct Raw<'a> {
+    /// `type` of the header (`PERF_RECORD_...`).
     pub kind: u32,
+    /// `misc` of the header.
     pub misc: u16,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: &'a [u8],
 }
 
 impl Ring {
-    /// Opens an event (see [`attributes::open`]) with a ring of `size` bytes, a power of two of at least a page.
+    /// Opens an event (see [`attributes::open`]) with a ring buffer of `size` bytes.
     ///
     /// # Errors
-    /// Those of perf_event_open(2); EPERM when the ring would exceed what this user may lock in memory.
-    pub(crate) fn open(
-        attributes: &Attributes,
-        tid: u32,
-        processor: Option<u32>,
-        size: usize,
-    ) -> io::Result<Ring> {
+    /// Those of perf_event_open(2); EPERM if the buffer would exceed the memory that this user may lock.
+    ///
+    /// # Panics
+    /// If `size` is not a power of two or less than a page.
+    pub fn open(attributes: &Attributes, tid: u32, processor: Option<u32>, size: usize) -> io::Result<Ring> {
         assert!(size.is_power_of_two() && size >= PAGE);
         let fd = attributes::open(attributes, tid, processor)?;
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -68,35 +68,35 @@ impl Ring {
         Ok(Ring { fd, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new() })
     }
 
-    /// Takes notice of what was written since the last call; how full the ring is, 0 to 1.
-    pub(crate) fn refresh(&mut self) -> f64 {
-        // What was written before the head is seen: it is read with Acquire.
+    /// Makes the records written since the last call visible. Returns how full the buffer is, 0 to 1.
+    pub fn refresh(&mut self) -> f64 {
+        // Acquire: everything written before the head is visible.
         self.head = self.word(DATA_HEAD).load(Ordering::Acquire);
         self.head.wrapping_sub(self.tail) as f64 / self.size as f64
     }
 
-    /// The oldest record that was noticed; `None` when there is none.
-    pub(crate) fn peek(&mut self) -> Option<Raw<'_>> {
+    /// The oldest visible record; `None` if there is none.
+    pub fn peek(&mut self) -> Option<Raw<'_>> {
         let left = self.head.wrapping_sub(self.tail);
         if left < HEADER as u64 {
             return None;
         }
         let (kind, misc, size) = self.header();
         if size < HEADER || size as u64 > left {
-            // It cannot be, since the kernel writes it; nothing after it can be read.
+            // The kernel never writes such a header. Nothing after it can be read.
             self.tail = self.head;
             self.publish();
             return None;
         }
         let from = self.tail as usize & (self.size - 1);
         let body = if from + size <= self.size {
-            // SAFETY: `from + size` lies inside the ring; the kernel does not write there before the tail has passed,
+            // SAFETY: `from + size` is inside the buffer. The kernel does not write there before the tail has passed,
             // which `advance` does, and that needs `&mut self`.
             unsafe { std::slice::from_raw_parts(self.data().add(from + HEADER), size - HEADER) }
         } else {
             let first = self.size - from;
             self.wrapped.clear();
-            // SAFETY: both pieces lie inside the ring, see above.
+            // SAFETY: both pieces are inside the buffer, see above.
             unsafe {
                 self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data().add(from), first));
                 self.wrapped.extend_from_slice(std::slice::from_raw_parts(self.data(), size - first));
@@ -106,8 +106,8 @@ impl Ring {
         Some(Raw { kind, misc, body })
     }
 
-    /// Done with the oldest record.
-    pub(crate) fn advance(&mut self) {
+    /// Removes the oldest record.
+    pub fn advance(&mut self) {
         let left = self.head.wrapping_sub(self.tail);
         if left >= HEADER as u64 {
             let (.., size) = self.header();
@@ -115,15 +115,15 @@ impl Ring {
         }
     }
 
-    /// Gives the room of all records that were passed back to the kernel.
-    pub(crate) fn publish(&self) {
+    /// Returns the space of all removed records to the kernel.
+    pub fn publish(&self) {
         self.word(DATA_TAIL).store(self.tail, Ordering::Release);
     }
 
     /// `type`, `misc` and `size` of the oldest record. Records are aligned to eight bytes: no header wraps around.
     fn header(&self) -> (u32, u16, usize) {
         let from = self.tail as usize & (self.size - 1) & !7;
-        // SAFETY: eight aligned bytes inside the ring, which the kernel does not write to before the tail has passed.
+        // SAFETY: eight aligned bytes inside the buffer, which the kernel does not overwrite before the tail has passed.
         let word = unsafe { self.data().add(from).cast::<u64>().read() };
         (word as u32, (word >> 32) as u16, (word >> 48) as usize)
     }
@@ -134,7 +134,7 @@ impl Ring {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: inside the first page, aligned, and changed by the kernel and us atomically only.
+        // SAFETY: inside the first page and aligned; the kernel and this side access it only atomically.
         unsafe { AtomicU64::from_ptr(self.map.add(at).cast()) }
     }
 }
@@ -147,7 +147,7 @@ impl AsRawFd for Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: mapped by `open` with this length, and not used any more.
+        // SAFETY: mapped by `open` with this length and no longer used.
         unsafe { libc::munmap(self.map.cast(), PAGE + self.size) };
     }
 }

@@ -1,5 +1,6 @@
 //! Files of threads in `/proc/PID/task`, and lists of threads. The two files that are read at every look stay open.
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use stackglass_sampling::{SchedStat, ThreadState};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -49,6 +50,14 @@ impl Files {
     }
 }
 
+/// Raises the limit on open files as far as it may be: two stay open for each thread.
+pub fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The limit stays as it is if this is refused.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// Reads a file from its beginning, keeping it open. Where no more can be open, it is opened each time.
 fn read(kept: &mut Option<File>, pid: u32, tid: u32, name: &str, text: &mut [u8]) -> Option<usize> {
     if let Some(file) = kept {
@@ -85,14 +94,6 @@ pub fn is_ours(pid: u32, tid: u32) -> bool {
     Files::new(pid, tid).name().is_some_and(|name| is_our_name(pid, tid, &name))
 }
 
-/// The same as [`list`], without ours, and without a main thread that has ended before the others.
-pub fn of_the_program(pid: u32) -> Vec<u32> {
-    let mut tids = list(pid);
-    let main_has_ended = super::process::living_thread(pid) != Some(pid);
-    tids.retain(|tid| !(is_ours(pid, *tid) || main_has_ended && *tid == pid));
-    tids
-}
-
 /// Changes when a thread comes or goes: the folder has a link for each.
 pub fn links(pid: u32) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -113,13 +114,16 @@ mod tests {
         );
         let (tell, tid) = std::sync::mpsc::channel();
         let reader = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
-            // SAFETY: no arguments.
-            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            tell.send(rustix::thread::gettid().as_raw_pid() as u32).unwrap();
             std::thread::park();
         });
         let (reader, tid) = (reader.unwrap(), tid.recv().unwrap());
         let me = std::process::id();
-        assert!(is_ours(me, tid) && list(me).contains(&tid) && !of_the_program(me).contains(&tid));
+        assert!(
+            is_ours(me, tid)
+                && list(me).contains(&tid)
+                && !crate::process::program_threads(me).contains(&tid)
+        );
         reader.thread().unpark();
         reader.join().unwrap();
     }

@@ -1,8 +1,8 @@
-//! Registers of the program as they stand in a sample (`PERF_SAMPLE_REGS_USER`).
+//! The program's registers in a sample (`PERF_SAMPLE_REGS_USER`).
 
 use stackglass_unwind::{Register, Registers};
 
-/// The registers asked for, in the order of their bits.
+/// The registers that are requested, in the order of their bits.
 const REGISTERS: [(u32, Option<Register>); 17] = [
     (0, Some(Register::Rax)),
     (1, Some(Register::Rbx)),
@@ -24,16 +24,16 @@ const REGISTERS: [(u32, Option<Register>); 17] = [
     (23, Some(Register::R15)),
 ];
 
-/// Words of all registers in a sample.
-pub(crate) const COUNT: usize = REGISTERS.len();
+/// Number of registers in a sample, eight bytes each.
+pub const COUNT: usize = REGISTERS.len();
 
-/// `sample_regs_user`.
-pub(crate) fn mask() -> u64 {
+/// The value of `sample_regs_user`: one bit for each requested register.
+pub fn mask() -> u64 {
     REGISTERS.iter().fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-/// The registers that `words` hold, eight bytes each in the order of the mask; `None` when there are too few.
-pub(crate) fn of_sample(words: &[u8]) -> Option<Registers> {
+/// Reads the registers of a sample: eight bytes each, in the order of [`mask`]. `None` if there are too few bytes.
+pub fn of_sample(words: &[u8]) -> Option<Registers> {
     let value = |bit: u32| {
         let index = REGISTERS.iter().position(|(other, _)| *other == bit)?;
         Some(u64::from_le_bytes(words.get(index * 8..index * 8 + 8)?.try_into().ok()?))

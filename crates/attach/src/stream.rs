@@ -1,10 +1,9 @@
 //! The same stream that a sampler inside a program writes, in our own memory: the thread that looks at a
 //! process writes to it, the one that records reads it.
 
-use crate::{Image, Recorder};
-use stackglass_profile::{Nanos, Stacks};
+use stackglass_procfs::{Status, process};
 use stackglass_unwind::Module;
-use stackglass_wire::stream::{Reader, Trouble, Writer};
+use stackglass_wire::stream::Writer;
 use stackglass_wire::{
     CONTROL_BYTES, ControlPage, Counter, Event, Image as Bits, ModuleId, ProcessState, STREAM_BYTES, State,
     TEXT_BYTES, ThreadId, stream,
@@ -12,19 +11,19 @@ use stackglass_wire::{
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// One image of a process: a control page and a ring. Copies name the same one.
 #[derive(Clone, Copy)]
 pub struct Stream {
-    pub(crate) control: &'static ControlPage,
+    control: &'static ControlPage,
     ring: &'static [AtomicU64],
 }
 
 impl Stream {
     /// A stream for the image that process `pid` runs now. Its memory is never given back: there is one for
     /// each exec of a process that is looked at.
-    pub fn new(pid: u32, start: u64) -> Stream {
+    pub(crate) fn new(pid: u32, start: u64) -> Stream {
         const BYTES: usize = CONTROL_BYTES + STREAM_BYTES;
         const LAYOUT: Layout = match Layout::from_size_align(BYTES, 4096) {
             Ok(layout) => layout,
@@ -41,16 +40,16 @@ impl Stream {
         };
         // The sizes are constants that fit.
         let Some((control, ring)) = view else { unreachable!("a page and a ring of a power of two") };
-        let status = super::process::Status::read(pid).unwrap_or_default();
+        let status = Status::read(pid).unwrap_or_default();
         control.pid.store(pid, Relaxed);
         control.ppid.store(status.parent, Relaxed);
         control.start_ns.store(start, Relaxed);
         control.stream_words.store(ring.len() as u64, Relaxed);
         control.image.store(Bits::SLEEP_LOOK | Bits::VM_READ, Relaxed);
-        let living = super::process::living_thread(pid).unwrap_or(pid);
-        let exe = super::process::executable(living);
+        let living = process::living_thread(pid).unwrap_or(pid);
+        let exe = process::executable(living);
         ControlPage::set_text(&control.exe, &control.exe_len, exe.as_os_str().as_bytes());
-        let line = super::process::command_line(living);
+        let line = process::command_line(living);
         ControlPage::set_text(&control.cmdline, &control.cmdline_len, &line[..line.len().min(TEXT_BYTES)]);
         control.state.store(ProcessState::Running as u32, Release);
         control.publish();
@@ -64,74 +63,31 @@ impl Stream {
         nameless && self.control.process_state() == ProcessState::Stopped
     }
 
+    /// The control page: what is known of the image, and counters.
+    pub fn control(&self) -> &'static ControlPage {
+        self.control
+    }
+
+    /// The ring of events.
+    pub fn ring(&self) -> &'static [AtomicU64] {
+        self.ring
+    }
+
     /// The end for the thread that looks.
-    pub fn outlet(&self) -> Outlet {
+    pub(crate) fn outlet(&self) -> Outlet {
         Outlet { writer: Writer::new(self.control, self.ring), control: self.control }
     }
 }
 
-/// The reading end of a stream, and what became of it in a recording.
-pub struct Drained {
-    stream: Stream,
-    reader: Box<Reader<'static>>,
-    image: Option<Image>,
-    broken: bool,
-}
-
-impl Drained {
-    /// Takes the image up.
-    pub fn new(stream: Stream, recorder: &mut Recorder) -> Drained {
-        let image = Image::new(stream.control, recorder);
-        Drained { stream, reader: Box::new(Reader::new(stream.control, stream.ring)), image, broken: false }
-    }
-
-    /// Takes up what waits now.
-    pub fn drain(&mut self, recorder: &mut Recorder) {
-        let Some(image) = &mut self.image else { return };
-        for _ in 0..self.reader.waiting() {
-            if self.broken {
-                break;
-            }
-            match self.reader.read() {
-                Ok(Some(event)) => image.take(&event, recorder),
-                Ok(None) => break,
-                Err(Trouble::Event(_)) => {}
-                Err(Trouble::Broken) => self.broken = true,
-            }
-        }
-        image.refresh(self.stream.control, recorder);
-    }
-
-    /// Forgets what was interned, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
-        if let Some(image) = &mut self.image {
-            image.forget_stacks(before, recorder);
-        }
-    }
-
-    /// The image is gone, when its stream says so.
-    pub fn close_if_stopped(&mut self, recorder: &mut Recorder) -> bool {
-        let stopped = self.stream.control.process_state() == ProcessState::Stopped;
-        if stopped {
-            self.drain(recorder);
-            let at = self.stream.control.last_tick_ns.load(Acquire);
-            if let Some(image) = &mut self.image {
-                image.ended(Nanos(at), recorder);
-            }
-        }
-        stopped
-    }
-}
-
 /// The writing end.
-pub struct Outlet {
+pub(crate) struct Outlet {
     writer: Writer<'static>,
     control: &'static ControlPage,
 }
 
 /// A stack to be told.
 #[derive(Clone, Copy)]
-pub struct Stack<'a> {
+pub(crate) struct Stack<'a> {
     /// Look-up addresses, leaf first.
     pub frames: &'a [u64],
     /// Why it is not complete, 0 if it is.

@@ -1,8 +1,9 @@
-//! Records of a ring, typed. The events behind them have `sample_id_all` with thread and time, so that each record
-//! ends with both; samples begin with both.
+//! Records of a ring buffer, typed.
+//!
+//! The events have `sample_id_all` with thread and time, so each record ends with both; samples begin with both.
 
-use super::registers;
-use super::ring::Raw;
+use crate::registers;
+use crate::ring::Raw;
 use stackglass_unwind::Registers;
 
 const PERF_RECORD_LOST: u32 = 2;
@@ -25,59 +26,75 @@ const PROT_EXEC: u32 = 4;
 const ABI_64: u64 = 2;
 
 /// One record.
-pub(crate) struct Record<'a> {
-    /// Process and thread it is about; 0 for one that is no more.
+pub struct Record<'a> {
+    /// The process it is about; 0 if that process has ended.
     pub pid: u32,
+    /// The thread it is about; 0 if that thread has ended.
     pub tid: u32,
-    /// CLOCK_MONOTONIC ns.
+    /// Time of the record, CLOCK_MONOTONIC ns.
     pub at: u64,
+    /// What happened.
     pub what: What<'a>,
 }
 
 /// What happened.
-pub(crate) enum What<'a> {
+pub enum What<'a> {
     /// The thread has run for one period.
     Sample(Sample<'a>),
-    /// The thread got a processor.
+    /// The thread starts to run on a processor.
     SwitchIn,
-    /// The thread lost its processor: it sleeps, or (`preempted`) wants to run on.
-    SwitchOut { preempted: bool },
-    /// The thread begins; made by a thread of process `parent`.
-    Fork { parent: u32 },
+    /// The thread stops running on its processor.
+    SwitchOut {
+        /// It is still runnable; otherwise it sleeps.
+        preempted: bool,
+    },
+    /// The thread begins.
+    Fork {
+        /// Process of the thread that created it.
+        parent: u32,
+    },
     /// The thread ends.
     Exit,
-    /// The thread has a new name, or (`exec`) its process a new image.
-    Comm { exec: bool, name: &'a [u8] },
+    /// The thread has a new name.
+    Comm {
+        /// The change comes from an exec of its process.
+        exec: bool,
+        /// The new name.
+        name: &'a [u8],
+    },
     /// Code was mapped.
     Mmap(Mmap<'a>),
-    /// Records were lost since the ring was full.
+    /// So many records were lost because the ring buffer was full.
     Lost(u64),
     /// Anything else.
     Other,
 }
 
 /// A sample.
-pub(crate) struct Sample<'a> {
-    /// Time that it stands for: how long the thread ran since the last one, ns.
+pub struct Sample<'a> {
+    /// How long the thread ran since its last sample, ns.
     pub period: u64,
-    /// It was taken in the program's own code; else in the kernel, on behalf of the thread.
+    /// The thread ran the program's own code; otherwise the kernel ran on its behalf.
     pub in_user_code: bool,
-    /// Registers in the program; `None` where the thread has none (it execs or ends), or is a 32-bit one.
+    /// Registers in the program; `None` if the thread has none (during exec or exit) or is a 32-bit thread.
     pub registers: Option<Registers>,
-    /// The top of the stack from the stack pointer on.
+    /// The top of the stack, from the stack pointer on.
     pub stack: &'a [u8],
 }
 
 /// A mapping of code.
-pub(crate) struct Mmap<'a> {
+pub struct Mmap<'a> {
+    /// First address.
     pub start: u64,
+    /// Bytes.
     pub len: u64,
     /// Offset in the file.
     pub offset: u64,
-    /// The file's build id, where the kernel gave it.
+    /// The file's build id if the kernel provides it, otherwise empty.
     pub build_id: &'a [u8],
-    /// Else its inode.
+    /// The file's inode if there is no build id, otherwise 0.
     pub inode: u64,
+    /// Path of the file, as the process sees it.
     pub path: &'a [u8],
 }
 
@@ -100,14 +117,14 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The moment of a record, without reading the rest of it.
-pub(crate) fn time_of(raw: Raw<'_>) -> Option<u64> {
+/// The time of a record, without parsing the rest. `None` if the record is too short.
+pub fn time_of(raw: Raw<'_>) -> Option<u64> {
     let at = if raw.kind == PERF_RECORD_SAMPLE { 8 } else { raw.body.len().checked_sub(8)? };
     Some(u64::from_le_bytes(raw.body.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Reads a record; `None` when it is shorter than its kind asks for. Samples hold the event's count where `counted`.
-pub(crate) fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
+/// Parses a record; `None` if it is shorter than its kind requires. With `counted`, samples hold the event's count.
+pub fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     if raw.kind == PERF_RECORD_SAMPLE {
         return sample(raw, counted);
     }
@@ -159,7 +176,7 @@ pub(crate) fn parse(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     Some(record)
 }
 
-/// `sample_type` is TID, TIME, PERIOD, READ where `counted`, REGS_USER, STACK_USER, which stand in this order.
+/// Parses a sample: TID, TIME, PERIOD, READ (if `counted`), REGS_USER and STACK_USER, in this order.
 fn sample(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
     let mut body = Bytes(raw.body);
     let (pid, tid, at, period) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?);
@@ -167,7 +184,7 @@ fn sample(raw: Raw<'_>, counted: bool) -> Option<Record<'_>> {
         body.u64()?;
     }
     let abi = body.u64()?;
-    // Without registers of the program (ABI 0) none stand there.
+    // ABI 0 means that the sample has no registers.
     let words = if abi == 0 { &[][..] } else { body.get(registers::COUNT * 8)? };
     let registers = if abi == ABI_64 { registers::of_sample(words) } else { None };
     let size = usize::try_from(body.u64()?).ok()?;
@@ -219,7 +236,7 @@ mod tests {
         for len in 0..body.len() {
             assert!(parse(raw(&body[..len]), false).is_none(), "{len}");
         }
-        // A thread that ends has no registers and no stack.
+        // A thread that is exiting has no registers and no stack.
         let body = words(&[pair(7, 8), 99, 1000, 0, 0]);
         let record = parse(Raw { kind: PERF_RECORD_SAMPLE, misc: 1, body: &body }, false).unwrap();
         let What::Sample(sample) = record.what else { panic!("a sample") };

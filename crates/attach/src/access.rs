@@ -6,8 +6,9 @@
 //! held can be named together with its remedy.
 
 use super::Stay;
-use super::process::{self, Status};
-use super::{Driver, ptrace, threads};
+use super::{Driver, ptrace};
+use stackglass_procfs::status::process_of;
+use stackglass_procfs::{Status, process, threads};
 use stackglass_unwind::memory::read_process;
 use std::fs;
 use std::io;
@@ -206,7 +207,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
 }
 
 /// Whether processes that we start may be traced and read, as far as this can be known before one exists.
-pub(crate) fn may_trace_children() -> bool {
+pub fn may_trace_children() -> bool {
     // No process has this id: a permitted call fails with ESRCH, a refused one with another error.
     const NOBODY: u32 = i32::MAX as u32;
     let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
@@ -252,23 +253,6 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
         // That thread may have ended meanwhile.
         Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(why(pid, &status, error)),
         _ => Ok(()),
-    }
-}
-
-/// The process that `pid` belongs to, where it is a thread's id.
-pub fn process_of(pid: u32) -> u32 {
-    Status::read(pid).map_or(pid, |status| status.process)
-}
-
-/// Raises the limit on open files as far as it may be: two stay open for each thread.
-pub fn allow_many_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills and reads a live struct.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
     }
 }
 

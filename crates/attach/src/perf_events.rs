@@ -3,9 +3,9 @@
 //!
 //! Sources: perf_event_open(2), include/uapi/linux/perf_event.h, arch/x86/include/uapi/asm/perf_regs.h.
 
-use crate::perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
-use crate::perf::registers;
-use crate::perf::ring::Ring;
+use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
+use stackglass_perf::registers;
+use stackglass_perf::ring::Ring;
 use stackglass_unwind::{Registers, StackMemory};
 use std::io;
 

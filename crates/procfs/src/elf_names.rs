@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 
 /// Whether a section of a 64-bit ELF file contains one of these names. False for every other file.
-pub(crate) fn section_contains(mut file: File, section: &str, names: &[&[u8]]) -> bool {
+pub fn section_contains(mut file: File, section: &str, names: &[&[u8]]) -> bool {
     let mut start = [0; 4];
     if file.read_exact(&mut start).is_err() || start != *b"\x7fELF" {
         return false;
@@ -17,7 +17,7 @@ pub(crate) fn section_contains(mut file: File, section: &str, names: &[&[u8]]) -
 }
 
 /// Whether `name` is anywhere in `bytes`.
-pub(crate) fn contains(bytes: &[u8], name: &[u8]) -> bool {
+pub fn contains(bytes: &[u8], name: &[u8]) -> bool {
     let Some(first) = name.first() else { return true };
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|b| b == first) {

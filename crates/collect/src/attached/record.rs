@@ -1,12 +1,14 @@
 //! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
 
-use super::{Attached, Driver, Refusal, Stay, Stopped, choice, process};
+use super::Attached;
 use crate::Recorder;
 use crate::launch::recording_file::{LastTold, RecordingFile};
 use crate::launch::session::Session;
 use crate::launch::signals::{Signal, Signals};
 use crate::launch::{Observer, clearing, moment};
+use stackglass_attach::{Driver, Refusal, Stay, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
+use stackglass_procfs::{clock, process};
 use stackglass_profile::{About, End, Nanos, Recording};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +62,7 @@ pub enum AttachError {
 /// # Errors
 /// Only while nothing was recorded; afterwards what goes wrong is told to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
-    super::access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
+    access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
     // So that `save` and `clear` find us.
     let session = Session::create().map_err(AttachError::Session)?;
@@ -199,16 +201,16 @@ impl Growing<'_> {
 /// What is known of the recording as a whole at its end.
 fn close(recording: &mut Recording, end: Option<End>) {
     let about = &mut recording.about;
-    about.wall = Nanos(moment::monotonic().saturating_sub(about.start.0));
+    about.wall = Nanos(clock::monotonic().saturating_sub(about.start.0));
     about.end = end;
-    about.own_cpu = Nanos(moment::own_cpu());
+    about.own_cpu = Nanos(clock::own_cpu());
 }
 
 fn about(options: &Options) -> About {
     About {
         command: process::arguments(options.pid),
-        started: moment::realtime(),
-        start: Nanos(moment::monotonic()),
+        started: clock::realtime(),
+        start: Nanos(clock::monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
         capacity: options.capacity,
         writer: options.writer.clone(),
