@@ -12,6 +12,7 @@ use super::perf_events::{Dump, Event as PerfEvent};
 use super::sleep_stacks::SleepStacks;
 use super::stream::{Outlet, Stream};
 use super::{Driver, Orders, Stopped};
+use foldhash::HashSet;
 use stackglass_procfs::Status;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::threads::{self, Files};
