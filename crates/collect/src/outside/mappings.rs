@@ -7,6 +7,7 @@ use super::elf_file::ElfFile;
 use super::files::Files;
 use crate::image::Image;
 use crate::recorder::Recorder;
+use foldhash::HashSet;
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};

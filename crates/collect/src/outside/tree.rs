@@ -11,6 +11,7 @@ use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
 use crate::recorder::Recorder;
+use foldhash::HashMap;
 use stackglass_perf::records::{Record, What};
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::Scratch;
