@@ -1,9 +1,8 @@
 //! `stackglass callers FUNC [FILE]`: who called a function, from which lines, and how often.
 
-use crate::Outcome;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::terminal::LookFlags;
+use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
 use stackglass_report::{Callers, CallersText, FilePattern, Source};
@@ -48,7 +47,7 @@ pub(crate) struct Flags {
     line: Option<RangeInclusive<i64>>,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {

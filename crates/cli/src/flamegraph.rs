@@ -6,10 +6,10 @@ mod open;
 mod pruned;
 mod views;
 
-use crate::Outcome;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
-use crate::report_flags::one_of;
+use crate::message;
+use crate::values::one_of;
 use clap::Args;
 use colors::Scheme;
 use format::Format;
@@ -171,7 +171,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?,
     }
     if !stream {
-        failure::say(&format!("{}: {}", output.display(), drawing.summary(format)));
+        message::print(&format!("{}: {}", output.display(), drawing.summary(format)));
     }
     if flags.open {
         open::show(&output)?;
