@@ -4,10 +4,10 @@
 //! as their module does; the cache is emptied when one goes. A rule is then worked out without a
 //! system call, which matters while the thread in question stands still.
 
+use foldhash::HashMap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::{ImageMemory, Module};
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
 /// Pages kept at a time: 128 MiB.

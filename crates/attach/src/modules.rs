@@ -3,13 +3,13 @@
 
 use super::images::Images;
 use super::stream::Outlet;
+use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::maps::Line;
 use stackglass_procfs::process;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleList, RuleTable};
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl Modules {
     /// Knows none yet; `None` when the kernel gives no memory.
     pub fn new(pid: u32) -> Option<Modules> {
         let list = OwnedModuleList::new()?;
-        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::new() })
+        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::default() })
     }
 
     /// From now on they are read by the files of this thread.
@@ -166,7 +166,7 @@ fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
 /// Files of which the beginning is mapped and some part is executable, and the kernel's own library.
 fn find(maps: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
-    let mut executable = HashSet::new();
+    let mut executable = HashSet::default();
     let mut regular: Vec<Line<'_>> = Vec::new();
     let mut stray: Vec<Line<'_>> = Vec::new();
     for line in maps.split(|b| *b == b'\n').filter_map(Line::parse) {

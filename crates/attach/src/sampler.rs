@@ -12,13 +12,13 @@ use super::perf_events::{Dump, Event as PerfEvent};
 use super::sleep_stacks::SleepStacks;
 use super::stream::{Outlet, Stream};
 use super::{Driver, Orders, Stopped};
+use foldhash::HashSet;
 use stackglass_procfs::Status;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::threads::{self, Files};
 use stackglass_sampling::{CpuAccount, SchedStat, TickSchedule};
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 
@@ -141,7 +141,7 @@ impl Sampler {
             key,
             has_execed: false,
             ending: Vec::new(),
-            passed_over: HashSet::new(),
+            passed_over: HashSet::default(),
             last_number: 0,
             links: (0, 0),
             house_at: now + HOUSE_EVERY,

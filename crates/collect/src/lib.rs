@@ -28,7 +28,6 @@ pub mod peek_question;
 pub mod recorder;
 #[path = "system_calls_x86_64.rs"]
 mod system_calls;
-mod word_hash;
 
 pub use image::Image;
 pub use recorder::Recorder;

@@ -10,7 +10,6 @@ use stackglass_report::{
     Annotate, Callers, CallersText, Comparison, ComparisonText, FirstScreen, Format, GroupBy, Peek, Report,
     Source, Style,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// One of each class of characters that act: controls (C0, delete, C1), direction marks, embeddings and overrides,
@@ -140,7 +139,7 @@ fn texts(recording: &Recording) -> Vec<(&'static str, String)> {
     add("diff", out);
     let mut out = Vec::new();
     let peek = Peek::new(Duration::from_secs(1)).cols(100);
-    peek.threads(recording, &HashMap::new(), &mut out).unwrap();
+    peek.threads(recording, &Default::default(), &mut out).unwrap();
     peek.report(recording, &mut out).unwrap();
     add("peek", out);
     texts

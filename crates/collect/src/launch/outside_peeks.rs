@@ -9,8 +9,9 @@ use crate::attached::PeekOptions;
 use crate::attached::peek::{Onlooker, Wish, look};
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
+use foldhash::HashMap;
 use stackglass_attach::Refusal;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -72,7 +73,7 @@ struct Orders {
 impl Answers {
     /// None yet; each takes `duration`, with a look every `delay`, unless it is wished otherwise.
     pub(super) fn new(duration: Duration, delay: Duration) -> Answers {
-        Answers { own: (duration, delay), processes: HashMap::new(), news: channel() }
+        Answers { own: (duration, delay), processes: HashMap::default(), news: channel() }
     }
 
     /// Takes up that process `pid` was asked so often.

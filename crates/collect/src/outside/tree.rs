@@ -11,11 +11,12 @@ use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
 use crate::recorder::Recorder;
+use foldhash::HashMap;
 use stackglass_perf::records::{Record, What};
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Process id of a thread that is no more.
 const NOBODY: u32 = u32::MAX;
@@ -74,8 +75,8 @@ impl Tree {
     /// Nothing known yet.
     pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
         Tree {
-            processes: HashMap::new(),
-            threads: HashMap::new(),
+            processes: HashMap::default(),
+            threads: HashMap::default(),
             moved: Vec::new(),
             sleepers: Vec::new(),
             files: Files::default(),
