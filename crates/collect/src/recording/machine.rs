@@ -1,13 +1,4 @@
-//! What is told of the moment and the place of a recording: the machine, names of snapshots.
-
-use std::path::{Path, PathBuf};
-
-/// `demo.glass` becomes `demo-1.glass`.
-pub fn snapshot_path(output: &Path, number: u32) -> PathBuf {
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = output.extension().map_or("glass".into(), |extension| extension.to_string_lossy());
-    output.with_file_name(format!("{stem}-{number}.{extension}"))
-}
+//! The machine on which a recording is made.
 
 /// Host name, kernel and processors.
 pub fn machine() -> String {
