@@ -8,7 +8,7 @@ use super::ptrace::{self, News};
 use super::sampler::{FETCH, Sampler};
 use super::stream::Stack;
 use stackglass_procfs::Status;
-use stackglass_sampling::{Call, SchedStat, ThreadState};
+use stackglass_sampling::{Call, SchedStat, ThreadState, hash};
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, StackMemory, Walk, Walker};
 use stackglass_wire::{Counter, Event as Told, State, ThreadId, cut};
@@ -510,11 +510,4 @@ impl PutBack {
 /// Whether a thread whose place cannot be read is there at all.
 fn ptrace_is_alive(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| !status.has_ended())
-}
-
-/// FNV-1a over words: enough to tell two stacks of one thread apart.
-fn hash(frames: &[u64]) -> u64 {
-    frames.iter().fold(0xcbf2_9ce4_8422_2325, |h, frame| {
-        (h ^ frame).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    })
 }

@@ -122,8 +122,8 @@ fn take(path: &Path) -> Option<(SystemTime, Responder)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::peeks::request::{PeekRequest, ResponseEnd};
     use super::*;
+    use crate::peeks::request::{PeekRequest, ResponseEnd};
 
     fn questions(folder: &Path, pid: u32) -> RequestQueue {
         RequestQueue { pid, folder: folder.to_owned(), last: None }
