@@ -10,8 +10,10 @@ pub mod process_image;
 pub mod recorder;
 #[cfg(feature = "launch")]
 pub(crate) mod recording_file;
+pub(crate) mod stream_drain;
 
 #[cfg(feature = "launch")]
 pub use observer::{Observer, Progress, Saved};
 pub use process_image::ProcessImage;
 pub use recorder::Recorder;
+pub(crate) use stream_drain::StreamDrain;
