@@ -93,6 +93,11 @@ impl Attached {
         self.attachment.resume();
     }
 
+    /// Samples the process again, after [`Attached::stop`].
+    pub fn resume(&mut self) {
+        self.attachment.resume();
+    }
+
     /// Ends the looking; what was seen until then can still be drained.
     pub fn stop(&mut self) {
         self.attachment.stop();
