@@ -81,9 +81,9 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
         ("--recur", vec!["off", "flat", "flatc"]),
         ("--threads", vec!["1,3,5-7"]),
         ("--tasks", vec!["1,3,5-7"]),
-        ("--maxdepth", vec!["whole number from 0 on"]),
-        ("--mincount", vec!["whole number from 0 on"]),
-        ("--noisefloor", vec!["from 0 on: 0.5 or 2"]),
+        ("--maxdepth", vec!["whole number >= 0"]),
+        ("--mincount", vec!["whole number >= 0"]),
+        ("--noisefloor", vec![">= 0, such as 0.5 or 2"]),
         ("--cols", vec!["80"]),
     ] {
         let below_zero = ["--maxdepth", "--mincount", "--noisefloor"].contains(&flag);

@@ -72,7 +72,7 @@ fn a_program_is_started_shown_and_saved() {
     assert_eq!(status, Some(0), "{shown}");
     // The second screen, and back.
     assert!(shown.contains("\x1b[?1049h") && shown.contains("\x1b[?1049l"), "{shown}");
-    for word in ["compute", "functions", "runs", "mostly", "processor", "called", "PAUSED", "saved"] {
+    for word in ["compute", "functions", "runs", "mostly", "Sleeping", "called", "PAUSED", "saved"] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     let recording = place.recording("t.glass");
@@ -191,7 +191,7 @@ fn a_signal_is_passed_on_to_the_program() {
     signal(&terminal.child, Signal::TERM);
     let (status, shown) = terminal.end();
     assert_eq!(status, Some(7), "{shown}");
-    assert!(shown.contains("has ended with status 7"), "{shown}");
+    assert!(shown.contains("exited with status 7"), "{shown}");
 }
 
 #[test]
