@@ -8,10 +8,11 @@ use crate::terminal::LayoutFlags;
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
-use stackglass_collect::attach::process::{ImageKey, Status};
-use stackglass_collect::attach::{self, PeekOptions, access, recognise};
+use stackglass_collect::attached::{self, PeekOptions, recognise};
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_question::{Answered, Question, Wishes};
+use stackglass_procfs::status::process_of;
+use stackglass_procfs::{ImageKey, Status};
 use stackglass_report::Style;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -70,7 +71,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if is_closed(&io::stdout()) {
         return Err(Failure::new("stdout is closed: the peek cannot be printed"));
     }
-    let pid = access::process_of(flags.pid);
+    let pid = process_of(flags.pid);
     let layout = flags.layout.of_stdout();
     if flags.driver.driver().is_none() && recognise::carries_our_handler(pid) {
         let wishes = Wishes {
@@ -88,7 +89,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         driver: flags.driver.driver(),
     };
     let mut written = Ok(());
-    let early = attach::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
+    let early = attached::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {

@@ -1,11 +1,11 @@
 //! Prints the parts of a peek, to the `stackglass peek` that asked or to stderr.
 
 use crate::terminal::Layout;
+use foldhash::HashMap;
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_answer::Audience;
 use stackglass_profile::{Activity, Recording};
 use stackglass_report::{Peek, Style};
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 

@@ -5,7 +5,10 @@ use crate::message;
 use crate::output::default_output_of_process;
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
-use stackglass_collect::attach::{self, Driver, Options, access, process};
+use stackglass_attach::Driver;
+use stackglass_collect::attached::{self, Options};
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
 use std::path::PathBuf;
 
 pub(crate) fn record(
@@ -19,7 +22,7 @@ pub(crate) fn record(
                     `stackglass record --walltime -- PROGRAM`, or leave --walltime out";
         return Err(Failure { status: 2, line: line.into() });
     }
-    let process = access::process_of(pid);
+    let process = process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {
         message::print(&format!("{pid} is a thread of process {process}: the whole process is recorded"));
@@ -34,6 +37,6 @@ pub(crate) fn record(
         driver,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    attach::record(&options, &mut RecordingObserver::new(quiet)).map_err(Failure::new)?;
+    attached::record(&options, &mut RecordingObserver::new(quiet)).map_err(Failure::new)?;
     Ok(0)
 }

@@ -363,9 +363,7 @@ fn a_closed_stdout_is_a_failure() {
     let (place, stranger) = (Place::new(), Stranger::busy());
     let mut closed = Command::new("sh");
     closed.args(["-c", "exec \"$0\" peek \"$1\" --duration 50ms >&-"]).arg(stackglass()).arg(stranger.pid());
-    assert!(
-        refusal(&closed.current_dir(place.path()).output().unwrap()).contains("stdout is closed")
-    );
+    assert!(refusal(&closed.current_dir(place.path()).output().unwrap()).contains("stdout is closed"));
     let null =
         place.stackglass(["peek", &stranger.pid(), "--duration", "50ms"]).stdout(Stdio::null()).status();
     assert_eq!(null.unwrap().code(), Some(0));

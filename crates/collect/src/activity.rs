@@ -2,8 +2,8 @@
 //! system call (proc(5), `stat` and `syscall`).
 
 use crate::system_calls;
+use foldhash::HashMap;
 use stackglass_profile::Activity;
-use std::collections::HashMap;
 use std::fs;
 
 /// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that
@@ -15,7 +15,7 @@ use std::fs;
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```
 pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::default() };
     let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     tids.filter(|tid| !ours(*tid)).filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
 }
@@ -62,6 +62,6 @@ mod tests {
         }
         assert!(sleeps(of_process(std::process::id(), |_| false).remove(&tid)));
         assert!(!of_process(std::process::id(), |asked| asked == tid).contains_key(&tid));
-        assert_eq!(of_process(u32::MAX, |_| false), HashMap::new());
+        assert_eq!(of_process(u32::MAX, |_| false), HashMap::default());
     }
 }

@@ -4,13 +4,13 @@
 //! microseconds or bytes; it is kept as hits.
 
 use crate::whole::write_whole;
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
     ThreadNumber, harmless, snapshots,
 };
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -163,7 +163,7 @@ impl Before {
 /// The stack of callers and the names of a line; tells the end of each name but the last, and the stack up to it.
 fn intern(
     recording: &mut Recording,
-    names: &mut HashMap<Box<str>, LocationId, RandomState>,
+    names: &mut HashMap<Box<str>, LocationId>,
     callers: StackId,
     line: &str,
     mut met: impl FnMut(usize, StackId),
@@ -213,12 +213,14 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 /// As [`write()`], to anything.
 ///
 /// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address where it
-/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`; what else is changed see [`harmless`].
+/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`, since it
+/// divides names. Characters that act on a terminal or divide lines are written out by [`harmless`]: folded stacks are
+/// read by people and by tools that print them. `.glass` and `.jlprof` keep every name as it is.
 ///
 /// # Errors
 /// What the writer says.
 pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
-    let mut counts: HashMap<StackId, u64> = HashMap::new();
+    let mut counts: HashMap<StackId, u64> = HashMap::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
         *counts.entry(sample.stack).or_default() += count;
     }

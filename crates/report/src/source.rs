@@ -1,8 +1,8 @@
 //! Where a report takes its samples from: a recording, or a word buffer with its dictionary.
 
 use crate::FilePattern;
+use foldhash::HashSet;
 use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What a report is made of.
@@ -36,7 +36,7 @@ impl<'a> Source<'a> {
 
     /// Source files, as recorded, that are meant by a pattern.
     pub fn files(&self, pattern: &FilePattern) -> HashSet<Arc<str>> {
-        let mut judged: HashSet<&Arc<str>> = HashSet::new();
+        let mut judged: HashSet<&Arc<str>> = HashSet::default();
         let files = self.frames().into_iter().map(|frame| &frame.file).filter(|file| judged.insert(file));
         files.filter(|file| pattern.matches(file, self.short_path(file))).cloned().collect()
     }

@@ -9,12 +9,14 @@
 #![cfg_attr(not(test), no_std)]
 
 mod cpu_account;
+mod hash;
 mod random;
 mod sleep_cache;
 mod thread_state;
 mod tick_schedule;
 
 pub use cpu_account::{CpuAccount, Passed};
+pub use hash::{hash, hash_index};
 pub use random::Random;
 pub use sleep_cache::{SPAN, SleepCache, SleepEntry};
 pub use thread_state::{Call, SchedStat, ThreadState};

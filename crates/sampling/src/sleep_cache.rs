@@ -5,6 +5,8 @@
 //! addresses lie. When the thread sleeps there again and the same return addresses lie in the same words, it
 //! is the same stack.
 
+use crate::hash_index;
+
 /// Deepest stack that is stored.
 const FRAMES: usize = 128;
 /// Bytes of stack searched for return addresses.
@@ -48,8 +50,7 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
     }
 
     fn index(&self, thread: u32, (pc, sp): (u64, u64)) -> usize {
-        let mixed = (pc ^ sp.rotate_left(17) ^ u64::from(thread) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 40) as usize % self.entries.as_ref().len()
+        hash_index(&[u64::from(thread), pc, sp], self.entries.as_ref().len())
     }
 
     fn entry(&self, thread: u32, place: (u64, u64)) -> &SleepEntry {

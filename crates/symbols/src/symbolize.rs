@@ -13,11 +13,11 @@ use crate::source::Sources;
 use crate::symtab::{self, Symbol};
 use crate::unnamed::{self, Unnamed};
 use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -364,7 +364,7 @@ fn file_name(path: &str) -> &str {
 struct Naming {
     sources: Sources,
     /// By the address of the recorded path, which is kept so that the address stays its own.
-    known: HashMap<usize, (Arc<str>, Arc<str>), RandomState>,
+    known: HashMap<usize, (Arc<str>, Arc<str>)>,
 }
 
 impl Naming {

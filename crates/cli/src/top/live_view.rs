@@ -6,9 +6,11 @@ use super::keys;
 use super::model::Model;
 use super::screen::{Action, Screen};
 use ratatui::crossterm::event::{Event, KeyEventKind};
+use stackglass_attach::Stopped;
 use stackglass_collect::Recorder;
-use stackglass_collect::attach::{self, Attached, Stopped, process};
+use stackglass_collect::attached::{self, Attached};
 use stackglass_collect::launch::signals::{Signal, Signals};
+use stackglass_procfs::process;
 use stackglass_profile::{About, Nanos};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -100,7 +102,7 @@ impl LiveView {
                     (SIGTSTP, _) => self.suspend(full_screen, signals),
                     // Another program may have changed the terminal.
                     (SIGCONT, _) => drop(full_screen.enter_again()),
-                    (number, None) if attach::ends(number) => return ExitReason::Signal(number),
+                    (number, None) if attached::ends(number) => return ExitReason::Signal(number),
                     (_, None) => {}
                     (_, Some(child)) => {
                         child.forward(signal, signals);
@@ -144,7 +146,7 @@ impl LiveView {
     /// The reason after a failed read or write: the hang-up signal may still arrive.
     fn terminal_gone(&self, signals: &Signals, child: Option<&ChildProgram>) -> ExitReason {
         match signals.next(KEY_TIMEOUT) {
-            Some(signal) if attach::ends(signal.number) => {
+            Some(signal) if attached::ends(signal.number) => {
                 if let Some(child) = child {
                     child.forward(signal, signals);
                 }

@@ -20,8 +20,12 @@ use child::ChildProgram;
 use clap::Args;
 use full_screen::FullScreen;
 use live_view::{ExitReason, LiveView};
-use stackglass_collect::attach::{Attached, Driver, Stay, Stopped, access, process};
+use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_collect::attached::Attached;
 use stackglass_collect::launch::signals::Signals;
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
+use stackglass_profile::harmless;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -76,7 +80,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let pid = match &child {
         Some(child) => child.pid(),
-        None => access::process_of(flags.pid.unwrap_or_default()),
+        None => process_of(flags.pid.unwrap_or_default()),
     };
     let attached = match Attached::begin(pid, flags.delay, flags.driver.driver(), Stay::Long) {
         Ok(attached) => attached,
@@ -96,7 +100,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Driver::Perf => "perf",
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
-    let head = format!("{name} {pid}  by {driver}");
+    let head = format!("{} {pid}  by {driver}", harmless(&name));
     let mut live_view = LiveView::new(attached, pid, flags.delay, output, head);
     let mut full_screen = FullScreen::enter()?;
     let reason = live_view.run(&mut full_screen, &signals, child.as_ref());

@@ -2,8 +2,9 @@
 //!
 //! Each code location is symbolized once. Intervals that leave the window are dropped, so memory stays bounded.
 
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Number of intervals (seconds) shown together.
 const WINDOW: usize = 10;
@@ -82,7 +83,7 @@ struct Interner<T> {
 
 impl<T> Default for Interner<T> {
     fn default() -> Interner<T> {
-        Interner { all: Vec::new(), ids: HashMap::new() }
+        Interner { all: Vec::new(), ids: HashMap::default() }
     }
 }
 
@@ -217,7 +218,7 @@ impl Model {
     /// Functions of one thread, or of all, sorted by own time, descending.
     pub(crate) fn functions(&self, of: Option<ThreadNumber>) -> Vec<Row> {
         self.rows(of, |stack, time, rows| {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             for id in stack.functions.iter().filter(|id| seen.insert(**id)) {
                 rows.entry(*id).or_default().total += time;
             }
@@ -254,7 +255,7 @@ impl Model {
         next: impl Fn(&[Id], usize) -> Option<Id>,
     ) -> Vec<Row> {
         self.rows(of, |stack, time, rows| {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             for (at, _) in stack.functions.iter().enumerate().filter(|(_, id)| **id == function) {
                 if let Some(other) = next(&stack.functions, at).filter(|other| seen.insert(*other)) {
                     rows.entry(other).or_default().total += time;
@@ -268,7 +269,7 @@ impl Model {
         of: Option<ThreadNumber>,
         mut add: impl FnMut(&Stack, u64, &mut HashMap<Id, Times>),
     ) -> Vec<Row> {
-        let mut rows: HashMap<Id, Times> = HashMap::new();
+        let mut rows: HashMap<Id, Times> = HashMap::default();
         for (key, time) in self.stacks(of) {
             add(key, time, &mut rows);
         }
@@ -280,7 +281,7 @@ impl Model {
 
     /// Living threads, sorted by running time, descending.
     pub(crate) fn threads(&self) -> Vec<ThreadRow> {
-        let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::new();
+        let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::default();
         for (stack, time) in self.stacks(None) {
             let leaf = stack.functions.last().copied().unwrap_or(Id::MAX);
             *in_functions.entry(stack.thread).or_default().entry(leaf).or_default() += time;

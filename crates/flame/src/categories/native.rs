@@ -5,9 +5,9 @@
 //! others' files.
 
 use crate::{Color, ColorFunction, FrameId, Graph, Node};
+use foldhash::HashSet;
 use stackglass_profile::Frame;
 use stackglass_report::kinds;
-use std::collections::HashSet;
 
 /// A kind of native code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

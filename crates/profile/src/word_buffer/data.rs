@@ -191,7 +191,7 @@ impl Data {
 
     /// Task ids, the one sampled last first; those of one thread where it is given.
     pub fn task_ids(&self, thread: Option<u64>) -> Vec<u64> {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = foldhash::HashSet::default();
         let wanted = |block: &Block<'_>| thread.is_none_or(|thread| block.thread == thread);
         self.blocks().filter(wanted).map(|block| block.task).filter(|task| seen.insert(*task)).collect()
     }

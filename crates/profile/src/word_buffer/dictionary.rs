@@ -2,7 +2,8 @@
 //! files, threads and tasks are shown.
 
 use crate::{Frame, ShortPath};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Frames by address, with names for files, threads and tasks.
@@ -44,8 +45,8 @@ impl Dictionary {
     /// The same names for files and threads, but no addresses.
     pub(crate) fn without_frames(&self) -> Dictionary {
         Dictionary {
-            frames: HashMap::new(),
-            dispatches: HashSet::new(),
+            frames: HashMap::default(),
+            dispatches: HashSet::default(),
             short_paths: self.short_paths.clone(),
             pools: self.pools.clone(),
             tasks: self.tasks.clone(),

@@ -6,7 +6,7 @@
 use crate::{
     Address, Data, Dictionary, Frame, LocationId, Recording, Sample, TaskId, ThreadNumber, snapshots,
 };
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 /// Bits of an address that hold the offset in its module.
 const OFFSET_BITS: u32 = 47;
@@ -22,7 +22,7 @@ impl Addresses {
     /// no module. Never 0, never the same twice.
     pub fn new(recording: &Recording) -> Addresses {
         let locations = recording.stacks.locations();
-        let mut used = HashSet::with_capacity(locations.len());
+        let mut used = HashSet::with_capacity_and_hasher(locations.len(), Default::default());
         let mut spare = u64::MAX / 2;
         let choose = |location: &crate::Location| {
             let module = location.module.map_or(0, |module| u64::from(module.0) + 1);

@@ -2,7 +2,7 @@
 //! address.
 
 use crate::{Data, Dictionary};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// All possible addresses are in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub struct NoAddressLeft;
 /// When there are no addresses left.
 pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary), NoAddressLeft> {
     let mut flat = dictionary.without_frames();
-    let mut replaced: HashMap<u64, Vec<u64>> = HashMap::new();
+    let mut replaced: HashMap<u64, Vec<u64>> = HashMap::default();
     let mut next = u64::MAX - 1;
     for address in dictionary.addresses() {
         let frames = dictionary.get(address).unwrap_or(&[]);

@@ -3,8 +3,9 @@
 use crate::Source;
 use crate::queries::function_pattern::FunctionPattern;
 use crate::trees::traces::{Place, Traces};
+use foldhash::HashMap;
 use stackglass_profile::{Frame, State};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -150,7 +151,7 @@ impl Callers {
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
     pub fn count<'a>(&self, source: impl Into<Source<'a>>) -> Result<Vec<Caller>, CallersError> {
-        let mut counts: HashMap<Frame, (u64, u64)> = HashMap::new();
+        let mut counts: HashMap<Frame, (u64, u64)> = HashMap::default();
         for caller in self.answer(source)?.functions.into_iter().flat_map(|called| called.callers) {
             add(counts.entry(caller.frame).or_default(), (caller.count, caller.asleep));
         }
@@ -188,7 +189,7 @@ impl Callers {
         }
         let accepted: Vec<Vec<bool>> = traces.places.iter().map(|place| self.accepted(place)).collect();
         let mut found: Vec<Found<'_>> = Vec::new();
-        let mut numbers: HashMap<(&str, &str), usize> = HashMap::new();
+        let mut numbers: HashMap<(&str, &str), usize> = HashMap::default();
         // Functions on a stack, each with the entry of the next one further out; 0 is the end.
         let mut on_stack: Vec<(usize, usize)> = vec![(usize::MAX, 0)];
         // Innermost frame of each node, or of its nearest caller that has one; the functions on the stack there.

@@ -2,8 +2,9 @@
 
 use crate::kinds::{self, Class};
 use crate::text::numbers::Weight;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, Recording, StackId, State};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Time and stacks of a line or file.
@@ -63,7 +64,7 @@ impl Count {
 
 impl Counts {
     pub(crate) fn of(recording: &Recording, asleep: bool) -> Counts {
-        let mut weights: HashMap<StackId, Weight> = HashMap::new();
+        let mut weights: HashMap<StackId, Weight> = HashMap::default();
         let wanted = |state: State| if asleep { state == State::Asleep } else { state.uses_processor() };
         for sample in recording.samples.iter().filter(|sample| wanted(sample.state)) {
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
@@ -142,8 +143,8 @@ struct Numbered {
 impl Numbering {
     fn of(recording: &Recording) -> Numbering {
         let mut numbering = Numbering::default();
-        let mut files: HashMap<&Arc<str>, u32> = HashMap::new();
-        let mut lines: HashMap<(u32, i64), u32> = HashMap::new();
+        let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
+        let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
         for frame in recording.symbols.frames() {
             let number = has_line(frame).then(|| {
                 let file = *files.entry(&frame.file).or_insert_with(|| {

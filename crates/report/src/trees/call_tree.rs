@@ -8,9 +8,9 @@ use crate::quirks::Quirks;
 use crate::trees::traces::{Run, Traces};
 use crate::trees::tree::{Folded, Node, Step, Tree, TreeOptions};
 use crate::{Source, kinds};
+use foldhash::HashMap;
 use stackglass_profile::{DataError, Frame, word_buffer as data};
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Which samples count, and what makes two frames the same.
 #[derive(Clone, Debug)]
@@ -173,7 +173,7 @@ impl<'a> CallTrees<'a> {
 
     /// Snapshots that options pick, by thread and task, in no order that means anything.
     pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
-        let mut counts: HashMap<(u64, u64), u64> = HashMap::new();
+        let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
         for run in self.traces.runs.iter().filter(|run| moments.has(run.state)) {
             *counts.entry((run.thread, run.task)).or_default() += run.count;
         }

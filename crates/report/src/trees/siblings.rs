@@ -3,8 +3,7 @@
 //! Nearly every node of a profile's tree has one child or two. A list of them is in the cache when
 //! it is walked; a hash look-up for each step down would cost more than all else in a report.
 
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// With this many children a node has them in the table.
 const MANY: usize = 8;
@@ -18,7 +17,7 @@ const IN_TABLE: u32 = 1 << 31;
 pub(crate) struct Siblings {
     links: Vec<Link>,
     /// By parent and key: children of nodes that have [`MANY`].
-    table: HashMap<(u32, u32), u32, RandomState>,
+    table: HashMap<(u32, u32), u32>,
 }
 
 /// Four of them fill a line of the cache.

@@ -6,14 +6,12 @@
 
 use crate::Source;
 use crate::trees::siblings::Siblings;
+use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use stackglass_profile::word_buffer::Addresses;
 use stackglass_profile::{Address, Data, Dictionary, Frame, Recording, State, snapshots};
-use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::mpsc;
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Number of a place in [`Traces::places`].
 pub(crate) type PlaceNumber = u32;
@@ -221,7 +219,7 @@ fn together(data: &Data) -> Option<(Vec<Run>, Trie)> {
 fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run> {
     let hasher = RandomState::default();
     // By hash, or by the number after that when another stack has it: growing does not read the stacks again.
-    let mut numbers: Map<u64, (&[u64], u32)> = Map::default();
+    let mut numbers: HashMap<u64, (&[u64], u32)> = HashMap::default();
     let mut new: Vec<&[u64]> = Vec::new();
     let mut runs = Runs::new();
     let mut blocks = data.blocks();
@@ -252,7 +250,7 @@ fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run>
 
 /// The number of a stack, which is in `new` when it was not known.
 fn number_of<'a>(
-    numbers: &mut Map<u64, (&'a [u64], u32)>,
+    numbers: &mut HashMap<u64, (&'a [u64], u32)>,
     mut hash: u64,
     addresses: &'a [u64],
     new: &mut Vec<&'a [u64]>,
@@ -284,12 +282,12 @@ impl Trie {
     /// Of stacks given leaf first.
     fn of<'a>(stacks: impl Iterator<Item = &'a [u64]>) -> Trie {
         let mut nodes = Siblings::new();
-        let mut numbers: Map<u64, PlaceNumber> = Map::default();
+        let mut numbers: HashMap<u64, PlaceNumber> = HashMap::default();
         let mut addresses = Vec::new();
         let mut ends = Vec::new();
         // Where the outer frames of a stack lead, which are nearly always those of others as well: one
         // look-up of many frames takes the time of two or three steps down.
-        let mut outer_ends: Map<&[u64], NodeNumber> = Map::default();
+        let mut outer_ends: HashMap<&[u64], NodeNumber> = HashMap::default();
         let mut leaf_first: Vec<PlaceNumber> = Vec::new();
         for stack in stacks {
             let (inner, outer) = stack.split_at(stack.len() - outer_frames(stack.len()));
@@ -344,7 +342,7 @@ struct Runs {
     /// By stack: the node of its first run; 0: none.
     first: Vec<u32>,
     /// Numbers of the combinations of thread, task and state: there are few.
-    kinds: Map<(u64, u64, u64), u32>,
+    kinds: HashMap<(u64, u64, u64), u32>,
     next: u64,
 }
 

@@ -7,11 +7,8 @@ use crate::options::Recur;
 use crate::quirks::Quirks;
 use crate::trees::siblings::Siblings;
 use crate::trees::traces::{NodeNumber, Run, Traces};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, word_buffer as data};
-use std::collections::HashMap;
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A line of the tree.
 pub(crate) struct Node {
@@ -151,7 +148,7 @@ struct Builder<'a> {
     siblings: Siblings,
     /// Number of each distinct frame, when frames are the keys; else places are. Those without
     /// names are told apart by their modules.
-    frame_numbers: Map<(&'a Frame, &'a str), u32>,
+    frame_numbers: HashMap<(&'a Frame, &'a str), u32>,
     /// Ways down through the places met so far, one after the other.
     steps: Vec<Step<'a>>,
     /// By place.
@@ -172,7 +169,7 @@ impl<'a> Builder<'a> {
             traces,
             nodes: vec![Node::new(0)],
             siblings: Siblings::new(),
-            frame_numbers: Map::default(),
+            frame_numbers: HashMap::default(),
             steps: Vec::new(),
             ways: vec![Way::default(); traces.places.len()],
             overheads: Vec::new(),
@@ -337,7 +334,7 @@ impl<'a> Builder<'a> {
                 node = traces.nodes[node as usize].0;
             }
             // By place: the node reached after its occurrence nearest to where we are.
-            let mut seen: Map<u32, u32> = Map::default();
+            let mut seen: HashMap<u32, u32> = HashMap::default();
             let mut at = 0;
             if folded == Folded::Passed {
                 self.nodes[0].count += run.count;

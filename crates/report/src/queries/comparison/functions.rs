@@ -2,8 +2,8 @@
 
 use super::cost::Cost;
 use crate::kinds::{Class, class};
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{LocationId, Recording, StackId, State, snapshots};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a function costs.
@@ -30,7 +30,7 @@ pub(super) fn is_timed(recording: &Recording) -> bool {
 
 /// Counts processor time, or samples where times are not known to both.
 pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
-    let mut stacks: HashMap<StackId, Cost> = HashMap::new();
+    let mut stacks: HashMap<StackId, Cost> = HashMap::default();
     let mut all = Cost::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
         if !sample.state.uses_processor() {
@@ -44,10 +44,10 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         add(stacks.entry(sample.stack).or_default(), cost);
         add(&mut all, cost);
     }
-    let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::new();
-    let mut names = Names { recording, known: HashMap::new() };
+    let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::default();
+    let mut names = Names { recording, known: HashMap::default() };
     for (stack, cost) in stacks {
-        let mut met: HashSet<Arc<str>> = HashSet::new();
+        let mut met: HashSet<Arc<str>> = HashSet::default();
         let mut owner: Option<Arc<str>> = None;
         let mut leaf: Option<Arc<str>> = None;
         for location in recording.stacks.walk(stack) {

@@ -8,12 +8,9 @@ use crate::text::columns::{self, digits, width};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
 use crate::trees::traces::{Run, Traces};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, ShortPath, harmless};
-use std::collections::HashMap;
 use std::io::{self, Write};
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// A row.
 pub(super) struct Row<'a> {
@@ -35,7 +32,7 @@ impl<'a> Table<'a> {
     pub(super) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Table<'a> {
         let mut rows: Vec<Row<'a>> = Vec::new();
         // Frames without names are told apart by their modules.
-        let mut frame_rows: Map<(&Frame, &str), u32> = Map::default();
+        let mut frame_rows: HashMap<(&Frame, &str), u32> = HashMap::default();
         // Rows of each place, outermost first; filled when the place is first met.
         let mut rows_of: Vec<Option<Box<[u32]>>> = vec![None; traces.places.len()];
         let met = traces.nodes_met(runs.iter().map(|run| run.stack));

@@ -9,8 +9,9 @@ use crate::text::columns;
 use crate::text::style::{Line, Paint};
 use crate::trees::traces::{Run, Traces};
 use crate::trees::tree;
+use foldhash::HashSet;
 use stackglass_profile::word_buffer as data;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 
 /// The line of totals is not wrapped to less.
@@ -109,7 +110,7 @@ impl Context<'_> {
                 ids.into_iter().filter(|id| self.report.threads.has(*id)).collect()
             }
             Kind::Task => {
-                let mut seen = HashSet::new();
+                let mut seen = HashSet::default();
                 let ids = runs.map(|run| run.task).filter(|id| seen.insert(*id));
                 ids.filter(|id| self.report.tasks.has(*id)).collect()
             }

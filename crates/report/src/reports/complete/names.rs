@@ -3,11 +3,10 @@
 use crate::quirks::Quirks;
 use crate::text::style::Paint;
 use crate::{Links, Source};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{Frame, ShortPath, harmless};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names of one source.
@@ -16,14 +15,12 @@ pub(super) struct Names<'a> {
     quirks: Quirks,
     links: Option<Links>,
     /// Colours of prefixes, given out in the order in which they are met.
-    paints: RefCell<Map<Arc<str>, Paint>>,
+    paints: RefCell<HashMap<Arc<str>, Paint>>,
     /// Files met so far.
-    files: RefCell<Map<Box<str>, ShortPath>>,
+    files: RefCell<HashMap<Box<str>, ShortPath>>,
     /// Names of a recording's tasks.
-    tasks: Map<u64, &'a str>,
+    tasks: HashMap<u64, &'a str>,
 }
-
-type Map<K, V> = HashMap<K, V, RandomState>;
 
 impl<'a> Names<'a> {
     pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
@@ -31,7 +28,7 @@ impl<'a> Names<'a> {
             Source::Recording(recording) => {
                 recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect()
             }
-            Source::Data(..) => Map::default(),
+            Source::Data(..) => HashMap::default(),
         };
         Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
     }

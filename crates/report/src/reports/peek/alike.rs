@@ -1,8 +1,9 @@
 //! What is alike is shown once: a server makes a task for each request and has a pool of threads that all
 //! sleep in one place. A report with a group for each of them is one that nobody reads.
 
+use foldhash::HashMap;
 use stackglass_profile::{Recording, Sample, StackId, State, TaskId, ThreadNumber};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The recording with tasks of one name and place made one task, and threads that did nothing but sleep on one
 /// stack made one thread. Their names say so.
@@ -23,7 +24,7 @@ fn merge_tasks(recording: &mut Recording) {
             kinds.entry(kind).or_default().push(index);
         }
     }
-    let mut one: HashMap<u64, TaskId> = HashMap::new();
+    let mut one: HashMap<u64, TaskId> = HashMap::default();
     for tasks in kinds.into_values().filter(|tasks| tasks.len() > 1) {
         let first = recording.tasks[tasks[0]].id;
         for task in &tasks {
@@ -43,7 +44,7 @@ fn merge_tasks(recording: &mut Recording) {
 }
 
 fn merge_sleepers(recording: &mut Recording) {
-    let mut only: HashMap<ThreadNumber, Option<StackId>> = HashMap::new();
+    let mut only: HashMap<ThreadNumber, Option<StackId>> = HashMap::default();
     for sample in &recording.samples {
         let sleeps =
             |sample: &Sample| sample.state == State::Asleep && sample.task == 0 && sample.cut.is_none();
@@ -58,7 +59,7 @@ fn merge_sleepers(recording: &mut Recording) {
             kinds.entry((thread.process, thread.name.clone(), stack)).or_default().push(number);
         }
     }
-    let mut one: HashMap<ThreadNumber, ThreadNumber> = HashMap::new();
+    let mut one: HashMap<ThreadNumber, ThreadNumber> = HashMap::default();
     for mut threads in kinds.into_values().filter(|threads| threads.len() > 1) {
         threads.sort();
         one.extend(threads.iter().map(|thread| (*thread, threads[0])));

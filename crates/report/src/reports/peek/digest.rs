@@ -8,9 +8,10 @@ use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{location_text, short_function, tail};
 use crate::text::style::{Line, Paint};
+use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, TaskId, ThreadNumber, harmless};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Threads that have lines of their own.
@@ -137,7 +138,7 @@ fn functions(
     cols: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut lines: HashMap<Place, u64> = HashMap::new();
+    let mut lines: HashMap<Place, u64> = HashMap::default();
     for (stack, time) in &did.stacks {
         *lines.entry(place_with_line(recording, names, *stack)).or_default() += time;
     }

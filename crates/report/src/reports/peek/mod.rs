@@ -12,7 +12,7 @@
 //! let (recording, mut text) = (Recording::default(), Vec::new());
 //! let peek = Peek::new(Duration::from_secs(1)).cols(100);
 //! peek.begin(&mut text)?;
-//! peek.threads(&recording, &HashMap::new(), &mut text)?;
+//! peek.threads(&recording, &HashMap::default(), &mut text)?;
 //! peek.end(&mut text)?;
 //! peek.report(&recording, &mut text)?;
 //! assert!(String::from_utf8(text)?.contains("followed by a 1.0 second profile"));
@@ -27,8 +27,8 @@ use crate::options::GroupBy;
 use crate::reports::complete::Report;
 use crate::text::columns;
 use crate::{Links, ReportError, Style};
+use foldhash::HashMap;
 use stackglass_profile::{Activity, Recording};
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::Duration;
 

@@ -5,9 +5,10 @@ use super::Peek;
 use crate::text::columns::{cut_left, cut_right};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::Activity;
 use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber, harmless};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Of a deeper stack only so many frames from its leaf and from its root are shown.
@@ -43,7 +44,7 @@ pub(super) fn write(
     missing.sort_by_key(|(tid, _)| *tid);
     for (index, process) in recording.processes.iter().enumerate() {
         let mut kinds: Vec<Alike> = Vec::new();
-        let mut places: HashMap<(Activity, StackId), usize> = HashMap::new();
+        let mut places: HashMap<(Activity, StackId), usize> = HashMap::default();
         let (mut running, mut all) = (0, 0);
         for sample in last.values() {
             let Some(thread) = recording.thread(sample.thread) else { continue };

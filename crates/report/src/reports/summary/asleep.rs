@@ -8,8 +8,8 @@ use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{cut_name, last_name, short_function, tail};
 use crate::text::style::{Line, Paint};
+use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, ThreadNumber, harmless};
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// Kinds listed unless everything is asked for.
@@ -113,7 +113,7 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         }
     }
     let mut kinds: Vec<Kind> = Vec::new();
-    let mut index: HashMap<(String, Place), usize> = HashMap::new();
+    let mut index: HashMap<(String, Place), usize> = HashMap::default();
     for (number, rest) in rests.iter().enumerate().skip(1) {
         let life = rest.asleep + rest.awake;
         if rest.asleep == 0 || (rest.asleep as f64) < life as f64 * SLEEPY {
@@ -121,7 +121,7 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         }
         let Some(thread) = recording.thread(ThreadNumber(number as u32)) else { continue };
         // Places, not stacks, are compared: one wait is reached on many ways.
-        let mut places: HashMap<Place, u64> = HashMap::new();
+        let mut places: HashMap<Place, u64> = HashMap::default();
         // Of some sleeps nobody has seen the place.
         for (stack, time) in rest.stacks.iter().filter(|(stack, _)| **stack != StackId(0)) {
             *places.entry(place(recording, &calls.names, *stack)).or_default() += time;

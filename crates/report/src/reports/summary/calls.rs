@@ -10,9 +10,9 @@ use super::account;
 use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
 use crate::kinds::Class;
 use crate::text::numbers::Weight;
+use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, StackId};
-use std::collections::HashMap;
 
 /// A line of the tree.
 #[derive(Clone, Debug)]
@@ -92,8 +92,8 @@ impl<'a> Calls<'a> {
             programs: Vec::new(),
             unseen: 0,
             everything,
-            children: HashMap::new(),
-            steps: HashMap::new(),
+            children: HashMap::default(),
+            steps: HashMap::default(),
         };
         calls.add_node(0, What::Root);
         let stacks_of = calls.read_samples();
@@ -150,7 +150,7 @@ impl<'a> Calls<'a> {
         if self.programs.is_empty() {
             self.programs.push(Program { name: String::new(), processes: 0 });
         }
-        let mut weights: Vec<HashMap<Seen, Weight>> = vec![HashMap::new(); self.programs.len()];
+        let mut weights: Vec<HashMap<Seen, Weight>> = vec![HashMap::default(); self.programs.len()];
         for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
             let process = self.recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
             let program = program_of.get(process).copied().unwrap_or(0);
@@ -275,7 +275,7 @@ impl<'a> Calls<'a> {
             own: Weight::default(),
             total: Weight::default(),
             recursive: false,
-            lines: HashMap::new(),
+            lines: HashMap::default(),
             children: Vec::new(),
             instance: u32::MAX,
         });

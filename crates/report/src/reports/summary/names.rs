@@ -3,9 +3,9 @@
 use crate::kinds::{self, Class};
 use crate::text::numbers::Weight;
 use crate::text::short::in_brackets;
+use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Frame, LocationId, Recording, harmless};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Number of a function in [`Names::functions`].
@@ -114,9 +114,9 @@ impl Numbering {
             rust,
             functions: Vec::new(),
             lines: vec![no_line],
-            function_numbers: HashMap::new(),
-            line_numbers: HashMap::new(),
-            instances: HashMap::new(),
+            function_numbers: HashMap::default(),
+            line_numbers: HashMap::default(),
+            instances: HashMap::default(),
         }
     }
 

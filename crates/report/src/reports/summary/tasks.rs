@@ -6,8 +6,9 @@ use super::FirstScreen;
 use super::calls::Calls;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Kinds listed unless everything is asked for.

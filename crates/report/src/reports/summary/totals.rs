@@ -7,7 +7,7 @@
 use super::calls::{Calls, What};
 use super::names::FunctionNumber;
 use crate::kinds::Class;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Share of a function's time that makes the rest not worth a word.
 const SAME: f64 = 0.98;
@@ -31,7 +31,7 @@ pub(super) fn chains(calls: &Calls<'_>) -> Vec<Chain> {
         listed[function as usize] = false;
     }
     let callee_of = only_callees(calls, &listed);
-    let mut chains: HashMap<FunctionNumber, Vec<FunctionNumber>> = HashMap::new();
+    let mut chains: HashMap<FunctionNumber, Vec<FunctionNumber>> = HashMap::default();
     for function in (0..functions.len() as u32).filter(|function| listed[*function as usize]) {
         let mut innermost = function;
         // Functions that call each other in turn have no innermost one: as many steps as functions.
@@ -74,7 +74,7 @@ fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
     let is_main = |function: FunctionNumber| {
         crate::text::short::last_name(&calls.names.functions[function as usize].name) == "main"
     };
-    let mut mains: HashMap<FunctionNumber, (u64, u64)> = HashMap::new();
+    let mut mains: HashMap<FunctionNumber, (u64, u64)> = HashMap::default();
     for call in &calls.nodes {
         if let What::Function(function) = call.what
             && is_main(function)
@@ -98,7 +98,7 @@ fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
 
 /// For each function that passes nearly all its time on to one other listed function, that one.
 fn only_callees(calls: &Calls<'_>, listed: &[bool]) -> HashMap<FunctionNumber, FunctionNumber> {
-    let mut passed: HashMap<(FunctionNumber, FunctionNumber), u64> = HashMap::new();
+    let mut passed: HashMap<(FunctionNumber, FunctionNumber), u64> = HashMap::default();
     for call in &calls.nodes {
         let What::Function(caller) = call.what else { continue };
         if !listed[caller as usize] {
