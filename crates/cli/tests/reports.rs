@@ -98,8 +98,8 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
     }
     for (flag, value, reason) in [
         ("--recur", "flat", "does not fold recursion"),
-        ("--maxdepth", "3", "leave --maxdepth off"),
-        ("--noisefloor", "1", "leave --noisefloor off"),
+        ("--maxdepth", "3", "omit --maxdepth"),
+        ("--noisefloor", "1", "omit --noisefloor"),
     ] {
         let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", flag, value]);
         assert!(said.contains(reason), "{said}");
@@ -189,7 +189,7 @@ fn every_kind_of_file_is_told_by_its_content() {
         }
     }
     for (content, reason) in
-        [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "none of these"), (b"main f\n", "line 1")]
+        [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "unknown format"), (b"main f\n", "line 1")]
     {
         fs::write(place.file("odd"), content).unwrap();
         let said = place.refused(&["print", "odd"]);

@@ -161,10 +161,10 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
 fn the_programs_end_is_the_views() {
     let place = Place::new();
     let told = [
-        ("sleep 0.5; exit 3", 3, "has ended with status 3"),
-        ("sleep 0.5; kill -9 $$", 137, "was ended by signal 9"),
-        ("while [ $((i += 1)) -lt 100000 ]; do :; done; exit 4", 4, "has ended with status 4"),
-        ("exit 5", 5, "has ended with status 5"),
+        ("sleep 0.5; exit 3", 3, "exited with status 3"),
+        ("sleep 0.5; kill -9 $$", 137, "was killed by signal 9"),
+        ("while [ $((i += 1)) -lt 100000 ]; do :; done; exit 4", 4, "exited with status 4"),
+        ("exit 5", 5, "exited with status 5"),
         (":", 0, "has ended"),
     ];
     for (script, code, line) in told {

@@ -90,7 +90,7 @@ impl Screen {
             });
         }
         if !self.filter.is_empty() && !self.typing {
-            parts.push(format!("filter \"{}\"", harmless(&self.filter)));
+            parts.push(format!("only names with \"{}\"", harmless(&self.filter)));
         }
         parts.join("  ")
     }
