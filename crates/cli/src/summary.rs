@@ -2,7 +2,7 @@
 
 use crate::terminal::Layout;
 use stackglass_profile::Recording;
-use stackglass_report::FirstScreen;
+use stackglass_report::Summary;
 use std::io::{self, BufWriter, Write};
 
 /// Prints it on stderr, in one write.
@@ -24,7 +24,7 @@ pub(crate) fn write(
     // Columns must not grow with the unlimited width of a file.
     let columns = if layout.terminal { layout.columns } else { layout.columns.min(120) };
     let mut out = BufWriter::new(out);
-    let screen = FirstScreen::new().cols(columns).style(layout.style).links(layout.links.clone());
-    screen.everything(everything).write(recording, &mut out)?;
+    let summary = Summary::new().cols(columns).style(layout.style).links(layout.links.clone());
+    summary.everything(everything).write(recording, &mut out)?;
     out.flush()
 }

@@ -188,9 +188,11 @@ fn every_kind_of_file_is_told_by_its_content() {
             assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
         }
     }
-    for (content, reason) in
-        [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "unknown format"), (b"main f\n", "line 1")]
-    {
+    for (content, reason) in [
+        (&b""[..], "is empty"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "unknown format"),
+        (b"main f\n", "line 1"),
+    ] {
         fs::write(place.file("odd"), content).unwrap();
         let said = place.refused(&["print", "odd"]);
         assert!(said.contains(reason) && said.contains("odd"), "{said}");
