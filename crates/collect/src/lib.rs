@@ -17,6 +17,7 @@ pub mod activity;
 mod address_space;
 #[cfg(feature = "launch")]
 pub mod attached;
+mod cut_reasons;
 pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
