@@ -4,7 +4,7 @@ use crate::session::bus_guard::GuardedMap;
 use crate::{ProcessImage, Recorder};
 use stackglass_profile::{Nanos, ProcessIndex, Stacks};
 use stackglass_wire::stream::{self, Reader, Trouble};
-use stackglass_wire::{CONTROL_BYTES, ControlPage, Image as Bits, ProcessState};
+use stackglass_wire::{CONTROL_BYTES, ControlPage, ImageFlags, ProcessState};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -169,7 +169,7 @@ impl StreamFile {
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: its own sampler gave up at the start");
         }
-        if self.control.image.load(Relaxed) & Bits::SIGNAL_LOST != 0 {
+        if self.control.image.load(Relaxed) & ImageFlags::SIGNAL_LOST != 0 {
             self.remark(
                 recorder,
                 "uses SIGURG itself: since it took it, its running threads were not sampled",
