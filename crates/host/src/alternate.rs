@@ -7,11 +7,11 @@
 //! program that has such handlers. Handlers of faults are no reason: they run when the program is about to end, or in
 //! runtimes with large stacks of their own; our handler takes no stack where it finds less room than it may need.
 
-use crate::signal;
+use crate::action::{self, Action};
+use crate::handler::HANDLER_BYTES;
+use crate::program_actions;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-/// Bytes that the handler uses below the kernel's frame, at most.
-pub const HANDLER_BYTES: usize = 2048;
 /// What a handler of the program's may use besides.
 const PROGRAM_BYTES: usize = 4096;
 /// The kernel's frame where it does not tell its size (before 5.14), with AVX-512.
@@ -22,8 +22,8 @@ static USED: AtomicBool = AtomicBool::new(false);
 
 /// Asks the kernel for the program's handlers: for processes without hooks, which would block our signal in them.
 pub fn look_for_handlers() {
-    let runs_there = |action: signal::Action| action.flags & libc::SA_ONSTACK as u64 != 0;
-    if signal::handlers().any(|(number, action)| runs_there(action) && !signal::is_fault(number)) {
+    let runs_there = |action: Action| action.flags & libc::SA_ONSTACK as u64 != 0;
+    if program_actions::handlers().any(|(number, action)| runs_there(action) && !action::is_fault(number)) {
         USED.store(true, Release);
     }
 }

@@ -2,7 +2,7 @@
 //! private memory.
 //!
 //! The file gets its full length at once but its pages in two steps: the control page's when it is made, so
-//! that even the shortest process is seen; the stream's by [`Image::reserve`] on the sampler's thread. Only
+//! that even the shortest process is seen; the stream's by [`ProcessImage::reserve`] on the sampler's thread. Only
 //! reserved pages are written to, so that a full disk is an error here and never a SIGBUS in the program.
 
 use crate::file_limit;
@@ -15,7 +15,7 @@ use stackglass_wire::{CONTROL_BYTES, ControlPage, PROCESS_FILE_PREFIX, ProcessSt
 const STREAM_BYTES: core::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
 
 /// A process image, mapped. Never unmapped.
-pub struct Image {
+pub struct ProcessImage {
     /// Its control page.
     pub control: &'static ControlPage,
     /// Its stream.
@@ -38,13 +38,13 @@ fn refused(step: &'static str) -> Refused {
     Refused { step, errno: unsafe { *libc::__errno_location() } }
 }
 
-impl Image {
+impl ProcessImage {
     /// Makes this process's file in the session `folder`.
     ///
     /// # Errors
     /// [`Refused`] when the folder cannot be written to, the disk is full, files may not be large enough, or there
     /// is no memory.
-    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<Image, Refused> {
+    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
         let stream_bytes = size_within(stream_bytes, file_limit::largest_file())?;
         let length = CONTROL_BYTES as u64 + stream_bytes;
         let path = PathText::<PATH_BYTES>::new()
@@ -83,14 +83,14 @@ impl Image {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at, length as usize, libc::MADV_DONTFORK) };
-        Image::over(at.cast(), length as usize, stream_bytes, Some(path), start)
+        ProcessImage::over(at.cast(), length as usize, stream_bytes, Some(path), start)
     }
 
     /// Makes a control page and a stream in private memory, for a reader in the same process.
     ///
     /// # Errors
     /// [`Refused`] when there is no memory.
-    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<Image, Refused> {
+    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
         let stream_bytes = checked_size(stream_bytes);
         let length = CONTROL_BYTES + stream_bytes as usize;
         let at = system::map_private(length);
@@ -99,7 +99,7 @@ impl Image {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTFORK) };
-        Image::over(at, length, stream_bytes, None, start)
+        ProcessImage::over(at, length, stream_bytes, None, start)
     }
 
     fn over(
@@ -108,19 +108,19 @@ impl Image {
         stream_bytes: u64,
         path: Option<PathText<PATH_BYTES>>,
         start: u64,
-    ) -> Result<Image, Refused> {
+    ) -> Result<ProcessImage, Refused> {
         // SAFETY: `at` is a mapping of `length` bytes that is never unmapped; this process accesses it through
         // atomics only, and so does the reader.
         let view = unsafe { stream::view(at, length, stream_bytes as usize / 8) };
         let (control, ring) = view.ok_or(Refused { step: "laying out the stream", errno: libc::EINVAL })?;
-        let image = Image { control, ring, path };
+        let image = ProcessImage { control, ring, path };
         image.introduce(start);
         Ok(image)
     }
 
     /// The same memory once more, for the thread that writes to it.
-    pub fn share(&self) -> Image {
-        Image { control: self.control, ring: self.ring, path: None }
+    pub fn share(&self) -> ProcessImage {
+        ProcessImage { control: self.control, ring: self.ring, path: None }
     }
 
     /// Begins anew in the same private memory. Nobody may write to the stream or read from it meanwhile.
@@ -219,7 +219,7 @@ mod tests {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         let start = system::now();
-        let image = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
+        let image = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
         assert!(image.control.is_ready());
         assert_eq!(image.control.pid.load(Relaxed), std::process::id());
         let mut text = [0; TEXT_BYTES];
@@ -232,10 +232,10 @@ mod tests {
         image.reserve().unwrap();
         let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&file).unwrap());
         assert!(blocks * 512 >= meta.len(), "every page has its place");
-        let again = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let again = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(again.err().map(|r| r.errno), Some(libc::EEXIST));
         std::fs::remove_dir_all(&folder).unwrap();
-        let gone = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let gone = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(gone.err().map(|r| r.errno), Some(libc::ENOENT));
     }
 }

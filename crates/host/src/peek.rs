@@ -3,7 +3,7 @@
 //! The handler counts the request and wakes whoever waits for one; everything else happens on threads of
 //! ours. It is installed only where the program has nothing of its own there (default action), and it gives
 //! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec,
-//! by `vfork` as well, is not the process that the [`marker`] names and gets what it would have got without us: its end.
+//! by `vfork` as well, is not the process that the [`fork_guard`] names and gets what it would have got without us: its end.
 //!
 //! Under `stackglass run` the launcher answers: there the handler counts in a page of the session ([`count_in`]), and a
 //! forked child, which shares the page, counts for itself.
@@ -11,8 +11,8 @@
 //! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
 //! with the name [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
 
-use crate::signal::{self, Action};
-use crate::{guest, marker, restart, system};
+use crate::action::{self, Action, SA_RESTART};
+use crate::{fork_guard, guest, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
@@ -42,7 +42,7 @@ pub fn count_in(requests: &'static Requests, with_children: bool) {
 fn shared() -> Option<&'static Requests> {
     // SAFETY: null, or a page that is never unmapped.
     let shared = unsafe { SHARED.load(Acquire).as_ref() }?;
-    let own = || marker::armed().is_some_and(|(pid, _)| pid == system::process_id());
+    let own = || fork_guard::sampled_process().is_some_and(|process| process.pid == system::process_id());
     (WITH_CHILDREN.load(Relaxed) || own()).then_some(shared)
 }
 
@@ -79,17 +79,18 @@ pub enum NotInstalled {
 /// # Errors
 /// [`NotInstalled`]; nothing was changed then.
 pub fn install() -> Result<(), NotInstalled> {
-    let before = signal::kernel_action(SIGNAL, None).map_err(NotInstalled::Refused)?;
-    if is_handler(before.handler) && marker::armed().is_some() {
+    let before = action::kernel_action(SIGNAL, None).map_err(NotInstalled::Refused)?;
+    if is_handler(before.handler) && fork_guard::is_sampled() {
         return Ok(());
     }
     if before.handler != libc::SIG_DFL && !is_handler(before.handler) && !gives_way(before.handler) {
         return Err(NotInstalled::Owned);
     }
-    if marker::armed().is_none() && !marker::arm() {
+    if !fork_guard::is_sampled() && !fork_guard::arm() {
         return Err(NotInstalled::Refused(libc::ENOMEM));
     }
-    signal::kernel_action(SIGNAL, Some(&action())).map_err(NotInstalled::Refused)?;
+    action::set_peek_handler(enter as *const () as usize);
+    action::kernel_action(SIGNAL, Some(&own_action())).map_err(NotInstalled::Refused)?;
     INSTALLED.store(true, Release);
     show_mark();
     Ok(())
@@ -104,8 +105,8 @@ pub fn is_handler(handler: usize) -> bool {
 pub fn program_owns(owns: bool) {
     if owns {
         hide_mark();
-    } else if INSTALLED.load(Acquire) && (marker::armed().is_some() || shared().is_some()) {
-        let _ = signal::kernel_action(SIGNAL, Some(&action()));
+    } else if INSTALLED.load(Acquire) && (fork_guard::is_sampled() || shared().is_some()) {
+        let _ = action::kernel_action(SIGNAL, Some(&own_action()));
         show_mark();
     }
 }
@@ -131,12 +132,12 @@ pub fn request() {
     REQUESTS.fetch_add(1, AcqRel);
     system::wake(&REQUESTS);
     if let Some(guest) = guest::current() {
-        guest.call_sampler();
+        guest.wake_sampler();
     }
 }
 
-fn action() -> Action {
-    signal::quiet_action(enter as *const () as usize)
+fn own_action() -> Action {
+    Action::own(enter as *const () as usize, SA_RESTART)
 }
 
 /// The handler.
@@ -150,7 +151,7 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
             // A child of `vfork` has the memory of its parent and an id of its own.
             requests.add(system::process_id());
             true
-        } else if marker::armed().is_some() && marker::is_own_process() {
+        } else if fork_guard::is_sampled() && fork_guard::is_own_process() {
             request();
             true
         } else {
@@ -160,7 +161,7 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
             restart::put_back(&mut *context.cast());
         } else {
             // Blocked while this handler runs, delivered when it returns.
-            let _ = signal::kernel_action(number, Some(&Action::DEFAULT));
+            let _ = action::kernel_action(number, Some(&Action::DEFAULT));
             libc::syscall(libc::SYS_tkill, system::thread_id(), number);
         }
         *errno = kept;
@@ -208,9 +209,9 @@ mod tests {
     use super::*;
 
     fn is_installed() -> bool {
-        marker::armed().is_some()
+        fork_guard::is_sampled()
             && INSTALLED.load(Acquire)
-            && signal::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
+            && action::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
     }
 
     fn mapped() -> bool {

@@ -17,7 +17,7 @@
 //! (`mov $nr, %eax; syscall`, at most one load from the stack between them); where they do not, the call returns
 //! `EINTR`. A time-out begins anew, by the microseconds that had passed.
 
-use crate::signal;
+use crate::{action, program_actions};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Whether a call may be put back in this process. A forked child inherits it with the handlers.
@@ -31,13 +31,13 @@ const HANDLER: u32 = 2;
 
 /// From now on the program's handlers are told before they are installed.
 pub fn hooks_are_in_place() {
-    let known = if signal::program_has_handlers() { HANDLER } else { NO_HANDLER };
+    let known = if program_actions::program_has_handlers() { HANDLER } else { NO_HANDLER };
     let _ = KNOWN.compare_exchange(NO_HOOKS, known, AcqRel, Acquire);
 }
 
 /// The program is about to install a handler for this signal: no call is put back any more.
 pub fn program_has_a_handler(number: i32) {
-    if !signal::is_fault(number) {
+    if !action::is_fault(number) {
         KNOWN.store(HANDLER, Release);
     }
 }
@@ -149,7 +149,7 @@ pub unsafe fn put_back(context: &mut libc::ucontext_t) -> bool {
     match number_of(&before) {
         Some(number) if is_safe_to_repeat(number) => {
             // A handler that the hooks have not seen: installed by a bare system call.
-            if signal::program_has_handlers() {
+            if program_actions::program_has_handlers() {
                 KNOWN.store(HANDLER, Release);
                 return false;
             }

@@ -6,7 +6,7 @@
 use crate::memory::Memory;
 use crate::run;
 use crate::sampler::Sampler;
-use stackglass_host::arrivals::News;
+use stackglass_host::thread_events::ThreadEvent;
 use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::CpuAccount;
 use stackglass_wire::Counter;
@@ -107,9 +107,9 @@ impl Sampler {
 
     /// What the threads themselves have told.
     pub(crate) fn hear_news(&mut self, now: u64) {
-        while let Some(news) = self.guest.arrivals.pop() {
+        while let Some(news) = self.guest.thread_events.pop() {
             match news {
-                News::Begin { tid, at } => {
+                ThreadEvent::Start { tid, at } => {
                     if let Some(old) = self.memory.roster.find(tid) {
                         if !self.memory.roster.get(old).ending {
                             // A scan was faster than its own news.
@@ -125,7 +125,7 @@ impl Sampler {
                         self.memory.roster.get(index).told = true;
                     }
                 }
-                News::End { tid, at, cpu } => {
+                ThreadEvent::Exit { tid, at, cpu } => {
                     let Some(index) = self.memory.roster.find(tid) else { continue };
                     let thread = self.memory.roster.get(index);
                     thread.ending = true;

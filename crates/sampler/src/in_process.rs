@@ -4,9 +4,9 @@ use crate::run::{self, NotStarted, Plan};
 use crate::sampler::Orders;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
-use stackglass_host::{marker, system};
+use stackglass_host::{fork_guard, system};
 use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 
 /// How to sample.
@@ -54,7 +54,7 @@ static USED: AtomicPtr<Kept> = AtomicPtr::new(core::ptr::null_mut());
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
 struct Kept {
-    image: Image,
+    image: ProcessImage,
     pid: u32,
 }
 
@@ -92,7 +92,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
             kept.renew(start);
             kept
         }
-        None => keep(Image::in_memory(start, config.stream_bytes as u64)?),
+        None => keep(ProcessImage::in_memory(start, config.stream_bytes as u64)?),
     };
     let (control, ring) = (image.control, image.ring);
     let thread = run::launch(Plan {
@@ -109,13 +109,13 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     Ok(Handle { control, ring, thread, pid: system::process_id() })
 }
 
-fn kept(stream_bytes: usize) -> Option<&'static Image> {
+fn kept(stream_bytes: usize) -> Option<&'static ProcessImage> {
     // SAFETY: null, or a `Kept` that is never freed.
     let kept = unsafe { USED.load(Acquire).as_ref() }?;
     (WORDS.load(Relaxed) == stream_bytes && kept.pid == system::process_id()).then_some(&kept.image)
 }
 
-fn keep(image: Image) -> &'static Image {
+fn keep(image: ProcessImage) -> &'static ProcessImage {
     let asked = image.ring.len() * 8;
     let kept = Box::leak(Box::new(Kept { image, pid: system::process_id() }));
     WORDS.store(asked, Relaxed);
@@ -163,7 +163,7 @@ impl Handle {
     /// Stops sampling: waits (some ms at most) for the stacks that are on their way, brings the times up to
     /// the moment, ends every thread in the stream. In a forked child there is nothing to stop.
     pub fn stop(&self) {
-        if marker::armed().map(|(pid, _)| pid) != Some(self.pid) {
+        if fork_guard::armed().map(|(pid, _)| pid) != Some(self.pid) {
             return;
         }
         if run::stop(STOP_PATIENCE) && run::claim_join(self.thread) {

@@ -37,6 +37,6 @@ pub use run::{
     expects_helper, is_ours, is_running, is_sampler, launch, leave_out_this_thread, stop,
 };
 pub use sampler::Orders;
-pub use stackglass_host::signal::set_empty as set_empty_handler;
+pub use stackglass_host::set_empty_handler;
 pub use stackglass_host::{peek, task};
 pub use stackglass_unwind::mapping::force_text as force_text_maps;

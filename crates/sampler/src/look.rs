@@ -7,8 +7,8 @@ use crate::outlet::Stack;
 use crate::roster::{Errand, Known, Record};
 use crate::sampler::{Found, Sampler};
 use crate::tasks::Confinement;
-use stackglass_host::mailbox::Letter;
-use stackglass_host::{SlotIndex, Ticket, UNWINDER, alternate, restart, signal, system};
+use stackglass_host::mailbox::SampleHeader;
+use stackglass_host::{SlotIndex, SignalToken, UNWINDER, alternate, restart, signal, system};
 use stackglass_sampling::{Call, ThreadState};
 use stackglass_unwind::memory::read_own;
 use stackglass_unwind::walk::{Cut, End};
@@ -274,7 +274,7 @@ impl Sampler {
         };
         let pool = &self.guest.mailboxes[mailbox];
         let thread = self.memory.roster.get(index);
-        let ticket = Ticket { mailbox: mailbox as u8, slot: index, generation };
+        let ticket = SignalToken { mailbox: mailbox as u8, slot: index, generation };
         match signal::send(thread.tid, ticket) {
             Ok(()) => {
                 thread.errand = Some(Errand {
@@ -445,7 +445,7 @@ impl Sampler {
     }
 
     /// What the handler found out about the thread's stack.
-    fn learn_bounds(&mut self, index: SlotIndex, letter: &Letter) {
+    fn learn_bounds(&mut self, index: SlotIndex, letter: &SampleHeader) {
         if letter.bounds_missing
             && let Some((low, high, grows)) = stack_of(letter.sp, letter.thread_pointer)
         {
@@ -531,5 +531,5 @@ fn stack_of(sp: u64, thread_pointer: u64) -> Option<(u64, u64, bool)> {
     if sp < thread_pointer && thread_pointer < map.end {
         return Some((map.start, thread_pointer, false));
     }
-    signal::is_first_stack(map.start, map.end).then_some((map.start, map.end, true))
+    stackglass_host::is_first_stack(map.start, map.end).then_some((map.start, map.end, true))
 }

@@ -4,9 +4,9 @@ use crate::memory::Memory;
 use crate::sampler::{Orders, Sampler};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
-use stackglass_host::{Guest, guest, marker, signal, system};
+use stackglass_host::{Guest, guest, fork_guard, signal, system};
 use stackglass_wire::{ControlPage, ProcessState};
 
 const IDLE: u32 = 0;
@@ -68,7 +68,7 @@ pub(crate) fn asked_to_stop() -> bool {
 
 /// True while this process has a sampler.
 pub fn is_running() -> bool {
-    marker::armed().is_some() && STATE.load(Acquire) != IDLE
+    fork_guard::armed().is_some() && STATE.load(Acquire) != IDLE
 }
 
 /// Why nothing is sampled.
@@ -121,9 +121,9 @@ pub struct Plan {
     /// Where handlers run.
     pub placement: Placement,
     /// Makes the process's image: where it writes. Called on the sampler's thread if `image` is `None`.
-    pub make_image: fn(start: u64) -> Result<Image, Refused>,
+    pub make_image: fn(start: u64) -> Result<ProcessImage, Refused>,
     /// The image, if it is made already.
-    pub image: Option<Image>,
+    pub image: Option<ProcessImage>,
     /// CLOCK_MONOTONIC ns when the process image was taken up.
     pub start: u64,
     /// CPU time that the main thread had used at `start`, ns, where that is known: what it ran since is told, too.
@@ -197,15 +197,15 @@ extern "C" fn thread_main(plan: *mut c_void) -> *mut c_void {
     if let Some(guest) = guest::current() {
         sample(guest, plan);
         STATE.store(IDLE, Release);
-        guest.call_sampler();
+        guest.wake_sampler();
     }
     core::ptr::null_mut()
 }
 
 fn sample(guest: &'static Guest, plan: Plan) {
     if plan.patience > 0 {
-        let call = guest.call.load(Acquire);
-        system::sleep_until(&guest.call, call, system::now() + plan.patience);
+        let call = guest.wakeups.load(Acquire);
+        system::sleep_until(&guest.wakeups, call, system::now() + plan.patience);
         if asked_to_stop() {
             return;
         }
@@ -241,8 +241,8 @@ pub fn stop(patience: u64) -> bool {
     }
     let until = system::now() + patience;
     loop {
-        let call = guest.call.fetch_add(1, AcqRel) + 1;
-        system::wake(&guest.call);
+        let call = guest.wakeups.fetch_add(1, AcqRel) + 1;
+        system::wake(&guest.wakeups);
         if STATE.load(Acquire) == IDLE {
             return true;
         }
@@ -250,7 +250,7 @@ pub fn stop(patience: u64) -> bool {
         if now >= until {
             return false;
         }
-        system::sleep_until(&guest.call, call, (now + 200_000).min(until));
+        system::sleep_until(&guest.wakeups, call, (now + 200_000).min(until));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::polled::Links;
 use crate::walltime::Wall;
 use crate::{privilege, run};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::Image as ProcessImage;
+use stackglass_host::image::ProcessImage;
 use stackglass_host::{Guest, alternate, peek, signal, system};
 use stackglass_sampling::TickSchedule;
 use stackglass_wire::stream::Writer;
@@ -202,11 +202,11 @@ impl Sampler {
         let mut schedule = TickSchedule::new(self.delay, system::now());
         let mut next = system::now();
         loop {
-            let call = self.guest.call.load(Acquire);
+            let call = self.guest.wakeups.load(Acquire);
             if run::asked_to_stop() {
                 break;
             }
-            system::sleep_until(&self.guest.call, call, next);
+            system::sleep_until(&self.guest.wakeups, call, next);
             let now = system::now();
             if run::asked_to_stop() || !self.launcher_lives(now, next) {
                 break;
@@ -219,7 +219,7 @@ impl Sampler {
                 SessionState::Waiting => {
                     // Whoever comes and goes before sampling begins is nobody's concern.
                     self.start_cpu = None;
-                    while self.guest.arrivals.pop().is_some() {}
+                    while self.guest.thread_events.pop().is_some() {}
                     next = now + WAITING;
                     continue;
                 }
@@ -390,7 +390,7 @@ impl Sampler {
             if self.memory.holders.iter().all(|h| *h == 0) || system::now() >= until {
                 break;
             }
-            system::sleep_until(&self.guest.call, self.guest.call.load(Acquire), system::now() + 200_000);
+            system::sleep_until(&self.guest.wakeups, self.guest.wakeups.load(Acquire), system::now() + 200_000);
         }
         let now = system::now();
         self.hear_news(now);
