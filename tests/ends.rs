@@ -1,4 +1,5 @@
 //! However a program ends, it ends as it does alone, and what was sampled before is kept.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::time::Duration;
 use whole_programs::{Language, Outcome, Record, Seen, host, workloads};

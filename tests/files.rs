@@ -1,4 +1,5 @@
 //! Programs that cannot be profiled in the usual way, or are not there: one clear line each.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! Programs that fork, clone and exec: every child lives as it does alone, and is seen.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! An allocator that counts what each thread holds, and a bound on it.
+#![allow(unsafe_code, reason = "implements an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

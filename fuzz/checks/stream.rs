@@ -1,4 +1,5 @@
 //! The stream of a profiled program: whatever it writes there, the reader comes to an end and the
+#![allow(unsafe_code, reason = "views memory as a stream")]
 //! recorder keeps its bound. The bytes are the words of the ring.
 
 use super::memory::bounded;

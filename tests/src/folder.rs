@@ -3,6 +3,7 @@
 //! A test that fails must not leave a program behind, however that program has left its parent, its process group or
 //! its session. What every program of a run has in common is the folder: it stands in it or writes into it. When the
 //! folder is dropped, at the end of a test or while a failed test unwinds, all such processes are killed.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! One run of a program under `stackglass record`.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use crate::{Folder, Outcome, stackglass};
 use std::ffi::{OsStr, OsString};

@@ -2,7 +2,6 @@
 //!
 //! Testing (`test`) decides whether a change may land; measuring (`bench`) says what the profiler
 //! costs and how true it is, next to its peers.
-#![forbid(unsafe_code)]
 
 mod bench;
 mod conformance;

@@ -5,7 +5,6 @@
 //!   handler that only gives the mailbox back, sampled whole. The blocks of a round take turns, so
 //!   that a neighbour's load on the machine falls on all alike.
 //! * `task-poll N`: what it adds to a poll that the future is a task.
-#![forbid(unsafe_code)]
 
 mod task_poll;
 

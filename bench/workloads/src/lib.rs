@@ -2,6 +2,7 @@
 //!
 //! One file for each kind of work; [`chain`] is the one most figures are measured with. Compiled
 //! without frame pointers and with line tables, as programs in production are.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 pub mod allocate;
 pub mod beside;

@@ -2,6 +2,7 @@
 //! prints one line of JSON: wall and CPU time as the kernel counts them, the work done and the
 //! truth about itself. With `--work` the amount is fixed, so that two runs can be compared; else
 //! it runs for `--seconds`.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use std::process::ExitCode;
 use workloads::clock::{Reading, resident_kib};

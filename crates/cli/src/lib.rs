@@ -3,8 +3,6 @@
 //! Each verb declares its flags once, with clap; help, the man page and shell completions are made
 //! from the same declarations. What programs print goes to stdout untouched; what we say while one
 //! runs goes to stderr. Errors are one line.
-#![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 mod annotate;
 mod arguments;

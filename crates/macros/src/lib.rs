@@ -2,8 +2,6 @@
 //!
 //! Written on the bare tokens: the body becomes the body of an async block that is instrumented, and nothing else of the
 //! function is looked at. So there is nothing to parse, and no dependency.
-#![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 

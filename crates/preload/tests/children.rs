@@ -1,4 +1,5 @@
 //! Children of every kind live on unharmed, and those that can be followed are.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
 use launcher::*;

@@ -1,4 +1,5 @@
 //! However a program ends, what was sampled before is kept and its exit status is its own.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
 use launcher::*;

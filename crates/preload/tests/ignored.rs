@@ -1,4 +1,5 @@
 //! What a program inherits of signals it finds as it would without us.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
 use launcher::*;

@@ -1,4 +1,5 @@
 //! A thread that works in short bursts: what its function gets is what its own clock says.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_sampler::{Config, start};
 use stackglass_wire::stream::Reader;

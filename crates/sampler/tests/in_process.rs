@@ -1,4 +1,5 @@
 //! Sampling one's own process: what is told is true, again and again, and the handler stays small.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_sampler::{Config, NotStarted, start};
 use stackglass_wire::stream::Reader;

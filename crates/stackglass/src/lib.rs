@@ -49,8 +49,6 @@
 //! code of ours runs, and 2 KiB are ours. A running thread that begins a wait while the signal is on its way may see `EINTR` from
 //! it (`poll`, `epoll_wait`, a socket with a time-out; signal(7) names them all). To profile a program without changing it,
 //! use the command: `stackglass record -- ./program`. Under that command this crate leaves the sampling to it.
-#![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 mod error;
 pub mod peek;

@@ -1,4 +1,5 @@
 //! Whose time it was: tasks in samples, against programs whose truth is known.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass::Recording;
 use stackglass::model::{Sample, State};

@@ -1,4 +1,5 @@
 //! Threads: names, ids, beginnings and ends, and time awake against the kernel's account.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass::{GroupBy, Recording, Report};
 use std::hint::black_box;

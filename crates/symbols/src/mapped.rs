@@ -2,7 +2,7 @@
 //!
 //! Debug information is read in small parts of very large files, so mapping is what makes it
 //! cheap. Pages are given back when the value is dropped.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "files are mapped")]
 
 use crate::Error;
 use std::fs::File;

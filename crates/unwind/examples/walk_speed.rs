@@ -2,6 +2,7 @@
 //!
 //! Both get the same registers and read the same stack by plain loads; both have seen the stack before, as in a
 //! profiler that samples a hot loop. The median of many rounds is printed.
+#![allow(unsafe_code, reason = "reads the stack by plain loads")]
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Unwinder as _};

@@ -1,5 +1,6 @@
 //! Sandboxes that forbid `process_vm_readv` and the mapping ioctl, as containers do: walks go on by the slower ways.
 //! A child of fork installs a real seccomp filter and tells by its exit status.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{
     End, OwnStack, ProcessStack, Registers, Scratch, StackMemory, Unwinder, mapping, memory,

@@ -1,5 +1,6 @@
 //! Libraries that come and go while threads are walked: the list follows, numbers stay with their modules,
 //! handlers never crash and never give a wrong frame for a complete stack.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{Cut, End, OwnStack, Registers, Scratch, Unwinder, Walk};
 use std::cell::UnsafeCell;

@@ -1,5 +1,6 @@
 //! Stacks that are not the usual one piece: alternate signal stacks, fibres, code made at run time, a call through a
 //! null pointer.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{Cut, End, OwnStack, Registers, Scratch, Unwinder, Walk};
 use std::cell::RefCell;

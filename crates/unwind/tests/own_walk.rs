@@ -1,4 +1,5 @@
 //! Walks of the calling thread from known call chains: the whole chain, in order, to the outermost frame.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{Cut, End, OwnStack, Registers, Scratch, Unwinder, Walk};
 use std::hint::black_box;

@@ -3,6 +3,7 @@
 //! The program is stepped by ptrace. A call pushes its return address with the place where it lies, an entry
 //! is dead once the stack pointer is above that place; a signal pushes what it interrupted. After every
 //! step the walker, reading the other process's memory and modules, must give exactly these addresses.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use stackglass_unwind::memory::{ProcessStack, read_process};

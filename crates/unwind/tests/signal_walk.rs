@@ -4,6 +4,7 @@
 //! the number of recursive frames must be exact, whatever leaf was interrupted: arithmetic, `memcpy` and
 //! `strlen` of the C library, `clock_gettime` in the vdso. Elsewhere the walk must still reach the outermost
 //! frame through nothing but the recursion.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{End, OwnStack, Registers, Scratch, Unwinder};
 use std::cell::UnsafeCell;

@@ -1,5 +1,6 @@
 //! Threads that sleep in a system call, walked without waking them: only pc and sp are known, `rbp` has to be
 //! recovered. The truth is the walk from a signal handler in the same thread afterwards, with all registers.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{Cut, End, OwnStack, ProcessStack, Registers, Scratch, Unwinder};
 use std::cell::UnsafeCell;
@@ -217,30 +218,35 @@ fn stacks_of_sleeping_threads_without_waking_them() {
     });
 
     // The C library's functions, called without std in between.
-    // SAFETY (all of them): complete structures, descriptors that stay open.
+    // SAFETY: a complete structure, and a descriptor that stays open.
     check("poll", move || unsafe {
         let mut wait = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         libc::poll(&raw mut wait, 1, -1);
     });
+    // SAFETY: a complete structure.
     check("nanosleep", || unsafe {
         let time = libc::timespec { tv_sec: 3600, tv_nsec: 0 };
         libc::nanosleep(&time, std::ptr::null_mut());
     });
+    // SAFETY: room for one event; all zeros are valid.
     check("epoll_wait", || unsafe {
         let mut event: libc::epoll_event = std::mem::zeroed();
         libc::epoll_wait(libc::epoll_create1(0), &raw mut event, 1, -1);
     });
+    // SAFETY: both are initialised and outlive the calls.
     check("pthread_cond_wait", || unsafe {
         let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
         let mut condition = libc::PTHREAD_COND_INITIALIZER;
         libc::pthread_mutex_lock(&raw mut mutex);
         libc::pthread_cond_wait(&raw mut condition, &raw mut mutex);
     });
+    // SAFETY: initialised before it is used.
     check("sem_wait", || unsafe {
         let mut semaphore: libc::sem_t = std::mem::zeroed();
         libc::sem_init(&raw mut semaphore, 0, 0);
         libc::sem_wait(&raw mut semaphore);
     });
+    // SAFETY: an empty set is all zeros; the descriptor stays open.
     check("select", move || unsafe {
         let mut set: libc::fd_set = std::mem::zeroed();
         libc::FD_SET(fd, &raw mut set);

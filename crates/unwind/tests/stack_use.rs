@@ -1,5 +1,6 @@
 //! How much of the interrupted thread's stack a walk inside a signal handler uses: an alternate stack is painted,
 //! the handler runs on it, and the paint that is left tells.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{End, OwnStack, Registers, Scratch, Unwinder, mapping};
 use std::cell::UnsafeCell;

@@ -1,4 +1,5 @@
 //! The stream carries every event whole and unchanged, loses whole events only, and survives garbage.
+#![allow(unsafe_code, reason = "views memory as a stream")]
 use stackglass_wire::stream::{Reader, Trouble, Writer};
 use stackglass_wire::*;
 use std::sync::atomic::{AtomicU64, Ordering::*};

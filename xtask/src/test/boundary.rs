@@ -11,7 +11,6 @@ const INSIDE: &[&str] = &[
     "stackglass-preload",
     "stackglass-sampler",
     "stackglass-sampling",
-    "stackglass-heap",
     "stackglass-host",
     "stackglass-unwind",
     "stackglass-wire",

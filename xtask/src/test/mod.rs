@@ -6,7 +6,7 @@ mod boundary;
 mod browser;
 mod effects;
 mod fuzz;
-mod hygiene;
+mod ignored;
 mod licences;
 mod programs;
 mod stress;
@@ -46,7 +46,7 @@ type Step = (&'static str, fn(Extent) -> Result<Tally>);
 const STEPS: &[Step] = &[
     ("programs", |_| programs::check()),
     ("format", |_| check(&["fmt", "--all", "--check"], None)),
-    ("hygiene", |_| hygiene::check()),
+    ("ignored", |_| ignored::check()),
     ("licences", |_| licences::check()),
     ("boundary", |_| boundary::check()),
     ("lints", |_| {

@@ -1,4 +1,5 @@
 //! Programs that know nothing of us, looked at from outside: what is seen is true, and nothing happens to them.
+#![allow(unsafe_code, reason = "calls the C library")]
 
 mod program;
 

@@ -1,5 +1,5 @@
 //! A guest made of memory: a control page and a stream that tests fill as they like.
-
+#![allow(unsafe_code, reason = "views memory as a stream")]
 // Not every test uses all of it.
 #![allow(dead_code)]
 

@@ -1,4 +1,5 @@
 //! A small launcher for tests: makes a session, runs a program in it, reads every stream to its end.
+#![allow(unsafe_code, reason = "calls the C library")]
 #![allow(dead_code)] // each test program uses its part
 
 use stackglass_wire::stream::{self, Reader};
