@@ -153,14 +153,6 @@ impl Fd {
         (fd >= 0).then(|| Fd(fd))
     }
 
-    /// A descriptor that was made some other way; `None` for an error.
-    ///
-    /// # Safety
-    /// It is nobody else's.
-    pub unsafe fn from_raw(raw: i32) -> Option<Fd> {
-        (raw >= 0).then_some(Fd(raw))
-    }
-
     /// The number.
     pub fn raw(&self) -> i32 {
         self.0

@@ -1,7 +1,8 @@
 //! Sampling one's own process, without a launcher: for the crate.
 
-use crate::run::{self, NotStarted, Plan};
-use crate::sampler::Orders;
+use crate::lifecycle::{self, NotStarted, Plan};
+use crate::orders::Orders;
+use crate::run_state;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_host::image::{ProcessImage, Refused};
@@ -20,20 +21,11 @@ pub struct Config {
     pub stream_bytes: usize,
     /// A wall-time profile: each tick looks at one live task, whatever it does.
     pub walltime: bool,
-    /// The kernel is asked to tick threads by their own clocks (`perf_event_open`), which is refused in many containers. Not the
-    /// default: beside threads that come and go on a loaded machine, opening and closing events holds the sampler up.
-    pub events: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config {
-            delay_ns: 1_000_000,
-            signal: libc::SIGURG,
-            stream_bytes: STREAM_BYTES,
-            walltime: false,
-            events: false,
-        }
+        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES, walltime: false }
     }
 }
 
@@ -82,7 +74,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     if is_delegated() {
         return Err(NotStarted::Delegated);
     }
-    if run::is_running() {
+    if run_state::is_running() {
         return Err(NotStarted::Running);
     }
     stay_loaded();
@@ -95,8 +87,8 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
         None => keep(ProcessImage::in_memory(start, config.stream_bytes as u64)?),
     };
     let (control, ring) = (image.control, image.ring);
-    let thread = run::launch(Plan {
-        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime, events: config.events },
+    let thread = lifecycle::launch(Plan {
+        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime },
         signal: config.signal,
         placement: Placement::Interrupted,
         make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),
@@ -163,10 +155,10 @@ impl Handle {
     /// Stops sampling: waits (some ms at most) for the stacks that are on their way, brings the times up to
     /// the moment, ends every thread in the stream. In a forked child there is nothing to stop.
     pub fn stop(&self) {
-        if fork_guard::armed().map(|(pid, _)| pid) != Some(self.pid) {
+        if fork_guard::sampled_process().map(|process| process.pid) != Some(self.pid) {
             return;
         }
-        if run::stop(STOP_PATIENCE) && run::claim_join(self.thread) {
+        if lifecycle::stop(STOP_PATIENCE) && lifecycle::claim_join(self.thread) {
             // SAFETY: the handle of a thread that we made, whose last act was to say that it has stopped; it is
             // joined once, since it can be claimed once.
             unsafe { libc::pthread_join(self.thread, core::ptr::null_mut()) };

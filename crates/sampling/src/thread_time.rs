@@ -58,8 +58,7 @@ impl ThreadTime {
     /// A stack taken while the thread ran: gets all the time that it ran since the last one.
     pub fn push_running(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>) {
         let time = self.account.pending();
-        let hits = u32::from(!stack.frames.is_empty());
-        if sink.push_sample(at, time, State::Awake, stack, hits) {
+        if sink.push_sample(at, time, State::Awake, stack, 1) {
             self.account.give_pending();
             self.last = LastStack::Running;
         }
@@ -80,8 +79,7 @@ impl ThreadTime {
             return self.extend_sleeping(sink, at);
         }
         let time = self.account.rest(false);
-        let hits = u32::from(!stack.frames.is_empty());
-        if sink.push_sample(at, time, State::Asleep, stack, hits) {
+        if sink.push_sample(at, time, State::Asleep, stack, 1) {
             self.account.give_rest(time);
             (self.last, self.hash) = (LastStack::Sleeping, hash);
         }
