@@ -1,6 +1,6 @@
 //! Stripped programs: each function has its own share, in the summary, the tree and folded stacks.
 
-use stackglass_profile::FirstScreen;
+use stackglass_report::FirstScreen;
 use std::collections::HashMap;
 use whole_programs::{Language, Record, host_with};
 

@@ -1,14 +1,14 @@
 //! `stackglass annotate [FILE]`: source lines with the time spent in them beside them.
 
-use crate::Outcome;
 use crate::callers::no_such_file;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::report_flags::whole;
 use crate::source_files::Sources;
-use crate::terminal::LookFlags;
+use crate::terminal::LayoutFlags;
+use crate::values::whole;
 use clap::Args;
-use stackglass_profile::{Annotate, FilePattern, Recording, Source};
+use stackglass_profile::Recording;
+use stackglass_report::{Annotate, FilePattern, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub(crate) struct Flags {
     asleep: bool,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {

@@ -1,12 +1,11 @@
 //! `stackglass callers FUNC [FILE]`: who called a function, from which lines, and how often.
 
-use crate::Outcome;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::terminal::LookFlags;
+use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
-use stackglass_profile::{Callers, CallersText, FilePattern, Source};
+use stackglass_report::{Callers, CallersText, FilePattern, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
@@ -48,7 +47,7 @@ pub(crate) struct Flags {
     line: Option<RangeInclusive<i64>>,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {

@@ -4,10 +4,12 @@
 //! debug information get line tables for this build, through an environment variable: nothing in
 //! the project changes.
 
-use crate::arguments::output_file;
-use crate::failure::{self, Failure};
-use crate::record::{Job, SamplingFlags, default_output, record};
-use crate::{Outcome, cargo_profile};
+use crate::cargo_profile;
+use crate::failure::{self, Failure, Outcome};
+use crate::message;
+use crate::output::{default_output, output_file};
+use crate::record_program::{Job, record};
+use crate::sampling_flags::SamplingFlags;
 use cargo_metadata::TargetKind;
 use clap::Args;
 use stackglass_collect::launch::Program;
@@ -110,7 +112,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let mut build = command(&flags);
     if let Some(setting) = cargo_profile::missing_line_tables(&flags.profile, flags.manifest_path.as_deref())
     {
-        failure::say(&format!(
+        message::print(&format!(
             "profile {} has no debug information: building with {}={} for names and lines",
             flags.profile, setting.variable, setting.value
         ));

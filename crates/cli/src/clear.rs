@@ -1,8 +1,8 @@
 //! `stackglass clear PID`: have a recording that is being made begin anew.
 
-use crate::Outcome;
-use crate::arguments::process_id;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::values::process_id;
 use clap::Args;
 use stackglass_collect::launch::clearing::{self, Cleared};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     })?;
     match clearing::ask(&folder) {
         Ok(Cleared::Done) => {
-            failure::say("all samples so far are forgotten");
+            message::print("all samples so far are forgotten");
             Ok(0)
         }
         Ok(Cleared::NotAnswered) => Err(Failure::new(format!(

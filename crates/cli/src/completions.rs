@@ -1,8 +1,7 @@
 //! `stackglass completions SHELL`: completions, made from the flags.
 
-use crate::Outcome;
-use crate::arguments::Stackglass;
-use clap::{Args, CommandFactory};
+use crate::failure::Outcome;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 
@@ -14,9 +13,10 @@ pub(crate) struct Flags {
     shell: Shell,
 }
 
-pub(crate) fn run(flags: &Flags) -> Outcome {
+/// Writes completions for `command`, the whole command line.
+pub(crate) fn run(flags: &Flags, mut command: Command) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(flags.shell, &mut Stackglass::command(), "stackglass", &mut script);
+    clap_complete::generate(flags.shell, &mut command, "stackglass", &mut script);
     std::io::stdout().lock().write_all(&script)?;
     Ok(0)
 }

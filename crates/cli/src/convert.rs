@@ -1,12 +1,13 @@
 //! `stackglass convert A B`: a recording in another format.
 
-use crate::Outcome;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input, Kind};
-use crate::report_flags::one_of;
+use crate::message;
+use crate::values::one_of;
 use clap::Args;
 use stackglass_files::{folded, jlprof, write_whole_at_most};
-use stackglass_profile::{Recording, Source};
+use stackglass_profile::Recording;
+use stackglass_report::Source;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -77,7 +78,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         false => to_file(input, kind, &flags.to, mode_of(&flags.from))?,
     }
     if let Some(lost) = said {
-        failure::say(lost);
+        message::print(lost);
     }
     Ok(0)
 }
@@ -167,7 +168,10 @@ fn announce(input: &Input) {
     if let Source::Recording(recording) = input.source() {
         let bytes = recording.words_len().saturating_mul(8);
         if bytes >= LARGE {
-            failure::say(&format!("writing {:.1} GB: each snapshot is a sample there", bytes as f64 * 1e-9));
+            message::print(&format!(
+                "writing {:.1} GB: each snapshot is a sample there",
+                bytes as f64 * 1e-9
+            ));
         }
     }
 }

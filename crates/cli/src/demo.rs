@@ -1,9 +1,9 @@
 //! `stackglass demo`: profile a bundled program, show what comes of it, and say what to try next.
 
-use crate::Outcome;
-use crate::arguments::output_file;
-use crate::failure::Failure;
-use crate::record::{Job, SamplingFlags, record};
+use crate::failure::{Failure, Outcome};
+use crate::output::output_file;
+use crate::record_program::{Job, record};
+use crate::sampling_flags::SamplingFlags;
 use clap::Args;
 use stackglass_collect::launch::Program;
 use std::io::Write;

@@ -1,5 +1,6 @@
 //! The program behind `stackglass demo`, a hidden verb of the same executable.
 
+use crate::values::duration;
 use clap::Args;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
     /// How long
-    #[arg(long, default_value = "3s", value_parser = crate::arguments::duration)]
+    #[arg(long, default_value = "3s", value_parser = duration)]
     time: Duration,
 }
 

@@ -1,18 +1,18 @@
 //! `stackglass diff A B`: which functions take more time in B than in A, beyond the noise.
 
-use crate::Outcome;
-use crate::failure;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::flamegraph::format::{self, Format};
 use crate::input;
-use crate::terminal::LookFlags;
+use crate::message;
+use crate::terminal::LayoutFlags;
 use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
-use stackglass_profile::call_tree::Moments;
-use stackglass_profile::comparison::Cost;
-use stackglass_profile::{Comparison, ComparisonText, Recording};
+use stackglass_profile::Recording;
+use stackglass_report::call_tree::Moments;
+use stackglass_report::comparison::Cost;
+use stackglass_report::{Comparison, ComparisonText};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub(crate) struct Flags {
     all: bool,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -86,7 +86,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     drop(out);
     if let (Some(output), Some(format)) = (&flags.output, format) {
         draw(&comparison, &before, &after, output, format)?;
-        failure::say(&format!("{}: the difference, drawn", output.display()));
+        message::print(&format!("{}: the difference, drawn", output.display()));
     }
     Ok(0)
 }

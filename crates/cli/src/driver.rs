@@ -1,7 +1,7 @@
 //! `--driver`: how running threads of a foreign process are made to show their stacks.
 
 use clap::{Args, ValueEnum};
-use stackglass_collect::attach::Driver;
+use stackglass_attach::Driver;
 
 /// The flag.
 #[derive(Args, Clone, Debug)]

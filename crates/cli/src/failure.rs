@@ -1,38 +1,35 @@
-//! How the command says that it could not do its work: one line on stderr and a status.
+//! How a verb fails: an exit status and one line on stderr.
 
-use crate::terminal::Look;
-use stackglass_profile::harmless;
+use crate::message;
 use std::fmt::Display;
 use std::io;
 
-/// The status of our own failures, out of the way of the program's: as with env(1) and timeout(1).
+/// Exit status of Stackglass's own failures. env(1) and timeout(1) use the same, so that it does not look like
+/// the status of the program.
 pub(crate) const OWN_FAILURE: i32 = 125;
 
-/// A verb that could not do its work.
+/// A verb ends with an exit status or a failure.
+pub(crate) type Outcome = Result<i32, Failure>;
+
+/// Why a verb could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The exit status.
     pub(crate) status: i32,
-    /// What happened, to what, and what to do.
+    /// What happened, to what, and what to do. Empty: nothing is printed.
     pub(crate) line: String,
 }
 
 impl Failure {
-    /// A failure with the status of our own ones.
+    /// A failure with the status [`OWN_FAILURE`].
     pub(crate) fn new(line: impl Display) -> Failure {
         Failure { status: OWN_FAILURE, line: line.to_string() }
     }
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        Failure::new(format!("{error:#}"))
-    }
-}
-
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        // Whoever read our output has seen enough: nothing to say.
+        // The reader of a pipe has closed it (head, less): that is no error.
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { status: 0, line: String::new() };
         }
@@ -40,49 +37,22 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Turns a verb's outcome into an exit status, with a line on stderr for failures.
-pub(crate) fn status(outcome: Result<i32, Failure>) -> i32 {
+/// Turns an outcome into an exit status, and prints the line of a failure.
+pub(crate) fn status(outcome: Outcome) -> i32 {
     match outcome {
         Ok(status) => status,
         Err(failure) => {
             if !failure.line.is_empty() {
-                say(&failure.line);
+                message::print(&failure.line);
             }
             failure.status
         }
     }
 }
 
-/// Shows what clap has to say: help and version on stdout, usage errors on stderr with status 2.
+/// Prints what clap reports: help and version on stdout, usage errors on stderr with status 2.
 pub(crate) fn usage(error: &clap::Error) -> i32 {
     // Nothing can be done about a closed stdout or stderr.
     let _ = error.print();
     error.exit_code()
-}
-
-/// A note for people on stderr: on a terminal no line is wider than that.
-pub(crate) fn note(text: &str) {
-    let look = Look::of_stderr();
-    let room = look.columns.saturating_sub("stackglass: ".len()).max(20);
-    if !look.terminal {
-        return say(text);
-    }
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            say(&std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    say(&line);
-}
-
-/// One line for people on stderr.
-pub(crate) fn say(line: &str) {
-    use io::Write;
-    // As above.
-    let _ = writeln!(io::stderr().lock(), "stackglass: {}", harmless(line));
 }

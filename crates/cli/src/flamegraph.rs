@@ -6,15 +6,15 @@ mod open;
 mod pruned;
 mod views;
 
-use crate::Outcome;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
-use crate::report_flags::one_of;
+use crate::message;
+use crate::values::one_of;
 use clap::Args;
 use colors::Scheme;
 use format::Format;
 use regex::Regex;
-use stackglass_profile::report::{Pick, Recur};
+use stackglass_report::{Pick, Recur};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -171,7 +171,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))?,
     }
     if !stream {
-        failure::say(&format!("{}: {}", output.display(), drawing.summary(format)));
+        message::print(&format!("{}: {}", output.display(), drawing.summary(format)));
     }
     if flags.open {
         open::show(&output)?;

@@ -1,6 +1,7 @@
 //! `stackglass info [FILE]`: what lies in a recording and how its sampling went.
 
-use crate::{Outcome, input, recording_file};
+use crate::failure::Outcome;
+use crate::{input, recording_file};
 use clap::Args;
 use stackglass_profile::{
     About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Task, Thread, harmless,

@@ -1,11 +1,13 @@
 //! What a verb reads: a `.glass` recording, Julia's samples or folded stacks, told apart by content.
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
+use crate::message;
 use crate::recording_file;
 use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
-use stackglass_profile::{Data, Dictionary, Recording, Source};
+use stackglass_profile::{Data, Dictionary, Recording};
+use stackglass_report::Source;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -299,7 +301,7 @@ fn told(mut input: Input) -> Result<Input, Failure> {
     {
         let faked = data.strip_meta().and_then(|bare| bare.add_fake_meta(1, 1));
         *data = faked.map_err(|error| Failure::new(format!("{}: {error}", input.name)))?;
-        failure::say(&format!("{}: its samples name no threads: shown as one", input.name));
+        message::print(&format!("{}: its samples name no threads: shown as one", input.name));
     }
     Ok(input)
 }

@@ -17,29 +17,34 @@ mod demo_workload;
 mod diff;
 mod driver;
 mod failure;
-mod first_screen;
 mod flamegraph;
 mod info;
 mod input;
 mod library;
 mod live;
 mod man;
+mod message;
+mod output;
 mod peek;
 mod peek_text;
 mod print;
 mod record;
 mod record_pid;
+mod record_program;
 mod recording_file;
+mod recording_observer;
 mod report_flags;
 mod run;
+mod sampling_flags;
 mod save;
 mod source_files;
+mod summary;
 mod terminal;
 mod top;
+mod values;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
-use clap::Parser;
-use failure::Failure;
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 
 /// Runs `stackglass` with these arguments (the command's name first) and returns its exit status.
@@ -69,8 +74,8 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Clear(flags) => clear::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
-        Verb::Man(flags) => man::run(&flags),
-        Verb::Completions(flags) => completions::run(&flags),
+        Verb::Man(flags) => man::run(&flags, Stackglass::command()),
+        Verb::Completions(flags) => completions::run(&flags, Stackglass::command()),
     })
 }
 
@@ -85,6 +90,3 @@ pub fn cargo_stackglass(mut arguments: Vec<OsString>) -> i32 {
         Err(usage) => failure::usage(&usage),
     }
 }
-
-/// A verb ends with an exit status, or cannot do its work.
-type Outcome = Result<i32, Failure>;

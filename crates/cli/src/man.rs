@@ -1,8 +1,7 @@
 //! `stackglass man`: the manual page, made from the flags.
 
-use crate::Outcome;
-use crate::arguments::Stackglass;
-use clap::{Args, CommandFactory};
+use crate::failure::Outcome;
+use clap::{Args, Command};
 use std::io::Write;
 
 /// Write the manual page to stdout (`stackglass man | man -l -`).
@@ -12,8 +11,8 @@ pub(crate) struct Flags {
     verb: Option<String>,
 }
 
-pub(crate) fn run(flags: &Flags) -> Outcome {
-    let mut command = Stackglass::command();
+/// Writes the page of `command`, the whole command line.
+pub(crate) fn run(flags: &Flags, mut command: Command) -> Outcome {
     command.build();
     let command = match &flags.verb {
         None => command,

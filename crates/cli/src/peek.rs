@@ -1,17 +1,19 @@
 //! `stackglass peek PID`: what a running program does now, and where the next second goes.
 
-use crate::arguments::{delay, positive_duration, process_id};
 use crate::driver::DriverFlag;
-use crate::failure::{self, Failure};
-use crate::terminal::LookFlags;
-use crate::{Outcome, peek_text};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::peek_text;
+use crate::terminal::LayoutFlags;
+use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
-use stackglass_collect::attach::process::{ImageKey, Status};
-use stackglass_collect::attach::{self, PeekOptions, access, recognise};
+use stackglass_collect::attached::{self, PeekOptions, recognise};
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_question::{Answered, Question, Wishes};
-use stackglass_profile::Style;
+use stackglass_procfs::status::process_of;
+use stackglass_procfs::{ImageKey, Status};
+use stackglass_report::Style;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -61,14 +63,14 @@ pub(crate) struct Flags {
     driver: DriverFlag,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     if is_closed(&io::stdout()) {
         return Err(Failure::new("standard output is closed: there is nowhere to show the peek"));
     }
-    let pid = access::process_of(flags.pid);
+    let pid = process_of(flags.pid);
     let look = flags.look.of_stdout();
     if flags.driver.asked().is_none() && recognise::carries_our_handler(pid) {
         let wishes = Wishes {
@@ -86,7 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         driver: flags.driver.asked(),
     };
     let mut written = Ok(());
-    let early = attach::peek(&options, &mut |line| failure::note(line), &mut |part| {
+    let early = attached::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
@@ -94,7 +96,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             }
             PeekPart::Report { recording, .. } => peek_text::report(recording, &look, &mut text),
             PeekPart::Nothing { why } => {
-                failure::note(why);
+                message::print_wrapped(why);
                 Ok(())
             }
         };
@@ -117,7 +119,7 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
     let question = Question::new(pid, wishes);
     recognise::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
-        failure::note(&format!(
+        message::print_wrapped(&format!(
             "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
              ({why}; --driver ptrace looks from here)"
         ));

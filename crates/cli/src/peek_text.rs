@@ -1,11 +1,11 @@
 //! What a peek has found: for whoever asked by `stackglass peek`, else on standard error.
 
-use crate::terminal::Look;
+use crate::terminal::Layout;
+use foldhash::HashMap;
 use stackglass_collect::launch::PeekPart;
 use stackglass_collect::peek_answer::Audience;
-use stackglass_profile::peek::Activity;
-use stackglass_profile::{Peek, Recording, Style};
-use std::collections::HashMap;
+use stackglass_profile::{Activity, Recording};
+use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ const WIDEST_LOG: usize = 120;
 
 /// Shows a part of a peek in one piece, as wide as whoever asked wishes.
 pub(crate) fn answer(part: &PeekPart, audience: &Audience) {
-    let mut look = Look::of_stderr();
+    let mut look = Layout::of_stderr();
     if !audience.is_stderr() {
         let style = if audience.wishes().colours { Style::Ansi } else { Style::Plain };
         let columns = audience.wishes().columns.unwrap_or(look.columns);
-        look = Look { columns, style, terminal: false, links: None };
+        look = Layout { columns, style, terminal: false, links: None };
     } else if !look.terminal {
         look.columns = look.columns.min(WIDEST_LOG);
     }
@@ -47,7 +47,7 @@ pub(crate) fn threads(
     recording: &Recording,
     activity: &HashMap<u32, Activity>,
     profile: Option<Duration>,
-    look: &Look,
+    look: &Layout,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     let peek = peek(profile.unwrap_or_default(), look);
@@ -58,17 +58,17 @@ pub(crate) fn threads(
 }
 
 /// The second notice and the profile.
-pub(crate) fn report(recording: &Recording, look: &Look, out: &mut Vec<u8>) -> io::Result<()> {
+pub(crate) fn report(recording: &Recording, look: &Layout, out: &mut Vec<u8>) -> io::Result<()> {
     let peek = peek(Duration::ZERO, look);
     peek.end(out)?;
     // Of the errors there are only one can come about here: writing.
     peek.report(recording, out).map_err(io::Error::other)?;
-    if stackglass_profile::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        writeln!(out, "{}", stackglass_profile::peek::NO_HEAP_SNAPSHOT)?;
+    if stackglass_report::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
+        writeln!(out, "{}", stackglass_report::peek::NO_HEAP_SNAPSHOT)?;
     }
     Ok(())
 }
 
-fn peek(duration: Duration, look: &Look) -> Peek {
+fn peek(duration: Duration, look: &Layout) -> Peek {
     Peek::new(duration).cols(look.columns).style(look.style).links(look.links.clone())
 }

@@ -1,13 +1,13 @@
 //! `stackglass print [FILE]`: the first screen of a recording again, or its complete report.
 
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
+use crate::message;
 use crate::report_flags::ReportFlags;
-use crate::terminal::{Look, LookFlags};
-use crate::{Outcome, first_screen};
+use crate::summary;
+use crate::terminal::{Layout, LayoutFlags};
 use clap::Args;
-use stackglass_profile::report::FILE_COLUMNS;
-use stackglass_profile::{ReportError, Source, Style};
+use stackglass_report::{FILE_COLUMNS, ReportError, Source, Style};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub(crate) struct Flags {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    look: LookFlags,
+    look: LayoutFlags,
 
     #[command(flatten)]
     report: ReportFlags,
@@ -70,7 +70,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Ok(0);
     };
     let columns = flags.look.cols.unwrap_or(FILE_COLUMNS);
-    let look = Look { columns, style: Style::Plain, terminal: false, links: None };
+    let look = Layout { columns, style: Style::Plain, terminal: false, links: None };
     let mut failed = None;
     let written = stackglass_files::write_whole(output, |out| {
         write(flags, &input, &look, out).map_err(|error| match error {
@@ -88,10 +88,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
 }
 
-fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Result<(), ReportError> {
+fn write(flags: &Flags, input: &Input, look: &Layout, out: &mut dyn Write) -> Result<(), ReportError> {
     let screen = flags.all || look.terminal;
     if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
-        return Ok(first_screen::write(recording, look, flags.all, out)?);
+        return Ok(summary::write(recording, look, flags.all, out)?);
     }
     let foreign = match input.source() {
         Source::Recording(recording) => !recording.has_rust(),
@@ -100,6 +100,6 @@ fn write(flags: &Flags, input: &Input, look: &Look, out: &mut dyn Write) -> Resu
     };
     let report = flags.report.report(foreign).cols(look.columns).style(look.style).links(look.links.clone());
     let written = report.write(input.source(), out)?;
-    written.warnings.iter().for_each(|warning| failure::say(warning));
+    written.warnings.iter().for_each(|warning| message::print(warning));
     Ok(())
 }

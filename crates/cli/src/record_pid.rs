@@ -1,11 +1,15 @@
 //! `stackglass record --pid PID`: record a process that runs already and knows nothing of us.
 
-use crate::Outcome;
-use crate::failure::{self, Failure};
-use crate::live::Live;
-use crate::record::{SamplingFlags, Teller, default_output};
-use stackglass_collect::attach::{self, Driver, Options, access, process};
-use std::path::{Path, PathBuf};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::output::default_output_of_process;
+use crate::recording_observer::RecordingObserver;
+use crate::sampling_flags::SamplingFlags;
+use stackglass_attach::Driver;
+use stackglass_collect::attached::{self, Options};
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
+use std::path::PathBuf;
 
 pub(crate) fn record(
     pid: u32,
@@ -18,14 +22,14 @@ pub(crate) fn record(
                     `stackglass record --walltime -- PROGRAM` (or leave --walltime out)";
         return Err(Failure { status: 2, line: line.into() });
     }
-    let process = access::process_of(pid);
+    let process = process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {
-        failure::say(&format!("{pid} is a thread of process {process}: all of that is recorded"));
+        message::print(&format!("{pid} is a thread of process {process}: all of that is recorded"));
     }
     let options = Options {
         pid: process,
-        output: output.unwrap_or_else(|| default_name(process)),
+        output: output.unwrap_or_else(|| default_output_of_process(&process::executable(process))),
         delay: sampling.delay,
         capacity: sampling.words,
         duration: sampling.duration,
@@ -33,13 +37,6 @@ pub(crate) fn record(
         driver,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let mut teller = Teller { live: Live::new(quiet), quiet };
-    attach::record(&options, &mut teller).map_err(Failure::new)?;
+    attached::record(&options, &mut RecordingObserver::new(quiet)).map_err(Failure::new)?;
     Ok(0)
-}
-
-/// `server.glass` for a process that runs `/usr/bin/server`.
-fn default_name(pid: u32) -> PathBuf {
-    let executable = process::executable(pid);
-    default_output(if executable.as_os_str().is_empty() { Path::new("process") } else { &executable })
 }

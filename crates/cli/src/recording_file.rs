@@ -3,8 +3,9 @@
 //! Reports do not need each moment, so memory is that of the distinct stacks, however long was
 //! recorded. What takes more than a moment shows a bar, where somebody watches.
 
-use crate::failure::{self, Failure};
-use crate::terminal::Look;
+use crate::failure::Failure;
+use crate::message;
+use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
 use stackglass_files::{Completeness, Totals};
 use stackglass_profile::Recording;
@@ -41,7 +42,7 @@ pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Co
 
 fn warn(name: &str, completeness: &Completeness) {
     if !completeness.is_complete() {
-        failure::say(&format!("{name}: {completeness}"));
+        message::print(&format!("{name}: {completeness}"));
     }
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn newest() -> Result<PathBuf, Failure> {
     match (newest, why) {
         (Some(path), None) => Ok(path),
         (Some(path), Some(why)) => {
-            failure::say(&format!("{why}: passed over for {}", path.display()));
+            message::print(&format!("{why}: passed over for {}", path.display()));
             Ok(path)
         }
         (None, why) => {
@@ -83,7 +84,7 @@ struct Bar {
 
 impl Bar {
     fn new() -> Bar {
-        let look = Look::of_stderr();
+        let look = Layout::of_stderr();
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         Bar { begin: Instant::now(), wanted: look.terminal && capable, columns: look.columns, bar: None }
     }

@@ -1,10 +1,8 @@
 //! The options of the complete report as flags, by the names that Julia's `Profile.print` gives them.
 
+use crate::values::{one_of, whole};
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use stackglass_profile::Report;
-use stackglass_profile::report::{Format, GroupBy, Pick, Recur, SortedBy};
-use std::str::FromStr;
+use stackglass_report::{Format, GroupBy, Pick, Recur, Report, SortedBy};
 
 /// Everything a [`Report`] can be asked.
 #[derive(Args, Clone, Debug, Default)]
@@ -87,7 +85,7 @@ impl ReportFlags {
             return None;
         }
         if self.recur.is_some_and(|recur| recur != Recur::Off) {
-            return Some(stackglass_profile::ReportError::FlatRecur.to_string());
+            return Some(stackglass_report::ReportError::FlatRecur.to_string());
         }
         // The reference passes over them, which looks as if nothing had been hidden.
         let of_trees = [("--maxdepth", self.maxdepth.is_some()), ("--noisefloor", self.noisefloor.is_some())];
@@ -157,29 +155,9 @@ fn recur_help(recur: Recur) -> &'static str {
     }
 }
 
-/// One of a few words; a wrong one is answered with all of them.
-pub(crate) fn one_of<T: Copy + Send + Sync>(
-    all: &'static [T],
-    word: fn(T) -> &'static str,
-    help: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    let values = all.iter().map(move |value| PossibleValue::new(word(*value)).help(help(*value)));
-    PossibleValuesParser::new(values).try_map(move |given| {
-        all.iter().copied().find(|value| word(*value) == given).ok_or("it is none of them")
-    })
-}
-
 fn factor(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)
         .ok_or_else(|| "write a number from 0 on: 0.5 or 2".into())
-}
-
-/// A whole number from 0 on.
-pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
-    text.parse()
-        .ok()
-        .filter(|number| *number >= T::default())
-        .ok_or_else(|| "write a whole number from 0 on: 12".into())
 }

@@ -1,8 +1,9 @@
 //! `stackglass run -- PROGRAM ARGS`: run a program that can be peeked at; nothing is recorded.
 
-use crate::arguments::positive_duration;
-use crate::failure::{self, Failure};
-use crate::{Outcome, library, peek_text};
+use crate::failure::{self, Failure, Outcome};
+use crate::message;
+use crate::values::{delay, positive_duration};
+use crate::{library, peek_text};
 use clap::Args;
 use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Saved};
 use stackglass_collect::peek_answer::Audience;
@@ -32,7 +33,7 @@ pub(crate) struct Flags {
     peek_duration: Duration,
 
     /// Time between two looks at each thread during a peek (100us to 1h)
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = crate::arguments::delay)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
     delay: Duration,
 
     /// Only the program itself can be peeked at, not what it starts
@@ -78,7 +79,7 @@ struct Teller;
 
 impl Observer for Teller {
     fn note(&mut self, line: &str) {
-        failure::say(line);
+        message::print(line);
     }
 
     fn recorded(&mut self, _: &Recording, _: &Saved) {}

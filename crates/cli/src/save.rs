@@ -1,7 +1,8 @@
 //! `stackglass save`: have a recording that is being made saved now.
 
-use crate::Outcome;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::values::process_id;
 use clap::Args;
 use stackglass_collect::launch::session;
 
@@ -18,10 +19,6 @@ pub(crate) struct Flags {
     /// Process id of `stackglass record` [default: the only one that runs]
     #[arg(value_parser = process_id)]
     pid: Option<u32>,
-}
-
-fn process_id(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "write the process id of `stackglass record`, a number".into())
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -41,6 +38,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     session::ask_to_save(pid)
         .map_err(|error| Failure::new(format!("cannot signal process {pid}: {error}")))?;
-    failure::say(&format!("process {pid} saves its recording"));
+    message::print(&format!("process {pid} saves its recording"));
     Ok(0)
 }

@@ -3,8 +3,8 @@
 //! A recording may come from elsewhere: what Cargo fetched lies in this user's registry, the
 //! standard library where rustup put it, and a package perhaps in this folder.
 
-use stackglass_profile::annotate::SourceFile;
 use stackglass_profile::{Recording, ShortPath};
+use stackglass_report::annotate::SourceFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -1,14 +1,13 @@
 //! What the terminal is like: its width, whether colours and links are wanted.
 
 use clap::Args;
-use stackglass_profile::report::FILE_COLUMNS;
-use stackglass_profile::{Links, Style};
+use stackglass_report::{FILE_COLUMNS, Links, Style};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 /// How something is to look, as flags.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct LookFlags {
+pub(crate) struct LayoutFlags {
     /// Columns to use [default: those of the terminal; $COLUMNS]
     #[arg(long, alias = "width", value_name = "COLUMNS", value_parser = columns)]
     pub(crate) cols: Option<usize>,
@@ -18,10 +17,10 @@ pub(crate) struct LookFlags {
     no_links: bool,
 }
 
-impl LookFlags {
+impl LayoutFlags {
     /// How standard output shall look.
-    pub(crate) fn of_stdout(&self) -> Look {
-        let mut look = Look::of(&std::io::stdout(), self.cols);
+    pub(crate) fn of_stdout(&self) -> Layout {
+        let mut look = Layout::of(&std::io::stdout(), self.cols);
         look.links = look.links.filter(|_| !self.no_links);
         look
     }
@@ -29,7 +28,7 @@ impl LookFlags {
 
 /// Where something is written to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Layout {
     /// Width in columns.
     pub(crate) columns: usize,
     /// Colours or none.
@@ -40,9 +39,9 @@ pub(crate) struct Look {
     pub(crate) links: Option<Links>,
 }
 
-impl Look {
+impl Layout {
     /// How `stream` looks, `width` overruling its own width.
-    pub(crate) fn of(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Look {
+    pub(crate) fn of(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Layout {
         let terminal = stream.is_terminal();
         let measured = || terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
         let columns = width
@@ -52,12 +51,12 @@ impl Look {
             .unwrap_or(80);
         let style = if terminal && wants_colours() { Style::Ansi } else { Style::Plain };
         let links = (style == Style::Ansi).then(links);
-        Look { columns, style, terminal, links }
+        Layout { columns, style, terminal, links }
     }
 
     /// How standard error looks.
-    pub(crate) fn of_stderr() -> Look {
-        Look::of(&std::io::stderr(), None)
+    pub(crate) fn of_stderr() -> Layout {
+        Layout::of(&std::io::stderr(), None)
     }
 }
 

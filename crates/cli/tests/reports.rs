@@ -3,8 +3,8 @@
 mod support;
 
 use stackglass_files::jlprof::{self, Content};
-use stackglass_profile::report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, SortedBy};
-use stackglass_profile::{Frame, Report, Source};
+use stackglass_profile::Frame;
+use stackglass_report::{FILE_COLUMNS, Format, GroupBy, Pick, Recur, Report, SortedBy, Source};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use support::samples::{all_of_julia, julia, recorded};

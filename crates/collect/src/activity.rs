@@ -2,20 +2,20 @@
 //! system call (proc(5), `stat` and `syscall`).
 
 use crate::system_calls;
-use stackglass_profile::peek::Activity;
-use std::collections::HashMap;
+use foldhash::HashMap;
+use stackglass_profile::Activity;
 use std::fs;
 
 /// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that
 /// ends meanwhile is not in it; the name of a call is missing where `/proc/PID/task/T/syscall` may not be read.
 ///
 /// ```
-/// # use stackglass_profile::peek::Activity;
+/// # use stackglass_profile::Activity;
 /// let now = stackglass_collect::activity::of_process(std::process::id(), |_tid| false);
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```
 pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::default() };
     let tids = tasks.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     tids.filter(|tid| !ours(*tid)).filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
 }
@@ -62,6 +62,6 @@ mod tests {
         }
         assert!(sleeps(of_process(std::process::id(), |_| false).remove(&tid)));
         assert!(!of_process(std::process::id(), |asked| asked == tid).contains_key(&tid));
-        assert_eq!(of_process(u32::MAX, |_| false), HashMap::new());
+        assert_eq!(of_process(u32::MAX, |_| false), HashMap::default());
     }
 }

@@ -1,8 +1,9 @@
 //! Which module lies at an address of one process image, as its modules come and go.
 
+use foldhash::HashMap;
 use stackglass_profile::{Location, ModuleIndex};
 use stackglass_wire::ModuleId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Modules that one image may have at a time; further ones are not recorded.
 const MOST: usize = 1 << 16;

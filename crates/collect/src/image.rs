@@ -7,7 +7,8 @@
 
 use crate::Recorder;
 use crate::address_space::AddressSpace;
-use crate::word_hash::WordSeed;
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use stackglass_profile::{
     Cut, Location, LocationId, Module, Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State,
     TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
@@ -15,7 +16,7 @@ use stackglass_profile::{
 use stackglass_wire::{
     ControlPage, Counter, Event, Image as Bits, ModuleId, TEXT_BYTES, ThreadId, ThreadName, text_byte,
 };
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,14 +31,15 @@ const LONGEST_BUILD_ID: usize = 64;
 pub struct Image {
     index: ProcessIndex,
     space: AddressSpace,
-    threads: HashMap<u32, ThreadSoFar, WordSeed>,
+    threads: HashMap<u32, ThreadSoFar>,
     /// Tasks that have names, by the process's own id: their place in the recording.
-    tasks: HashMap<u64, usize, WordSeed>,
+    tasks: HashMap<u64, usize>,
     /// The first task of each name and place.
     kinds: HashMap<(Arc<str>, Arc<str>, u32), TaskId>,
-    seed: WordSeed,
-    stacks: HashMap<u128, StackId, WordSeed>,
-    locations: HashMap<u64, LocationId, WordSeed>,
+    stack_hashers: [RandomState; 2],
+    /// By 128 bits of hash instead of the frames: an accidental collision, a wrong stack, is less likely than a memory error.
+    stacks: HashMap<u128, StackId>,
+    locations: HashMap<u64, LocationId>,
     scratch: Vec<LocationId>,
 }
 
@@ -58,16 +60,15 @@ impl Image {
     /// Takes up the image of a process; `None` when the recording is full.
     pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<Image> {
         let index = recorder.add_process(process)?;
-        let seed = WordSeed::random();
         Some(Image {
             index,
             space: AddressSpace::default(),
-            threads: HashMap::with_hasher(seed),
-            tasks: HashMap::with_hasher(seed),
-            kinds: HashMap::new(),
-            seed,
-            stacks: HashMap::with_hasher(seed),
-            locations: HashMap::with_hasher(seed),
+            threads: HashMap::default(),
+            tasks: HashMap::default(),
+            kinds: HashMap::default(),
+            stack_hashers: Default::default(),
+            stacks: HashMap::default(),
+            locations: HashMap::default(),
             scratch: Vec::new(),
         })
     }
@@ -289,7 +290,8 @@ impl Image {
     }
 
     fn stack(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
-        let hash = self.seed.stack(frames);
+        let [high, low] = self.stack_hashers.each_ref().map(|hasher| hasher.hash_one(frames));
+        let hash = u128::from(high) << 64 | u128::from(low);
         if let Some(known) = self.stacks.get(&hash) {
             return Some(*known);
         }

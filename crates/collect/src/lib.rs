@@ -16,9 +16,7 @@
 pub mod activity;
 mod address_space;
 #[cfg(feature = "launch")]
-pub mod attach;
-#[cfg(feature = "launch")]
-mod elf_names;
+pub mod attached;
 pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
@@ -27,12 +25,9 @@ pub mod launch;
 mod outside;
 pub mod peek_answer;
 pub mod peek_question;
-#[cfg(feature = "launch")]
-mod perf;
 pub mod recorder;
 #[path = "system_calls_x86_64.rs"]
 mod system_calls;
-mod word_hash;
 
 pub use image::Image;
 pub use recorder::Recorder;

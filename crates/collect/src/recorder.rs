@@ -4,11 +4,11 @@
 //! thread, module or process what its texts take. When the bound is reached nothing more is
 //! taken up, whoever sends it.
 
+use foldhash::HashMap;
 use stackglass_profile::{
     About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Stacks, State, Task, Thread,
     ThreadNumber,
 };
-use std::collections::HashMap;
 
 /// Words that a sample, a thread and a process are counted as, texts apart.
 const SAMPLE_WORDS: u64 = 5;
@@ -50,7 +50,7 @@ impl Recorder {
     pub fn new(about: About) -> Recorder {
         Recorder {
             recording: Recording { about, ..Recording::default() },
-            modules: HashMap::new(),
+            modules: HashMap::default(),
             growing: Vec::new(),
             settled: 0,
             other_words: 0,

@@ -5,7 +5,9 @@ use crate::goldens::Goldens;
 use crate::same::{same, same_text};
 use crate::{Mode, print};
 use serde_json::{Value, json};
-use stackglass_profile::{Callers, Data, DataError, Frame, callers::CallersError, flatten};
+use stackglass_profile::{Data, DataError, Frame, flatten};
+use stackglass_report::Callers;
+use stackglass_report::callers::CallersError;
 use std::collections::BTreeMap;
 
 /// What differs, or why that cannot be said.

@@ -3,10 +3,10 @@
 use crate::Mode;
 use crate::case::{Case, number};
 use serde_json::Value;
-use stackglass_profile::report::{
-    Format, GroupBy, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Pick, Quirks, Recur, SortedBy,
+use stackglass_profile::{DataError, flatten};
+use stackglass_report::{
+    Format, GroupBy, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Pick, Quirks, Recur, Report, ReportError, SortedBy,
 };
-use stackglass_profile::{DataError, Report, ReportError, flatten};
 
 /// Text and warnings.
 pub(crate) struct Printed {

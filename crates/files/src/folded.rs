@@ -4,13 +4,13 @@
 //! microseconds or bytes; it is kept as hits.
 
 use crate::whole::write_whole;
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::{
     Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, StackId, State, Thread,
     ThreadNumber, harmless, snapshots,
 };
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -163,7 +163,7 @@ impl Before {
 /// The stack of callers and the names of a line; tells the end of each name but the last, and the stack up to it.
 fn intern(
     recording: &mut Recording,
-    names: &mut HashMap<Box<str>, LocationId, RandomState>,
+    names: &mut HashMap<Box<str>, LocationId>,
     callers: StackId,
     line: &str,
     mut met: impl FnMut(usize, StackId),
@@ -218,7 +218,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 /// # Errors
 /// What the writer says.
 pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
-    let mut counts: HashMap<StackId, u64> = HashMap::new();
+    let mut counts: HashMap<StackId, u64> = HashMap::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
         *counts.entry(sample.stack).or_default() += count;
     }

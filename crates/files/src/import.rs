@@ -1,10 +1,11 @@
 //! A recording made of samples from elsewhere.
 
+use foldhash::HashMap;
 use stackglass_profile::{
     Data, DataError, Dictionary, Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording,
     Sample, State, Thread, ThreadNumber,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// The recording that a word buffer and its dictionary tell of, so that it can be kept as
 /// `.glass` or joined with others.
@@ -82,7 +83,7 @@ fn number_threads(
     let (kept, others): (BTreeSet<u64>, BTreeSet<u64>) =
         ids.into_iter().partition(|id| (1..=KEPT).contains(id));
     let highest = kept.last().copied().unwrap_or(0);
-    let mut numbers = HashMap::new();
+    let mut numbers = HashMap::default();
     for id in (1..=highest).chain(others) {
         let label = dictionary.thread_label(id);
         recording.threads.push(Thread {

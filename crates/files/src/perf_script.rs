@@ -11,11 +11,11 @@
 //! name, thread and time are taken where they can be told. Frames have an address, a name and a module;
 //! `(inlined)` frames come before the one they are in.
 
+use foldhash::HashMap;
 use stackglass_profile::{
     Frame, Location, LocationId, Module, Nanos, Process, ProcessIndex, Recording, Sample, State, Thread,
     ThreadNumber,
 };
-use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 

@@ -3,11 +3,10 @@
 
 use proptest::prelude::*;
 use stackglass_files::{folded, jlprof, read, read_merged, write};
-use stackglass_profile::report::{Format, GroupBy, SortedBy};
 use stackglass_profile::{
-    Cut, Frame, Location, Module, Nanos, Recording, Report, Sample, Source, State, Thread, ThreadNumber,
-    snapshots,
+    Cut, Frame, Location, Module, Nanos, Recording, Sample, State, Thread, ThreadNumber, snapshots,
 };
+use stackglass_report::{Format, GroupBy, Report, SortedBy, Source};
 use std::collections::BTreeMap;
 
 const THREADS: u32 = 5;

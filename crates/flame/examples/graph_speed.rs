@@ -9,9 +9,8 @@
 //! processes.
 
 use stackglass_flame::Flamegraph;
-use stackglass_profile::{
-    Frame, Location, Module, Nanos, Recording, Sample, Source, State, Thread, ThreadNumber,
-};
+use stackglass_profile::{Frame, Location, Module, Nanos, Recording, Sample, State, Thread, ThreadNumber};
+use stackglass_report::Source;
 use std::time::Instant;
 
 /// Distinct places in the code.

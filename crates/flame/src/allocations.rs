@@ -6,9 +6,8 @@
 use crate::counted::{Counted, lay_out};
 use crate::flamegraph::Flamegraph;
 use crate::{Flamegraphed, GraphBuilder, Status, Warning};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::Frame;
-use std::collections::HashMap;
 use std::str::FromStr;
 
 /// One allocation.
@@ -97,7 +96,7 @@ impl AllocationGraph {
     fn boxes<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> Vec<Box> {
         let mut boxes =
             vec![Box::of(Frame { func: "root".into(), line: 0, foreign: false, ..Frame::unknown(0) })];
-        let mut known: HashMap<(usize, Frame), usize, RandomState> = HashMap::default();
+        let mut known: HashMap<(usize, Frame), usize> = HashMap::default();
         for record in records {
             let weight = match self.weight {
                 Weight::Bytes => record.size,
@@ -145,7 +144,7 @@ impl Box {
 /// The child with this frame. Whether it is inlined says the first that was seen.
 fn child(
     boxes: &mut Vec<Box>,
-    known: &mut HashMap<(usize, Frame), usize, RandomState>,
+    known: &mut HashMap<(usize, Frame), usize>,
     of: usize,
     frame: &Frame,
 ) -> usize {

@@ -5,8 +5,7 @@
 
 use crate::paint::{Painted, Swatch};
 use crate::{Graph, Node, NodeId, Paint};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Standard errors from which on a change is beyond the noise.
 const BEYOND: f64 = 3.0;
@@ -135,7 +134,7 @@ fn mix([from, to]: [[u8; 3]; 2], shade: usize) -> [u8; 3] {
 /// Ways from the root, by names.
 #[derive(Default)]
 struct Paths<'a> {
-    known: HashMap<(u32, &'a str, &'a str), u32, RandomState>,
+    known: HashMap<(u32, &'a str, &'a str), u32>,
     /// By path: before and after.
     samples: Vec<[f64; 2]>,
 }

@@ -1,9 +1,8 @@
 //! The options of a flame graph, and making one of a profile.
 
 use crate::{Graph, Matcher, Status, filter, from_calls, runtime};
-use stackglass_profile::call_tree::{CallTreeError, Moments, Options};
-use stackglass_profile::report::{Pick, Recur};
-use stackglass_profile::{CallTrees, Source};
+use stackglass_report::call_tree::{CallTreeError, Moments, Options};
+use stackglass_report::{CallTrees, Pick, Recur, Source};
 
 /// How a flame graph is made of a profile.
 ///

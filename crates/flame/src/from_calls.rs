@@ -5,7 +5,8 @@
 
 use crate::flamegraph::Flamegraph;
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
-use stackglass_profile::{CallTree, Frame, Source};
+use stackglass_profile::Frame;
+use stackglass_report::{CallTree, Source};
 
 /// A step of the walk.
 enum Step {

@@ -6,9 +6,8 @@
 //! Source: `NodeData` of FlameGraphs.jl.
 
 use crate::{Span, Status};
-use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Frame, ShortPath};
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,7 +38,7 @@ pub struct Node {
 pub struct Graph {
     nodes: Vec<Node>,
     frames: Vec<Frame>,
-    short_paths: HashMap<Arc<str>, ShortPath, RandomState>,
+    short_paths: HashMap<Arc<str>, ShortPath>,
 }
 
 impl Graph {
@@ -183,7 +182,7 @@ impl Graph {
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
     graph: Graph,
-    numbers: HashMap<FrameKey, FrameId, RandomState>,
+    numbers: HashMap<FrameKey, FrameId>,
     path: Vec<NodeId>,
 }
 
@@ -220,8 +219,7 @@ impl GraphBuilder {
 
     /// The source files of all frames so far.
     pub(crate) fn files(&self) -> impl Iterator<Item = Arc<str>> {
-        let files: HashSet<Arc<str>, RandomState> =
-            self.graph.frames.iter().map(|f| f.file.clone()).collect();
+        let files: HashSet<Arc<str>> = self.graph.frames.iter().map(|f| f.file.clone()).collect();
         files.into_iter()
     }
 

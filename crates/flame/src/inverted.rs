@@ -2,8 +2,7 @@
 
 use crate::counted::{Counted, lay_out};
 use crate::{FrameId, Graph, GraphBuilder, NodeId};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Callers beyond this many are left out: a graph of very deep recursion would grow with the square of its depth.
 const CALLERS: usize = 1024;
@@ -32,7 +31,7 @@ impl Graph {
             |weight| Counted { frame: nodes[0].frame, status: nodes[0].status, weight, children: Vec::new() };
         // Samples that ended in no box at all have their share of the width.
         let mut boxes = vec![root(self.own().first().copied().unwrap_or(0))];
-        let mut known: HashMap<(u32, FrameId), u32, RandomState> = HashMap::default();
+        let mut known: HashMap<(u32, FrameId), u32> = HashMap::default();
         for (number, own) in self.own().into_iter().enumerate().skip(1).filter(|(_, own)| *own > 0) {
             let (mut at, mut node) = (0_u32, number as NodeId);
             boxes[0].weight += own;

@@ -5,7 +5,7 @@
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
-use stackglass_profile::kinds::{self, Class};
+use stackglass_report::kinds::{self, Class};
 use std::fmt;
 use std::hash::BuildHasher;
 use std::rc::Rc;

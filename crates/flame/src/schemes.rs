@@ -2,7 +2,7 @@
 
 use crate::paint::{Painted, Swatch};
 use crate::{Color, ColorFunction, Graph, Node, Paint};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// A paint of two colour functions, one for each theme. The legend is the first one's.
 ///
@@ -16,7 +16,7 @@ pub fn paint<'a>(light: impl ColorFunction + 'a, dark: impl ColorFunction + 'a) 
     Paint::whole(move |graph| {
         let meanings: HashMap<Color, String> =
             light.legend().into_iter().map(|(name, c)| (c, name)).collect();
-        let mut numbers: HashMap<(Color, Color), usize> = HashMap::new();
+        let mut numbers: HashMap<(Color, Color), usize> = HashMap::default();
         let mut painted = Painted::default();
         for (light, dark) in colors(graph, &light).into_iter().zip(colors(graph, &dark)) {
             let next = painted.swatches.len();

@@ -1,10 +1,11 @@
 //! Status bits: what is known of a box and of what is hidden directly below it.
 //!
 //! The rules: recorded Julia names keep the bits that FlameGraphs.jl gives them; native code has its own, by the
-//! table in [`stackglass_profile::kinds`] and, for calls through vtables and function pointers, by the call
+//! table in [`stackglass_report::kinds`] and, for calls through vtables and function pointers, by the call
 //! instruction.
 
-use stackglass_profile::{Frame, kinds};
+use stackglass_profile::Frame;
+use stackglass_report::kinds;
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 

@@ -2,9 +2,10 @@
 
 use stackglass_flame::{Flamegraph, Graph, Status};
 use stackglass_profile::{
-    Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, Source, State, Thread,
+    Frame, Location, LocationId, Nanos, Process, ProcessIndex, Recording, Sample, State, Thread,
     ThreadNumber, flatten,
 };
+use stackglass_report::Source;
 
 /// `main`, in which `helper` is inlined, calls by an instruction that dispatches; what it calls calls `leaf` by one that does not.
 fn recording() -> Recording {

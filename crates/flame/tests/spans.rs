@@ -6,9 +6,9 @@ use stackglass_flame::{
     AllocationGraph, AllocationRecord, Difference, Flamegraph, Graph, Matcher, Node, NodeId, Span, Status,
     Weight,
 };
-use stackglass_profile::call_tree::Moments;
-use stackglass_profile::report::Recur;
 use stackglass_profile::{Data, Dictionary, Frame};
+use stackglass_report::Recur;
+use stackglass_report::call_tree::Moments;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use crate::{
     LocationId, ModuleIndex, ProcessIndex, Recording, StackId, TASKS_MODULE, Task, TaskId, ThreadNumber,
 };
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 impl Recording {
     /// Adds everything of `other`, which was recorded later.
@@ -90,7 +90,7 @@ impl Recording {
     }
 
     fn absorb_threads(&mut self, other: &Recording, processes: &[ProcessIndex]) -> Vec<ThreadNumber> {
-        let mut known: HashMap<(ProcessIndex, u32), ThreadNumber> = HashMap::new();
+        let mut known: HashMap<(ProcessIndex, u32), ThreadNumber> = HashMap::default();
         for (index, thread) in self.threads.iter().enumerate() {
             known.insert((thread.process, thread.tid), ThreadNumber(index as u32 + 1));
         }

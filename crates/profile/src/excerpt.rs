@@ -1,7 +1,7 @@
 //! A part of a recording as a recording of its own: what a peek shows of a longer one.
 
 use crate::{ProcessIndex, Recording, StackId, Stacks, Symbols, Thread};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 impl Recording {
     /// The last sample of each thread of one process that has not ended, by index.
@@ -27,7 +27,7 @@ impl Recording {
     pub fn excerpt(&self, samples: impl IntoIterator<Item = usize>) -> Recording {
         let picked = samples.into_iter().filter_map(|index| self.samples.get(index));
         let mut stacks = Stacks::new();
-        let mut known: HashMap<StackId, StackId> = HashMap::new();
+        let mut known: HashMap<StackId, StackId> = HashMap::default();
         let samples = picked
             .map(|sample| {
                 let mut sample = *sample;

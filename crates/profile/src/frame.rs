@@ -75,7 +75,7 @@ impl Frame {
 
     /// The module of code of which nothing else is known; empty for all other frames. It tells
     /// frames apart that are equal.
-    pub(crate) fn nameless_module(&self) -> &str {
+    pub fn nameless_module(&self) -> &str {
         if self.is_unknown() { &self.module } else { "" }
     }
 
@@ -108,6 +108,6 @@ pub struct ShortPath {
 }
 
 /// Last part of a path.
-pub(crate) fn file_name(path: &str) -> &str {
+pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

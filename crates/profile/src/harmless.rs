@@ -4,7 +4,6 @@
 //! name could move the cursor, look like another, or hide what follows. Here they are written out, `\u{202e}`: one
 //! rule for all that the project writes for people.
 
-use crate::columns::is_simple;
 use std::borrow::Cow;
 
 /// The text with line ends and tabs as spaces, and characters that act on the rest, or cannot be seen, written out.
@@ -16,7 +15,7 @@ use std::borrow::Cow;
 /// assert_eq!(harmless("a\u{1b}[2Jb\u{202e}c\n"), r"a\u{1b}[2Jb\u{202e}c ");
 /// ```
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    if is_simple(text) || !text.chars().any(acts) {
+    if is_printable_ascii(text) || !text.chars().any(acts) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len() + 16);
@@ -28,6 +27,11 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(plain)
+}
+
+/// As nearly every name is.
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Whether a character does something to the text around it, or cannot be seen at all: controls, marks of direction,
@@ -114,7 +118,7 @@ mod tests {
     /// What takes no column of a terminal acts, or is drawn onto the character before it.
     #[test]
     fn nothing_is_left_that_cannot_be_seen() {
-        let mark = |c: char| crate::columns::width(&c.to_string()) == 0;
+        let mark = |c: char| unicode_width::UnicodeWidthChar::width(c) == Some(0);
         let unseen: Vec<char> = ('\u{2000}'..='\u{20cf}').filter(|c| mark(*c) && !acts(*c)).collect();
         assert_eq!(unseen, [], "general punctuation has no marks that combine");
     }

@@ -8,8 +8,7 @@
 //! and every file with counts ask here.
 
 use crate::{Nanos, Recording, Sample, SampleKind};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Snapshots of each sample, in the order of [`Recording::samples`].
 ///
@@ -50,7 +49,7 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
 #[derive(Clone, Debug)]
 pub struct Snapshots {
     delay: u64,
-    numbers: HashMap<SampleKind, u32, RandomState>,
+    numbers: HashMap<SampleKind, u32>,
     /// By the number of a kind: that seen last has the first number.
     shares: Vec<Share>,
 }
@@ -124,7 +123,7 @@ impl Snapshots {
 struct Counter {
     delay: u64,
     /// By thread number: nanoseconds not yet counted (negative: counted ahead).
-    owed: HashMap<u32, i64, RandomState>,
+    owed: HashMap<u32, i64>,
 }
 
 impl Counter {

@@ -2,8 +2,7 @@
 //! same callers share them. The cost of a profile is in distinct stacks, not in samples.
 
 use crate::{LocationId, ModuleIndex, StackId};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// A place in code, independent of where the module was mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,14 +20,14 @@ const LINKED: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     locations: Vec<Location>,
-    location_ids: HashMap<Location, LocationId, RandomState>,
+    location_ids: HashMap<Location, LocationId>,
     /// Node `i + 1` is `nodes[i]`: its caller's node and its own location. Node 0 is the root.
     nodes: Vec<(StackId, LocationId)>,
     /// For each node, the root included: the newest of its first [`LINKED`] children, and its own next sibling (0: none).
     /// New frames of a stack lie side by side here; in a table of all children each would be a miss of the cache.
     links: Vec<(StackId, StackId)>,
     /// All further children.
-    children: HashMap<(StackId, LocationId), StackId, RandomState>,
+    children: HashMap<(StackId, LocationId), StackId>,
     /// The nodes of the stack that was interned last, from the root on. The next one mostly begins as it does.
     last: Vec<StackId>,
 }
@@ -147,7 +146,7 @@ mod tests {
     /// Nodes have up to 20 children.
     #[test]
     fn each_stack_is_interned_once() {
-        let (mut stacks, mut nodes, mut seed) = (Stacks::new(), HashMap::new(), 7u32);
+        let (mut stacks, mut nodes, mut seed) = (Stacks::new(), HashMap::default(), 7u32);
         for _ in 0..5000 {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let len = seed >> 29;

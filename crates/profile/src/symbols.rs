@@ -1,15 +1,14 @@
 //! What the locations of a recording are called: the dictionary from location to frames.
 
 use crate::{Frame, LocationId, ShortPath};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 /// Frames of each location, innermost inlined frame first, the real function last.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     frames: Vec<Frame>,
-    frame_ids: HashMap<FrameKey, u32, RandomState>,
+    frame_ids: HashMap<FrameKey, u32>,
     /// By location id: the indices of its frames. Empty: not symbolized yet.
     by_location: Vec<Box<[u32]>>,
     /// By location id, as far as any is true: it ends in a call through a vtable or a function pointer.

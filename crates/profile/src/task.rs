@@ -1,7 +1,7 @@
 //! Async tasks: what they are called and where they were made.
 
 use crate::{Frame, Location, LocationId, Nanos, ProcessIndex, Recording, State, TaskId};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 /// Bits of a task's id that its own process gave it; the process's index stands above them.

@@ -5,7 +5,7 @@
 
 use core::mem::MaybeUninit;
 use stackglass_host::{SlotIndex, UNWINDER, system};
-use stackglass_sampling::{SPAN, SleepCache, SleepEntry, SleepPlace};
+use stackglass_sampling::{SPAN, SleepCache, SleepEntry, SleepPlace, hash_index};
 use stackglass_unwind::memory::read_own;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, Scratch};
@@ -104,9 +104,7 @@ impl SleepReader {
 
     /// Whether a signal was tried before for this thread at this place. From now on it was.
     pub fn was_tried(&mut self, thread_number: u32, place: SleepPlace) -> bool {
-        let mixed = (place.pc.rotate_left(32) ^ place.sp ^ (thread_number as u64) << 20)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let bit = (mixed >> 40) as usize % TRIED_BITS;
+        let bit = hash_index(&[thread_number.into(), place.pc, place.sp], TRIED_BITS);
         let word = &mut self.tried[bit / 64];
         let before = *word >> (bit % 64) & 1 == 1;
         *word |= 1 << (bit % 64);

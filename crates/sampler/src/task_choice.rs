@@ -2,7 +2,7 @@
 
 use crate::pending_signal::TaskLook;
 use stackglass_host::task::{Polled, TaskEntry, TaskPool};
-use stackglass_sampling::Random;
+use stackglass_sampling::{Random, hash};
 
 /// Random entries of the table that are tried before a pass over all of them.
 const TRIES: u32 = 64;
@@ -36,7 +36,7 @@ impl Walltime {
     /// Sampling begins.
     pub(crate) fn begin(&mut self, now: u64) {
         // Another seed than that of the ticks: which task is looked at must not depend on when.
-        let random = Random::new((now ^ now >> 30).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = Random::new(hash(&[now]));
         *self = Walltime { is_on: self.is_on, last: now, unused: 0, began: now, random };
     }
 

@@ -8,7 +8,7 @@ use crate::pending_signal::PendingSignal;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;
-use stackglass_sampling::{CpuAccount, ThreadTime};
+use stackglass_sampling::{CpuAccount, ThreadTime, hash_index};
 use stackglass_wire::{ThreadId, ThreadName};
 
 /// Cells of the table from kernel id to entry (a power of two, twice the capacity).
@@ -105,7 +105,7 @@ pub struct ThreadTable {
 const _: () = assert!(CAPACITY < u16::MAX as usize);
 
 fn home_of(tid: u32) -> usize {
-    (tid.wrapping_mul(0x9e37_79b1) >> 8) as usize & (TABLE - 1)
+    hash_index(&[tid.into()], TABLE)
 }
 
 impl ThreadTable {

@@ -11,6 +11,7 @@
 
 mod cpu_account;
 mod decision;
+mod hash;
 mod random;
 mod sleep_cache;
 mod thread_state;
@@ -19,6 +20,7 @@ mod tick_schedule;
 
 pub use cpu_account::{CpuAccount, Passed};
 pub use decision::{LastStack, Observation, Sleep, SleepPlace, Step};
+pub use hash::{hash, hash_index};
 pub use random::Random;
 pub use sleep_cache::{CachedStack, SPAN, SleepCache, SleepEntry};
 pub use thread_state::{Call, SchedStat, ThreadState};

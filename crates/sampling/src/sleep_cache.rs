@@ -5,7 +5,7 @@
 //! addresses. If the thread sleeps at the same place again, with the same return addresses in the same words, its stack
 //! is the same.
 
-use crate::SleepPlace;
+use crate::{SleepPlace, hash_index};
 
 /// Deepest stack that is stored.
 const FRAMES: usize = 128;
@@ -59,8 +59,7 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
     }
 
     fn index(&self, thread: u32, SleepPlace { pc, sp }: SleepPlace) -> usize {
-        let mixed = (pc ^ sp.rotate_left(17) ^ u64::from(thread) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 40) as usize % self.entries.as_ref().len()
+        hash_index(&[u64::from(thread), pc, sp], self.entries.as_ref().len())
     }
 
     fn entry(&self, thread: u32, place: SleepPlace) -> &SleepEntry {

@@ -4,7 +4,7 @@
 //! processor. Time that it did not run belongs to the stack on which it sleeps. A stack that the stream has no
 //! room for gets nothing: its time is kept for a later one, so that the sums stay exact.
 
-use crate::{CpuAccount, LastStack};
+use crate::{CpuAccount, LastStack, hash};
 use stackglass_wire::{State, cut};
 
 /// A stack that gets time.
@@ -140,13 +140,6 @@ impl ThreadTime {
             self.account.give_pending();
         }
     }
-}
-
-/// FNV-1a over words: tells two stacks of one thread apart.
-fn hash(frames: &[u64]) -> u64 {
-    frames.iter().fold(0xcbf2_9ce4_8422_2325, |h, frame| {
-        (h ^ frame).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    })
 }
 
 #[cfg(test)]

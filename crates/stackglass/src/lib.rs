@@ -69,20 +69,19 @@ pub use running::{clear, is_buffer_full, is_running};
 pub use samples::{fetch, print, recording, report, retrieve};
 pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings, init};
 
-pub use stackglass_profile::callers::{Answer, Called};
-pub use stackglass_profile::report::{
-    FILE_COLUMNS, Format, GroupBy, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Pick, Recur, SortedBy, UnknownValue,
-    Written,
-};
 pub use stackglass_profile::{
-    Caller, Callers, CallersError, Data, DataError, Dictionary, FilePattern, Frame, Links, NoAddressLeft,
-    Recording, Report, ReportError, ShortPath, Source, Style, flatten,
+    Data, DataError, Dictionary, Frame, NoAddressLeft, Recording, ShortPath, flatten,
+};
+pub use stackglass_report::callers::{Answer, Called};
+pub use stackglass_report::{
+    Caller, Callers, CallersError, FILE_COLUMNS, FilePattern, Format, GroupBy, Links, NO_SAMPLES,
+    NO_SAMPLES_IN_GROUP, Pick, Recur, Report, ReportError, SortedBy, Source, Style, UnknownValue, Written,
 };
 
 /// What a [`Recording`] is made of, and the blocks of [`Data`].
 pub mod model {
-    pub use stackglass_profile::data::{Block, Blocks};
     pub use stackglass_profile::symbols::{Missing, ModuleNote};
+    pub use stackglass_profile::word_buffer::{Block, Blocks};
     pub use stackglass_profile::{
         About, Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
         Sample, StackId, Stacks, State, Symbols, Task, TaskId, Thread, ThreadNumber,

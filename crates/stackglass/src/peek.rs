@@ -25,8 +25,8 @@
 use crate::{Recording, Style, running};
 use stackglass_collect::peek_answer::{Audience, Questions};
 use stackglass_collect::peek_question;
-use stackglass_profile::Peek;
-use stackglass_profile::peek::{NO_HEAP_SNAPSHOT, is_truthy};
+use stackglass_report::Peek;
+use stackglass_report::peek::{NO_HEAP_SNAPSHOT, is_truthy};
 use stackglass_sampler::peek as signal;
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,7 +1,8 @@
 //! What was sampled: as a report, as Julia's buffer, as a recording.
 
 use crate::running;
-use stackglass_profile::{Data, Dictionary, FirstScreen, Recording};
+use stackglass_profile::{Data, Dictionary, Recording};
+use stackglass_report::FirstScreen;
 use std::io::{self, IsTerminal, Write};
 
 /// Prints where the time went to standard output: a summary and a tree, as wide as the terminal.
@@ -10,8 +11,8 @@ use std::io::{self, IsTerminal, Write};
 pub fn print() {
     let out = io::stdout();
     let style = match out.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        true => stackglass_profile::Style::Ansi,
-        false => stackglass_profile::Style::Plain,
+        true => stackglass_report::Style::Ansi,
+        false => stackglass_report::Style::Plain,
     };
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
     let mut text = Vec::new();
@@ -28,11 +29,11 @@ pub fn print() {
 /// ```
 pub fn report(columns: usize) -> String {
     let mut text = Vec::new();
-    let _ = write_report(&mut text, columns, stackglass_profile::Style::Plain);
+    let _ = write_report(&mut text, columns, stackglass_report::Style::Plain);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_profile::Style) -> io::Result<()> {
+fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_report::Style) -> io::Result<()> {
     if running::is_delegated() {
         return writeln!(
             out,

@@ -11,10 +11,9 @@ use crate::mapped::Mapped;
 use crate::naming::{Named, Namer, Written};
 use crate::sections::{Reader, Sections};
 use crate::{Error, source};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use gimli::{DwLang, UnitOffset};
 use stackglass_profile::Frame;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +58,7 @@ pub(crate) enum FromSymbol {
 /// What a thread keeps from unit to unit.
 pub(crate) struct Memory {
     pub namer: Namer,
-    files: HashMap<String, Arc<str>, RandomState>,
+    files: HashMap<String, Arc<str>>,
     /// A frame of which nothing is known; copies share its empty strings.
     blank: Frame,
 }
@@ -176,8 +175,8 @@ struct Builder<'a, 'main, 'data> {
     /// The unit with the functions: the same, unless debug information is split.
     unit: &'a Unit<'data>,
     memory: &'a mut Memory,
-    files: HashMap<u64, Option<Arc<str>>, RandomState>,
-    names: HashMap<UnitOffset, (RawName<'data>, Option<Named>), RandomState>,
+    files: HashMap<u64, Option<Arc<str>>>,
+    names: HashMap<UnitOffset, (RawName<'data>, Option<Named>)>,
 }
 
 impl Builder<'_, '_, '_> {

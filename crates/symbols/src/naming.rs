@@ -3,9 +3,8 @@
 
 use crate::dwarf::names::RawName;
 use crate::{cpp_path, module_path, rust_path};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use gimli::DwLang;
-use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
@@ -138,8 +137,8 @@ pub(crate) struct Written<'a> {
 /// Names with a memory.
 #[derive(Default)]
 pub(crate) struct Namer {
-    symbols: HashMap<Box<[u8]>, Named, RandomState>,
-    paths: HashMap<String, Named, RandomState>,
+    symbols: HashMap<Box<[u8]>, Named>,
+    paths: HashMap<String, Named>,
 }
 
 impl Namer {

@@ -1,8 +1,8 @@
 //! Source paths: normalised, found again on this machine where they were remapped, and in the short
 //! form `@crate/src/file.rs`.
 
+use foldhash::HashMap;
 use stackglass_profile::ShortPath;
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,11 +13,11 @@ use crate::source::Sources;
 use crate::symtab::{self, Symbol};
 use crate::unnamed::{self, Unnamed};
 use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ use std::sync::Arc;
 /// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
 ///
 /// ```
-/// use stackglass_profile::{Location, Recording, recording::Module};
+/// use stackglass_profile::{Location, Recording};
+/// use stackglass_profile::recording::Module;
 ///
 /// let mut recording = Recording::default();
 /// let module = recording.intern_module(Module { path: "/bin/true".into(), build_id: [].into() });
@@ -363,7 +364,7 @@ fn file_name(path: &str) -> &str {
 struct Naming {
     sources: Sources,
     /// By the address of the recorded path, which is kept so that the address stays its own.
-    known: HashMap<usize, (Arc<str>, Arc<str>), RandomState>,
+    known: HashMap<usize, (Arc<str>, Arc<str>)>,
 }
 
 impl Naming {

@@ -6,9 +6,9 @@
 
 use crate::elf::Elf;
 use crate::unwind_table;
+use foldhash::HashMap;
 use stackglass_profile::Frame;
 use stackglass_profile::recording::Module;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ pub(crate) struct Names {
 impl Names {
     /// `module`: what the file is called, see [`distinct_name`].
     pub fn new(module: &str) -> Names {
-        Names { module: Arc::from(module), known: HashMap::new() }
+        Names { module: Arc::from(module), known: HashMap::default() }
     }
 
     /// What a function is called.

@@ -7,12 +7,11 @@
 //! Compilers and linkers that move rarely used code away make two functions of one, as far as can be seen here.
 
 use crate::elf::Elf;
-use foldhash::fast::RandomState;
+use foldhash::HashMap;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice,
     LittleEndian, ParsedEhFrameHdr, UnwindSection,
 };
-use std::collections::HashMap;
 use std::ops::Range;
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
@@ -45,7 +44,7 @@ struct Rules<'data> {
     section: EhFrame<Bytes<'data>>,
     bases: BaseAddresses,
     /// By place: what entries share, mostly with thousands of others.
-    shared: HashMap<usize, Cie<'data>, RandomState>,
+    shared: HashMap<usize, Cie<'data>>,
 }
 
 impl<'data> Rules<'data> {
@@ -57,7 +56,7 @@ impl<'data> Rules<'data> {
 /// The shared part of an entry, if its length makes sense.
 fn shared<'data>(
     bytes: &'data [u8],
-    known: &mut HashMap<usize, Cie<'data>, RandomState>,
+    known: &mut HashMap<usize, Cie<'data>>,
     (section, bases, offset): (&EhFrame<Bytes<'data>>, &BaseAddresses, EhFrameOffset),
 ) -> gimli::Result<Cie<'data>> {
     if let Some(known) = known.get(&offset.0) {

@@ -1,7 +1,8 @@
 //! `--prune FUNC@FILE`: files as people write them, and as debug information has them.
 
-use crate::failure;
-use stackglass_profile::{Frame, Source};
+use crate::message;
+use stackglass_profile::Frame;
+use stackglass_report::Source;
 
 type Pruned = (String, String);
 
@@ -18,7 +19,7 @@ pub(super) fn find(asked: &[Pruned], source: Source<'_>) -> Vec<Pruned> {
         let before = files.len();
         files.extend(meant.map(|frame| (func.clone(), frame.file.to_string())));
         if files.len() == before {
-            failure::say(&match frames.iter().find(|frame| *frame.func == **func) {
+            message::print(&match frames.iter().find(|frame| *frame.func == **func) {
                 Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
                 None => format!("--prune: there is no function {func}"),
             });

@@ -2,15 +2,15 @@
 
 use super::format::Format;
 use super::{Flags, pruned};
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::input::Input;
+use crate::message;
 use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
-use stackglass_profile::call_tree::Moments;
-use stackglass_profile::report::Pick;
-use stackglass_profile::{CallTrees, Source};
+use stackglass_report::call_tree::Moments;
+use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -36,7 +36,7 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
     let mut moments = if flags.wall { Moments::All } else { Moments::Awake };
     if moments == Moments::Awake && trees.counts(moments).is_empty() && !trees.counts(Moments::All).is_empty()
     {
-        failure::say("nothing was seen running: moments asleep are drawn");
+        message::print("nothing was seen running: moments asleep are drawn");
         moments = Moments::All;
     }
     // Once for all graphs.
@@ -57,10 +57,10 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         ));
     };
     if let Some(warning) = warning {
-        failure::say(&warning.to_string());
+        message::print(&warning.to_string());
     }
     if flags.no_c && graph.nodes().len() == 1 {
-        failure::say("all that was seen is foreign code, which --no-c leaves out");
+        message::print("all that was seen is foreign code, which --no-c leaves out");
     }
     let mut views = vec![("everything".to_owned(), graph)];
     if format == Format::Html {
@@ -156,7 +156,7 @@ fn most(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
     let mut by_count: Vec<(u64, u64)> = counts.iter().map(|(id, count)| (*count, *id)).collect();
     by_count.sort_unstable_by(|a, b| b.cmp(a));
     if by_count.len() > MOST {
-        failure::say(&format!("of {} {what} the {MOST} busiest have a graph of their own", by_count.len()));
+        message::print(&format!("of {} {what} the {MOST} busiest have a graph of their own", by_count.len()));
         by_count.truncate(MOST);
     }
     let mut ids: Vec<u64> = by_count.into_iter().map(|(_, id)| id).collect();

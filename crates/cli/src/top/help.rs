@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
-use stackglass_profile::columns::wrap;
+use stackglass_report::columns::wrap;
 
 const KEYS: [(&str, &str); 12] = [
     ("up down j k", "choose a row"),

@@ -9,16 +9,19 @@ mod screen;
 mod view;
 mod watch;
 
-use crate::Outcome;
-use crate::arguments::{delay, output_file, process_id};
 use crate::driver::DriverFlag;
-use crate::failure::{Failure, say};
-use crate::record::default_output;
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::output::{default_output_of_process, output_file};
+use crate::values::{delay, process_id};
 use clap::Args;
 use full_screen::FullScreen;
 use program::Started;
-use stackglass_collect::attach::{Attached, Driver, Stay, Stopped, access, process};
+use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_collect::attached::Attached;
 use stackglass_collect::launch::signals::Signals;
+use stackglass_procfs::process;
+use stackglass_procfs::status::process_of;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -74,7 +77,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let pid = match &started {
         Some(started) => started.pid(),
-        None => access::process_of(flags.pid.unwrap_or_default()),
+        None => process_of(flags.pid.unwrap_or_default()),
     };
     let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), Stay::Long) {
         Ok(attached) => attached,
@@ -88,7 +91,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     };
     let executable = process::executable(pid);
-    let output = flags.output.clone().unwrap_or_else(|| default_output(or_process(&executable)));
+    let output = flags.output.clone().unwrap_or_else(|| default_output_of_process(&executable));
     let driver = match attached.choice().driver {
         Driver::Ptrace => "ptrace",
         Driver::Perf => "perf",
@@ -110,9 +113,9 @@ fn end(leave: Leave, pid: u32, started: Option<Started>, signals: &Signals) -> O
         (Leave::Asked, Some(mut started)) => started.end_it(signals),
         (Leave::Asked, None) => {}
         (Leave::Stopped(Stopped::Gone), Some(mut started)) => return Ok(started.gone()),
-        (Leave::Stopped(Stopped::Gone), None) => say(&format!("process {pid} has ended")),
+        (Leave::Stopped(Stopped::Gone), None) => message::print(&format!("process {pid} has ended")),
         (Leave::Stopped(Stopped::Locked(why)), started) => {
-            say(&why);
+            message::print(&why);
             return Ok(started.map_or(0, |mut started| started.wait(signals)));
         }
         (Leave::Signal(_) | Leave::TerminalGone, Some(mut started)) => return Ok(started.wait(signals)),

@@ -3,8 +3,9 @@
 //! Names are looked for once for each place in code; what falls out of the window is forgotten, so a view
 //! may stay open for days.
 
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Seconds that are shown together.
 const WINDOW: usize = 10;
@@ -69,7 +70,7 @@ struct Numbered<T> {
 
 impl<T> Default for Numbered<T> {
     fn default() -> Numbered<T> {
-        Numbered { all: Vec::new(), numbers: HashMap::new() }
+        Numbered { all: Vec::new(), numbers: HashMap::default() }
     }
 }
 
@@ -194,7 +195,7 @@ impl Model {
     /// Functions (of one thread, or all), those with most own time first.
     pub(crate) fn functions(&self, of: Option<ThreadNumber>) -> Vec<Row> {
         self.rows(of, |(_, stack, _), time, rows| {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             for id in stack.iter().filter(|id| seen.insert(**id)) {
                 rows.entry(*id).or_default().1 += time;
             }
@@ -231,7 +232,7 @@ impl Model {
         next: impl Fn(&[Id], usize) -> Option<Id>,
     ) -> Vec<Row> {
         self.rows(of, |(_, stack, _), time, rows| {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             for (at, _) in stack.iter().enumerate().filter(|(_, id)| **id == function) {
                 if let Some(other) = next(stack, at).filter(|other| seen.insert(*other)) {
                     rows.entry(other).or_default().1 += time;
@@ -245,7 +246,7 @@ impl Model {
         of: Option<ThreadNumber>,
         mut add: impl FnMut(&Stack, u64, &mut HashMap<Id, (u64, u64)>),
     ) -> Vec<Row> {
-        let mut rows = HashMap::new();
+        let mut rows = HashMap::default();
         for (key, time) in self.stacks(of) {
             add(key, time, &mut rows);
         }
@@ -256,7 +257,7 @@ impl Model {
 
     /// Threads that live, those that ran most first.
     pub(crate) fn threads(&self) -> Vec<ThreadRow> {
-        let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::new();
+        let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::default();
         for ((thread, stack, _), time) in self.stacks(None) {
             let leaf = stack.last().copied().unwrap_or(Id::MAX);
             *in_functions.entry(*thread).or_default().entry(leaf).or_default() += time;
@@ -310,7 +311,7 @@ pub(super) mod tests {
     use stackglass_profile::{Nanos, ProcessIndex, Sample, Thread};
 
     /// Two threads, `slower` (77) and `other` (78), and stacks of functions without names in them.
-    pub(in crate::top) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
+    pub(crate) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
         let mut recording = Recording::default();
         for (tid, name) in [(77, "slower"), (78, "other")] {
             recording.threads.push(Thread {
@@ -344,7 +345,7 @@ pub(super) mod tests {
     }
 
     /// A model that knows these places of code by function and line, and has seen each run for this long.
-    pub(in crate::top) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
+    pub(crate) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
         let mut model = Model::default();
         for ((function, at, time), offset) in places.iter().zip(0..) {
             let function = model.functions.number((*function).to_owned());

@@ -1,6 +1,7 @@
 //! A program that `top` has started: it gets the signals that top gets, and top leaves with its exit status.
 
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
+use crate::message;
 use stackglass_collect::launch::signals::{Signal, Signals};
 use stackglass_collect::launch::start::{Child, start_apart};
 use stackglass_collect::launch::{Program, exit_status, pass_on};
@@ -52,7 +53,7 @@ impl Started {
     pub(super) fn gone(&mut self) -> i32 {
         let end = self.await_end(None).unwrap_or(End::Running);
         let (name, pid) = (&self.name, self.pid());
-        say(&match end {
+        message::print(&match end {
             End::Signal(number) => format!("{name} ({pid}) was ended by signal {number}"),
             End::Exit(status @ 1..) => format!("{name} ({pid}) has ended with status {status}"),
             _ => format!("{name} ({pid}) has ended"),
@@ -76,7 +77,7 @@ impl Started {
     pub(super) fn end_it(&mut self, signals: &Signals) {
         self.child.send(SIGTERM);
         if self.await_end(Some(GRACE)).is_none() {
-            say(&format!("{} ({}) does not end by SIGTERM: killed", self.name, self.pid()));
+            message::print(&format!("{} ({}) does not end by SIGTERM: killed", self.name, self.pid()));
             self.child.send(SIGKILL);
             self.wait(signals);
         }

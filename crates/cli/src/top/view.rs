@@ -10,7 +10,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
-use stackglass_profile::columns::{cut_left, width, wrap};
+use stackglass_report::columns::{cut_left, width, wrap};
 
 /// Threads above the table of functions.
 const BUSIEST: usize = 4;

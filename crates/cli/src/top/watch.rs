@@ -6,9 +6,11 @@ use super::model::Model;
 use super::program::Started;
 use super::screen::{Action, Screen};
 use ratatui::crossterm::event::{Event, KeyEventKind};
+use stackglass_attach::Stopped;
 use stackglass_collect::Recorder;
-use stackglass_collect::attach::{self, Attached, Stopped, process};
+use stackglass_collect::attached::{self, Attached};
 use stackglass_collect::launch::signals::{Signal, Signals};
+use stackglass_procfs::process;
 use stackglass_profile::{About, Nanos};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -94,7 +96,7 @@ impl Top {
                     (SIGTSTP, _) => self.suspend(full_screen, signals),
                     // Whoever had the terminal meanwhile may have left it as they like it.
                     (SIGCONT, _) => drop(full_screen.enter_again()),
-                    (number, None) if attach::ends(number) => return Leave::Signal(number),
+                    (number, None) if attached::ends(number) => return Leave::Signal(number),
                     (_, None) => {}
                     (_, Some(started)) => {
                         started.take(signal, signals);
@@ -138,7 +140,7 @@ impl Top {
     /// The hang-up may be on its way.
     fn terminal_gone(&self, signals: &Signals, started: Option<&Started>) -> Leave {
         match signals.next(PATIENCE) {
-            Some(signal) if attach::ends(signal.number) => {
+            Some(signal) if attached::ends(signal.number) => {
                 if let Some(started) = started {
                     started.take(signal, signals);
                 }

@@ -5,11 +5,13 @@
 //! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
 
 use super::{Observer, PeekPart};
-use crate::attach::peek::{Onlooker, Wish, look};
-use crate::attach::{PeekOptions, Refusal};
+use crate::attached::PeekOptions;
+use crate::attached::peek::{Onlooker, Wish, look};
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
-use std::collections::{HashMap, VecDeque};
+use foldhash::HashMap;
+use stackglass_attach::Refusal;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -71,7 +73,7 @@ struct Orders {
 impl Answers {
     /// None yet; each takes `duration`, with a look every `delay`, unless it is wished otherwise.
     pub(super) fn new(duration: Duration, delay: Duration) -> Answers {
-        Answers { own: (duration, delay), processes: HashMap::new(), news: channel() }
+        Answers { own: (duration, delay), processes: HashMap::default(), news: channel() }
     }
 
     /// Takes up that process `pid` was asked so often.

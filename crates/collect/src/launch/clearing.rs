@@ -6,8 +6,8 @@
 
 use super::session;
 use crate::Recorder;
-use crate::attach::process::descends_from;
 use stackglass_files::{GlassWriter, WriteError};
+use stackglass_procfs::process::descends_from;
 use stackglass_profile::Nanos;
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -92,7 +92,7 @@ pub(crate) fn name_started(folder: &Path, pid: u32) -> io::Result<()> {
 /// Begins the recording's file anew, and the recording's time with it. The samples must be forgotten already.
 pub(crate) fn begin_anew(output: &Path, recorder: &mut Recorder) -> Result<GlassWriter, WriteError> {
     let about = recorder.about_mut();
-    about.start = Nanos(super::moment::monotonic());
-    about.started = super::moment::realtime();
+    about.start = Nanos(stackglass_procfs::clock::monotonic());
+    about.started = stackglass_procfs::clock::realtime();
     GlassWriter::create(output, &recorder.recording().about)
 }

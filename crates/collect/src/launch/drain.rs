@@ -2,9 +2,9 @@
 
 use super::stream_file::{Refusal, StreamFile};
 use crate::Recorder;
+use foldhash::HashSet;
 use stackglass_profile::{Nanos, ProcessIndex};
 use stackglass_wire::PROCESS_FILE_PREFIX;
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -58,7 +58,7 @@ impl Drain {
         Drain {
             folder: folder.to_path_buf(),
             open: Vec::new(),
-            refused: HashSet::new(),
+            refused: HashSet::default(),
             listed: None,
             past_sampler_cpu: 0,
         }

@@ -5,7 +5,7 @@
 
 use super::clearing;
 use super::means::Means;
-use super::moment::{machine, monotonic, own_cpu, realtime};
+use super::moment::machine;
 use super::peeks::Peeks;
 use super::recording_file::{LastTold, RecordingFile};
 use super::session::Session;
@@ -14,6 +14,7 @@ use super::start::{self, Child};
 use super::{LaunchError, Observer, Options, left_out};
 use crate::Recorder;
 use stackglass_files::{GlassWriter, WriteError};
+use stackglass_procfs::clock::{monotonic, own_cpu, realtime};
 use stackglass_profile::{About, End, Nanos, Recording};
 use stackglass_wire::{STREAM_BYTES, SessionState};
 use std::io::ErrorKind;

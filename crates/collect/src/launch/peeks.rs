@@ -12,9 +12,9 @@ use super::drain::Peekable;
 use crate::peek_answer::{Audience, Questions};
 use crate::peek_question;
 use crate::{Recorder, activity};
-use stackglass_profile::peek::Activity;
-use stackglass_profile::{Nanos, ProcessIndex, Recording};
-use std::collections::{HashMap, VecDeque};
+use foldhash::HashMap;
+use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording};
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ struct Profile {
 impl Peeks {
     /// None yet; each profile takes `duration`, unless it is wished otherwise.
     pub(super) fn new(duration: Duration, delay: Duration) -> Peeks {
-        Peeks { duration, delay, known: HashMap::new(), namer: None, unnamed: 0 }
+        Peeks { duration, delay, known: HashMap::default(), namer: None, unnamed: 0 }
     }
 
     /// The recorder has forgotten all samples.

@@ -4,7 +4,7 @@
 //! process of this session, and only such are looked at.
 
 use super::bus_guard::GuardedMap;
-use crate::attach::process;
+use stackglass_procfs::process;
 use stackglass_wire::{REQUESTS_FILE, Requests};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

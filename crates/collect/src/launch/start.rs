@@ -5,7 +5,7 @@ use super::found;
 use super::session::Session;
 use super::signals::Signals;
 use super::{Options, Program};
-use crate::attach::process::descends_from;
+use stackglass_procfs::process::descends_from;
 use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
 use std::ffi::{OsStr, OsString};

@@ -6,7 +6,7 @@
 //! and goes down again leaves other words there, if only those of its loops. Single words are no proof: two functions
 //! that call themselves in turn have frames of the same size. Where anything differs, the stack is cut.
 
-use crate::launch::moment::monotonic;
+use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::StackMemory;
 use stackglass_unwind::memory::read_process;
 

@@ -4,11 +4,11 @@
 //! are looked at; and all processes that run from one file share what was read of it. Files are read by pread(2),
 //! never mapped: one that is truncated meanwhile must not end us.
 
+use foldhash::HashMap;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_unwind::Module;
 use stackglass_unwind::modules::ProgramHeader;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -6,13 +6,13 @@
 //! time that a processor is given or taken. Each has a ring of its own, so that many samples push no news out. Both
 //! begin with the program's exec.
 
-use crate::perf::attributes::{
+use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
     set_enabled,
 };
-use crate::perf::records::{self, Record};
-use crate::perf::registers;
-use crate::perf::ring::Ring;
+use stackglass_perf::records::{self, Record};
+use stackglass_perf::registers;
+use stackglass_perf::ring::Ring;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};

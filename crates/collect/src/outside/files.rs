@@ -5,8 +5,8 @@
 //! none) is the one that the kernel told with the mapping.
 
 use super::elf_file::ElfFile;
-use crate::perf::records::Mmap;
-use std::collections::HashMap;
+use foldhash::HashMap;
+use stackglass_perf::records::Mmap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

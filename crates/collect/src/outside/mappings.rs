@@ -6,13 +6,13 @@
 use super::elf_file::ElfFile;
 use super::files::Files;
 use crate::image::Image;
-use crate::perf::records::Mmap;
 use crate::recorder::Recorder;
+use foldhash::HashSet;
+use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
 use stackglass_wire::ModuleId;
-use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Code mappings of one process; with more, further ones are not known.
@@ -141,7 +141,7 @@ impl Mappings {
         }
         let mut list = OwnedModuleList::new()?;
         let mut sources = Sources { pid, files: Vec::new() };
-        let mut files_seen: HashSet<(*const ElfFile, u64)> = HashSet::new();
+        let mut files_seen: HashSet<(*const ElfFile, u64)> = HashSet::default();
         let mut index = 0;
         while let Some(map) = self.mapped.get(index) {
             index += 1;

@@ -22,9 +22,9 @@ mod time;
 mod tree;
 
 use crate::Recorder;
-use crate::launch::moment::monotonic;
 use events::{Events, Plan};
 use phase_shift::PhaseShift;
+use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Nanos;
 use stackglass_sampling::Random;
 use std::io;
@@ -106,7 +106,7 @@ impl Outside {
 
     /// The program has been started: what is ours alone from here on may change.
     pub(crate) fn started(&self) {
-        crate::attach::access::allow_many_files();
+        stackglass_procfs::threads::allow_many_files();
     }
 
     /// Descriptors on which poll(2) returns when it is time for a drain.

@@ -4,12 +4,12 @@
 //! and what they ran before belongs to the image that follows.
 
 use super::mappings::Mappings;
-use crate::attach::modules::Line;
-use crate::attach::process as proc_files;
 use crate::image::Image;
-use crate::launch::moment::monotonic;
-use crate::perf::records::Mmap;
 use crate::recorder::Recorder;
+use stackglass_perf::records::Mmap;
+use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::maps::Line;
+use stackglass_procfs::process as proc_files;
 use stackglass_profile::{Nanos, Process as Told};
 use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
@@ -194,7 +194,7 @@ impl Process {
 fn executable(line: &[u8]) -> Option<Mmap<'_>> {
     let line = Line::parse(line).filter(|line| line.executable && line.path != b"[vsyscall]")?;
     let path = if line.path.is_empty() { &b"//anon"[..] } else { line.path };
-    let (start, len, offset, inode) = (line.start, line.len(), line.offset, line.inode);
+    let (start, len, offset, inode) = (line.start, line.size(), line.offset, line.inode);
     Some(Mmap { start, len, offset, build_id: &[], inode, path })
 }
 

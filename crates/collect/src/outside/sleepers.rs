@@ -8,7 +8,7 @@ use super::process::Process;
 use super::thread::Thread;
 use super::time::SwitchCost;
 use super::tree::Walking;
-use crate::launch::moment::monotonic;
+use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};

@@ -10,12 +10,13 @@ use super::process::Process;
 use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
-use crate::launch::moment::monotonic;
-use crate::perf::records::{Record, What};
 use crate::recorder::Recorder;
+use foldhash::HashMap;
+use stackglass_perf::records::{Record, What};
+use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::Scratch;
 use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Process id of a thread that is no more.
 const NOBODY: u32 = u32::MAX;
@@ -74,8 +75,8 @@ impl Tree {
     /// Nothing known yet.
     pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
         Tree {
-            processes: HashMap::new(),
-            threads: HashMap::new(),
+            processes: HashMap::default(),
+            threads: HashMap::default(),
             moved: Vec::new(),
             sleepers: Vec::new(),
             files: Files::default(),
@@ -418,5 +419,5 @@ fn name_of(text: &[u8]) -> ThreadName {
 }
 
 fn parent_of(pid: u32) -> u32 {
-    crate::attach::process::Status::read(pid).map_or(0, |status| status.parent)
+    stackglass_procfs::Status::read(pid).map_or(0, |status| status.parent)
 }

@@ -4,7 +4,7 @@
 mod program;
 
 use program::{Program, Seen};
-use stackglass_collect::attach::Driver;
+use stackglass_attach::Driver;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -218,7 +218,7 @@ fn a_program_that_ends_is_told_so() {
     let start = Instant::now();
     let seen = looker.join().unwrap();
     assert!(start.elapsed() < SECOND * 2);
-    assert_eq!(seen.stopped, Some(stackglass_collect::attach::Stopped::Gone));
+    assert_eq!(seen.stopped, Some(stackglass_attach::Stopped::Gone));
     assert!(seen.hits("burn") > 50);
 }
 

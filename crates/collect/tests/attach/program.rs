@@ -1,7 +1,8 @@
 //! A program in C that is compiled, started and looked at.
 
+use stackglass_attach::{Driver, Stay, Stopped};
 use stackglass_collect::Recorder;
-use stackglass_collect::attach::{Attached, Driver, Stay, Stopped};
+use stackglass_collect::attached::Attached;
 use stackglass_profile::{About, Recording, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;

@@ -5,8 +5,8 @@ use crate::Mode;
 use serde_json::Value;
 use stackglass_flame::flamegraph::Quirks;
 use stackglass_flame::{Flamegraph, Matcher, Status};
-use stackglass_profile::report::Pick;
 use stackglass_profile::{Data, Dictionary, Frame};
+use stackglass_report::Pick;
 
 pub(crate) fn run(profile: &Value, case: &Value, mode: Mode) -> Outcome {
     let word = |value: &Value| value.as_u64().unwrap_or_else(|| number(value) as u64);

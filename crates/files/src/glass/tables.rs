@@ -5,11 +5,11 @@
 
 use super::bytes::{Body, Malformed, Source};
 use super::columns::{Columns, expect_first, split};
+use foldhash::HashMap;
 use stackglass_profile::{
     About, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, StackId,
     Thread,
 };
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Longest text that is stored; what is longer is cut.

@@ -1,8 +1,8 @@
 //! The bytes of a file as numbers, names and frames. Nothing is asked for that is not there.
 
 use super::error::JlprofError;
+use foldhash::HashSet;
 use stackglass_profile::Frame;
-use std::collections::HashSet;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct Source<R> {
 
 impl<R: Read> Source<R> {
     pub fn new(input: R) -> Source<R> {
-        Source { input: BufReader::new(input), at: 0, swapped: false, names: HashSet::new() }
+        Source { input: BufReader::new(input), at: 0, swapped: false, names: HashSet::default() }
     }
 
     /// The next byte; `None` at the end.

@@ -1,12 +1,13 @@
 //! Kinds of native code: whose it is, or what it does for others.
 //!
-//! Names, files and modules decide, by the table in [`stackglass_profile::kinds`] and, for dependencies, by where
+//! Names, files and modules decide, by the table in [`stackglass_report::kinds`] and, for dependencies, by where
 //! Cargo keeps their sources. What one frame tells of a crate holds for all its frames: inlined ones may lie in
 //! others' files.
 
 use crate::{Color, ColorFunction, FrameId, Graph, Node};
-use stackglass_profile::{Frame, kinds};
-use std::collections::HashSet;
+use foldhash::HashSet;
+use stackglass_profile::Frame;
+use stackglass_report::kinds;
 
 /// A kind of native code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

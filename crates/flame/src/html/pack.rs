@@ -5,17 +5,16 @@
 //! a byte, lowest first, the eighth bit saying that more follow.
 
 use crate::{Graph, Paint, Swatch, shown};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// What all graphs of a page share.
 pub(super) struct Packer {
     strings: Vec<String>,
-    string_numbers: HashMap<String, i64, RandomState>,
+    string_numbers: HashMap<String, i64>,
     frames: Vec<[i64; 6]>,
-    frame_numbers: HashMap<[i64; 6], i64, RandomState>,
+    frame_numbers: HashMap<[i64; 6], i64>,
     swatches: Vec<Swatch>,
-    swatch_numbers: HashMap<Swatch, i64, RandomState>,
+    swatch_numbers: HashMap<Swatch, i64>,
 }
 
 /// One graph.
@@ -68,7 +67,7 @@ impl Packer {
         let swatches: Vec<i64> =
             in_use.map(|(swatch, used)| if used { self.swatch(swatch) } else { 0 }).collect();
         let mut looks: Vec<[i64; 4]> = Vec::new();
-        let mut look_numbers: HashMap<[i64; 4], u64, RandomState> = HashMap::default();
+        let mut look_numbers: HashMap<[i64; 4], u64> = HashMap::default();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
         // Where the next node of each level would start.
         let mut next: Vec<i64> = vec![graph.root().span.start()];

@@ -30,10 +30,11 @@ pub use hooks::hook;
 mod hooks {
     //! The runtime's own hooks: every task it polls is one of ours, without any change where tasks are spawned.
 
+    use foldhash::HashMap;
+    use foldhash::fast::RandomState;
     use stackglass_sampler::task::{Begun, Task};
     use std::cell::RefCell;
-    use std::collections::HashMap;
-    use std::hash::{BuildHasher, RandomState};
+    use std::hash::BuildHasher;
     use std::sync::{Arc, Mutex, PoisonError};
     use tokio::runtime::{Builder, TaskMeta};
     use tokio::task::Id;
@@ -63,8 +64,10 @@ mod hooks {
     /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. Sets the
     /// builder's four task hooks, which must not be set otherwise. Only for programs compiled with `--cfg tokio_unstable`.
     pub fn hook(builder: &mut Builder) -> &mut Builder {
-        let table =
-            Arc::new(Table { parts: std::array::from_fn(|_| Mutex::default()), hash: RandomState::new() });
+        let table = Arc::new(Table {
+            parts: std::array::from_fn(|_| Mutex::default()),
+            hash: RandomState::default(),
+        });
         let [at_spawn, at_poll, at_end] = [table.clone(), table.clone(), table];
         builder
             .on_task_spawn(move |meta: &TaskMeta<'_>| {

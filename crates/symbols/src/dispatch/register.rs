@@ -13,8 +13,8 @@
 use super::flow::{Before, Flow, Writes};
 use super::{Code, functions, slots::Slots};
 use crate::elf::Elf;
+use foldhash::HashSet;
 use iced_x86::{Code as Kind, Instruction, OpKind, Register};
-use std::collections::HashSet;
 
 /// Functions with more code than this are not read. (The largest one of LLVM has 0.8 MB.)
 const LARGEST: u64 = 1 << 20;
@@ -85,7 +85,7 @@ impl<'a> Search<'a> {
         }
         // Instructions, each with the register whose content ahead of it is asked for.
         let mut open = vec![(call, instruction.op0_register())];
-        let mut known: HashSet<_, foldhash::fast::RandomState> = open.iter().copied().collect();
+        let mut known: HashSet<_> = open.iter().copied().collect();
         let mut function = None;
         while let Some((index, register)) = open.pop() {
             let (falls, jumps) = match self.flow.before(index) {

@@ -5,8 +5,8 @@
 //! counted off; they are read when an entry uses them.
 
 use crate::dwarf::shapes::read_leb;
+use foldhash::HashMap;
 use gimli::{AttributeSpecification, DwTag, LittleEndian};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The declarations of a unit by their codes.

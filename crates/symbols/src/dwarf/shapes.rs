@@ -2,8 +2,8 @@
 //! entries that matter to nobody are stepped over with one addition.
 
 use crate::dwarf::abbreviations::{Abbreviations, Declaration};
+use foldhash::HashMap;
 use gimli::{AttributeSpecification, UnitHeader};
-use std::collections::HashMap;
 
 use crate::sections::Reader;
 
@@ -60,7 +60,7 @@ const DENSE: u64 = 4096;
 
 impl<'abbrev> Shapes<'abbrev> {
     pub fn new(abbreviations: &'abbrev Abbreviations<'abbrev>, header: UnitHeader<Reader<'abbrev>>) -> Self {
-        Shapes { abbreviations, header, dense: Vec::new(), sparse: HashMap::new() }
+        Shapes { abbreviations, header, dense: Vec::new(), sparse: HashMap::default() }
     }
 
     /// The shape for a code.

@@ -4,8 +4,8 @@ use crate::dwarf::abbreviations::Abbreviations;
 use crate::dwarf::functions::{self, Scopes};
 use crate::dwarf::shapes::read_leb;
 use crate::sections::Reader;
+use foldhash::HashMap;
 use gimli::{DebugInfoOffset, DwLang, Section, UnitHeader, UnitOffset, UnitRef};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The debug information of a program, a separate debug file or a `.dwo` file.

@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// `report_speed`, an example of the crate that makes the reports.
 fn program() -> Result<PathBuf> {
-    let build = ["build", "--quiet", "--release", "-p", "stackglass-profile", "--example", "report_speed"];
+    let build = ["build", "--quiet", "--release", "-p", "stackglass-report", "--example", "report_speed"];
     if !succeeds(&mut cargo(&build))? {
         bail!("report_speed does not build");
     }

@@ -3,8 +3,8 @@
 use super::super::process::Process;
 use super::super::time::Phase;
 use super::Tree;
-use crate::launch::moment::monotonic;
 use crate::recorder::Recorder;
+use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 
 impl Tree {

@@ -6,9 +6,9 @@ use super::super::process::Process;
 use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::{Tree, Walking, announce};
-use crate::launch::moment::monotonic;
-use crate::perf::records::Sample;
 use crate::recorder::Recorder;
+use stackglass_perf::records::Sample;
+use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, cut};
 

@@ -1,0 +1,473 @@
+//! Who may look at a process: asked before anything is done to it, and told in one line each.
+//!
+//! The kernel's answer is always "no permission", whichever of its rules it was: the right user, a
+//! program that does not let itself be looked at, Yama, a container's missing capability, a filter of
+//! system calls, somebody who traces already. What the rules look at is in `/proc`, so the one that
+//! held can be named together with its remedy.
+
+use super::Stay;
+use super::{Driver, ptrace};
+use stackglass_procfs::status::process_of;
+use stackglass_procfs::{Status, process, threads};
+use stackglass_unwind::memory::read_process;
+use std::fs;
+use std::io;
+
+/// CAP_SYS_PTRACE as a bit.
+const CAN_TRACE: u64 = 1 << 19;
+
+/// Why a process cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// There is none.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// The id that was given.
+        pid: u32,
+    },
+    /// Its status waits to be read by its parent; nothing of it runs.
+    #[error("process {pid} ({name}) has ended already")]
+    Ended {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// We, or a part of us.
+    #[error("process {pid} is stackglass itself")]
+    Own {
+        /// Its id.
+        pid: u32,
+    },
+    /// A thread of the kernel.
+    #[error("{pid} ({name}) is a thread of the kernel, not a program")]
+    Kernel {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// It is traced.
+    #[error(
+        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first, \
+         or use --driver perf where that is allowed"
+    )]
+    Traced {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// Who traces it.
+        tracer: u32,
+        /// The name of that.
+        tracer_name: String,
+    },
+    /// Another user's.
+    #[error("process {pid} ({name}) belongs to {owner}: use sudo, or become that user")]
+    OtherUser {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// We are root, but without the capability.
+    #[error(
+        "the capability CAP_SYS_PTRACE is missing to look at process {pid} ({name}): start this container with \
+         --cap-add SYS_PTRACE (Docker, Podman), or add SYS_PTRACE to securityContext.capabilities (Kubernetes)"
+    )]
+    NoCapability {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The program has said so, or has more rights than its user.
+    #[error(
+        "process {pid} ({name}) is closed to its own user (it has more rights than its user, or has called \
+         prctl(PR_SET_DUMPABLE)): use sudo"
+    )]
+    NotDumpable {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows parents only.
+    #[error(
+        "process {pid} ({name}) may be looked at by its parents only (kernel.yama.ptrace_scope is 1): use sudo, \
+         or sudo sysctl kernel.yama.ptrace_scope=0, or start the program with stackglass record"
+    )]
+    YamaParents {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows root only.
+    #[error("process {pid} ({name}) may be looked at by root only (kernel.yama.ptrace_scope is 2): use sudo")]
+    YamaRoot {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows nobody.
+    #[error(
+        "nobody may look at other processes until this machine starts anew (kernel.yama.ptrace_scope is 3): start \
+         the program with stackglass record instead"
+    )]
+    YamaNobody,
+    /// Another stackglass traces it.
+    #[error(
+        "process {pid} ({name}) is being looked at by another stackglass, and only one can trace it: wait for its \
+         end, or use --driver perf"
+    )]
+    Taken {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// How long the other means to stay.
+        stay: Stay,
+    },
+    /// A filter forbids the call to us.
+    #[error(
+        "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
+         --cap-add SYS_PTRACE, or look at process {pid} ({name}) from outside of it"
+    )]
+    Filtered {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Not for 64-bit x86.
+    #[error("process {pid} ({name}) is a 32-bit program, whose stacks cannot be read: only 64-bit ones can")]
+    Narrow {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The kernel keeps no account of threads.
+    #[error("this kernel does not tell what threads run (no /proc/{pid}/schedstat; CONFIG_SCHED_INFO)")]
+    NoAccount {
+        /// Its id.
+        pid: u32,
+    },
+    /// None of the rules that can be seen.
+    #[error(
+        "process {pid} ({name}) may not be looked at, although the usual rules would allow it: a security module \
+         (AppArmor, SELinux) or the sandbox around us forbids it; look from outside of that"
+    )]
+    Forbidden {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Something else.
+    #[error("process {pid} ({name}) cannot be looked at: {error}")]
+    Other {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// No thread to look from.
+    #[error("no thread can be started: {0}")]
+    Thread(io::Error),
+}
+
+/// Whether a process can be looked at with a driver. Does nothing to it.
+///
+/// # Errors
+/// What forbids it.
+pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
+    let mut refusal = match allowed(pid, driver) {
+        Ok(()) => return Ok(()),
+        Err(refusal) => refusal,
+    };
+    // A process that is about to end has no memory any more and cannot be traced, which looks like other reasons.
+    for _ in 0..LOOKS_FOR_END {
+        match refusal {
+            Refusal::NoProcess { .. } | Refusal::Ended { .. } | Refusal::Own { .. } => break,
+            _ if Status::read(pid).is_none_or(|status| status.has_ended()) => {
+                return allowed(pid, driver);
+            }
+            other => refusal = other,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    Err(refusal)
+}
+
+/// Whether processes that we start may be traced and read, as far as this can be known before one exists.
+pub fn may_trace_children() -> bool {
+    // No process has this id: a permitted call fails with ESRCH, a refused one with another error.
+    const NOBODY: u32 = i32::MAX as u32;
+    let is_missing = |error: io::Error| error.raw_os_error() == Some(libc::ESRCH);
+    let may_seize = ptrace::seize(NOBODY).err().is_some_and(is_missing);
+    let may_read = try_to_read(std::process::id()).is_ok();
+    let capable = Status::own().capabilities & CAN_TRACE != 0;
+    may_seize && may_read && (yama_scope() <= 1 || (yama_scope() == 2 && capable))
+}
+
+/// Looks for the end of a process that could not be looked at, 2 ms apart.
+const LOOKS_FOR_END: usize = 5;
+
+fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
+    let Some(status) = Status::read(pid) else { return Err(missing(pid)) };
+    let name = status.name.clone();
+    if status.process == std::process::id() {
+        return Err(Refusal::Own { pid });
+    }
+    if status.has_ended() && threads::list(pid).len() < 2 {
+        return Err(Refusal::Ended { pid, name });
+    }
+    if !status.has_memory && !status.has_ended() {
+        return Err(Refusal::Kernel { pid, name });
+    }
+    let traced = status.tracer != 0 && !is_ours(status.tracer);
+    if traced && driver == Driver::Ptrace {
+        return Err(traced_by(pid, name, status.tracer));
+    }
+    let living = process::living_thread(pid).unwrap_or(pid);
+    if let Err(error) = try_to_read(living) {
+        return Err(why(pid, &status, error));
+    }
+    if is_narrow(living) {
+        return Err(Refusal::Narrow { pid, name });
+    }
+    if !std::path::Path::new(&format!("/proc/{pid}/schedstat")).exists() {
+        return Err(Refusal::NoAccount { pid });
+    }
+    if driver == Driver::Perf || status.tracer != 0 {
+        return Ok(());
+    }
+    match try_to_seize(living) {
+        // That thread may have ended meanwhile.
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(why(pid, &status, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Names the process of a tracer, which is a thread.
+fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
+    let tracer = process_of(tracer);
+    let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
+    Refusal::Traced { pid, name, tracer, tracer_name }
+}
+
+/// What is told who comes second.
+pub(super) fn taken(pid: u32, stay: Stay) -> Refusal {
+    match Status::read(pid) {
+        // It is known who.
+        Some(status) if stay == Stay::Long && status.tracer != 0 => {
+            traced_by(pid, status.name, status.tracer)
+        }
+        status => Refusal::Taken { pid, name: status.map(|status| status.name).unwrap_or_default(), stay },
+    }
+}
+
+/// Whether a thread is traced by us.
+pub(super) fn is_traced_by_us(tid: u32) -> bool {
+    Status::read(tid).is_some_and(|status| status.tracer != 0 && is_ours(status.tracer))
+}
+
+/// Whether a tracer is a thread of ours.
+fn is_ours(tracer: u32) -> bool {
+    Status::read(tracer).is_some_and(|status| status.process == std::process::id())
+}
+
+/// A process that cannot be seen may be hidden (mount option hidepid).
+fn missing(pid: u32) -> Refusal {
+    // SAFETY: signal 0 is none: only asks whether the process is there.
+    let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
+    let hidden = answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM);
+    if hidden && pid != 0 && pid <= i32::MAX as u32 {
+        let owner = "another user, whose processes are hidden here (/proc is mounted with hidepid)".into();
+        return Refusal::OtherUser { pid, name: "?".into(), owner };
+    }
+    Refusal::NoProcess { pid }
+}
+
+/// Reads a byte of its memory, as the reading of stacks will.
+fn try_to_read(pid: u32) -> io::Result<()> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    // Nothing is mapped where it has ended meanwhile.
+    let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|flags| flags.starts_with('r'));
+    let first = maps.lines().find(readable).and_then(|line| line.split_once('-'));
+    let Some(Ok(at)) = first.map(|(start, _)| u64::from_str_radix(start, 16)) else { return Ok(()) };
+    match read_process(pid as i32, at, &mut [0]) {
+        1 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EPERM)),
+    }
+}
+
+/// Tries to trace it, from a thread that ends at once, by which the kernel lets go again. The process is not
+/// stopped by that, nor told.
+fn try_to_seize(pid: u32) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || ptrace::seize(pid))?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
+    })
+}
+
+fn is_narrow(pid: u32) -> bool {
+    let mut head = [0u8; 5];
+    let read = fs::File::open(format!("/proc/{pid}/exe"))
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF\x01")
+}
+
+/// Which rule refused.
+fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
+    let name = status.name.clone();
+    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) {
+        return if Status::read(pid).is_none_or(|status| status.has_ended()) {
+            Refusal::NoProcess { pid }
+        } else {
+            Refusal::Other { pid, name, error }
+        };
+    }
+    if let Some(tracer) = Status::read(pid).map(|status| status.tracer).filter(|tracer| *tracer != 0) {
+        return traced_by(pid, name, tracer);
+    }
+    let own = Status::own();
+    reason(pid, name, &own, status.user, yama_scope(), owner_of_files(pid), error)
+}
+
+/// The reason, from what is known of both sides.
+fn reason(
+    pid: u32,
+    name: String,
+    own: &Status,
+    user: u32,
+    yama: u32,
+    files_of: u32,
+    error: io::Error,
+) -> Refusal {
+    let capable = own.capabilities & CAN_TRACE != 0;
+    if error.raw_os_error() == Some(libc::ENOSYS) {
+        return Refusal::Filtered { pid, name };
+    }
+    match (yama, capable) {
+        (3, _) => return Refusal::YamaNobody,
+        (2, false) if own.user != 0 => return Refusal::YamaRoot { pid, name },
+        _ => {}
+    }
+    if own.user == 0 && !capable {
+        return Refusal::NoCapability { pid, name };
+    }
+    if own.user != 0 && own.user != user {
+        return Refusal::OtherUser { pid, name, owner: user_name(user) };
+    }
+    if !capable && files_of != user {
+        return Refusal::NotDumpable { pid, name };
+    }
+    if !capable && yama == 1 {
+        return Refusal::YamaParents { pid, name };
+    }
+    if own.filtered {
+        return Refusal::Filtered { pid, name };
+    }
+    Refusal::Forbidden { pid, name }
+}
+
+fn yama_scope() -> u32 {
+    let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// Root's where the process is closed to its own user.
+fn owner_of_files(pid: u32) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{pid}/mem")).map_or(0, |meta| meta.uid())
+}
+
+/// `alice (user id 1000)`.
+fn user_name(user: u32) -> String {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user.to_string()).then(|| name.to_owned())
+    });
+    name.map_or_else(|| format!("user id {user}"), |name| format!("{name} (user id {user})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason_for(
+        own_user: u32,
+        capabilities: u64,
+        user: u32,
+        yama: u32,
+        files_of: u32,
+        errno: i32,
+    ) -> String {
+        let own = Status { user: own_user, capabilities, ..Status::default() };
+        let error = io::Error::from_raw_os_error(errno);
+        reason(7, "srv".into(), &own, user, yama, files_of, error).to_string()
+    }
+
+    #[test]
+    fn the_rule_that_holds_is_named_with_its_remedy() {
+        let eperm = libc::EPERM;
+        for (line, part) in [
+            (reason_for(1000, 0, 0, 0, 0, eperm), "belongs to root (user id 0): use sudo"),
+            (reason_for(1000, 0, 1001, 1, 1001, eperm), "user id 1001"),
+            (reason_for(1000, 0, 1000, 1, 1000, eperm), "sysctl kernel.yama.ptrace_scope=0"),
+            (reason_for(1000, 0, 1000, 2, 1000, eperm), "ptrace_scope is 2"),
+            (reason_for(0, CAN_TRACE, 0, 3, 0, eperm), "ptrace_scope is 3"),
+            (reason_for(0, 0, 0, 1, 0, eperm), "--cap-add SYS_PTRACE"),
+            (reason_for(1000, 0, 1000, 0, 0, eperm), "is closed to its own user"),
+            (reason_for(0, CAN_TRACE, 0, 0, 0, libc::ENOSYS), "seccomp"),
+            (reason_for(0, CAN_TRACE, 0, 0, 0, eperm), "AppArmor"),
+        ] {
+            assert!(line.contains(part), "{line}");
+            assert_eq!(line.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_looked_at_is_told_apart() {
+        assert!(matches!(check(std::process::id(), Driver::Ptrace), Err(Refusal::Own { .. })));
+        assert!(matches!(check(0x3fff_ffff, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
+        assert!(matches!(check(0, Driver::Ptrace), Err(Refusal::NoProcess { .. })));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while !Status::read(child.id()).is_some_and(|status| status.has_ended()) {
+            std::thread::yield_now();
+        }
+        assert!(matches!(check(child.id(), Driver::Ptrace), Err(Refusal::Ended { .. })));
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn asking_leaves_no_trace() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // Between fork and exec it is still us.
+        let sleeps = || Status::read(child.id()).is_some_and(|s| s.name == "sleep" && s.state == b'S');
+        while !sleeps() {
+            std::thread::yield_now();
+        }
+        check(child.id(), Driver::Ptrace).unwrap();
+        let start = std::time::Instant::now();
+        // It may still be on its way to its sleep.
+        let untouched = || Status::read(child.id()).is_some_and(|now| now.tracer == 0 && now.state == b'S');
+        while !untouched() && start.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        let untouched = untouched();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(untouched);
+    }
+}

@@ -1,0 +1,85 @@
+//! How running threads are made to show their stacks: which way is open, which is better, and why.
+//!
+//! With perf events no thread stands still, signals are not held up, and a process that a debugger traces can
+//! be looked at, too; but they are allowed to few. ptrace needs no more rights than reading the stacks of sleepers
+//! does. Both were held against known chains of calls, 20 to 2 000 deep, and their cost measured (bench row
+//! `attach`): stacks are equally right.
+
+use super::access::check;
+use super::perf_events::Event;
+use stackglass_procfs::Status;
+use stackglass_procfs::process::living_thread;
+
+/// CAP_PERFMON and CAP_SYS_ADMIN as bits.
+const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
+
+/// The means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Driver {
+    /// Each is made to stand for some tens of microseconds (ptrace).
+    Ptrace,
+    /// The kernel copies registers and stack, and the thread runs on (perf events).
+    Perf,
+}
+
+/// A driver and why it is that one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The driver.
+    pub driver: Driver,
+    /// One line for people.
+    pub why: String,
+}
+
+/// Chooses for a process; `asked` overrules.
+pub fn choose(pid: u32, asked: Option<Driver>) -> Choice {
+    let perf = || Event::open(living_thread(pid).unwrap_or(pid), 1_000_000).map(drop);
+    let capable = Status::own().capabilities & MAY_SAMPLE != 0;
+    match asked {
+        Some(Driver::Ptrace) => Choice { driver: Driver::Ptrace, why: "driver ptrace, as asked".into() },
+        Some(Driver::Perf) => match perf() {
+            Ok(()) => Choice { driver: Driver::Perf, why: "driver perf, as asked".into() },
+            Err(error) => Choice {
+                driver: Driver::Ptrace,
+                why: format!(
+                    "driver ptrace: perf events are refused here ({error}); sudo, CAP_PERFMON or \
+                     sysctl kernel.perf_event_paranoid=1 allow them"
+                ),
+            },
+        },
+        None if (capable || paranoid() <= 1) && perf().is_ok() => {
+            let why = match check(pid, Driver::Ptrace) {
+                Ok(()) => {
+                    "driver perf: no thread stands still (--driver ptrace makes each stand for microseconds)"
+                }
+                Err(_) => "driver perf: the process cannot be traced",
+            };
+            Choice { driver: Driver::Perf, why: why.into() }
+        }
+        None => Choice {
+            driver: Driver::Ptrace,
+            why: "driver ptrace: perf events need CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1".into(),
+        },
+    }
+}
+
+fn paranoid() -> i32 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    text.trim().parse().unwrap_or(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_done_and_said() {
+        let choice = choose(std::process::id(), Some(Driver::Ptrace));
+        assert_eq!((choice.driver, choice.why.as_str()), (Driver::Ptrace, "driver ptrace, as asked"));
+        let choice = choose(std::process::id(), None);
+        let name = if choice.driver == Driver::Perf { "driver perf: " } else { "driver ptrace: " };
+        assert!(choice.why.starts_with(name), "{choice:?}");
+        // Nobody's process: refused whatever we may do.
+        assert_eq!(choose(u32::MAX >> 2, Some(Driver::Perf)).driver, Driver::Ptrace);
+    }
+}

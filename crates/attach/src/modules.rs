@@ -1,0 +1,298 @@
+//! The program and the libraries of a process that is not ours: from `/proc/PID/maps` and the ELF headers
+//! in its memory.
+
+use super::images::Images;
+use super::stream::Outlet;
+use foldhash::HashSet;
+use object::{Endianness, Object, ObjectSection};
+use stackglass_procfs::maps::Line;
+use stackglass_procfs::process;
+use stackglass_unwind::memory::read_process;
+use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
+use stackglass_unwind::{Module, ModuleList, RuleTable};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Programs with a fixed place are linked to one below this.
+const LINKED_BELOW: u64 = 1 << 32;
+
+/// The modules as last read.
+pub struct Modules {
+    pid: u32,
+    list: OwnedModuleList,
+    /// What the list was made from.
+    found: Vec<Found>,
+    /// Rules already worked out.
+    pub table: RuleTable,
+    told: HashSet<u32>,
+}
+
+/// A file that is mapped from its beginning; without a path, code made at run time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Found {
+    base: u64,
+    /// End of the last mapping of the same file that follows.
+    end: u64,
+    path: Vec<u8>,
+    /// Set for code of a file that is mapped once more, elsewhere (node does that with its builtins).
+    bias: Option<u64>,
+    /// The file has another name now, or none.
+    deleted: bool,
+}
+
+impl Found {
+    /// Its description, read from the memory of process `pid`.
+    fn module(&self, pid: u32) -> Option<Module> {
+        /// PT_LOAD; PF_R and PF_X.
+        const CODE: (u32, u32) = (1, 5);
+        let (kind, flags) = CODE;
+        if self.path.is_empty() || self.bias.is_some() {
+            let bias = self.bias.unwrap_or(0);
+            let (address, size) = (self.base.wrapping_sub(bias), self.end - self.base);
+            let code = ProgramHeader { kind, flags, address, size };
+            return Module::from_program_headers(bias, std::iter::once(code), |_, _| 0);
+        }
+        let module = Module::from_image(self.base, |at, into| read_process(pid as i32, at, into))?;
+        if module.range().start != self.base {
+            return None;
+        }
+        // Programs that are linked statically have no table of their rules, only the rules.
+        if module.eh_frame_hdr().is_empty()
+            && let Some(section) = eh_frame_in_file(pid, &self.path)
+        {
+            let at = section.start.wrapping_add(module.bias())..section.end.wrapping_add(module.bias());
+            return Some(module.with_eh_frame(at));
+        }
+        Some(module)
+    }
+}
+
+impl Modules {
+    /// Knows none yet; `None` when the kernel gives no memory.
+    pub fn new(pid: u32) -> Option<Modules> {
+        let list = OwnedModuleList::new()?;
+        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::default() })
+    }
+
+    /// From now on they are read by the files of this thread.
+    pub fn read_through(&mut self, tid: u32) {
+        self.pid = tid;
+    }
+
+    /// The list for the walker.
+    pub fn list(&self) -> &ModuleList {
+        &self.list
+    }
+
+    /// Looks for changes and tells them. True when there were any.
+    pub fn refresh(&mut self, images: &mut Images, outlet: &mut Outlet, now: u64) -> bool {
+        let Ok(maps) = fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
+        let found = find(&maps);
+        if found == self.found || found.is_empty() {
+            return false;
+        }
+        let Some(mut list) = OwnedModuleList::new() else { return false };
+        images.forget();
+        for file in &found {
+            let Some(module) = file.module(self.pid) else { continue };
+            list.push(module, &self.path_from_here(file));
+        }
+        list.finish((self.list.generation() != 0).then_some(&*self.list));
+        if list.generation() != self.list.generation() {
+            self.table = RuleTable::new();
+            self.table.reserve();
+        }
+        self.list = list;
+        self.found = found;
+        self.tell(outlet, now);
+        true
+    }
+
+    /// The path by which we find a file of the process, for its names: it may have been replaced since, or the
+    /// process may live in a container.
+    fn path_from_here(&self, file: &Found) -> Vec<u8> {
+        if !file.path.starts_with(b"/") {
+            return file.path.clone();
+        }
+        let pid = self.pid;
+        if file.deleted && process::executable(pid).as_os_str().as_bytes() == file.path {
+            return format!("/proc/{pid}/exe").into_bytes();
+        }
+        let world = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        let theirs = world(&pid.to_string());
+        if theirs.is_some() && theirs != world("self") {
+            return [format!("/proc/{pid}/root").as_bytes(), &file.path].concat();
+        }
+        file.path.clone()
+    }
+
+    fn tell(&mut self, outlet: &mut Outlet, now: u64) {
+        let now_there: HashSet<u32> = self.list.iter().map(Module::id).collect();
+        self.told.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
+        for module in self.list.iter() {
+            // Code in no file is told by its addresses.
+            let path = self.list.path(module);
+            let named = |other: &&Module| self.list.path(other) == path && !other.build_id().is_empty();
+            let build_id = self.list.iter().find(named).map_or(&[][..], Module::build_id);
+            if !path.is_empty()
+                && !self.told.contains(&module.id())
+                && outlet.module_load(module, build_id, path, now)
+            {
+                self.told.insert(module.id());
+            }
+        }
+    }
+}
+
+/// Where the file of a module says that `.eh_frame` lies, without the bias.
+fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
+    let path = Path::new(OsStr::from_bytes(path));
+    // The process may see another file there than we do.
+    let file = match process::executable(pid) == path {
+        true => File::open(format!("/proc/{pid}/exe")).ok(),
+        false => None,
+    };
+    let inside = PathBuf::from(format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?);
+    let file = file.or_else(|| File::open(inside).ok())?;
+    let data = object::ReadCache::new(file);
+    let elf = object::read::elf::ElfFile64::<Endianness, _>::parse(&data).ok()?;
+    let section = elf.section_by_name(".eh_frame")?;
+    Some(section.address()..section.address().checked_add(section.size())?)
+}
+
+/// Files of which the beginning is mapped and some part is executable, and the kernel's own library.
+fn find(maps: &[u8]) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut executable = HashSet::default();
+    let mut regular: Vec<Line<'_>> = Vec::new();
+    let mut stray: Vec<Line<'_>> = Vec::new();
+    for line in maps.split(|b| *b == b'\n').filter_map(Line::parse) {
+        let vdso = line.path == b"[vdso]";
+        // Code made at run time lies in no file, or in one that only holds memory.
+        let in_memory =
+            [&b"/memfd:"[..], b"/dev/zero", b"/anon_hugepage"].iter().any(|p| line.path.starts_with(p));
+        if !vdso && (in_memory || !line.path.starts_with(b"/")) {
+            if line.executable && line.path != b"[vsyscall]" {
+                match found.last_mut().filter(|last| last.path.is_empty() && last.end == line.start) {
+                    Some(last) => last.end = line.end,
+                    None => found.push(Found {
+                        base: line.start,
+                        end: line.end,
+                        path: Vec::new(),
+                        bias: None,
+                        deleted: false,
+                    }),
+                }
+            }
+            continue;
+        }
+        if (line.offset == 0 || vdso)
+            && found.last().is_none_or(|last| last.path != line.path || !line.executable)
+        {
+            found.push(Found {
+                base: line.start,
+                end: line.end,
+                path: line.path.to_vec(),
+                bias: None,
+                deleted: false,
+            });
+        }
+        // Mappings of one loading of a file stand together, with room for zeroed data at most between them.
+        match found.last_mut().filter(|last| last.path == line.path) {
+            Some(last) => {
+                last.end = line.end;
+                if line.executable {
+                    executable.insert(last.base);
+                    regular.push(line);
+                }
+            }
+            None if line.executable => stray.push(line),
+            None => {}
+        }
+    }
+    let again: Vec<Found> = stray
+        .iter()
+        .filter_map(|line| {
+            let again = |other: &&Line<'_>| {
+                other.path == line.path
+                    && other.offset <= line.offset
+                    && line.offset < other.offset + other.size()
+            };
+            let address =
+                regular.iter().find(again).map(|other| other.start + (line.offset - other.offset))?;
+            let program = found.iter().find(|file| (file.base..file.end).contains(&address))?;
+            // Programs that lie where they were linked have no bias.
+            let linked = if program.base < LINKED_BELOW { 0 } else { program.base };
+            let bias = line.start.wrapping_sub(address - linked);
+            Some(Found {
+                base: line.start,
+                end: line.end,
+                path: line.path.to_vec(),
+                bias: Some(bias),
+                deleted: false,
+            })
+        })
+        .collect();
+    found.extend(again);
+    found.retain(|file| file.path.is_empty() || file.bias.is_some() || executable.contains(&file.base));
+    for file in &mut found {
+        if let Some(path) = file.path.strip_suffix(b" (deleted)") {
+            (file.path, file.deleted) = (path.to_vec(), true);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_maps() {
+        let maps = b"\
+555555554000-555555555000 r--p 00000000 fe:00 77 /opt/a b/prog (deleted)
+555555555000-555555556000 r-xp 00001000 fe:00 77 /opt/a b/prog (deleted)
+555555557000-555555558000 rw-p 00003000 fe:00 77 /opt/a b/prog (deleted)
+555555558000-555555579000 rw-p 00000000 00:00 0  [heap]
+7ffff6000000-7ffff6001000 r-xp 00021000 fe:00 79 /lib/libc.so.6
+7ffff7000000-7ffff7100000 r--p 00000000 fe:00 78 /usr/share/data
+7ffff7dc0000-7ffff7de0000 r--p 00000000 fe:00 79 /lib/libc.so.6
+7ffff7de0000-7ffff7f00000 r-xp 00020000 fe:00 79 /lib/libc.so.6
+7ffff7f00000-7ffff7f01000 r-xp 00000000 00:00 0
+7ffff7f01000-7ffff7f03000 rwxp 00000000 00:00 0  [anon:jit]
+7ffff7f03000-7ffff7f04000 rw-p 00000000 00:00 0
+7ffff7fc0000-7ffff7fc1000 r-xp 00000000 00:00 0  [vdso]
+";
+        let found = find(maps);
+        let of =
+            |base, end, path: &[u8]| Found { base, end, path: path.to_vec(), bias: None, deleted: false };
+        let again = Found {
+            bias: Some(0x7ffff6000000 - 0x21000),
+            ..of(0x7ffff6000000, 0x7ffff6001000, b"/lib/libc.so.6")
+        };
+        assert_eq!(
+            found,
+            [
+                Found { deleted: true, ..of(0x555555554000, 0x555555558000, b"/opt/a b/prog") },
+                of(0x7ffff7dc0000, 0x7ffff7f00000, b"/lib/libc.so.6"),
+                of(0x7ffff7f00000, 0x7ffff7f03000, b""),
+                of(0x7ffff7fc0000, 0x7ffff7fc1000, b"[vdso]"),
+                again,
+            ]
+        );
+        assert!(find(b"nonsense\n\n-- r 0").is_empty());
+    }
+
+    #[test]
+    fn own_modules_are_those_of_the_loader() {
+        let maps = fs::read("/proc/self/maps").unwrap();
+        let paths: Vec<String> =
+            find(&maps).iter().map(|file| String::from_utf8_lossy(&file.path).into_owned()).collect();
+        let exe = std::env::current_exe().unwrap();
+        assert!(paths.contains(&exe.to_string_lossy().into_owned()), "{paths:?}");
+        assert!(paths.iter().any(|path| path.contains("libc.so")), "{paths:?}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Stacks of running threads by perf events: the kernel copies registers and the top of the stack after each
+//! so many nanoseconds that a thread has run, and the thread runs on.
+//!
+//! Sources: perf_event_open(2), include/uapi/linux/perf_event.h, arch/x86/include/uapi/asm/perf_regs.h.
+
+use stackglass_perf::attributes::{Attributes, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, flags, sample};
+use stackglass_perf::registers;
+use stackglass_perf::ring::Ring;
+use stackglass_unwind::{Registers, StackMemory};
+use std::io;
+
+/// Bytes of stack that the kernel copies.
+pub const DUMP: usize = 32 << 10;
+/// Bytes of the ring of one thread, a power of two: seven samples.
+const RING: usize = 256 << 10;
+
+const PERF_RECORD_SAMPLE: u32 = 9;
+const ABI_64: u64 = 2;
+
+/// The samples of one thread.
+pub struct Event {
+    ring: Ring,
+}
+
+/// One sample.
+pub struct Sample {
+    /// When, CLOCK_MONOTONIC ns.
+    pub at: u64,
+    /// What the thread has run since the event was opened, ns.
+    pub ran: u64,
+    /// Its registers in the program.
+    pub registers: Registers,
+}
+
+impl Event {
+    /// Samples thread `tid` each time it has run for `period` ns, from now on.
+    ///
+    /// # Errors
+    /// EACCES or EPERM where that is not allowed, ESRCH when the thread is gone, EMFILE, ENOMEM.
+    pub fn open(tid: u32, period: u64) -> io::Result<Event> {
+        let attributes = Attributes {
+            kind: PERF_TYPE_SOFTWARE,
+            config: PERF_COUNT_SW_TASK_CLOCK,
+            sample_period: period,
+            sample_type: sample::TIME | sample::READ | sample::REGS_USER | sample::STACK_USER,
+            flags: flags::EXCLUDE_HYPERVISOR | flags::USE_CLOCKID,
+            // Nobody waits for it: the ring is looked at each tick.
+            wakeup: u32::MAX,
+            sample_regs_user: registers::mask(),
+            sample_stack_user: DUMP as u32,
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Attributes::default()
+        };
+        Ok(Event { ring: Ring::open(&attributes, tid, None, RING)? })
+    }
+
+    /// Takes the oldest sample out of the ring, with its stack in `stack`. Other records are passed over.
+    pub fn next(&mut self, stack: &mut Dump) -> Option<Sample> {
+        self.ring.refresh();
+        loop {
+            let raw = self.ring.peek()?;
+            let sample = (raw.kind == PERF_RECORD_SAMPLE).then(|| parse(raw.body, stack)).flatten();
+            self.ring.advance();
+            self.ring.publish();
+            if sample.is_some() {
+                return sample;
+            }
+        }
+    }
+}
+
+/// The top of a stack as it was.
+#[derive(Default)]
+pub struct Dump {
+    at: u64,
+    bytes: Vec<u8>,
+    /// Something behind its end was asked for.
+    pub passed_end: bool,
+}
+
+impl StackMemory for Dump {
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        let from = usize::try_from(address.wrapping_sub(self.at)).ok()?;
+        let Some(bytes) = self.bytes.get(from..from.checked_add(8)?) else {
+            self.passed_end |= from < self.bytes.len() + (1 << 30);
+            return None;
+        };
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+}
+
+/// Reads what was asked for in `sample_type`, in that order.
+fn parse(record: &[u8], stack: &mut Dump) -> Option<Sample> {
+    let word = |index: usize| -> Option<u64> {
+        Some(u64::from_le_bytes(record.get(index * 8..index * 8 + 8)?.try_into().ok()?))
+    };
+    let (at, ran, abi) = (word(0)?, word(1)?, word(2)?);
+    if abi != ABI_64 {
+        return None;
+    }
+    let size_at = 3 + registers::COUNT;
+    let registers = registers::of_sample(record.get(24..size_at * 8)?)?;
+    let size = usize::try_from(word(size_at)?).ok()?;
+    let bytes = record.get((size_at + 1) * 8..)?;
+    let real = match size {
+        0 => 0,
+        _ => usize::try_from(u64::from_le_bytes(bytes.get(size..size + 8)?.try_into().ok()?)).ok()?,
+    };
+    stack.bytes.clear();
+    stack.bytes.extend_from_slice(bytes.get(..real.min(size))?);
+    (stack.at, stack.passed_end) = (registers.sp(), false);
+    Some(Sample { at, ran, registers })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(stack: &[u64], real: u64) -> Vec<u8> {
+        let mut words = vec![77, 88, ABI_64];
+        words.extend((0..registers::COUNT as u64).map(|i| 1000 + i));
+        words.push(stack.len() as u64 * 8);
+        words.extend(stack);
+        words.push(real);
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut dump = Dump::default();
+        let sample = parse(&record(&[5, 6, 7], 16), &mut dump).unwrap();
+        assert_eq!((sample.at, sample.ran), (77, 88));
+        assert_eq!(
+            (sample.registers.pc(), sample.registers.sp(), sample.registers.rbp()),
+            (1008, 1007, Some(1006))
+        );
+        assert_eq!((dump.read_u64(1007), dump.read_u64(1015)), (Some(5), Some(6)));
+        assert!(!dump.passed_end);
+        assert_eq!(dump.read_u64(1023), None, "that was not copied");
+        assert!(dump.passed_end);
+        let whole = record(&[5, 6, 7], 24);
+        for len in 0..whole.len() {
+            assert!(parse(&whole[..len], &mut dump).is_none(), "{len}");
+        }
+        let mut other = whole.clone();
+        other[16] = 0;
+        assert!(parse(&other, &mut dump).is_none(), "no registers of the program");
+    }
+
+    #[test]
+    fn own_samples_come_where_they_are_allowed() {
+        let Ok(mut event) = Event::open(std::process::id(), 1_000_000) else { return };
+        // The main thread sleeps in this test: nothing comes of it, and that does not stand still.
+        assert!(event.next(&mut Dump::default()).is_none());
+    }
+}

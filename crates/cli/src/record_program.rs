@@ -1,0 +1,47 @@
+//! Recording a program that Stackglass starts: shared by `record`, `cargo stackglass` and `demo`.
+
+use crate::failure::{Failure, OWN_FAILURE, Outcome};
+use crate::library;
+use crate::recording_observer::RecordingObserver;
+use crate::sampling_flags::SamplingFlags;
+use stackglass_collect::launch::{self, Options, Program};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A program to record.
+pub(crate) struct Job {
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<OsString>,
+    /// Working folder; `None`: the current one.
+    pub(crate) folder: Option<PathBuf>,
+    /// Environment variables to add.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) output: PathBuf,
+    pub(crate) sampling: SamplingFlags,
+}
+
+/// Records the program, prints the report, and returns the program's exit status.
+pub(crate) fn record(job: Job) -> Outcome {
+    let sampling = job.sampling;
+    let options = Options {
+        program: job.program,
+        arguments: job.arguments,
+        folder: job.folder,
+        variables: job.variables,
+        library: library::unpack,
+        sampler: sampling.sampler.map(Into::into),
+        output: job.output,
+        delay: sampling.delay,
+        capacity: sampling.words,
+        duration: sampling.duration,
+        delay_start: sampling.delay_start,
+        follow_children: !sampling.no_children,
+        peek: sampling.peek_duration,
+        walltime: sampling.walltime,
+        writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
+    };
+    let end = launch::record(&options, &mut RecordingObserver::new(sampling.quiet)).map_err(|error| {
+        Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() }
+    })?;
+    Ok(launch::exit_status(end))
+}

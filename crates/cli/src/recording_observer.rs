@@ -1,0 +1,66 @@
+//! What a recording prints on stderr while it runs and when it ends.
+
+use crate::live::Live;
+use crate::{message, peek_text, summary};
+use stackglass_collect::launch::{Observer, PeekPart, Progress, Saved};
+use stackglass_collect::peek_answer::Audience;
+use stackglass_profile::Recording;
+use std::io::IsTerminal;
+
+/// Shows the live line, notes, peeks and the report.
+pub(crate) struct RecordingObserver {
+    live: Live,
+    quiet: bool,
+}
+
+impl RecordingObserver {
+    /// With `quiet`, only notes and peeks are shown.
+    pub(crate) fn new(quiet: bool) -> RecordingObserver {
+        RecordingObserver { live: Live::new(quiet), quiet }
+    }
+
+    fn report(&mut self, recording: &Recording, saved: &Saved) {
+        self.live.clear();
+        if self.quiet {
+            return;
+        }
+        summary::to_stderr(recording);
+        if saved.totals.is_some() {
+            message::print(&format!("recorded to {}", saved.path.display()));
+        }
+    }
+}
+
+impl Observer for RecordingObserver {
+    fn progress(&mut self, progress: &Progress) {
+        self.live.show(progress);
+    }
+
+    fn suspended(&mut self) {
+        self.live.clear();
+    }
+
+    fn waiting(&mut self, line: &str) {
+        if !self.quiet && std::io::stderr().is_terminal() {
+            message::print(&format!("{line}; Ctrl-C ends it"));
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        self.live.clear();
+        message::print(line);
+    }
+
+    fn peek(&mut self, _: u32, part: &PeekPart, audience: &Audience) {
+        self.live.clear();
+        peek_text::answer(part, audience);
+    }
+
+    fn recorded(&mut self, recording: &Recording, saved: &Saved) {
+        self.report(recording, saved);
+    }
+
+    fn snapshot(&mut self, recording: &Recording, saved: &Saved) {
+        self.report(recording, saved);
+    }
+}

@@ -1,0 +1,67 @@
+//! The flags that `record` and `cargo stackglass` share: how and how long a program is sampled.
+
+use crate::values::{delay, duration, positive_duration, words};
+use clap::{Args, ValueEnum};
+use stackglass_collect::launch::Sampler;
+use std::time::Duration;
+
+/// How a program is sampled.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SamplingFlags {
+    /// Time between two samples of each thread (100us to 1h)
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
+    pub(crate) delay: Duration,
+
+    /// Memory for samples, in words; sampling stops when it is full (0: no limit)
+    #[arg(long = "n", value_name = "WORDS", default_value = "10000000", value_parser = words)]
+    pub(crate) words: u64,
+
+    /// Sample for this long, then report; the program runs on
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Start sampling after this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) delay_start: Option<Duration>,
+
+    /// Sample only the program itself, not the processes it starts
+    #[arg(long)]
+    pub(crate) no_children: bool,
+
+    /// Wall-time profile: each tick samples one live async task, running or waiting (a thread if there are no tasks)
+    #[arg(long)]
+    pub(crate) walltime: bool,
+
+    /// Length of the profile that follows SIGUSR1 (a peek); only with the sampler `preload`
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
+    pub(crate) peek_duration: Duration,
+
+    /// How stacks are taken [default: perf, or ptrace where perf is refused; preload for wall-time profiles and for programs that contain the crate]
+    #[arg(long, value_name = "SAMPLER")]
+    pub(crate) sampler: Option<SamplerName>,
+
+    /// Print no live line and no report
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// The sampler, as `--sampler` names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SamplerName {
+    /// The kernel copies them (perf events); nothing is added to the program
+    Perf,
+    /// Stackglass stops each running thread briefly
+    Ptrace,
+    /// A library inside the program, with one thread of its own
+    Preload,
+}
+
+impl From<SamplerName> for Sampler {
+    fn from(name: SamplerName) -> Sampler {
+        match name {
+            SamplerName::Perf => Sampler::Perf,
+            SamplerName::Ptrace => Sampler::Ptrace,
+            SamplerName::Preload => Sampler::Preload,
+        }
+    }
+}

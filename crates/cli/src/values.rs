@@ -1,0 +1,105 @@
+//! Parsers for the values of flags: durations, counts, process ids, and choices among a few words.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Shortest sampling interval.
+const SHORTEST_DELAY: Duration = Duration::from_micros(100);
+
+/// Longest sampling interval.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// `1ms`, `90s`, `1h 30min`; a bare number means seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+    }
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write 500us, 1ms, 10s or 2min"))
+}
+
+/// A [`duration`] above zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() {
+        return Err("nothing can be sampled in no time; write 500ms or 30s, or leave it out".into());
+    }
+    Ok(duration)
+}
+
+/// A [`duration`] between two samples of a thread. A unit is required.
+pub(crate) fn delay(text: &str) -> Result<Duration, String> {
+    if text.parse::<f64>().is_ok() {
+        return Err(format!("of what? write {text}ms or {text}us"));
+    }
+    let delay = duration(text)?;
+    if delay < SHORTEST_DELAY {
+        return Err(
+            "shorter than 100us (10 000 a second): the program would hardly run for taking samples".into()
+        );
+    }
+    if delay > LONGEST_DELAY {
+        return Err("longer than an hour".into());
+    }
+    Ok(delay)
+}
+
+/// The id of a process.
+pub(crate) fn process_id(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write the id of a process, a number as ps and pgrep show it".into()),
+        Ok(pid) => Ok(pid),
+    }
+}
+
+/// `10000000`, `10_000_000`, `10M`, `2G`.
+pub(crate) fn words(text: &str) -> Result<u64, String> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    let (digits, factor) = match plain.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&plain[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&plain[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&plain[..at], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let n: u64 = digits.parse().map_err(|_| "write a number of words: 10000000 or 10M".to_string())?;
+    n.checked_mul(factor).ok_or_else(|| "too large".to_string())
+}
+
+/// A whole number from 0 up.
+pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number >= T::default())
+        .ok_or_else(|| "write a whole number from 0 on: 12".into())
+}
+
+/// One of a few words. clap answers a wrong word with the list of all words.
+pub(crate) fn one_of<T: Copy + Send + Sync>(
+    all: &'static [T],
+    word: fn(T) -> &'static str,
+    help: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values = all.iter().map(move |value| PossibleValue::new(word(*value)).help(help(*value)));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        all.iter().copied().find(|value| word(*value) == given).ok_or("it is none of them")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_people_write_them() {
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
+        assert!(duration("-1").is_err() && duration("soon").is_err());
+        assert!(delay("5").is_err_and(|why| why.contains("5ms")));
+        assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
+        assert!(delay("99us").is_err() && delay("100us").is_ok());
+        assert_eq!(words("10_000"), Ok(10_000));
+        assert_eq!(words("10M"), Ok(10_000_000));
+        assert!(words("M").is_err() && words("99999999999G").is_err());
+    }
+}

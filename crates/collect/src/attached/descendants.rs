@@ -1,0 +1,192 @@
+//! Samples a program that we have started, and its descendants, by ptrace: the fallback where perf events are refused.
+//!
+//! Each process is sampled as `--pid` samples a running one, so static programs and all languages work alike. The kernel
+//! does not report new processes here, so the lists of children in /proc are read repeatedly. A process that starts and ends
+//! between two readings is missed, and so are its surviving children. The recording says how much CPU time is missing.
+
+use super::Attached;
+use crate::Recorder;
+use stackglass_attach::{Driver, Stay, Stopped, leak_check};
+use stackglass_procfs::{ImageKey, Status, threads};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between two readings of the lists: where processes come and go, and where none did for some time.
+const LIVELY: Duration = Duration::from_millis(2);
+const CALM: Duration = Duration::from_millis(20);
+/// The part of our time that reading them may take, as one in so many.
+const SHARE: u32 = 50;
+
+/// A program and its descendants.
+pub(crate) struct Descendants {
+    delay: Duration,
+    follow_children: bool,
+    sampling: bool,
+    /// Processes that are looked at; `None`: those that cannot be.
+    processes: BTreeMap<u32, Option<Attached>>,
+    /// Those that have ended and may be listed still, until their parents ask for them.
+    ended: BTreeSet<u32>,
+    pause: Duration,
+    read_at: Option<Instant>,
+    refused: u64,
+    /// Why processes are not looked at, for people.
+    obstacles: BTreeSet<String>,
+}
+
+impl Descendants {
+    /// Knows of no process yet.
+    pub(crate) fn new(delay: Duration, follow_children: bool, sampling: bool) -> Descendants {
+        Descendants {
+            delay,
+            follow_children,
+            sampling,
+            processes: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            pause: LIVELY,
+            read_at: None,
+            refused: 0,
+            obstacles: BTreeSet::new(),
+        }
+    }
+
+    /// The program has been started. It may be seen before its exec.
+    pub(crate) fn started(&mut self, pid: u32, program: &Path) {
+        self.processes.insert(pid, None);
+        match leak_check::obstacle_of(program) {
+            Some(obstacle) => drop(self.obstacles.insert(obstacle)),
+            None => self.look(pid),
+        }
+    }
+
+    /// How long to wait until the next call of [`Descendants::read`], which must not be long (see [`Attached::drain`]).
+    pub(crate) fn pause(&self) -> Duration {
+        self.pause.min(CALM)
+    }
+
+    /// Processes that are looked at.
+    pub(crate) fn processes(&self) -> usize {
+        self.processes.values().flatten().count()
+    }
+
+    /// Begins to look, or ends it.
+    pub(crate) fn set_sampling(&mut self, on: bool) {
+        self.sampling = on;
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            match self.processes.get_mut(&pid) {
+                Some(Some(attached)) if !on => attached.stop(),
+                Some(None) if on => self.look(pid),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes up what was seen, and new processes.
+    pub(crate) fn read(&mut self, recorder: &mut Recorder) {
+        let mut stopped = Vec::new();
+        for (pid, attached) in &mut self.processes {
+            let Some(attached) = attached else { continue };
+            attached.drain(recorder);
+            if let Some(why) = attached.stopped() {
+                attached.stop();
+                attached.drain(recorder);
+                stopped.push((*pid, why));
+            }
+        }
+        let changed = !stopped.is_empty();
+        for (pid, why) in stopped {
+            match why {
+                Stopped::Gone => {
+                    self.processes.remove(&pid);
+                    self.ended.insert(pid);
+                }
+                // Its children may be sampled all the same.
+                Stopped::Locked(why) => {
+                    self.obstacles.insert(why);
+                    self.processes.insert(pid, None);
+                }
+            }
+        }
+        if self.follow_children && self.read_at.is_none_or(|at| at.elapsed() >= self.pause) {
+            let before = Instant::now();
+            let found = self.find_children();
+            let cost = before.elapsed() * SHARE;
+            let calm = if changed || found { LIVELY } else { (self.pause * 2).min(CALM) };
+            self.pause = calm.max(cost).min(Duration::from_secs(1));
+            self.read_at = Some(Instant::now());
+        }
+    }
+
+    /// Reads the children of all known processes; true when there are new ones.
+    fn find_children(&mut self) -> bool {
+        let mut found = false;
+        let mut parents: Vec<u32> = self.processes.keys().copied().collect();
+        let mut listed = BTreeSet::new();
+        while let Some(parent) = parents.pop() {
+            for tid in threads::list(parent) {
+                let list =
+                    fs::read_to_string(format!("/proc/{parent}/task/{tid}/children")).unwrap_or_default();
+                for child in list.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
+                    listed.insert(child);
+                    if self.ended.contains(&child) || self.processes.contains_key(&child) {
+                        continue;
+                    }
+                    if Status::read(child).is_none_or(|status| status.has_ended()) {
+                        self.ended.insert(child);
+                        continue;
+                    }
+                    found = true;
+                    self.processes.insert(child, None);
+                    self.look(child);
+                    parents.push(child);
+                }
+            }
+        }
+        // A number that no parent lists any more may be given to another process.
+        self.ended.retain(|pid| listed.contains(pid));
+        // Those that cannot be looked at end unseen.
+        self.processes.retain(|pid, attached| attached.is_some() || ImageKey::read(*pid).is_some());
+        found
+    }
+
+    fn look(&mut self, pid: u32) {
+        if !self.sampling {
+            return;
+        }
+        if let Some(obstacle) = leak_check::obstacle(pid) {
+            self.obstacles.insert(obstacle);
+            return;
+        }
+        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), Stay::Long, true) {
+            Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
+            Err(_) => self.refused += 1,
+        }
+    }
+
+    /// Forgets all samples.
+    pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
+        let before = recorder.clear_samples();
+        for attached in self.processes.values_mut().flatten() {
+            attached.forget_stacks(&before, recorder);
+        }
+    }
+
+    /// Lets all go, and reads what was seen last.
+    pub(crate) fn close(mut self, recorder: &mut Recorder) {
+        for attached in self.processes.values_mut().flatten() {
+            attached.stop();
+            attached.drain(recorder);
+        }
+        for obstacle in self.obstacles {
+            recorder.remark(obstacle);
+        }
+        if self.refused > 0 {
+            let refused = self.refused;
+            recorder.remark(format!(
+                "{refused} processes could not be looked at: they have more rights, or are traced"
+            ));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Lines of `/proc/PID/maps`.
+
+/// One mapping of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Line<'a> {
+    /// First address.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// The memory may be executed.
+    pub executable: bool,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Inode of the file, 0 if there is none.
+    pub inode: u64,
+    /// Path of the file, a name in brackets, or empty.
+    pub path: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    /// Bytes of the mapping.
+    pub fn size(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Parses one line, without its line feed; `None` if it has another form.
+    pub fn parse(line: &'a [u8]) -> Option<Line<'a>> {
+        let mut rest = line;
+        let mut field = || {
+            rest = rest.trim_ascii_start();
+            let end = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
+            let (field, behind) = rest.split_at(end);
+            rest = behind;
+            std::str::from_utf8(field).ok()
+        };
+        let (start, end) = field()?.split_once('-')?;
+        let flags = field()?;
+        let offset = field()?;
+        field()?; // device
+        let inode = field()?;
+        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+        Some(Line {
+            start: hexadecimal(start)?,
+            end: hexadecimal(end)?,
+            executable: flags.as_bytes().get(2) == Some(&b'x'),
+            offset: hexadecimal(offset)?,
+            inode: inode.parse().ok()?,
+            path: rest.trim_ascii(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_parsed_with_blanks_in_its_path() {
+        let line = Line::parse(b"7f00-7f10 r-xp 00021000 fe:00 79       /opt/a b/lib (deleted)").unwrap();
+        let path = &b"/opt/a b/lib (deleted)"[..];
+        assert_eq!(
+            line,
+            Line { start: 0x7f00, end: 0x7f10, executable: true, offset: 0x21000, inode: 79, path }
+        );
+        assert_eq!(line.size(), 0x10);
+        let anonymous = Line::parse(b"7f00-7f10 rw-p 00000000 00:00 0 ").unwrap();
+        assert!(!anonymous.executable && anonymous.path.is_empty());
+        for other in [&b""[..], b"nonsense", b"-- r 0", b"7f00-7f10 r-xp 0 fe:00"] {
+            assert_eq!(Line::parse(other), None);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Facts from `/proc/PID/status`.
+
+use std::fs;
+
+/// Facts from `/proc/PID/status`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Status {
+    /// Its name, as the kernel keeps it.
+    pub name: String,
+    /// Process id; another than the one asked for where that was a thread's.
+    pub process: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// Who traces it; 0 for nobody.
+    pub tracer: u32,
+    /// Real user id.
+    pub user: u32,
+    /// `R`, `S`, `Z`, …
+    pub state: u8,
+    /// It has memory of its own; kernel threads have none.
+    pub has_memory: bool,
+    /// Signals that it has handlers for, bit N-1 for signal N.
+    pub caught: u64,
+    /// Signals that wait to be delivered, to this thread or to any of its process.
+    pub pending: u64,
+    /// Signals that it blocks now.
+    pub blocked: u64,
+    /// A seccomp filter holds it.
+    pub filtered: bool,
+    /// Capabilities in force, as bits.
+    pub capabilities: u64,
+}
+
+impl Status {
+    /// Reads it; `None` when there is no such process (or thread), or it may not be seen.
+    pub fn read(pid: u32) -> Option<Status> {
+        Some(Status::parse(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?)))
+    }
+
+    /// Its own.
+    pub fn own() -> Status {
+        Status::read(std::process::id()).unwrap_or_default()
+    }
+
+    fn parse(text: &str) -> Status {
+        let mut status = Status::default();
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            let first = value.split_ascii_whitespace().next().unwrap_or("");
+            let number = first.parse().unwrap_or(0);
+            match key {
+                "Name" => status.name = value.to_owned(),
+                "Tgid" => status.process = number,
+                "PPid" => status.parent = number,
+                "TracerPid" => status.tracer = number,
+                "Uid" => status.user = number,
+                "State" => status.state = first.bytes().next().unwrap_or(0),
+                "VmSize" => status.has_memory = true,
+                "SigCgt" => status.caught = u64::from_str_radix(first, 16).unwrap_or(0),
+                "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
+                "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
+                "Seccomp" => status.filtered = first == "2",
+                "CapEff" => status.capabilities = u64::from_str_radix(first, 16).unwrap_or(0),
+                _ => {}
+            }
+        }
+        status
+    }
+
+    /// It has a handler for this signal.
+    pub fn catches(&self, signal: i32) -> bool {
+        (1..=64).contains(&signal) && self.caught >> (signal - 1) & 1 == 1
+    }
+
+    /// It has ended; only its parent has not asked for its status yet.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// The process of the thread `tid`, which may be a process id; `tid` itself if it cannot be read.
+pub fn process_of(tid: u32) -> u32 {
+    Status::read(tid).map_or(tid, |status| status.process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_is_read_whatever_the_name() {
+        let status = Status::parse(
+            "Name:\tTgid:\t9\nState:\tS (sleeping)\nTgid:\t77\nPPid:\t1\nTracerPid:\t5\nUid:\t1000\t0\t0\t0\n\
+             VmSize:\t  100 kB\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000400\nSigBlk:\t0000000000000004\nSigCgt:\t0000000000000200\nCapEff:\t0000000000080000\nSeccomp:\t2\n",
+        );
+        assert_eq!((status.process, status.parent, status.tracer, status.user), (77, 1, 5, 1000));
+        assert_eq!((status.state, status.has_memory, status.filtered), (b'S', true, true));
+        assert_eq!((status.caught, status.capabilities), (1 << 9, 1 << 19));
+        assert_eq!((status.pending, status.blocked), (0x401, 4));
+        assert!(!status.has_ended());
+        let own = Status::own();
+        assert_eq!(own.process, std::process::id());
+    }
+}

@@ -1,0 +1,149 @@
+//! Files of threads in `/proc/PID/task`, and lists of threads. The two files that are read at every look stay open.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use stackglass_sampling::{SchedStat, ThreadState};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// The state of a thread now, for a single question.
+pub fn state(pid: u32, tid: u32) -> ThreadState {
+    fs::read(format!("/proc/{pid}/task/{tid}/syscall"))
+        .map_or(ThreadState::Unknown, |text| ThreadState::parse(&text))
+}
+
+/// The files of one thread.
+pub struct Files {
+    pid: u32,
+    tid: u32,
+    stat: Option<File>,
+    state: Option<File>,
+}
+
+impl Files {
+    /// Of thread `tid` of process `pid`; opened when needed.
+    pub fn new(pid: u32, tid: u32) -> Files {
+        Files { pid, tid, stat: None, state: None }
+    }
+
+    /// What it ran and waited; `None` when it is gone.
+    pub fn stat(&mut self) -> Option<SchedStat> {
+        let mut text = [0u8; 96];
+        let n = read(&mut self.stat, self.pid, self.tid, "schedstat", &mut text)?;
+        SchedStat::parse(text.get(..n)?)
+    }
+
+    /// Where it is.
+    pub fn state(&mut self) -> ThreadState {
+        let mut text = [0u8; 256];
+        let n = read(&mut self.state, self.pid, self.tid, "syscall", &mut text).unwrap_or(0);
+        ThreadState::parse(text.get(..n).unwrap_or(&[]))
+    }
+
+    /// Its name, as the kernel keeps it.
+    pub fn name(&self) -> Option<[u8; 16]> {
+        let text = fs::read(format!("/proc/{}/task/{}/comm", self.pid, self.tid)).ok()?;
+        let mut name = [0u8; 16];
+        for (to, from) in name.iter_mut().zip(text.iter().take_while(|b| **b != b'\n').take(15)) {
+            *to = *from;
+        }
+        Some(name)
+    }
+}
+
+/// Raises the limit on open files as far as it may be: two stay open for each thread.
+pub fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The limit stays as it is if this is refused.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Reads a file from its beginning, keeping it open. Where no more can be open, it is opened each time.
+fn read(kept: &mut Option<File>, pid: u32, tid: u32, name: &str, text: &mut [u8]) -> Option<usize> {
+    if let Some(file) = kept {
+        return file.read_at(text, 0).ok();
+    }
+    let file = File::open(format!("/proc/{pid}/task/{tid}/{name}")).ok()?;
+    let n = file.read_at(text, 0).ok()?;
+    *kept = Some(file);
+    Some(n)
+}
+
+/// Kernel ids of all threads, the main one first. Empty when the process is gone.
+pub fn list(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut tids: Vec<u32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    tids.sort_unstable_by_key(|tid| (*tid != pid, *tid));
+    tids
+}
+
+/// Names of threads that serve a profiler inside the program: the sampler (of the crate and of the preload library), and the crate's
+/// threads that answer peeks, read samples and write a file.
+const OURS: [&[u8]; 4] = [b"stackglass", b"stackglass-peek", b"stackglass-read", b"stackglass-file"];
+
+/// Whether a name, padded with zeros, is that of a thread of ours. A program's own thread of such a name is taken for one
+/// too; the main thread never is, for the command's own is called so.
+pub fn is_our_name(pid: u32, tid: u32, name: &[u8]) -> bool {
+    let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+    tid != pid && OURS.contains(&&name[..len])
+}
+
+/// Whether a thread serves a profiler inside the program, by its name.
+pub fn is_ours(pid: u32, tid: u32) -> bool {
+    Files::new(pid, tid).name().is_some_and(|name| is_our_name(pid, tid, &name))
+}
+
+/// Changes when a thread comes or goes: the folder has a link for each.
+pub fn links(pid: u32) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{pid}/task")).map_or(0, |meta| meta.nlink())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackglass_sampling::Call;
+
+    #[test]
+    fn our_own_threads_are_known_by_their_names() {
+        assert!(is_our_name(7, 8, b"stackglass\0\0\0\0\0\0") && is_our_name(7, 8, b"stackglass-peek\0"));
+        assert!(!is_our_name(7, 7, b"stackglass\0\0\0\0\0\0"), "the main thread of the command");
+        assert!(
+            !is_our_name(7, 8, b"stackglass-look\0") && !is_our_name(7, 8, b"") && !is_our_name(7, 8, b"\0")
+        );
+        let (tell, tid) = std::sync::mpsc::channel();
+        let reader = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_pid() as u32).unwrap();
+            std::thread::park();
+        });
+        let (reader, tid) = (reader.unwrap(), tid.recv().unwrap());
+        let me = std::process::id();
+        assert!(
+            is_ours(me, tid)
+                && list(me).contains(&tid)
+                && !crate::process::program_threads(me).contains(&tid)
+        );
+        reader.thread().unpark();
+        reader.join().unwrap();
+    }
+
+    #[test]
+    fn a_child_that_sleeps_stands_still() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut files = Files::new(child.id(), child.id());
+        while !matches!(files.state(), ThreadState::Blocked { call: Some(Call { number: 230, .. }), .. }) {
+            std::thread::yield_now();
+        }
+        let before = files.stat().unwrap();
+        assert!(before.turns > 0);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(files.stat(), Some(before));
+        assert_eq!(list(child.id()), [child.id()]);
+        assert_eq!(files.name().unwrap()[..6], *b"sleep\0");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(files.stat(), None);
+        assert!(list(child.id()).is_empty());
+    }
+}

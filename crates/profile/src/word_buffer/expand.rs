@@ -1,0 +1,126 @@
+//! A recording as Julia's word buffer: addresses for its locations, and its samples as words.
+//!
+//! A recording knows locations as (module, offset). A word buffer wants one number for each, the
+//! same wherever the module was mapped in each process, so every module gets a range of its own.
+
+use crate::{
+    Address, Data, Dictionary, Frame, LocationId, Recording, Sample, TaskId, ThreadNumber, snapshots,
+};
+use foldhash::HashSet;
+
+/// Bits of an address that hold the offset in its module.
+const OFFSET_BITS: u32 = 47;
+
+/// One address for each location of a recording.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    by_location: Vec<Address>,
+}
+
+impl Addresses {
+    /// Chooses the addresses: `(module + 1) << 47 | offset`, and as they are for code that lay in
+    /// no module. Never 0, never the same twice.
+    pub fn new(recording: &Recording) -> Addresses {
+        let locations = recording.stacks.locations();
+        let mut used = HashSet::with_capacity_and_hasher(locations.len(), Default::default());
+        let mut spare = u64::MAX / 2;
+        let choose = |location: &crate::Location| {
+            let module = location.module.map_or(0, |module| u64::from(module.0) + 1);
+            let plain = module << OFFSET_BITS | location.offset;
+            let fits =
+                module >> (64 - OFFSET_BITS) == 0 && (module == 0 || location.offset >> OFFSET_BITS == 0);
+            if fits && plain != 0 && used.insert(plain) {
+                return Address(plain);
+            }
+            while !used.insert(spare) {
+                spare -= 1;
+            }
+            Address(spare)
+        };
+        Addresses { by_location: locations.iter().map(choose).collect() }
+    }
+
+    /// The address of a location.
+    ///
+    /// # Panics
+    /// When the location is not of the recording.
+    pub fn of(&self, location: LocationId) -> Address {
+        self.by_location[location.0 as usize]
+    }
+}
+
+impl Recording {
+    /// The task a sample belongs to. A thread outside of tasks is its own task, named by its
+    /// number with the highest bit set.
+    pub fn task_of(&self, sample: &Sample) -> TaskId {
+        match sample.task {
+            0 => TaskId(1 << 63 | u64::from(sample.thread.0)),
+            task => TaskId(task),
+        }
+    }
+
+    /// How many words [`Recording::words`] yields.
+    pub fn words_len(&self) -> u64 {
+        let mut depths = vec![0_u32; self.stacks.nodes().len() + 1];
+        for (index, (caller, _)) in self.stacks.nodes().iter().enumerate() {
+            depths[index + 1] = depths[caller.0 as usize] + 1;
+        }
+        let words = |(sample, count): (&Sample, u64)| {
+            let block = u64::from(depths[sample.stack.0 as usize]) + super::OVERHEAD_WORDS as u64;
+            block.saturating_mul(count)
+        };
+        self.samples.iter().zip(snapshots(self)).map(words).fold(0, u64::saturating_add)
+    }
+
+    /// The samples as words in Julia's layout, one block for each snapshot, made as they are asked
+    /// for. Clocks of the snapshots of one sample lie evenly in the time it stands for.
+    pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let addresses = Addresses::new(self);
+        let counts = snapshots(self);
+        self.samples.iter().zip(counts).flat_map(move |(sample, count)| {
+            let stack: Vec<u64> = self.stacks.walk(sample.stack).map(|id| addresses.of(id).0).collect();
+            let step = sample.time.0.checked_div(count).unwrap_or(0);
+            let task = self.task_of(sample).0;
+            (0..count).rev().flat_map(move |before_last| {
+                let clock = sample.clock.0.saturating_sub(step.saturating_mul(before_last)).max(1);
+                let end = [u64::from(sample.thread.0), task, clock, sample.state.word(), 0, 0];
+                stack.clone().into_iter().chain(end)
+            })
+        })
+    }
+
+    /// The samples as a buffer in Julia's layout. See [`Recording::words_len`] for its size first.
+    pub fn data(&self) -> Data {
+        Data::new(self.words().collect())
+    }
+
+    /// Names for the addresses of [`Recording::data`].
+    pub fn dictionary(&self) -> Dictionary {
+        let addresses = Addresses::new(self);
+        let mut dictionary = Dictionary::new();
+        for index in 0..self.stacks.locations().len() {
+            let id = LocationId(index as u32);
+            let address = addresses.of(id).0;
+            let mut frames: Vec<Frame> = self.symbols.frames_of(id).cloned().collect();
+            if frames.is_empty() {
+                frames.push(Frame::unknown(address));
+            }
+            frames.iter_mut().for_each(|frame| frame.address = address);
+            dictionary.set(address, frames);
+            if self.symbols.dispatches(id) {
+                dictionary.set_dispatches(address);
+            }
+        }
+        for (file, short) in self.symbols.short_paths() {
+            dictionary.set_short_path(file.clone(), short.clone());
+        }
+        for number in 1..=self.threads.len() as u32 {
+            let label = self.thread_label(ThreadNumber(number));
+            dictionary.set_thread_label(number.into(), label.into());
+        }
+        for task in &self.tasks {
+            dictionary.set_task_name(task.id.0, task.name.clone());
+        }
+        dictionary
+    }
+}

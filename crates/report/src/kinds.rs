@@ -1,0 +1,383 @@
+//! What kind of code a frame is, told by its name, file and module: one table of rules for first screens and
+//! flame graphs, to check and to extend.
+//!
+//! What is not told by names: calls through vtables and function pointers, see
+//! [`Symbols::dispatches`](stackglass_profile::Symbols::dispatches).
+
+use stackglass_profile::Frame;
+use stackglass_profile::frame::file_name;
+
+/// Kinds of frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// The standard library of Rust.
+    Std,
+    /// The C library, the dynamic linker, the vdso.
+    C,
+    /// Everything else: what the reader wrote, or chose.
+    Own,
+}
+
+/// Functions through which every program or thread runs before its own code, at the outer end of
+/// a stack only.
+const STARTS: &[&str] = &[
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+    "std::rt::lang_start",
+    "std::rt::lang_start_internal",
+    "std::panicking::try",
+    "std::panicking::catch_unwind",
+    "std::panic::catch_unwind",
+    "__rust_try",
+    "std::sys::backtrace::__rust_begin_short_backtrace",
+    "std::sys_common::backtrace::__rust_begin_short_backtrace",
+    "core::ops::function::FnOnce::call_once",
+    "core::ops::function::FnMut::call_once",
+    "core::ops::function::FnMut::call_mut",
+    "core::ops::function::Fn::call_once",
+    "core::ops::function::Fn::call_mut",
+    "core::ops::function::Fn::call",
+    "core::ops::function::impls",
+    "core::panic::unwind_safe",
+    "alloc::boxed",
+    "std::thread::Builder",
+    "std::thread::lifecycle",
+    "std::thread::spawnhook",
+    "std::sys::thread",
+    "std::sys::pal::unix::thread",
+    "std::sys::unix::thread",
+];
+
+/// Files of the standard library that hold little else than such functions.
+const START_FILES: &[&str] = &[
+    "rt.rs",
+    "panic.rs",
+    "panicking.rs",
+    "unwind_safe.rs",
+    "lifecycle.rs",
+    "function.rs",
+    "boxed.rs",
+    "backtrace.rs",
+];
+
+/// Functions of C libraries that manage memory: the C standard's and POSIX's, glibc's internal ones
+/// (malloc/malloc.c), C++'s operators.
+const MEMORY_FOREIGN: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "malloc_consolidate",
+    "sysmalloc",
+    "systrim",
+    "sysmalloc_mmap",
+    "unlink_chunk",
+    "heap_trim",
+    "grow_heap",
+    "shrink_heap",
+    "new_heap",
+    "arena_get2",
+    "ptmalloc_init",
+    "alloc_perturb",
+    "munmap_chunk",
+    "mremap_chunk",
+    "_int_malloc",
+    "_int_free",
+    "_int_free_chunk",
+    "_int_free_merge_chunk",
+    "_int_free_create_chunk",
+    "_int_free_maybe_consolidate",
+    "_int_realloc",
+    "_int_memalign",
+    "_mid_memalign",
+    "tcache_init",
+    "tcache_get",
+    "tcache_put",
+    "tcache_key_initialize",
+    "checked_request2size",
+    "operator new",
+    "_Znwm",
+    "_Znam",
+    "_ZdlPv",
+    "_ZdlPvm",
+    "_ZdaPv",
+    "_ZdaPvm",
+    "operator new[]",
+    "operator delete",
+    "operator delete[]",
+];
+
+/// Beginnings of names of allocators that are linked in: jemalloc (with tikv's prefix, too), mimalloc, tcmalloc,
+/// snmalloc, rpmalloc, dlmalloc, scudo.
+const MEMORY_PREFIXES: &[&str] = &[
+    "je_",
+    "_rjem_",
+    "mi_malloc",
+    "mi_zalloc",
+    "mi_calloc",
+    "mi_realloc",
+    "mi_free",
+    "mi_heap_",
+    "mi_page_",
+    "mi_segment",
+    "mi_arena",
+    "_mi_",
+    "tc_malloc",
+    "tc_free",
+    "tc_new",
+    "tc_delete",
+    "tcmalloc::",
+    "sn_rust_",
+    "snmalloc::",
+    "rpmalloc",
+    "rpfree",
+    "dlmalloc",
+    "scudo::",
+];
+
+/// Allocators that are modules of their own.
+const MEMORY_MODULES: &[&str] =
+    &["libjemalloc", "libmimalloc", "libtcmalloc", "libsnmalloc", "librpmalloc", "libhoard", "libscudo"];
+
+/// Allocators whose sources lie in a folder of their name (`jemalloc`, `tikv-jemalloc-sys-0.6`, `mimalloc`): there all
+/// functions are theirs, with names that others might have.
+const MEMORY_FOLDERS: &[&str] = &["jemalloc", "mimalloc", "snmalloc", "gperftools", "rpmalloc", "scudo"];
+
+/// Crates that hand Rust's allocations to such allocators.
+const MEMORY_CRATES: &[&str] = &[
+    "tikv_jemallocator",
+    "jemallocator",
+    "mimalloc",
+    "snmalloc_rs",
+    "rpmalloc",
+    "tcmalloc",
+    "scudo_allocator",
+];
+
+/// Functions of Rust's allocation interface and drop glue, and all that is below them in path.
+const MEMORY_RUST: &[&str] = &[
+    "__rust_alloc",
+    "__rust_alloc_zeroed",
+    "__rust_dealloc",
+    "__rust_realloc",
+    "__rdl_alloc",
+    "__rdl_alloc_zeroed",
+    "__rdl_dealloc",
+    "__rdl_realloc",
+    "__rg_alloc",
+    "__rg_alloc_zeroed",
+    "__rg_dealloc",
+    "__rg_realloc",
+    "alloc::alloc",
+    "std::alloc",
+    "std::sys::alloc",
+    "core::alloc",
+    "core::ptr::drop_in_place",
+    "core::ptr::drop_glue",
+];
+
+/// Prefixes and suffixes that libraries give to names of the same functions.
+fn plain(func: &str) -> &str {
+    let name = func.split('@').next().unwrap_or("");
+    let name = name.strip_prefix("__GI_").unwrap_or(name);
+    name.strip_prefix("__libc_").unwrap_or(name)
+}
+
+/// Whether a function manages memory: an allocator's, or drop glue, whatever allocator is linked.
+pub fn is_memory(frame: &Frame) -> bool {
+    // Newer compilers keep these symbols in a crate of their own.
+    let func = frame.func.strip_prefix("__rustc::").unwrap_or(&frame.func);
+    let under = |name: &&str| {
+        func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
+    };
+    if MEMORY_RUST.iter().any(under) {
+        // What computes sizes allocates nothing.
+        return !func.starts_with("core::alloc::layout");
+    }
+    if !frame.foreign {
+        return MEMORY_CRATES.iter().any(under);
+    }
+    let name = plain(&frame.func);
+    let module = file_name(&frame.module);
+    MEMORY_FOREIGN.contains(&name)
+        || MEMORY_FOREIGN.contains(&name.trim_start_matches('_'))
+        || MEMORY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || MEMORY_MODULES.iter().any(|name| module.starts_with(name))
+        || is_allocators_source(&frame.file)
+}
+
+/// Whether a source file lies in an allocator's folder, a crate that has a copy of it included.
+fn is_allocators_source(file: &str) -> bool {
+    let Some((folders, _)) = file.rsplit_once('/') else { return false };
+    folders.split('/').any(|folder| {
+        let folder = folder.strip_prefix("tikv-").or_else(|| folder.strip_prefix("lib")).unwrap_or(folder);
+        let rest = |name: &&str| folder.strip_prefix(*name);
+        MEMORY_FOLDERS.iter().filter_map(rest).any(|rest| {
+            let version = rest.strip_prefix("-sys").unwrap_or(rest);
+            version.is_empty()
+                || version.strip_prefix('-').is_some_and(|v| v.starts_with(|c: char| c.is_ascii_hexdigit()))
+        })
+    })
+}
+
+/// Modules of the C library and what comes with it.
+const C_MODULES: &[&str] = &[
+    "libc.so",
+    "libc-",
+    "libm.so",
+    "libm-",
+    "libpthread",
+    "ld-linux",
+    "ld-2",
+    "ld-musl",
+    "libgcc_s",
+    "libdl",
+    "librt",
+    "[vdso]",
+];
+
+/// Crates that make up the standard library.
+const STD_CRATES: &[&str] = &[
+    "std",
+    "core",
+    "alloc",
+    "compiler_builtins",
+    "panic_unwind",
+    "panic_abort",
+    "std_detect",
+    "core_arch",
+    "hashbrown",
+    // Where newer compilers keep the symbols of the allocation interface.
+    "__rustc",
+];
+
+/// Types of the language: their methods go by their names alone, `f64::sqrt`.
+const PRIMITIVES: &[&str] = &[
+    "bool", "char", "str", "slice", "array", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize", "f16", "f32", "f64", "f128",
+];
+
+/// Whether a function may be one of those that only start a program or a thread. In a Rust program
+/// the symbol `main` is such a function: it calls `lang_start`, which calls the `main` of main.rs.
+pub fn is_start(frame: &Frame, rust: bool) -> bool {
+    // Versioned or suffixed names are the same function: `__libc_start_main_impl`, `…@GLIBC_2.34`.
+    let plain = frame.func.split('@').next().unwrap_or("").trim_end_matches("_impl");
+    let matches = |name: &&str| match plain.strip_prefix(*name) {
+        Some("") => true,
+        Some(rest) => name.contains("::") && (rest.starts_with("::") || rest.starts_with('{')),
+        None => false,
+    };
+    // Debug information with line tables alone may leave only the last part of the path.
+    let bare =
+        !plain.contains("::") && is_std_file(&frame.file) && START_FILES.contains(&file_name(&frame.file));
+    bare || STARTS.iter().any(matches) || (rust && plain == "main")
+}
+
+/// Whether a frame lies in a shared library.
+pub fn is_library(frame: &Frame) -> bool {
+    let module = file_name(&frame.module);
+    module.ends_with(".so") || module.contains(".so.")
+}
+
+/// The kind of a frame.
+pub fn class(frame: &Frame) -> Class {
+    let module = file_name(&frame.module);
+    if frame.foreign {
+        return if C_MODULES.iter().any(|name| module.starts_with(name)) { Class::C } else { Class::Own };
+    }
+    let (first, rest) = frame.func.split_once("::").unwrap_or((&frame.func, ""));
+    // A line of the standard library may be inlined where the debug information does not say so;
+    // its file then stands beside the name of the reader's own function. Only a name without a
+    // path is judged by its file.
+    let bare = rest.is_empty() || PRIMITIVES.contains(&first);
+    let of_std = if bare { is_std_file(&frame.file) } else { STD_CRATES.contains(&first) };
+    if of_std { Class::Std } else { Class::Own }
+}
+
+/// Whether a source file is the standard library's, as recorded or as installed.
+fn is_std_file(file: &str) -> bool {
+    file.starts_with("/rustc/")
+        || file.starts_with("/rust/deps/")
+        || file.contains("/rustlib/src/rust/library/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(func: &str, module: &str, foreign: bool) -> Frame {
+        let mut frame = Frame::unknown(0);
+        (frame.func, frame.module, frame.foreign) = (func.into(), module.into(), foreign);
+        frame
+    }
+
+    #[test]
+    fn classes() {
+        assert_eq!(class(&frame("demo::main", "demo", false)), Class::Own);
+        assert_eq!(class(&frame("alloc::vec::Vec::push", "demo", false)), Class::Std);
+        let mut odd = frame("demo::count", "demo", false);
+        odd.file = "/rustc/0/library/core/src/option.rs".into();
+        let mut bare = frame("unwrap", "demo", false);
+        bare.file = odd.file.clone();
+        assert_eq!(class(&bare), Class::Std);
+        let mut method = frame("f64::sqrt", "demo", false);
+        assert_eq!(class(&method), Class::Own);
+        method.file = odd.file.clone();
+        assert_eq!(class(&method), Class::Std);
+        assert_eq!(class(&frame("__rustc::__rust_alloc", "demo", false)), Class::Std);
+        assert_eq!(class(&odd), Class::Own, "its code is partly the library's, its name is not");
+        assert_eq!(class(&frame("malloc", "/lib/libc.so.6", true)), Class::C);
+        assert_eq!(class(&frame("ZSTD_compress", "demo", true)), Class::Own);
+    }
+
+    #[test]
+    fn allocators_are_told_by_where_their_sources_lie() {
+        for (file, wanted) in [
+            ("/x/build/tikv-jemalloc-sys-4b2000638b0265c6/out/build/src/arena.c", true),
+            ("/x/registry/src/index/libmimalloc-sys-0.1.49/c_src/mimalloc/v3/src/page.c", true),
+            ("/usr/src/jemalloc-5.3.0/src/extent.c", true),
+            ("/home/me/jemalloc-viewer/src/arena.c", false),
+            ("/home/me/src/mimalloc.c", false),
+        ] {
+            let frame = Frame { file: file.into(), ..frame("arena_malloc", "app", true) };
+            assert_eq!(is_memory(&frame), wanted, "{file}");
+        }
+        assert!(is_memory(&frame("mimalloc::MiMalloc::alloc", "app", false)));
+        assert!(!is_memory(&frame("core::alloc::layout::Layout::array", "app", false)));
+    }
+
+    #[test]
+    fn starts() {
+        for func in [
+            "std::rt::lang_start::{closure}",
+            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+            "alloc::boxed::Box::call_once",
+            "__libc_start_main_impl",
+            "__libc_start_main@@GLIBC_2.34",
+        ] {
+            assert!(is_start(&frame(func, "", false), false), "{func}");
+        }
+        for func in ["demo::main", "core::ops::function::FnOnce::call_once_else", "clone_box", "main"] {
+            assert!(!is_start(&frame(func, "", false), false), "{func}");
+        }
+        let mut bare = frame("{closure}", "", false);
+        bare.file = "/root/.rustup/x/lib/rustlib/src/rust/library/std/src/thread/lifecycle.rs".into();
+        assert!(is_start(&bare, true));
+        assert!(is_start(&frame("main", "", true), true), "a Rust program's main is only a shim");
+    }
+}

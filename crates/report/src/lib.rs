@@ -1,0 +1,36 @@
+//! What is made of a profile: trees, answers to questions, and reports as text.
+//!
+//! A [`Source`] is a recording, or a word buffer with its dictionary. `trees` counts its stacks; `queries` finds
+//! callers, times of source lines and differences between two profiles; `reports` writes all of it as text, with
+//! the parts in `text`. The complete report has every option of Julia's `Profile.print`; the first screen answers
+//! "where did the time go" before anything is asked.
+//!
+//! Nothing here reads files, asks the system or knows how samples are taken.
+
+pub mod kinds;
+mod options;
+mod order;
+mod queries;
+mod quirks;
+mod reports;
+mod source;
+mod text;
+mod trees;
+
+pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
+pub use queries::callers::{self, Caller, Callers, CallersError};
+pub use queries::comparison::{self, Comparison};
+pub use queries::file_pattern::FilePattern;
+pub use queries::uncertainty::standard_error;
+pub use quirks::Quirks;
+pub use reports::annotate::{self, Annotate};
+pub use reports::callers::CallersText;
+pub use reports::comparison::ComparisonText;
+pub use reports::complete::{FILE_COLUMNS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written};
+pub use reports::peek::{self, Peek};
+pub use reports::summary::{self, FirstScreen};
+pub use source::Source;
+pub use text::columns;
+pub use text::links::Links;
+pub use text::style::Style;
+pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -1,0 +1,106 @@
+//! The cost of each function in one profile.
+
+use super::cost::Cost;
+use crate::kinds::{Class, class};
+use foldhash::{HashMap, HashSet};
+use stackglass_profile::{LocationId, Recording, StackId, State, snapshots};
+use std::sync::Arc;
+
+/// What a function costs.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct FunctionCost {
+    /// In it and in library code that it called.
+    pub own: Cost,
+    /// In it and in all it called.
+    pub total: Cost,
+}
+
+/// All functions, and everything.
+pub(super) struct Costs {
+    pub functions: HashMap<Arc<str>, FunctionCost>,
+    pub all: Cost,
+    /// Which part of the time programs waited for a processor, of that in which they could have run.
+    pub waited: f64,
+}
+
+/// Whether samples say how long they stand for.
+pub(super) fn is_timed(recording: &Recording) -> bool {
+    recording.samples.iter().any(|sample| sample.time.0 > 0)
+}
+
+/// Counts processor time, or samples where times are not known to both.
+pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
+    let mut stacks: HashMap<StackId, Cost> = HashMap::default();
+    let mut all = Cost::default();
+    for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
+        if !sample.state.uses_processor() {
+            continue;
+        }
+        let amount = if timed { sample.time.0 } else { count } as f64;
+        let hits = u64::from(sample.hits);
+        // Equal samples may have been merged: then each had its share.
+        let squares = amount * amount / hits.max(1) as f64;
+        let cost = Cost { amount, hits, squares };
+        add(stacks.entry(sample.stack).or_default(), cost);
+        add(&mut all, cost);
+    }
+    let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::default();
+    let mut names = Names { recording, known: HashMap::default() };
+    for (stack, cost) in stacks {
+        let mut met: HashSet<Arc<str>> = HashSet::default();
+        let mut owner: Option<Arc<str>> = None;
+        let mut leaf: Option<Arc<str>> = None;
+        for location in recording.stacks.walk(stack) {
+            for (name, own) in names.of(location) {
+                leaf = leaf.or_else(|| Some(name.clone()));
+                if *own && owner.is_none() {
+                    owner = Some(name.clone());
+                }
+                met.insert(name.clone());
+            }
+        }
+        for name in met {
+            let total = &mut functions.entry(name).or_default().total;
+            add(total, cost);
+        }
+        if let Some(name) = owner.or(leaf) {
+            add(&mut functions.entry(name).or_default().own, cost);
+        }
+    }
+    Costs { functions, all, waited: waited(recording) }
+}
+
+fn waited(recording: &Recording) -> f64 {
+    let time = |wanted: fn(State) -> bool| -> f64 {
+        let samples = recording.samples.iter().filter(|sample| wanted(sample.state));
+        samples.map(|sample| sample.time.0 as f64).sum()
+    };
+    let waited = time(|state| state == State::Waiting);
+    if waited > 0.0 { waited / (waited + time(State::uses_processor)) } else { 0.0 }
+}
+
+fn add(cost: &mut Cost, more: Cost) {
+    cost.amount += more.amount;
+    cost.hits += more.hits;
+    cost.squares += more.squares;
+}
+
+/// Names of the frames of locations, innermost first, and whether they may own time.
+struct Names<'a> {
+    recording: &'a Recording,
+    known: HashMap<LocationId, Vec<(Arc<str>, bool)>>,
+}
+
+impl Names<'_> {
+    fn of(&mut self, location: LocationId) -> &[(Arc<str>, bool)] {
+        let recording = self.recording;
+        self.known.entry(location).or_insert_with(|| {
+            let frames = recording.symbols.frames_of(location);
+            let named = frames.map(|frame| match &*frame.func {
+                "" => (crate::text::short::in_brackets(&frame.module).into(), class(frame) == Class::Own),
+                _ => (frame.func.clone(), class(frame) == Class::Own),
+            });
+            named.collect()
+        })
+    }
+}

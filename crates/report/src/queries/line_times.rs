@@ -1,0 +1,250 @@
+//! How much time each source line has.
+
+use crate::kinds::{self, Class};
+use crate::text::numbers::Weight;
+use foldhash::HashMap;
+use stackglass_profile::{Frame, Recording, StackId, State};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Time and stacks of a line or file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counted {
+    /// Stacks that pass through it, once each.
+    pub total: Weight,
+    /// Stacks that end in it, or in code of the standard or C library that it called.
+    pub own: Weight,
+}
+
+/// A line that was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenLine {
+    pub counted: Counted,
+    /// Function it was seen in (the first of several).
+    pub func: Arc<str>,
+}
+
+/// A source file that was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenFile {
+    pub file: Arc<str>,
+    pub counted: Counted,
+    pub lines: BTreeMap<i64, SeenLine>,
+}
+
+/// Everything that was counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    /// Files, those with the most time of their own first, then those with the most at all.
+    pub files: Vec<SeenFile>,
+    /// Everything in this state, in code with lines or not.
+    pub all: Weight,
+    /// Stacks without any source line.
+    pub without_lines: Weight,
+    /// False for samples from elsewhere that say how often, but not how long.
+    pub timed: bool,
+}
+
+/// Number of a line or file, and which stack was counted for it last.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    counted: Counted,
+    last: u32,
+}
+
+impl Count {
+    /// Adds a stack, once.
+    fn meet(&mut self, stack: u32, weight: Weight) {
+        if self.last != stack {
+            self.last = stack;
+            self.counted.total += weight;
+        }
+    }
+}
+
+impl Counts {
+    pub(crate) fn of(recording: &Recording, asleep: bool) -> Counts {
+        let mut weights: HashMap<StackId, Weight> = HashMap::default();
+        let wanted = |state: State| if asleep { state == State::Asleep } else { state.uses_processor() };
+        for sample in recording.samples.iter().filter(|sample| wanted(sample.state)) {
+            let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
+            *weights.entry(sample.stack).or_default() += weight;
+        }
+        let numbering = Numbering::of(recording);
+        let mut lines = vec![Count::default(); numbering.lines.len()];
+        let mut files = vec![Count::default(); numbering.files.len()];
+        let mut counts = Counts::default();
+        for (index, (stack, weight)) in weights.into_iter().enumerate() {
+            counts.all += weight;
+            let number = index as u32 + 1;
+            let owner = numbering.owner(recording, stack);
+            for location in recording.stacks.walk(stack) {
+                for frame in recording.symbols.frame_indices(location) {
+                    if let Some(line) = numbering.frames[*frame as usize].line {
+                        lines[line as usize].meet(number, weight);
+                        files[numbering.lines[line as usize].0 as usize].meet(number, weight);
+                    }
+                }
+            }
+            match owner {
+                Some(line) => {
+                    lines[line as usize].counted.own += weight;
+                    files[numbering.lines[line as usize].0 as usize].counted.own += weight;
+                }
+                None => counts.without_lines += weight,
+            }
+        }
+        counts.timed = counts.all.time > 0;
+        let file = |(file, count): (&Arc<str>, &Count)| SeenFile {
+            file: file.clone(),
+            counted: count.counted,
+            lines: BTreeMap::new(),
+        };
+        counts.files = numbering.files.iter().zip(&files).map(file).collect();
+        for ((file, line, func), count) in numbering.lines.into_iter().zip(lines) {
+            if count.last > 0 {
+                let seen = SeenLine { counted: count.counted, func };
+                counts.files[file as usize].lines.insert(line, seen);
+            }
+        }
+        counts.files.retain(|file| !file.lines.is_empty());
+        let key = |file: &SeenFile| (counts.measure(file.counted.own), counts.measure(file.counted.total));
+        let mut order: Vec<usize> = (0..counts.files.len()).collect();
+        order.sort_by(|a, b| {
+            let (a, b) = (&counts.files[*a], &counts.files[*b]);
+            key(b).cmp(&key(a)).then_with(|| a.file.cmp(&b.file))
+        });
+        counts.files = order.into_iter().map(|index| counts.files[index].clone()).collect();
+        counts
+    }
+
+    /// Nanoseconds, or stacks where no time is known.
+    pub(crate) fn measure(&self, weight: Weight) -> u64 {
+        if self.timed { weight.time } else { weight.hits }
+    }
+}
+
+/// Files and lines of a recording, numbered.
+#[derive(Default)]
+struct Numbering {
+    files: Vec<Arc<str>>,
+    /// File, line and function.
+    lines: Vec<(u32, i64, Arc<str>)>,
+    /// By index of the frame.
+    frames: Vec<Numbered>,
+}
+
+struct Numbered {
+    line: Option<u32>,
+    /// Neither the standard library's nor the C library's.
+    own: bool,
+}
+
+impl Numbering {
+    fn of(recording: &Recording) -> Numbering {
+        let mut numbering = Numbering::default();
+        let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
+        let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
+        for frame in recording.symbols.frames() {
+            let number = has_line(frame).then(|| {
+                let file = *files.entry(&frame.file).or_insert_with(|| {
+                    numbering.files.push(frame.file.clone());
+                    numbering.files.len() as u32 - 1
+                });
+                *lines.entry((file, frame.line)).or_insert_with(|| {
+                    numbering.lines.push((file, frame.line, frame.func.clone()));
+                    numbering.lines.len() as u32 - 1
+                })
+            });
+            let own = kinds::class(frame) == Class::Own;
+            numbering.frames.push(Numbered { line: number, own });
+        }
+        numbering
+    }
+
+    /// The line whose own a stack is: that of the innermost frame outside of libraries. Where that one's line is
+    /// not known, or nothing of the stack is, it is nobody's.
+    fn owner(&self, recording: &Recording, stack: StackId) -> Option<u32> {
+        let mut innermost = None;
+        for location in recording.stacks.walk(stack) {
+            let frames = recording.symbols.frame_indices(location);
+            if frames.is_empty() {
+                return None;
+            }
+            for frame in frames.iter().map(|frame| &self.frames[*frame as usize]) {
+                if frame.own {
+                    return frame.line;
+                }
+                innermost = innermost.or(frame.line);
+            }
+        }
+        innermost
+    }
+}
+
+fn has_line(frame: &Frame) -> bool {
+    !frame.file.is_empty() && frame.line > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackglass_profile::{Location, LocationId, Nanos, Sample, ThreadNumber};
+
+    /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then the C library.
+    fn recording() -> Recording {
+        let mut recording = Recording::default();
+        let mut add = |offset, func: &str, line| -> LocationId {
+            let location = recording.stacks.intern_location(Location { module: None, offset });
+            let frame =
+                Frame { func: func.into(), file: "a.rs".into(), line, foreign: false, ..Frame::unknown(0) };
+            let library = Frame { module: "libc.so.6".into(), ..Frame::unknown(0) };
+            let frame = if line < 0 { library } else { frame };
+            recording.symbols.set(location, [frame]);
+            location
+        };
+        let (main, f, g, c) = (add(1, "main", 1), add(2, "f", 2), add(3, "f", 2), add(4, "", -1));
+        for (leaf_first, state, time) in [
+            (vec![main], State::Awake, 1),
+            (vec![c, g, f, main], State::Awake, 10),
+            (vec![f, main], State::Asleep, 100),
+            (vec![c], State::Awake, 1000),
+        ] {
+            let stack = recording.stacks.intern(&leaf_first);
+            recording.push(Sample {
+                stack,
+                thread: ThreadNumber(1),
+                task: 0,
+                clock: Nanos(1),
+                state,
+                cut: None,
+                hits: 1,
+                time: Nanos(time),
+            });
+        }
+        recording
+    }
+
+    #[test]
+    fn stacks_count_once_and_end_where_lines_end() {
+        let counts = Counts::of(&recording(), false);
+        let times = |line: i64| {
+            let counted = counts.files[0].lines[&line].counted;
+            (counted.total.time, counted.own.time)
+        };
+        assert_eq!((times(1), times(2)), ((11, 1), (10, 10)));
+        assert_eq!((counts.all.time, counts.without_lines.time), (1011, 1000), "c alone has no line");
+        assert_eq!(counts.files[0].counted.total.time, 11);
+        let asleep = Counts::of(&recording(), true);
+        assert_eq!((asleep.all.time, asleep.files[0].lines[&2].counted.own.time), (100, 100));
+    }
+
+    #[test]
+    fn samples_without_times_are_counted() {
+        let mut recording = recording();
+        recording.samples.iter_mut().for_each(|sample| sample.time = Nanos(0));
+        let counts = Counts::of(&recording, false);
+        assert!(!counts.timed);
+        assert_eq!(counts.measure(counts.files[0].lines[&1].counted.total), 2);
+    }
+}

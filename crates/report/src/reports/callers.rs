@@ -1,0 +1,131 @@
+//! The callers of a function as a table, readable at 80 columns.
+
+use crate::queries::callers::{Answer, Called, Caller};
+use crate::reports::summary::names::public_name;
+use crate::text::columns::{pad_right, width};
+use crate::text::numbers::{counted, grouped, percent, percent_text};
+use crate::text::short::{in_brackets, location_text, short_function};
+use crate::text::style::{Line, Paint};
+use crate::{Links, Source, Style};
+use stackglass_profile::harmless;
+use std::io::{self, Write};
+
+/// Functions shown where a name or an expression means several.
+const SHOWN: usize = 10;
+
+/// How an [`Answer`] is written.
+#[derive(Clone, Debug)]
+pub struct CallersText {
+    cols: usize,
+    style: Style,
+    links: Option<Links>,
+}
+
+impl CallersText {
+    /// So many columns wide (40 at least), with or without colours and links.
+    pub fn new(cols: usize, style: Style, links: Option<Links>) -> CallersText {
+        CallersText { cols: cols.max(40), style, links }
+    }
+
+    /// Writes for each function how often it was seen, and a line for each caller.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, answer: &Answer, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let functions = &answer.functions;
+        let shown = if functions.len() > SHOWN { SHOWN - 1 } else { SHOWN };
+        for (index, called) in functions.iter().take(shown).enumerate() {
+            if index > 0 {
+                out.write_all(b"\n")?;
+            }
+            self.function(called, answer.all, source, out)?;
+        }
+        if functions.len() > shown {
+            let more = counted((functions.len() - shown) as u64, "function", "functions");
+            let text = format!("{more} more match, seen less often: give more of the path");
+            let mut line = Line::new();
+            out.write_all(b"\n")?;
+            line.push(Paint::Grey, text).cut(self.cols).write(self.style, out)?;
+        }
+        Ok(())
+    }
+
+    fn function(&self, called: &Called, all: u64, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let name = match &*called.func {
+            "" if called.module.is_empty() => "[unknown functions]".into(),
+            "" => in_brackets(&called.module),
+            func => short_function(&harmless(public_name(func)), self.cols),
+        };
+        let mut line = Line::new();
+        line.push(Paint::Bold, name).write(self.style, out)?;
+        let mut line = Line::new();
+        line.plain(format!(
+            "on the stack in {} of {} ({})",
+            grouped(called.snapshots),
+            counted(all, "snapshot", "snapshots"),
+            percent_text(called.snapshots, all)
+        ));
+        if called.asleep > 0 {
+            line.plain(format!(", asleep in {}", grouped(called.asleep)));
+        }
+        line.cut(self.cols).write(self.style, out)?;
+
+        let calls = called.callers.iter().map(|caller| caller.count).sum::<u64>() + called.uncalled;
+        let asleep = called.callers.iter().any(|caller| caller.asleep > 0);
+        let wide = width(&grouped(calls)).max(6);
+        let sleep = if asleep { "  asleep" } else { "" };
+        let mut line = Line::new();
+        line.push(Paint::Grey, format!("    %  {:>wide$}{sleep}  caller, at the line of the call", "count"));
+        line.cut(self.cols).write(self.style, out)?;
+        for caller in &called.callers {
+            let mut line = self.numbers(caller.count, calls, wide, asleep.then_some(caller.asleep));
+            self.place(caller, source, &mut line);
+            line.cut(self.cols).write(self.style, out)?;
+        }
+        if called.uncalled > 0 {
+            let mut line = self.numbers(called.uncalled, calls, wide, asleep.then_some(0));
+            line.push(Paint::Grey, "[nothing: the outermost frame]").cut(self.cols).write(self.style, out)?;
+        }
+        Ok(())
+    }
+
+    fn numbers(&self, count: u64, calls: u64, wide: usize, asleep: Option<u64>) -> Line {
+        let mut line = Line::new();
+        line.push(Paint::Bold, format!("{:>5.1}", percent(count, calls)));
+        line.plain(format!("  {:>wide$}", grouped(count)));
+        if let Some(asleep) = asleep {
+            let asleep = if asleep > 0 { grouped(asleep) } else { String::new() };
+            line.push(Paint::Grey, format!("  {asleep:>6}"));
+        }
+        line.plain("  ");
+        line
+    }
+
+    fn place(&self, caller: &Caller, source: Source<'_>, line: &mut Line) {
+        let frame = &caller.frame;
+        let room = self.cols.saturating_sub(line.width());
+        let func = match &*harmless(&frame.func) {
+            "" if frame.module.is_empty() => "[unknown function]".to_owned(),
+            "" => in_brackets(&frame.module),
+            func => public_name(func).to_owned(),
+        };
+        let (location, link) = match frame.file.is_empty() {
+            true => (String::new(), None),
+            false => {
+                let left = room.saturating_sub(width(&func) + 2).max(room / 2);
+                let link = self.links.as_ref().and_then(|links| links.target(&frame.file, frame.line));
+                (location_text(source.short_path(&frame.file), &frame.file, frame.line, left), link)
+            }
+        };
+        let for_name = room.saturating_sub(if location.is_empty() { 0 } else { width(&location) + 2 });
+        let name = short_function(&func, for_name);
+        if location.is_empty() {
+            line.plain(name);
+        } else if self.cols > 120 {
+            // In a file or a pipe nothing stands at the right edge.
+            line.plain(name).plain("  ").push_linked(Paint::Grey, location, link);
+        } else {
+            line.plain(pad_right(&name, for_name)).plain("  ").push_linked(Paint::Grey, location, link);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The table of a comparison, for terminals.
+
+use crate::queries::comparison::{BEYOND, Comparison, Cost, Row};
+use crate::text::numbers::{duration_text, grouped};
+use crate::text::short::short_function;
+use crate::text::style::{Line, Paint, Style};
+use stackglass_profile::harmless;
+use std::io::{self, Write};
+
+/// Rows within the noise that are shown unless all are asked for.
+const WITHIN: usize = 8;
+
+/// Percent of the time spent waiting for a processor from which on times are not to be trusted much.
+const BUSY: f64 = 20.0;
+
+/// Columns for a name within a sentence.
+const NAME: usize = 24;
+
+/// Length of the line under the heading.
+const RULE: usize = 72;
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparisonText<'a> {
+    comparison: &'a Comparison,
+    /// Columns of the terminal.
+    columns: usize,
+    style: Style,
+    all: bool,
+}
+
+impl<'a> ComparisonText<'a> {
+    /// A table that is so wide.
+    pub fn new(comparison: &'a Comparison, columns: usize, style: Style) -> ComparisonText<'a> {
+        ComparisonText { comparison, columns, style, all: false }
+    }
+
+    /// Shows all rows.
+    pub fn all(self, all: bool) -> ComparisonText<'a> {
+        ComparisonText { all, ..self }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+        let Comparison { rows, before, after, .. } = self.comparison;
+        self.line(Paint::Bold, format!("{} → {}", harmless(names.0), harmless(names.1)), out)?;
+        for text in self.headlines(before, after) {
+            self.line(Paint::Normal, text, out)?;
+        }
+        let beyond = rows.iter().filter(|row| row.is_beyond_noise()).count();
+        let within = rows.len() - beyond;
+        writeln!(out)?;
+        let what = if self.comparison.timed { "own CPU time" } else { "samples of its own" };
+        self.line(
+            Paint::Bold,
+            format!(
+                "   {:>9} {:>9} {:>8} {:>9} → {:<9} {}",
+                "change", "± error", "%", "before", "after", "function"
+            ),
+            out,
+        )?;
+        self.line(Paint::Bold, "=".repeat(self.columns.min(RULE)), out)?;
+        for row in &rows[..beyond] {
+            self.row(row, out)?;
+        }
+        if beyond > 0 && within > 0 {
+            writeln!(out)?;
+        }
+        if within > 0 {
+            self.line(
+                Paint::Grey,
+                format!("within the noise (less than {BEYOND:.0} standard errors):"),
+                out,
+            )?;
+        }
+        let shown = if self.all { within } else { within.min(WITHIN) };
+        for row in &rows[beyond..beyond + shown] {
+            self.row(row, out)?;
+        }
+        if shown < within {
+            self.line(Paint::Grey, format!("… and {} more (--all shows them)", within - shown), out)?;
+        }
+        writeln!(out)?;
+        let functions = |n: usize| {
+            if n == 1 { "1 function".to_owned() } else { format!("{} functions", grouped(n as u64)) }
+        };
+        self.line(
+            Paint::Normal,
+            format!("{} of {} changed beyond the noise, by {what}", beyond, functions(rows.len())),
+            out,
+        )?;
+        match self.least() {
+            Some(least) if beyond == 0 => self.line(Paint::Grey, least, out),
+            _ => Ok(()),
+        }
+    }
+
+    /// What could not have been seen, for the function with the most time.
+    fn least(&self) -> Option<String> {
+        let expected = |row: &Row| row.expected(self.comparison.common);
+        let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
+        let percent = BEYOND * most.error / expected(most) * 100.0;
+        let name = short_function(&harmless(&most.name), NAME);
+        (percent >= 5.0 && percent.is_finite())
+            .then(|| format!("less than {percent:.0} % of {name} would not show: record longer"))
+    }
+
+    fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
+        let Comparison { common, spread, timed, .. } = self.comparison;
+        let what = if *timed { "CPU time" } else { "samples" };
+        let mut lines = vec![match before.amount > 0.0 {
+            false => format!("{what} {} → {}", self.amount(before.amount), self.amount(after.amount)),
+            true => {
+                let ratio = after.amount / before.amount;
+                let error = ratio * relative(before).hypot(relative(after));
+                format!(
+                    "{what} {} → {} ({:+.1} % ± {:.1})",
+                    self.amount(before.amount),
+                    self.amount(after.amount),
+                    (ratio - 1.0) * 100.0,
+                    error * 100.0
+                )
+            }
+        }];
+        if *common != 1.0 {
+            lines.push(format!(
+                "{:+.1} % is common to most functions: before is shown with it, changes without",
+                (common - 1.0) * 100.0
+            ));
+        }
+        if *spread > 1.0 {
+            lines.push(format!(
+                "these runs differ {spread:.1} times as much as hits explain: errors are that much larger"
+            ));
+        }
+        let (old, new) = (self.comparison.waited.0 * 100.0, self.comparison.waited.1 * 100.0);
+        if old.max(new) >= BUSY {
+            lines.push(format!(
+                "the machine was busy ({old:.0} % and {new:.0} % of the time spent waiting for a processor):"
+            ));
+            lines.push(
+                "times vary then by more than errors say; what matters is worth another look".to_owned(),
+            );
+        }
+        lines
+    }
+
+    fn row(&self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+        let beyond = row.is_beyond_noise();
+        let sign = if row.change < 0.0 { "-" } else { "+" };
+        let percent = match row.percent(self.comparison.common) {
+            _ if row.after.amount == 0.0 => "gone".to_owned(),
+            None => "new".to_owned(),
+            Some(percent) if percent.abs() >= 999.5 => format!("{sign}{}×", (percent.abs() / 100.0).round()),
+            Some(percent) => format!("{percent:+.1}"),
+        };
+        let numbers = format!(
+            "{:>9} {:>9} {percent:>8} {:>9} → {:<9} ",
+            format!("{sign}{}", self.amount(row.change.abs())),
+            format!("±{}", self.amount(row.error)),
+            self.amount(row.expected(self.comparison.common)),
+            self.amount(row.after.amount),
+        );
+        let paint = match (beyond, row.change > 0.0) {
+            (false, _) => Paint::Grey,
+            (true, true) => Paint::Red,
+            (true, false) => Paint::Green,
+        };
+        let room = self.columns.saturating_sub(3 + crate::text::columns::width(&numbers)).max(12);
+        let mut line = Line::new();
+        line.push(paint, if beyond { " ! " } else { "   " }.to_owned());
+        line.push(paint, numbers);
+        line.push(
+            if beyond { Paint::Bold } else { Paint::Normal },
+            short_function(&harmless(&row.name), room),
+        );
+        line.cut(self.columns).write(self.style, out)
+    }
+
+    fn amount(&self, amount: f64) -> String {
+        match self.comparison.timed {
+            true => duration_text(amount.round() as u64),
+            false => grouped(amount.round() as u64),
+        }
+    }
+
+    fn line(&self, paint: Paint, text: String, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new();
+        line.push(paint, text);
+        line.cut(self.columns).write(self.style, out)
+    }
+}
+
+fn relative(cost: &Cost) -> f64 {
+    if cost.amount > 0.0 { cost.error() / cost.amount } else { 0.0 }
+}

@@ -1,0 +1,105 @@
+//! Why a report shows nothing, and what would show something.
+
+use super::{NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
+use crate::options::{GroupBy, Pick};
+use crate::trees::traces::{Run, Traces};
+use std::collections::BTreeSet;
+
+/// Ids of threads or tasks that a warning lists at most.
+const LISTED: usize = 12;
+
+/// Why there is nothing; the greater one is the better to know.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Empty {
+    /// There are no samples.
+    NoSamples,
+    /// None of a thread and task that count.
+    NotPicked,
+    /// Stacks without a single frame.
+    NoFrames,
+    /// All frames are foreign, and those are not shown.
+    Foreign,
+}
+
+impl Empty {
+    /// Why nothing is shown of these samples.
+    pub(super) fn of(report: &Report, traces: &Traces<'_>, picked: &[Run]) -> Empty {
+        match picked {
+            [] if traces.runs.is_empty() => Empty::NoSamples,
+            [] => Empty::NotPicked,
+            _ if report.c || picked.iter().all(|run| run.stack == 0) => Empty::NoFrames,
+            _ => Empty::Foreign,
+        }
+    }
+
+    /// The warning: what hides the samples, and how to see them.
+    pub(super) fn text(self, report: &Report, traces: &Traces<'_>) -> String {
+        let grouped = report.group_by != GroupBy::None;
+        match self {
+            Empty::NoSamples if grouped => NO_SAMPLES_IN_GROUP.to_owned(),
+            Empty::NoSamples => NO_SAMPLES.to_owned(),
+            Empty::NotPicked => not_picked(report, traces),
+            Empty::NoFrames if grouped => "the stacks of one or more groups have no frames".to_owned(),
+            Empty::NoFrames => "nothing to show: the stacks have no frames".to_owned(),
+            Empty::Foreign if grouped => {
+                "in one or more groups all frames are foreign: show them with C = true (--c)".to_owned()
+            }
+            Empty::Foreign => "all frames are foreign: show them with C = true (--c)".to_owned(),
+        }
+    }
+}
+
+/// Which threads and tasks there are, where none of them counts.
+fn not_picked(report: &Report, traces: &Traces<'_>) -> String {
+    let threads: BTreeSet<u64> = traces.runs.iter().map(|run| run.thread).collect();
+    let tasks: BTreeSet<u64> = traces.runs.iter().map(|run| run.task).collect();
+    let none = |pick: &Pick, ids: &BTreeSet<u64>| !ids.iter().any(|id| pick.has(*id));
+    if none(&report.threads, &threads) {
+        return format!("no sample is of a thread that was picked: there are threads {}", decimal(&threads));
+    }
+    if none(&report.tasks, &tasks) {
+        let ids = listed(tasks.iter().map(|id| format!("0x{id:x}")));
+        return format!("no sample is of a task that was picked: there are tasks {ids}");
+    }
+    // Each has samples, but there is a thread or task, or all of them, without any of the other.
+    let of_tasks = traces.runs.iter().filter(|run| report.tasks.has(run.task));
+    let on: BTreeSet<u64> = of_tasks.map(|run| run.thread).collect();
+    format!(
+        "a thread that was picked has no sample of a task that was picked: those tasks are on threads {}",
+        decimal(&on)
+    )
+}
+
+/// `1, 3, 5-7`.
+fn decimal(ids: &BTreeSet<u64>) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for id in ids {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*id) => *last = *id,
+            _ => ranges.push((*id, *id)),
+        }
+    }
+    listed(ranges.into_iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    }))
+}
+
+fn listed(ids: impl ExactSizeIterator<Item = String>) -> String {
+    let more = if ids.len() > LISTED { ", …" } else { "" };
+    let shown: Vec<String> = ids.take(LISTED).collect();
+    format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_listed_as_they_are_picked() {
+        assert_eq!(decimal(&BTreeSet::from([1, 3, 5, 6, 7, u64::MAX])), format!("1, 3, 5-7, {}", u64::MAX));
+        let many = decimal(&(0..40).map(|id| 2 * id).collect());
+        assert!(many.ends_with("22, …"), "{many}");
+        assert!("1, 3, 5-7".replace(' ', "").parse::<Pick>().is_ok_and(|pick| pick.has(6)));
+    }
+}

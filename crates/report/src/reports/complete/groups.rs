@@ -1,0 +1,240 @@
+//! Which samples go into which table or tree, and the lines around them.
+
+use super::empty::Empty;
+use super::names::Names;
+use super::{Report, ReportError, flat, tree_text};
+use crate::Source;
+use crate::options::{Format, GroupBy, Pick};
+use crate::text::columns;
+use crate::text::style::{Line, Paint};
+use crate::trees::traces::{Run, Traces};
+use crate::trees::tree;
+use foldhash::HashSet;
+use stackglass_profile::word_buffer as data;
+use std::collections::BTreeSet;
+use std::io::{self, BufWriter, Write};
+
+/// The line of totals is not wrapped to less.
+const NARROWEST: usize = 30;
+
+/// Bytes of a report that are written at once.
+const WRITTEN_AT_ONCE: usize = 64 << 10;
+
+/// What the parts of a report need to know.
+pub(super) struct Context<'a> {
+    pub report: &'a Report,
+    pub traces: &'a Traces<'a>,
+    pub names: Names<'a>,
+}
+
+/// Writes the whole report; says why where it, or one of its groups, has nothing to show.
+pub(super) fn write(
+    report: &Report,
+    source: Source<'_>,
+    traces: &Traces<'_>,
+    out: &mut dyn Write,
+) -> Result<Option<Empty>, ReportError> {
+    let context = Context { report, traces, names: Names::new(source, report.quirks, report.links.clone()) };
+    if report.format == Format::Tree {
+        tree_text::write_header(out)?;
+    }
+    let empty = match report.group_by {
+        GroupBy::None => context.body(&report.threads, &report.tasks, false, out)?,
+        _ => context.grouped(out)?,
+    };
+    Ok(empty)
+}
+
+/// The two kinds of groups.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Thread,
+    Task,
+}
+
+impl Context<'_> {
+    fn grouped(&self, out: &mut dyn Write) -> io::Result<Option<Empty>> {
+        let (outer, inner) = match self.report.group_by {
+            GroupBy::Task => (Kind::Task, None),
+            GroupBy::ThreadTask => (Kind::Thread, Some(Kind::Task)),
+            GroupBy::TaskThread => (Kind::Task, Some(Kind::Thread)),
+            GroupBy::Thread | GroupBy::None => (Kind::Thread, None),
+        };
+        // Of all reasons the one that says most about what can be done.
+        let mut empty = None;
+        let outer_ids = self.ids(outer, None);
+        if outer_ids.is_empty() {
+            empty = Some(if self.traces.runs.is_empty() { Empty::NoSamples } else { Empty::NotPicked });
+        }
+        for id in outer_ids {
+            let Some(inner) = inner else {
+                // A single grouping disregards the filter of the other kind.
+                let (threads, tasks) = match outer {
+                    Kind::Thread => (Pick::One(id), Pick::Range(1..=u64::MAX)),
+                    Kind::Task => (Pick::Range(1..=i64::MAX as u64), Pick::One(id)),
+                };
+                self.heading(outer, id, "", " ", out)?;
+                empty = empty.max(self.body(&threads, &tasks, true, out)?);
+                out.write_all(b"\n")?;
+                continue;
+            };
+            let inner_ids = self.ids(inner, Some((outer, id)));
+            if inner_ids.is_empty() {
+                empty = empty.max(Some(Empty::NotPicked));
+                continue;
+            }
+            self.heading(outer, id, "", if inner_ids.len() > 1 { "\n" } else { "" }, out)?;
+            for inner_id in inner_ids {
+                self.heading(inner, inner_id, " ", " ", out)?;
+                let (threads, tasks) = match outer {
+                    Kind::Thread => (Pick::One(id), Pick::One(inner_id)),
+                    Kind::Task => (Pick::One(inner_id), Pick::One(id)),
+                };
+                empty = empty.max(self.body(&threads, &tasks, true, out)?);
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(empty)
+    }
+
+    /// Ids of groups: threads ascending, tasks by their most recent sample.
+    fn ids(&self, kind: Kind, within: Option<(Kind, u64)>) -> Vec<u64> {
+        let runs = self.traces.runs.iter().filter(|run| match within {
+            None => true,
+            Some((Kind::Thread, id)) => run.thread == id,
+            Some((Kind::Task, id)) => run.task == id,
+        });
+        match kind {
+            Kind::Thread => {
+                let ids: BTreeSet<u64> = runs.map(|run| run.thread).collect();
+                ids.into_iter().filter(|id| self.report.threads.has(*id)).collect()
+            }
+            Kind::Task => {
+                let mut seen = HashSet::default();
+                let ids = runs.map(|run| run.task).filter(|id| seen.insert(*id));
+                ids.filter(|id| self.report.tasks.has(*id)).collect()
+            }
+        }
+    }
+
+    fn heading(&self, kind: Kind, id: u64, before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new();
+        match kind {
+            Kind::Thread => {
+                line.push(Paint::BoldCyan, format!("{before}Thread {id} ({}){after}", self.names.thread(id)))
+            }
+            Kind::Task => {
+                line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{}{after}", self.names.task(id)))
+            }
+        };
+        line.write_open(self.report.style, out)
+    }
+
+    /// Writes one table or tree and its totals; says why where there is nothing to show.
+    fn body(
+        &self,
+        threads: &Pick,
+        tasks: &Pick,
+        grouped: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<Option<Empty>> {
+        let picked = |run: &&Run| threads.has(run.thread) && tasks.has(run.task);
+        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
+        let totals = Totals::of(&runs);
+        let task_profile = match self.report.format {
+            Format::Tree => self.traces.earliest_state() == Some(data::TASK),
+            Format::Flat => self.traces.has_task_samples(),
+        };
+        let body = match self.report.format {
+            Format::Tree => Body::Tree(tree::Tree::build(self.traces, &runs, &self.report.tree_options())),
+            Format::Flat => Body::Table(flat::Table::build(self.traces, &runs, self.report)),
+        };
+        let shown = !body.is_empty();
+        let style = self.report.style;
+        match (grouped, shown) {
+            (false, false) => {}
+            (true, false) => {
+                let mut line = Line::new();
+                line.plain("Total snapshots: ").push(Paint::Yellow, totals.snapshots.to_string());
+                line.plain(format!(". Utilization: {}%", totals.utilization())).write(style, out)?;
+            }
+            (false, true) => {
+                body.write(self, out)?;
+                if task_profile {
+                    writeln!(out, "Total snapshots: {}", totals.snapshots)?;
+                } else {
+                    let text = format!(
+                        "Total snapshots: {}. Utilization: {}% across all threads and tasks. \
+                         Use the `groupby` kwarg to break down by thread and/or task.",
+                        totals.snapshots,
+                        totals.utilization()
+                    );
+                    match self.report.quirks.wide_totals {
+                        true => writeln!(out, "{text}")?,
+                        false => columns::wrap(&text, self.report.cols.max(NARROWEST))
+                            .iter()
+                            .try_for_each(|line| writeln!(out, "{line}"))?,
+                    }
+                }
+            }
+            (true, true) => {
+                if task_profile {
+                    writeln!(out, "Total snapshots: {}\n", totals.snapshots)?;
+                } else {
+                    let utilization = totals.utilization();
+                    writeln!(out, "Total snapshots: {}. Utilization: {utilization}%", totals.snapshots)?;
+                }
+                body.write(self, out)?;
+            }
+        }
+        Ok((!shown).then(|| Empty::of(self.report, self.traces, &runs)))
+    }
+}
+
+/// A tree or a table, written as it goes: its text may be many times its size.
+enum Body<'a> {
+    Tree(tree::Tree<'a>),
+    Table(flat::Table<'a>),
+}
+
+impl Body<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Body::Tree(tree) => tree.is_empty(),
+            Body::Table(table) => table.is_empty(),
+        }
+    }
+
+    fn write(&self, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, out);
+        match self {
+            Body::Tree(tree) => tree_text::write(tree, context, &mut out)?,
+            Body::Table(table) => flat::write(table, context, &mut out)?,
+        }
+        out.flush()
+    }
+}
+
+/// Sums over the samples of a group.
+struct Totals {
+    snapshots: u64,
+    asleep: u64,
+}
+
+impl Totals {
+    fn of(runs: &[Run]) -> Totals {
+        let asleep = runs.iter().filter(|run| run.state == data::ASLEEP);
+        Totals {
+            snapshots: runs.iter().map(|run| run.count).sum(),
+            asleep: asleep.map(|run| run.count).sum(),
+        }
+    }
+
+    /// Percent of snapshots that were not asleep, ties to even.
+    fn utilization(&self) -> u64 {
+        if self.snapshots == 0 {
+            return 0;
+        }
+        ((1.0 - self.asleep as f64 / self.snapshots as f64) * 100.0).round_ties_even() as u64
+    }
+}

@@ -1,0 +1,307 @@
+//! The complete reports: tree and flat, with every option of Julia's `Profile.print`.
+//!
+//! ```
+//! use stackglass_profile::{Data, Dictionary, Frame};
+//! use stackglass_report::{Report, Format, SortedBy};
+//!
+//! let data = Data::new(vec![16, 1, 7, 100, 1, 0, 0]);
+//! let mut dictionary = Dictionary::new();
+//! let mut main = Frame::unknown(16);
+//! (main.func, main.file, main.line, main.foreign) = ("main".into(), "main.rs".into(), 3, false);
+//! dictionary.set(16, [main]);
+//!
+//! let mut text = Vec::new();
+//! let report = Report::new().format(Format::Flat).sorted_by(SortedBy::Count);
+//! report.write((&data, &dictionary), &mut text)?;
+//! assert!(String::from_utf8(text)?.contains("Total snapshots: 1."));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The same on one of our recordings, with every option there is, into a file:
+//!
+//! ```
+//! use stackglass_report::{Format, GroupBy, Recur, SortedBy};
+//! use stackglass_profile::Recording;
+//! use stackglass_report::{Links, Report, Style};
+//!
+//! let report = Report::new()
+//!     .format(Format::Tree)
+//!     .c(true) // foreign frames too
+//!     .combine(false) // each address for itself
+//!     .maxdepth(20)
+//!     .mincount(2)
+//!     .noisefloor(2.0)
+//!     .sorted_by("overhead".parse::<SortedBy>()?) // an unknown word is an error that lists the known ones
+//!     .group_by(GroupBy::ThreadTask)
+//!     .recur(Recur::FlatC)
+//!     .threads(1..=4)
+//!     .tasks(vec![0x7f00, 0x7f10])
+//!     .style(Style::Plain)
+//!     .links(Some(Links::new(|name| std::env::var(name).ok(), "localhost")));
+//! let folder = std::env::temp_dir();
+//! let path = folder.join(format!("report-{}.txt", std::process::id()));
+//! let written = report.write_to_path(&Recording::default(), &path)?; // 1 000 columns wide
+//! assert!(!written.warnings.is_empty(), "an empty recording has nothing to show");
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod empty;
+mod file;
+mod flat;
+mod groups;
+mod names;
+mod tree_text;
+
+use crate::options::{Format, GroupBy, Pick, Recur, SortedBy};
+use crate::quirks::Quirks;
+use crate::trees::traces::Traces;
+use crate::trees::tree::{Folded, TreeOptions};
+use crate::{Links, Source, Style};
+use stackglass_profile::DataError;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Width of reports that go to a file unless asked for.
+pub const FILE_COLUMNS: usize = 1000;
+
+/// A report to be written. The defaults are Julia's.
+#[derive(Clone, Debug)]
+pub struct Report {
+    format: Format,
+    c: bool,
+    combine: bool,
+    maxdepth: i64,
+    mincount: u64,
+    noisefloor: f64,
+    sorted_by: SortedBy,
+    group_by: GroupBy,
+    recur: Recur,
+    threads: Pick,
+    tasks: Pick,
+    cols: usize,
+    /// Whether somebody chose `cols`.
+    has_cols: bool,
+    style: Style,
+    links: Option<Links>,
+    quirks: Quirks,
+}
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The flat format counts every function once per sample anyway.
+    #[error("the flat format does not fold recursion: leave recur off, or use the tree format")]
+    FlatRecur,
+    /// The buffer cannot be reported on.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The report could not be written.
+    #[error("cannot write the report: {0}")]
+    Io(#[from] io::Error),
+    /// Its file could not be written.
+    #[error("cannot write the report to {path}: {source}", path = path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What a report has to say beside its text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Messages for people, for the log and not for the report: [`NO_SAMPLES`], or what hides the
+    /// samples and how to see them.
+    pub warnings: Vec<String>,
+}
+
+/// Warning of a report of nothing.
+pub const NO_SAMPLES: &str = "no samples to show: run the program longer, or sample more often";
+
+/// Warning of a grouped report of nothing.
+pub const NO_SAMPLES_IN_GROUP: &str =
+    "no samples to show in any group: run the program longer, or sample more often";
+
+impl Default for Report {
+    fn default() -> Report {
+        Report {
+            format: Format::Tree,
+            c: false,
+            combine: true,
+            maxdepth: i64::MAX,
+            mincount: 0,
+            noisefloor: 0.0,
+            sorted_by: SortedBy::FileFuncLine,
+            group_by: GroupBy::None,
+            recur: Recur::Off,
+            threads: Pick::Range(1..=i64::MAX as u64),
+            tasks: Pick::All,
+            cols: 80,
+            has_cols: false,
+            style: Style::Plain,
+            links: None,
+            quirks: Quirks::default(),
+        }
+    }
+}
+
+impl Report {
+    /// A tree with all samples, 80 columns wide.
+    pub fn new() -> Report {
+        Report::default()
+    }
+
+    /// Tree or flat table.
+    pub fn format(mut self, format: Format) -> Report {
+        self.format = format;
+        self
+    }
+
+    /// Shows foreign frames, those not compiled from Rust (the reference's `C`).
+    pub fn c(mut self, shown: bool) -> Report {
+        self.c = shown;
+        self
+    }
+
+    /// Merges equal frames; otherwise each address has an entry of its own.
+    pub fn combine(mut self, combined: bool) -> Report {
+        self.combine = combined;
+        self
+    }
+
+    /// Deepest level of a tree: `m` prints `m + 1` levels, a negative one headers and totals only.
+    pub fn maxdepth(mut self, depth: i64) -> Report {
+        self.maxdepth = depth;
+        self
+    }
+
+    /// Hides what was counted less often; in a tree with everything below it.
+    pub fn mincount(mut self, count: u64) -> Report {
+        self.mincount = count;
+        self
+    }
+
+    /// Hides what is counted less than `floor(noisefloor * sqrt(count of its parent))` times.
+    /// Trees only; the outermost level is never hidden by it.
+    pub fn noisefloor(mut self, factor: f64) -> Report {
+        self.noisefloor = factor;
+        self
+    }
+
+    /// Order of siblings, or of rows: ascending.
+    pub fn sorted_by(mut self, key: SortedBy) -> Report {
+        self.sorted_by = key;
+        self
+    }
+
+    /// One report per thread, per task, or both.
+    pub fn group_by(mut self, key: GroupBy) -> Report {
+        self.group_by = key;
+        self
+    }
+
+    /// Folds recursion by call site. Trees only.
+    pub fn recur(mut self, recur: Recur) -> Report {
+        self.recur = recur;
+        self
+    }
+
+    /// Threads to count, by number.
+    pub fn threads(mut self, pick: impl Into<Pick>) -> Report {
+        self.threads = pick.into();
+        self
+    }
+
+    /// Tasks to count, by id.
+    pub fn tasks(mut self, pick: impl Into<Pick>) -> Report {
+        self.tasks = pick.into();
+        self
+    }
+
+    /// Width in terminal columns: 80 unless set, [`FILE_COLUMNS`] in files.
+    pub fn cols(mut self, columns: usize) -> Report {
+        (self.cols, self.has_cols) = (columns, true);
+        self
+    }
+
+    /// Colours, or none.
+    pub fn style(mut self, style: Style) -> Report {
+        self.style = style;
+        self
+    }
+
+    /// Makes locations links; only where colours are allowed.
+    pub fn links(mut self, links: Option<Links>) -> Report {
+        self.links = links;
+        self
+    }
+
+    /// Repeats behaviour of the reference that we otherwise correct.
+    #[doc(hidden)]
+    pub fn quirks(mut self, quirks: Quirks) -> Report {
+        self.quirks = quirks;
+        self
+    }
+
+    /// Writes the report, of a [`Recording`](stackglass_profile::Recording) or of a pair of
+    /// [`Data`](stackglass_profile::Data) and [`Dictionary`](stackglass_profile::Dictionary) from elsewhere.
+    ///
+    /// ```
+    /// use stackglass_profile::{Data, Dictionary};
+    /// use stackglass_report::{Report, ReportError, NO_SAMPLES};
+    ///
+    /// let mut text = Vec::new();
+    /// let written = Report::new().write((&Data::default(), &Dictionary::new()), &mut text)?;
+    /// assert_eq!(written.warnings, [NO_SAMPLES]);
+    ///
+    /// // A buffer without threads and tasks is refused before anything is written.
+    /// let (bare, mut text) = (Data::new(vec![16, 0]), Vec::new());
+    /// let refused = Report::new().write((&bare, &Dictionary::new()), &mut text);
+    /// assert!(refused.is_err() && text.is_empty());
+    /// # Ok::<(), ReportError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When options contradict each other or data has no metadata (nothing is written then), or
+    /// when writing fails.
+    pub fn write<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        out: &mut dyn Write,
+    ) -> Result<Written, ReportError> {
+        let source = source.into();
+        if self.format == Format::Flat && self.recur != Recur::Off {
+            return Err(ReportError::FlatRecur);
+        }
+        if let Source::Data(data, _) = source
+            && !data.is_empty()
+            && !data.has_meta()
+        {
+            return Err(DataError::MissingMetadata.into());
+        }
+        let traces = Traces::new(source);
+        let empty = groups::write(self, source, &traces, out)?;
+        let grouped = self.group_by != GroupBy::None;
+        let warnings = match empty {
+            Some(_) if grouped && self.quirks.one_reason => vec![NO_SAMPLES_IN_GROUP.to_owned()],
+            Some(_) if self.quirks.one_reason => vec![NO_SAMPLES.to_owned()],
+            Some(empty) => vec![empty.text(self, &traces)],
+            None if grouped && self.quirks.always_warn_in_groups => vec![NO_SAMPLES_IN_GROUP.to_owned()],
+            None => Vec::new(),
+        };
+        Ok(Written { warnings })
+    }
+
+    fn tree_options(&self) -> TreeOptions {
+        TreeOptions {
+            foreign: self.c,
+            combine: self.combine,
+            recur: self.recur,
+            folded: Folded::Passed,
+            flat_counts: self.sorted_by == SortedBy::FlatCount,
+            quirks: self.quirks,
+        }
+    }
+}

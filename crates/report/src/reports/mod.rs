@@ -1,0 +1,8 @@
+//! Reports as text.
+
+pub mod annotate;
+pub(crate) mod callers;
+pub(crate) mod comparison;
+pub(crate) mod complete;
+pub mod peek;
+pub mod summary;

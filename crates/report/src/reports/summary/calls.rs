@@ -1,0 +1,319 @@
+//! The tree of processor time: which function called which, for how long.
+//!
+//! Unlike the complete report it merges by function, not by line, folds recursion, and leaves out
+//! what says nothing: the runtime's outermost frames, the inside of the C library (its entry points
+//! stay: `memcpy` is an answer), and inlined library code (its time belongs to the line that called
+//! it). Code without names is not folded as recursion, since nothing says that it called itself; where it
+//! calls more of the same, one line stands for the whole run. It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
+
+use super::account;
+use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
+use crate::kinds::Class;
+use crate::text::numbers::Weight;
+use foldhash::HashMap;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Cut, Recording, StackId};
+
+/// A line of the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub parent: u32,
+    pub what: What,
+    pub own: Weight,
+    pub total: Weight,
+    /// It called itself, directly or through others, and that is folded into it.
+    pub recursive: bool,
+    /// Lines of the function with the time in or below them.
+    pub lines: HashMap<LineNumber, u64>,
+    pub children: Vec<u32>,
+    instance: u32,
+}
+
+/// What a line of the tree stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum What {
+    Root,
+    /// All processes of one program: index into [`Calls::programs`].
+    Program(u32),
+    Function(FunctionNumber),
+    /// Stacks that hold nothing that is shown, or of which nothing was seen, with the reason.
+    Nothing(Option<Cut>),
+    /// Processor time that the kernel counted and no sample holds.
+    NotSeen,
+}
+
+/// All processes of one executable.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub name: String,
+    pub processes: u64,
+}
+
+/// The tree and the tables it points to.
+#[derive(Clone, Debug)]
+pub(super) struct Calls<'a> {
+    pub recording: &'a Recording,
+    /// Node 0 is the root; parents come before their children.
+    pub nodes: Vec<Call>,
+    pub names: Names,
+    pub programs: Vec<Program>,
+    /// Processor time that the kernel counted beyond what was seen, where that is noticeable.
+    pub unseen: u64,
+    everything: bool,
+    children: HashMap<(u32, What), u32>,
+    /// Where a frame leads to from a node, once that was found out.
+    steps: HashMap<(u32, FunctionNumber, u32), u32>,
+}
+
+/// What was seen of a thread: its stack, or why there is none.
+type Seen = (StackId, Option<Cut>);
+
+/// Where the walk along a stack stands.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    node: u32,
+    /// Line of the innermost function shown.
+    line: LineNumber,
+    /// Line of the innermost function that is no library's.
+    own_line: LineNumber,
+    /// Nothing but start-up code so far.
+    starting: bool,
+    /// The last frame was of the C library.
+    in_c: bool,
+}
+
+impl<'a> Calls<'a> {
+    /// Builds the tree of all awake samples; with `everything` nothing is left out or folded.
+    pub(super) fn build(recording: &'a Recording, everything: bool) -> Calls<'a> {
+        let mut calls = Calls {
+            recording,
+            nodes: Vec::new(),
+            names: Names::new(recording),
+            programs: Vec::new(),
+            unseen: 0,
+            everything,
+            children: HashMap::default(),
+            steps: HashMap::default(),
+        };
+        calls.add_node(0, What::Root);
+        let stacks_of = calls.read_samples();
+        for (index, stacks) in stacks_of.into_iter().enumerate() {
+            if !stacks.is_empty() {
+                calls.add_program(index as u32, stacks);
+            }
+        }
+        for number in (1..calls.nodes.len()).rev() {
+            let (total, parent) = (calls.nodes[number].total, calls.nodes[number].parent as usize);
+            calls.nodes[parent].total += total;
+        }
+        calls.add_unseen();
+        for number in 0..calls.nodes.len() {
+            let mut children = std::mem::take(&mut calls.nodes[number].children);
+            children.sort_by_key(|child| std::cmp::Reverse(calls.nodes[*child as usize].total.time));
+            calls.nodes[number].children = children;
+        }
+        calls
+    }
+
+    /// What is missing gets a line of its own, so that shares are of all that was used.
+    fn add_unseen(&mut self) {
+        if self.recording.is_walltime() {
+            return;
+        }
+        self.unseen = account::unseen(&self.recording.about, self.cpu().time);
+        if self.unseen > 0 {
+            let missing = Weight { time: self.unseen, hits: 0 };
+            let node = self.add_node(0, What::NotSeen) as usize;
+            (self.nodes[node].own, self.nodes[node].total) = (missing, missing);
+            self.nodes[0].total += missing;
+        }
+    }
+
+    /// Processor time of everything, seen or not.
+    pub(super) fn cpu(&self) -> Weight {
+        self.nodes[0].total
+    }
+
+    /// Finds the programs; returns for each the awake stacks with their weights, in order of their ids.
+    fn read_samples(&mut self) -> Vec<Vec<(Seen, Weight)>> {
+        let mut program_of = Vec::with_capacity(self.recording.processes.len());
+        for process in &self.recording.processes {
+            let name = file_name(&process.exe);
+            let known = self.programs.iter().position(|program| program.name == name);
+            let index = known.unwrap_or_else(|| {
+                self.programs.push(Program { name: name.to_owned(), processes: 0 });
+                self.programs.len() - 1
+            });
+            self.programs[index].processes += 1;
+            program_of.push(index);
+        }
+        if self.programs.is_empty() {
+            self.programs.push(Program { name: String::new(), processes: 0 });
+        }
+        let mut weights: Vec<HashMap<Seen, Weight>> = vec![HashMap::default(); self.programs.len()];
+        for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+            let process = self.recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
+            let program = program_of.get(process).copied().unwrap_or(0);
+            let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
+            // Where there is no stack, the reason is what remains to be shown.
+            let unseen = if sample.stack == StackId(0) { sample.cut } else { None };
+            *weights[program].entry((sample.stack, unseen)).or_default() += weight;
+        }
+        let sorted = |weights: HashMap<Seen, Weight>| {
+            let mut sorted: Vec<_> = weights.into_iter().collect();
+            sorted.sort_by_key(|(seen, _)| *seen);
+            sorted
+        };
+        weights.into_iter().map(sorted).collect()
+    }
+
+    fn add_program(&mut self, program: u32, stacks: Vec<(Seen, Weight)>) {
+        let root = match self.programs.len() {
+            1 => 0,
+            _ => self.add_node(0, What::Program(program)),
+        };
+        let nodes = self.recording.stacks.nodes();
+        // Weight that ended in each node of the trie or below it; 0 for those not on these stacks.
+        let mut below = vec![Weight::default(); nodes.len() + 1];
+        for ((stack, _), weight) in &stacks {
+            below[stack.0 as usize] += *weight;
+        }
+        for index in (1..below.len()).rev() {
+            let (weight, caller) = (below[index], nodes[index - 1].0.0 as usize);
+            below[caller] += weight;
+        }
+        let start = At { node: root, line: NO_LINE, own_line: NO_LINE, starting: true, in_c: false };
+        let mut reached = vec![start; nodes.len() + 1];
+        for (index, (caller, location)) in nodes.iter().enumerate() {
+            let weight = below[index + 1];
+            if weight == Weight::default() {
+                continue;
+            }
+            let mut at = reached[caller.0 as usize];
+            for frame in 0..self.names.frames(*location).len() {
+                let shown = self.names.frames(*location)[frame];
+                at = self.step(at, shown);
+                if at.node != root {
+                    *self.nodes[at.node as usize].lines.entry(at.line).or_default() += weight.time;
+                }
+            }
+            reached[index + 1] = at;
+        }
+        for ((stack, unseen), weight) in &stacks {
+            let at = reached[stack.0 as usize];
+            let node = if at.node == root { self.child(root, What::Nothing(*unseen)) } else { at.node };
+            self.nodes[node as usize].own += *weight;
+            self.nodes[node as usize].total += *weight;
+            if let What::Function(function) = self.nodes[node as usize].what {
+                self.names.functions[function as usize].own += *weight;
+                self.names.lines[at.own_line as usize].own += *weight;
+            }
+        }
+        self.add_totals(&below);
+    }
+
+    /// One frame further in.
+    fn step(&mut self, at: At, frame: Shown) -> At {
+        let starting = at.starting && frame.start;
+        let in_c = frame.class == Class::C;
+        let hidden = !self.everything
+            && (starting
+                || (in_c && at.in_c)
+                || (frame.nameless && self.nodes[at.node as usize].what == What::Function(frame.function))
+                || (frame.inlined && frame.class == Class::Std && !at.starting));
+        if hidden {
+            return At { starting, in_c, ..at };
+        }
+        let own_line = if frame.class == Class::Own { frame.line } else { at.own_line };
+        let next = At { node: at.node, line: frame.line, own_line, starting, in_c };
+        if let Some(node) = self.steps.get(&(at.node, frame.function, frame.instance)) {
+            return At { node: *node, ..next };
+        }
+        let node = match self.caller_to_fold_into(at.node, frame) {
+            Some(caller) => {
+                self.nodes[caller as usize].recursive = true;
+                caller
+            }
+            None => self.child(at.node, What::Function(frame.function)),
+        };
+        if self.nodes[node as usize].instance == u32::MAX {
+            self.nodes[node as usize].instance = frame.instance;
+        }
+        self.steps.insert((at.node, frame.function, frame.instance), node);
+        At { node, ..next }
+    }
+
+    /// The node of the same function further out. Library code is never folded: there the same
+    /// function, `call_once` say, runs quite different things. Nor is code that may be any function.
+    fn caller_to_fold_into(&self, from: u32, frame: Shown) -> Option<u32> {
+        if self.everything || frame.class != Class::Own || frame.nameless {
+            return None;
+        }
+        let mut node = from;
+        while node != 0 {
+            let call = &self.nodes[node as usize];
+            if call.what == What::Function(frame.function) && call.instance == frame.instance {
+                return Some(node);
+            }
+            node = call.parent;
+        }
+        None
+    }
+
+    fn child(&mut self, parent: u32, what: What) -> u32 {
+        match self.children.get(&(parent, what)) {
+            Some(child) => *child,
+            None => self.add_node(parent, what),
+        }
+    }
+
+    fn add_node(&mut self, parent: u32, what: What) -> u32 {
+        let number = self.nodes.len() as u32;
+        self.nodes.push(Call {
+            parent,
+            what,
+            own: Weight::default(),
+            total: Weight::default(),
+            recursive: false,
+            lines: HashMap::default(),
+            children: Vec::new(),
+            instance: u32::MAX,
+        });
+        if number > 0 {
+            self.nodes[parent as usize].children.push(number);
+            self.children.insert((parent, what), number);
+        }
+        number
+    }
+
+    /// Adds to each function the time it was on the stack, once however often it was on it.
+    fn add_totals(&mut self, below: &[Weight]) {
+        let nodes = self.recording.stacks.nodes();
+        let mut callees: Vec<Vec<u32>> = vec![Vec::new(); below.len()];
+        for (index, (caller, _)) in nodes.iter().enumerate() {
+            if below[index + 1] != Weight::default() {
+                callees[caller.0 as usize].push(index as u32 + 1);
+            }
+        }
+        let mut on_stack = vec![0_u32; self.names.functions.len()];
+        let mut open: Vec<(u32, bool)> = callees[0].iter().map(|node| (*node, true)).collect();
+        while let Some((node, entering)) = open.pop() {
+            if entering {
+                open.push((node, false));
+                open.extend(callees[node as usize].iter().map(|callee| (*callee, true)));
+            }
+            let location = nodes[node as usize - 1].1;
+            for frame in 0..self.names.frames(location).len() {
+                let function = self.names.frames(location)[frame].function as usize;
+                if !entering {
+                    on_stack[function] -= 1;
+                    continue;
+                }
+                if on_stack[function] == 0 {
+                    self.names.functions[function].total += below[node as usize];
+                }
+                on_stack[function] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The last lines: what the reader must know to trust the rest, and what to do about it.
+
+use super::FirstScreen;
+use super::calls::Calls;
+use super::run_time_code;
+use crate::text::columns::wrap;
+use crate::text::numbers::{counted, duration_text, grouped, percent_text};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::symbols::Missing;
+use stackglass_profile::{Cut, Recording, Sample, harmless};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// First words of the label that says that a recording was made from outside, by perf events.
+const FROM_OUTSIDE: &str = "sampler: perf events";
+/// Share from which a defect is worth a line.
+const NOTICEABLE: f64 = 0.01;
+/// The same where it only makes the picture coarser.
+const CONSIDERABLE: f64 = 0.05;
+
+/// Why stacks are cut, in words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutReason {
+    /// The number that recordings hold.
+    pub cut: Cut,
+    /// One word or two, as in `cut: depth`.
+    pub word: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What helps, empty where nothing is known to.
+    pub remedy: &'static str,
+}
+
+const fn reason(number: u8, word: &'static str, meaning: &'static str, remedy: &'static str) -> CutReason {
+    CutReason { cut: Cut(number), word, meaning, remedy }
+}
+
+/// All reasons, by number. The numbers are those that unwinding gives and recordings hold; they
+/// never change their meaning.
+pub const CUT_REASONS: &[CutReason] = &[
+    reason(
+        1,
+        "depth",
+        "deeper than 4096 frames",
+        "the outermost frames are missing, the innermost are right",
+    ),
+    reason(
+        2,
+        "no module",
+        "code of no known file: made at run time, or of a library opened just before",
+        "if the program compiles code as it runs, have it keep frame pointers there",
+    ),
+    reason(
+        3,
+        "no unwind tables",
+        "code without unwind tables",
+        "callers are told where frame pointers lead to them; Rust: -C force-unwind-tables=yes, C: \
+         -fasynchronous-unwind-tables",
+    ),
+    reason(4, "stack unreadable", "the stack could not be read", ""),
+    reason(5, "stack odd", "the stack did not lead outwards", ""),
+    reason(6, "frame pointer lost", "a sleeping thread's frame pointer could not be worked out", ""),
+    reason(7, "unwind rule unknown", "an unwind rule of a rare kind", ""),
+    reason(
+        100,
+        "signal held back",
+        "not seen, because the thread held the sampling signal back",
+        "let SIGURG (SIGWINCH, if the program uses that) through its signal mask",
+    ),
+    reason(
+        101,
+        "signal not taken",
+        "not seen, because the signal was refused or taken away by the program",
+        "",
+    ),
+    reason(
+        102,
+        "too short",
+        "not seen, in threads that ended before the next tick",
+        "a shorter --delay sees more",
+    ),
+    reason(
+        104,
+        "in the kernel",
+        "spent in the kernel (system calls, page faults), which may not be sampled here",
+        "run as root, or set kernel.perf_event_paranoid to 1, to see in which calls",
+    ),
+    reason(105, "too short", "of threads that ran for less than one --delay", "a shorter --delay sees more"),
+    reason(106, "start or end", "spent in the kernel, starting or ending a program", ""),
+    reason(
+        107,
+        "deep",
+        "of stacks deeper than the 63 KiB that the kernel copies, whose outer part changes",
+        "--sampler preload takes stacks of any depth",
+    ),
+];
+
+/// What is known of a reason; `None` for numbers of later versions.
+pub fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
+    CUT_REASONS.iter().find(|reason| reason.cut == cut)
+}
+
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let cpu = calls.cpu().time;
+    let mut notes = Vec::new();
+    notes.extend(buffer_full(recording));
+    notes.extend(cut_stacks(recording, cpu));
+    notes.extend(translated(recording));
+    notes.extend(poor_names(recording, cpu));
+    notes.extend(ticks(recording));
+    notes.extend(unseen(recording));
+    notes.extend(missing(recording, calls));
+    notes.extend(recording.about.remarks.iter().map(|remark| harmless(remark).into_owned()));
+    for note in notes {
+        for (index, text) in wrap(&note, screen.cols.saturating_sub(6)).into_iter().enumerate() {
+            let mut line = Line::new();
+            line.push(Paint::Yellow, if index == 0 { "note: " } else { "      " }).plain(text);
+            line.cut(screen.cols).write(screen.style, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn buffer_full(recording: &Recording) -> Option<String> {
+    let about = &recording.about;
+    about.full.then(|| {
+        format!(
+            "the buffer was full after {} words and sampling stopped before the program did; \
+             give it more with --n or sample less often with --delay (in the crate: stackglass::init)",
+            grouped(about.capacity)
+        )
+    })
+}
+
+/// Awake samples: those whose time is processor time.
+fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
+    recording.samples.iter().filter(|sample| sample.state.uses_processor())
+}
+
+fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
+    let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
+    for sample in awake(recording) {
+        if let Some(cut) = sample.cut {
+            *times.entry(cut).or_default() += sample.time.0;
+        }
+    }
+    let all: u64 = times.values().sum();
+    if (all as f64) < cpu as f64 * NOTICEABLE || all == 0 {
+        return None;
+    }
+    let mut times: Vec<(Cut, u64)> = times.into_iter().collect();
+    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let mut parts = Vec::new();
+    for (cut, time) in times.into_iter().take(3) {
+        let (meaning, remedy) = match cut_reason(cut) {
+            Some(reason) if cut == run_time_code::NO_MODULE => run_time_code::explained(recording, reason),
+            Some(reason) => (Cow::Borrowed(reason.meaning), reason.remedy),
+            None => (Cow::Borrowed("a reason this version does not know"), ""),
+        };
+        let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
+        parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
+    }
+    Some(format!("{} of the CPU time has no whole stacks: {}", percent_text(all, cpu), parts.join("; ")))
+}
+
+/// Where debug symbols of installed programs and libraries come from.
+const PACKAGE: &str = "Debian: the package ending in -dbgsym or -dbg";
+
+/// Whether a file came with the system, so that the reader does not build it.
+fn is_packaged(path: &str) -> bool {
+    let path = path.strip_prefix("/usr").unwrap_or(path);
+    ["/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libexec/", "/games/"]
+        .iter()
+        .any(|folder| path.starts_with(folder))
+}
+
+/// Programs that run other programs in a translation of their own: what is seen is the translator.
+fn translated(recording: &Recording) -> Option<String> {
+    let by_valgrind = |exe: &str| exe.contains("/valgrind/") && exe.ends_with("-linux");
+    let by_qemu =
+        |exe: &str| file_name(exe).starts_with("qemu-") && !file_name(exe).starts_with("qemu-system");
+    let process =
+        recording.processes.iter().find(|process| by_valgrind(&process.exe) || by_qemu(&process.exe))?;
+    let name = harmless(file_name(&process.exe)).into_owned();
+    Some(format!(
+        "{name} runs a program in its own translation: functions and times are those of the translator, not of the \
+         program; record the program alone"
+    ))
+}
+
+/// Modules with much time of their own whose functions or lines could not be named.
+fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
+    let mut times = vec![0_u64; recording.modules.len()];
+    for sample in awake(recording) {
+        let leaf = recording.stacks.frame(sample.stack).map(|(_, leaf)| recording.stacks.location(leaf));
+        if let Some(module) = leaf.and_then(|leaf| leaf.module)
+            && let Some(time) = times.get_mut(module.0 as usize)
+        {
+            *time += sample.time.0;
+        }
+    }
+    let mut notes: Vec<(u64, String)> = Vec::new();
+    for note in recording.symbols.notes() {
+        let same = recording.modules.iter().position(|module| module.path == note.module);
+        let time = same.map_or(0, |index| times[index]);
+        let least = if note.missing == Missing::DebugInfo { CONSIDERABLE } else { NOTICEABLE };
+        if time == 0 || (time as f64) < cpu as f64 * least {
+            continue;
+        }
+        let name = harmless(file_name(&note.module)).into_owned();
+        let program = recording.processes.iter().any(|process| process.exe == note.module);
+        let readers_own = program && !is_packaged(&note.module);
+        let what = match (note.missing, readers_own) {
+            (Missing::DebugInfo, true) => format!(
+                "{name} has no line tables, so inlined functions and lines are missing: set \
+                 debug = \"line-tables-only\" under [profile.release] (C: -g1)"
+            ),
+            (Missing::DebugInfo, false) => {
+                format!("{name} has no line tables: install its debug symbols ({PACKAGE})")
+            }
+            (Missing::Names, true) => {
+                format!(
+                    "{name} is stripped, so its functions go by their starts: set strip = false and debug = \"line-tables-only\""
+                )
+            }
+            (Missing::Names, false) => format!(
+                "{name} is stripped, only exported functions have names: install its debug symbols ({PACKAGE})"
+            ),
+            (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
+            (Missing::Changed, _) => format!(
+                "{name} has changed since it was profiled, so its functions have no names: record again"
+            ),
+        };
+        notes.push((time, format!("{} of the {}: {what}", percent_text(time, cpu), super::whole(recording))));
+    }
+    notes.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    notes.into_iter().take(3).map(|(_, note)| note).collect()
+}
+
+/// Sum of a counter over all processes.
+fn counter(recording: &Recording, label: &str) -> u64 {
+    recording.processes.iter().filter_map(|process| process.counters.get(label)).sum()
+}
+
+fn ticks(recording: &Recording) -> Option<String> {
+    let (taken, missed) = (counter(recording, "ticks"), counter(recording, "missed ticks"));
+    let late = missed as f64 >= (taken + missed) as f64 * CONSIDERABLE && missed > 0;
+    late.then(|| {
+        format!(
+            "{} of the ticks were missed because the machine was busy: times are right, but each stack stands for \
+             more of it; a longer --delay loads the machine less",
+            percent_text(missed, taken + missed)
+        )
+    })
+}
+
+/// What was not looked at, though it should have been.
+fn unseen(recording: &Recording) -> Vec<String> {
+    let mut notes = Vec::new();
+    let blocked: Vec<_> = recording.threads.iter().filter(|thread| thread.blocked_signal).collect();
+    if let Some(first) = blocked.first() {
+        let others = match blocked.len() - 1 {
+            0 => "held".to_owned(),
+            more => format!("and {} held", counted(more as u64, "other thread", "other threads")),
+        };
+        notes.push(format!(
+            "thread {} {others} the sampling signal back, so stacks are missing there: let SIGURG through",
+            harmless(&first.name)
+        ));
+    }
+    for (label, what) in [
+        (
+            "events lost: stream full",
+            "lost because the recorder could not keep up: sample less often with --delay",
+        ),
+        ("signals not answered in time", "given up because the signal was not answered in time"),
+        ("threads without a slot", "never looked at: too many threads at once"),
+    ] {
+        let lost = counter(recording, label);
+        let taken: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+        if lost as f64 > taken as f64 * NOTICEABLE {
+            let (one, many) = if label.starts_with("threads") {
+                ("thread was", "threads were")
+            } else {
+                ("stack was", "stacks were")
+            };
+            notes.push(format!("{} {what}", counted(lost, one, many)));
+        }
+    }
+    notes
+}
+
+/// Where the time is that the kernel counted and no sample holds.
+fn missing(recording: &Recording, calls: &Calls<'_>) -> Option<String> {
+    // With a full buffer that is the cause, and it has its own note.
+    if calls.unseen == 0 || recording.about.full {
+        return None;
+    }
+    let all = calls.cpu().time;
+    let seen = match all - calls.unseen {
+        0 => "nothing was seen: it".to_owned(),
+        seen => format!("{} were seen: the rest", duration_text(seen)),
+    };
+    let all = duration_text(all);
+    let labels = recording.processes.first().map(|process| process.counters.keys());
+    let outside = labels.is_some_and(|mut labels| labels.any(|label| label.starts_with(FROM_OUTSIDE)));
+    let rest = match outside {
+        true => "the last moments of processes, and in set-uid programs, which the kernel lets nobody sample",
+        false => {
+            "programs that cannot be sampled (static, of musl, set-uid, after a change of user or root, without our \
+             environment, forked past the C library) and in the first and last moments of processes"
+        }
+    };
+    Some(format!("the kernel counted {all} of CPU time (ours left out), {seen} is in {rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packaged_programs() {
+        for path in ["/usr/bin/python3.11", "/bin/xz", "/usr/lib/jvm/bin/java", "/usr/libexec/cc1"] {
+            assert!(is_packaged(path), "{path}");
+        }
+        for path in ["/usr/local/bin/tool", "/home/me/bin/tool", "/srv/server", "/library/tool", "server"] {
+            assert!(!is_packaged(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_found_by_number() {
+        let numbers: Vec<u8> = CUT_REASONS.iter().map(|reason| reason.cut.0).collect();
+        assert_eq!(
+            numbers,
+            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106, 107],
+            "those of the unwinder and of the wire"
+        );
+        for reason in CUT_REASONS {
+            assert_eq!(cut_reason(reason.cut), Some(reason));
+        }
+        assert_eq!(cut_reason(Cut(0)), None);
+    }
+}

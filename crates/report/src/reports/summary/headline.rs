@@ -1,0 +1,269 @@
+//! The lines above the tree: how long it ran, and the few names that matter most.
+
+use super::calls::{Call, Calls, What};
+use super::names::SourceLine;
+use super::totals::{Chain, chains};
+use super::{FirstScreen, account, tree_text};
+use crate::kinds::Class;
+use crate::text::columns::{cut_right, width};
+use crate::text::numbers::{counted, duration_text, grouped, percent_text, setting_text};
+use crate::text::short::{cut_name, last_name, shortest_location, tail};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{End, Recording, State, harmless};
+use std::io::{self, Write};
+
+/// Columns that the command gets, if it is that long, even where not all numbers fit beside it.
+const COMMAND: usize = 12;
+/// A function is said to dominate when it accounts for this share of processor time.
+const DOMINANT: f64 = 0.5;
+
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let lines =
+        [overview(recording, calls, screen.cols), taken(recording)].into_iter().chain(waited(recording));
+    for mut line in lines {
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    let cpu = calls.cpu().time;
+    if cpu > 0 {
+        let functions = &calls.names.functions;
+        let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
+        let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
+        let total = chains(calls).into_iter().map(|chain| {
+            let callee = &functions[chain.callee() as usize];
+            Entry { chain: chain_text(calls, &chain), ..Entry::of(callee.total.time, names(&callee.name)) }
+        });
+        let lines = calls.names.lines.iter().skip(1).map(|line: &SourceLine| {
+            let long = tree_text::short_location(recording, &line.file, line.line, 32);
+            let names = [long, shortest_location(&line.file, line.line)];
+            Entry { link: screen.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
+        });
+        for (title, mut entries) in
+            [("own time", own.collect::<Vec<_>>()), ("in total", total.collect()), ("lines", lines.collect())]
+        {
+            entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
+            entries.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.names.cmp(&b.names)));
+            if !entries.is_empty() {
+                hottest(title, &entries, cpu, screen.cols).cut(screen.cols).write(screen.style, out)?;
+            }
+        }
+        if let Some(mut line) = finding(recording, calls, screen.cols) {
+            line.cut(screen.cols).write(screen.style, out)?;
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// What ran, how long, how busy, how it ended. Where room is short the command gives way.
+fn overview(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Line {
+    let about = &recording.about;
+    let cpu = calls.cpu().time;
+    let mut used = match calls.unseen {
+        0 => format!("{} CPU", duration_text(cpu)),
+        unseen => format!("{} CPU seen", account::part_text(cpu - unseen, cpu)),
+    };
+    used = match recording.is_walltime() {
+        true => format!("{} wall, wall-time profile", duration_text(about.wall.0)),
+        false => format!("{} wall, {used}", duration_text(about.wall.0)),
+    };
+    let (paint, state) = match about.end {
+        Some(End::Exit(0)) | None => (Paint::Normal, String::new()),
+        Some(End::Exit(status)) => (Paint::Red, format!(", exit status {status}")),
+        Some(End::Signal(signal)) => (Paint::Red, format!(", ended by signal {signal}")),
+        Some(End::Running) => (Paint::Normal, ", still running".to_owned()),
+    };
+    let command: Vec<&str> = about.command.iter().map(|word| file_name(word)).take(1).collect();
+    let rest = about.command.iter().skip(1).map(String::as_str);
+    let command = command.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
+    let command = harmless(&command);
+    if about.wall.0 > 0 && !recording.is_walltime() {
+        let busy = format!(" ({:.1} cores busy)", cpu as f64 / about.wall.0 as f64);
+        let least = width(&command).min(COMMAND) + 2;
+        if least + width(&used) + width(&busy) + width(&state) <= cols {
+            used += &busy;
+        }
+    }
+    let room = cols.saturating_sub(width(&used) + width(&state) + 2).min(30);
+    let mut line = Line::new();
+    if !command.is_empty() && room > 1 {
+        line.push(Paint::Bold, cut_right(&command, room).into_owned()).plain("  ");
+    }
+    line.plain(used).push(paint, state);
+    line
+}
+
+fn time_in(recording: &Recording, state: State) -> u64 {
+    recording.samples.iter().filter(|sample| sample.state == state).map(|sample| sample.time.0).sum()
+}
+
+/// That threads were ready and had no processor, where that is more than what happens everywhere.
+fn waited(recording: &Recording) -> Option<Line> {
+    let waiting = time_in(recording, State::Waiting);
+    if waiting <= time_in(recording, State::Awake) / 20 {
+        return None;
+    }
+    let mut line = Line::new();
+    let time = duration_text(waiting);
+    line.plain(format!("{time} of thread time ready to run, but waiting for a processor"));
+    Some(line)
+}
+
+/// How much was looked at.
+fn taken(recording: &Recording) -> Line {
+    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+    let asleep = time_in(recording, State::Asleep);
+    let processes = match recording.processes.len() {
+        0 | 1 => String::new(),
+        several => format!(" of {} processes", grouped(several as u64)),
+    };
+    let mut line = Line::new();
+    let (what, of) = match recording.is_walltime() {
+        true => (counted(hits, "look", "looks"), looked_at(recording)),
+        false => {
+            let threads = counted(recording.threads.len() as u64, "thread", "threads");
+            (counted(hits, "stack", "stacks"), format!("in {threads}"))
+        }
+    };
+    line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.about.delay.0),));
+    if asleep > 0 {
+        line.plain(format!("; {} asleep", duration_text(asleep)));
+    }
+    line
+}
+
+/// `at 3 tasks`, one of them each time.
+fn looked_at(recording: &Recording) -> String {
+    let mut tasks: Vec<u64> = recording.samples.iter().map(|sample| sample.task).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let outside = tasks.first() == Some(&0);
+    let threads = if outside { "threads" } else { "" };
+    match (tasks.len() - usize::from(outside)) as u64 {
+        0 => "at one thread each".to_owned(),
+        n => {
+            let and = if outside { " or, between them, " } else { "" };
+            format!("at one of {}{and}{threads}", counted(n, "task", "tasks"))
+        }
+    }
+}
+
+/// One of the hottest functions or lines.
+struct Entry {
+    time: u64,
+    /// A longer and a shorter one.
+    names: [String; 2],
+    /// The functions it stands for, where it does and there is room.
+    chain: Option<String>,
+    link: Option<String>,
+}
+
+impl Entry {
+    fn of(time: u64, names: [String; 2]) -> Entry {
+        Entry { time, names, chain: None, link: None }
+    }
+}
+
+/// `run → parse`, `run → … → parse`.
+fn chain_text(calls: &Calls<'_>, chain: &Chain) -> Option<String> {
+    let name = |function: u32| tail(&calls.names.functions[function as usize].name);
+    match chain.0[..] {
+        [] | [_] => None,
+        [outer, inner] => Some(format!("{} → {}", name(outer), name(inner))),
+        [outer, middle, inner] => Some(format!("{} → {} → {}", name(outer), name(middle), name(inner))),
+        [outer, .., inner] => Some(format!("{} → … → {}", name(outer), name(inner))),
+    }
+}
+
+/// As many of the hottest as fit in a line, each by the longest of its names that leaves no other out.
+fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
+    let title = format!("{title:<10}");
+    let mut used = width(&title);
+    let mut shown: Vec<(String, String, &Entry)> = Vec::new();
+    for entry in entries.iter().take(5) {
+        let [long, short] = &entry.names;
+        let share = percent_text(entry.time, cpu);
+        let around = width(&share) + 1 + if shown.is_empty() { 0 } else { 2 };
+        let room = cols.saturating_sub(used + around);
+        let name = match width(long) <= room {
+            true => long.clone(),
+            false if width(short) <= room => short.clone(),
+            false if shown.is_empty() => cut_name(short, room),
+            false => break,
+        };
+        used += around + width(&name);
+        shown.push((share, name, entry));
+    }
+    for (_, name, entry) in &mut shown {
+        if let Some(chain) = &entry.chain
+            && used - width(name) + width(chain) <= cols
+        {
+            used = used - width(name) + width(chain);
+            name.clone_from(chain);
+        }
+    }
+    let mut line = Line::new();
+    line.push(Paint::Grey, title);
+    for (index, (share, name, entry)) in shown.into_iter().enumerate() {
+        line.plain(if index == 0 { "" } else { ", " });
+        line.push(if index == 0 { Paint::Bold } else { Paint::Normal }, share);
+        line.plain(" ").linked(name, entry.link.clone());
+    }
+    line
+}
+
+/// "83 % of the CPU time is under X": the innermost function that still accounts for most of it.
+fn finding(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Option<Line> {
+    let cpu = calls.cpu().time;
+    let mut node = 0_u32;
+    let heavy = |call: &Call| call.total.time as f64 >= cpu as f64 * DOMINANT;
+    let next = |node: u32| {
+        calls.nodes[node as usize].children.iter().copied().find(|child| heavy(&calls.nodes[*child as usize]))
+    };
+    let mut named = None;
+    while let Some(child) = next(node) {
+        node = child;
+        if let What::Function(function) = calls.nodes[node as usize].what
+            && calls.names.functions[function as usize].class == Class::Own
+        {
+            named = Some((node, function));
+        }
+    }
+    let (node, function) = named?;
+    if last_name(&calls.names.functions[function as usize].name) == "main" {
+        return None;
+    }
+    let call = &calls.nodes[node as usize];
+    let (share, own) = (percent_text(call.total.time, cpu), percent_text(call.own.time, cpu));
+    let name = calls.names.functions[function as usize].name.as_str();
+    let caller = match calls.nodes[call.parent as usize].what {
+        What::Function(caller) => {
+            format!(", called from {}", tail(&calls.names.functions[caller as usize].name))
+        }
+        _ => String::new(),
+    };
+    let whole = super::whole(recording);
+    let text = |name: &str, caller: &str| {
+        let mut line = Line::new();
+        line.push(Paint::Bold, share.clone());
+        if call.own.time as f64 >= call.total.time as f64 * 0.95 {
+            line.plain(format!(" of the {whole} is in "))
+                .push(Paint::Bold, name)
+                .plain(format!(" itself{caller}"));
+        } else {
+            line.plain(format!(" of the {whole} is under ")).push(Paint::Bold, name);
+            if call.own.time as f64 >= call.total.time as f64 * 0.05 {
+                line.plain(format!(", {own} in itself"));
+            }
+        }
+        line
+    };
+    let last = tail(name);
+    let longest_first = [text(name, &caller), text(last, &caller), text(name, "")];
+    let fits = longest_first.into_iter().find(|line| line.width() <= cols);
+    Some(fits.unwrap_or_else(|| text(last, "")))
+}

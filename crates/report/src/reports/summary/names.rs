@@ -1,0 +1,188 @@
+//! Functions and source lines of a recording, numbered, with what kind of code they are.
+
+use crate::kinds::{self, Class};
+use crate::text::numbers::Weight;
+use crate::text::short::in_brackets;
+use foldhash::HashMap;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Frame, LocationId, Recording, harmless};
+use std::sync::Arc;
+
+/// Number of a function in [`Names::functions`].
+pub(crate) type FunctionNumber = u32;
+/// Number of a source line in [`Names::lines`].
+pub(crate) type LineNumber = u32;
+
+/// The line of frames that have none.
+pub(super) const NO_LINE: LineNumber = 0;
+
+/// A function, wherever it was called from.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub name: String,
+    /// File name of the module it lies in, for foreign functions; else empty.
+    pub module: String,
+    pub class: Class,
+    /// It may be one of those that only start a program or thread.
+    pub start: bool,
+    /// Its name is its start in its module, which it begins with.
+    pub by_start: bool,
+    /// Processor time that ended in it.
+    pub own: Weight,
+    /// Processor time it was on the stack.
+    pub total: Weight,
+}
+
+/// A source line.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceLine {
+    pub file: Arc<str>,
+    pub line: i64,
+    /// Processor time that ended in it, or in library code that it called.
+    pub own: Weight,
+}
+
+/// A frame as the first screen sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub function: FunctionNumber,
+    pub line: LineNumber,
+    pub class: Class,
+    /// It may be one of the functions that only start a program or thread.
+    pub start: bool,
+    pub inlined: bool,
+    /// Nothing tells its function from others of its module.
+    pub nameless: bool,
+    /// Tells instances of a generic function apart: index of the first frame with its full name.
+    pub instance: u32,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub functions: Vec<Function>,
+    pub lines: Vec<SourceLine>,
+    /// By location: its frames, outermost first.
+    places: Vec<Box<[Shown]>>,
+}
+
+impl Names {
+    pub(crate) fn new(recording: &Recording) -> Names {
+        let mut names = Numbering::new(recording.has_rust());
+        let symbols = &recording.symbols;
+        let frames: Vec<Shown> =
+            symbols.frames().iter().map(|frame| names.shown(frame, &frame.module)).collect();
+        let place = |(index, location): (usize, &stackglass_profile::Location)| -> Box<[Shown]> {
+            let module = location.module.and_then(|module| recording.modules.get(module.0 as usize));
+            let path = module.map_or("", |module| &module.path);
+            match symbols.frame_indices(LocationId(index as u32)) {
+                [] => [names.shown(&Frame::unknown(0), path)].into(),
+                indices => indices
+                    .iter()
+                    .rev()
+                    .map(|frame| match symbols.frames()[*frame as usize].is_unknown() {
+                        true => names.shown(&Frame::unknown(0), path),
+                        false => frames[*frame as usize],
+                    })
+                    .collect(),
+            }
+        };
+        let places = recording.stacks.locations().iter().enumerate().map(place).collect();
+        Names { functions: names.functions, lines: names.lines, places }
+    }
+
+    /// Frames of a location, outermost first.
+    pub(crate) fn frames(&self, location: LocationId) -> &[Shown] {
+        &self.places[location.0 as usize]
+    }
+}
+
+struct Numbering {
+    rust: bool,
+    functions: Vec<Function>,
+    lines: Vec<SourceLine>,
+    /// By name and, where names may clash, module.
+    function_numbers: HashMap<(String, String), FunctionNumber>,
+    line_numbers: HashMap<(Arc<str>, i64), LineNumber>,
+    instances: HashMap<Arc<str>, u32>,
+}
+
+impl Numbering {
+    fn new(rust: bool) -> Numbering {
+        let no_line = SourceLine { file: Arc::from(""), line: -1, own: Weight::default() };
+        Numbering {
+            rust,
+            functions: Vec::new(),
+            lines: vec![no_line],
+            function_numbers: HashMap::default(),
+            line_numbers: HashMap::default(),
+            instances: HashMap::default(),
+        }
+    }
+
+    fn shown(&mut self, frame: &Frame, module: &str) -> Shown {
+        let module = file_name(module);
+        let class = kinds::class(frame);
+        let start = kinds::is_start(frame, self.rust);
+        let name = match (&*frame.func, module) {
+            ("", "") => "[unknown code]".to_owned(),
+            ("", module) => in_brackets(module),
+            (func, _) if class == Class::C => harmless(public_name(func)).into_owned(),
+            (func, _) => harmless(func).into_owned(),
+        };
+        let key = (name, if frame.foreign { module.to_owned() } else { String::new() });
+        let function = match self.function_numbers.get(&key) {
+            Some(number) => *number,
+            None => {
+                let weight = Weight::default();
+                self.functions.push(Function {
+                    name: key.0.clone(),
+                    module: key.1.clone(),
+                    class,
+                    start,
+                    by_start: frame.start_as_name().is_some(),
+                    own: weight,
+                    total: weight,
+                });
+                let number = self.functions.len() as u32 - 1;
+                self.function_numbers.insert(key, number);
+                number
+            }
+        };
+        let line = match frame.file.is_empty() || frame.line < 0 {
+            true => NO_LINE,
+            false => *self.line_numbers.entry((frame.file.clone(), frame.line)).or_insert_with(|| {
+                self.lines.push(SourceLine {
+                    file: frame.file.clone(),
+                    line: frame.line,
+                    own: Weight::default(),
+                });
+                self.lines.len() as u32 - 1
+            }),
+        };
+        let next = self.instances.len() as u32;
+        let full = frame.spec.clone().unwrap_or_else(|| frame.func.clone());
+        let instance = *self.instances.entry(full).or_insert(next);
+        let nameless = frame.func.is_empty();
+        Shown { function, line, class, start, inlined: frame.inlined, nameless, instance }
+    }
+}
+
+/// What programs call a function of the C library: `malloc` for `__GI___libc_malloc`.
+pub(crate) fn public_name(func: &str) -> &str {
+    let func = func.strip_prefix("__GI_").unwrap_or(func);
+    let plain = func.strip_prefix("__libc_").unwrap_or(func);
+    if ["malloc", "free", "calloc", "realloc", "memalign"].contains(&plain) { plain } else { func }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::public_name;
+
+    #[test]
+    fn public_names() {
+        assert_eq!(public_name("__GI___libc_malloc"), "malloc");
+        assert_eq!(public_name("__GI___qsort_r"), "__qsort_r");
+        assert_eq!(public_name("__libc_start_main_impl"), "__libc_start_main_impl");
+    }
+}

@@ -1,0 +1,74 @@
+//! A line for each process that mattered, where there were several.
+
+use super::FirstScreen;
+use super::calls::Calls;
+use crate::text::numbers::{counted, duration_text, percent, percent_text};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Recording, harmless};
+use std::io::{self, Write};
+
+/// Processes listed unless everything is asked for.
+const LISTED: usize = 6;
+
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if recording.processes.len() < 2 {
+        return Ok(());
+    }
+    let mut times = vec![0_u64; recording.processes.len()];
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+        if let Some(thread) = recording.thread(sample.thread)
+            && let Some(time) = times.get_mut(thread.process.0 as usize)
+        {
+            *time += sample.time.0;
+        }
+    }
+    // Without processor time the table says nothing.
+    if times.iter().all(|time| *time == 0) && !screen.everything {
+        return Ok(());
+    }
+    let cpu = calls.cpu().time;
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|index| (std::cmp::Reverse(times[*index]), *index));
+    let noticeable =
+        |index: &usize| times[*index] as f64 >= cpu as f64 * super::NOTICEABLE && times[*index] > 0;
+    let listed = match screen.everything {
+        true => order.len(),
+        false => order.iter().filter(|index| noticeable(index)).count().min(LISTED),
+    };
+    let columns = match recording.is_walltime() {
+        true => "    %      time      pid  process",
+        false => "    %       CPU      pid  process",
+    };
+    let mut header = Line::new();
+    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
+    for index in &order[..listed] {
+        let process = &recording.processes[*index];
+        let mut words = process.arguments.iter().map(String::as_str);
+        let name = file_name(words.next().unwrap_or(&process.exe)).to_owned();
+        let command = words.fold(name, |command, word| command + " " + word);
+        let mut line = Line::new();
+        line.plain(format!(
+            "{:>5.1}  {:>8}  {:>7}  ",
+            percent(times[*index], cpu),
+            duration_text(times[*index]),
+            process.pid
+        ));
+        line.plain(harmless(&command).into_owned());
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    let rest = &order[listed..];
+    if !rest.is_empty() {
+        let time: u64 = rest.iter().map(|index| times[*index]).sum();
+        let mut line = Line::new();
+        let others = counted(rest.len() as u64, "other process", "other processes");
+        line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    out.write_all(b"\n")
+}

@@ -1,0 +1,90 @@
+//! What helps where stacks go through code of no known file: that depends on the runtime that makes such code.
+//!
+//! Not every such address is compiled at run time. A library that was opened a moment before is not known either, so
+//! nothing is called a JIT compiler's unless the process is known to have one.
+
+use super::CutReason;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Cut, Process, ProcessIndex, Recording};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The number of stacks that end at an address in no known module.
+pub(super) const NO_MODULE: Cut = Cut(2);
+
+/// A runtime that compiles programs while they run.
+struct Runtime {
+    /// As people call it.
+    name: &'static str,
+    /// Its executables, without their versions.
+    executables: &'static [&'static str],
+    /// The library that other executables load it by.
+    library: &'static str,
+    /// How its code gets whole stacks and names.
+    remedy: &'static str,
+}
+
+const RUNTIMES: &[Runtime] = &[
+    Runtime {
+        name: "node",
+        executables: &["node", "nodejs"],
+        library: "libnode.so",
+        remedy: "--interpreted-frames-native-stack shows interpreted functions, --perf-basic-prof names all",
+    },
+    Runtime {
+        name: "java",
+        executables: &["java"],
+        library: "libjvm.so",
+        remedy: "-XX:+PreserveFramePointer keeps stacks whole, -XX:+UnlockDiagnosticVMOptions \
+                 -XX:+DumpPerfMapAtExit names its functions",
+    },
+    Runtime {
+        name: ".NET",
+        executables: &["dotnet"],
+        library: "libcoreclr.so",
+        remedy: "DOTNET_PerfMapEnabled=1 in its environment names its functions",
+    },
+    Runtime {
+        name: "the Erlang runtime",
+        executables: &["beam.smp"],
+        library: "",
+        remedy: "erl +JPperf true keeps frame pointers and names its functions",
+    },
+];
+
+/// The meaning and the remedy for a recording, by the process with most of the time that such stacks have.
+pub(super) fn explained(
+    recording: &Recording,
+    reason: &'static CutReason,
+) -> (Cow<'static, str>, &'static str) {
+    let mut times: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
+    let samples = recording.samples.iter().filter(|sample| sample.state.uses_processor());
+    for sample in samples.filter(|sample| sample.cut == Some(NO_MODULE)) {
+        if let Some(thread) = recording.thread(sample.thread) {
+            *times.entry(thread.process).or_default() += sample.time.0;
+        }
+    }
+    let most = times.into_iter().max_by_key(|(process, time)| (*time, std::cmp::Reverse(*process)));
+    let process = most.and_then(|(process, _)| recording.processes.get(process.0 as usize));
+    match process.and_then(|process| runtime(recording, process)) {
+        Some(Runtime { name, remedy, .. }) => {
+            (format!("code of no known file, such as {name} makes at run time").into(), remedy)
+        }
+        None => (reason.meaning.into(), reason.remedy),
+    }
+}
+
+fn runtime(recording: &Recording, process: &Process) -> Option<&'static Runtime> {
+    let exe = file_name(&process.exe).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let by_name = RUNTIMES.iter().find(|runtime| runtime.executables.contains(&exe));
+    by_name.or_else(|| {
+        // Modules do not say which process loaded them.
+        let only = recording.processes.len() == 1;
+        let loaded = |runtime: &&Runtime| {
+            let library =
+                |path: &str| !runtime.library.is_empty() && file_name(path).starts_with(runtime.library);
+            recording.modules.iter().any(|module| library(&module.path))
+        };
+        RUNTIMES.iter().find(loaded).filter(|_| only)
+    })
+}

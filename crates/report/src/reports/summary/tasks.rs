@@ -1,0 +1,119 @@
+//! A line for each kind of async task that mattered, where the program has tasks.
+//!
+//! Tasks of one name that were made at one place are one kind: a server has one for each connection.
+
+use super::FirstScreen;
+use super::calls::Calls;
+use crate::text::numbers::{counted, duration_text, percent, percent_text};
+use crate::text::style::{Line, Paint};
+use foldhash::{HashMap, HashSet};
+use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Kinds listed unless everything is asked for.
+const LISTED: usize = 6;
+
+/// Name, file and line; `None` for tasks without a name.
+type Kind<'a> = Option<(&'a str, &'a str, u32)>;
+
+#[derive(Default)]
+struct Sum {
+    time: u64,
+    /// Time of looks that found them waiting.
+    waiting: u64,
+    longest: u64,
+    tasks: HashSet<u64>,
+}
+
+fn is_waiting(recording: &Recording, stack: StackId) -> bool {
+    let leaf = recording.stacks.walk(stack).next().map(|leaf| recording.stacks.location(leaf));
+    let module = leaf.and_then(|leaf| recording.modules.get(leaf.module?.0 as usize));
+    module.is_some_and(|module| &*module.path == TASKS_MODULE)
+}
+
+pub(super) fn write(
+    screen: &FirstScreen,
+    recording: &Recording,
+    calls: &Calls<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let known: HashMap<TaskId, Kind<'_>> =
+        recording.tasks.iter().map(|task| (task.id, Some((&*task.name, &*task.file, task.line)))).collect();
+    let mut sums: BTreeMap<Kind<'_>, Sum> = BTreeMap::new();
+    let mut outside = 0;
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+        if sample.task == 0 {
+            outside += sample.time.0;
+            continue;
+        }
+        let kind = known.get(&TaskId(sample.task)).copied().flatten();
+        let sum = sums.entry(kind).or_default();
+        sum.time += sample.time.0;
+        if is_waiting(recording, sample.stack) {
+            sum.waiting += sample.time.0;
+        }
+        sum.tasks.insert(sample.task);
+    }
+    if sums.is_empty() {
+        return Ok(());
+    }
+    for task in &recording.tasks {
+        if let Some(sum) = sums.get_mut(&known.get(&task.id).copied().flatten()) {
+            sum.longest = sum.longest.max(task.waited.0);
+        }
+    }
+    let walltime = recording.is_walltime();
+    let cpu = calls.cpu().time;
+    let mut order: Vec<(Kind<'_>, Sum)> = sums.into_iter().collect();
+    order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time));
+    let noticeable = |time: u64| time > 0 && time as f64 >= cpu as f64 * super::NOTICEABLE;
+    let listed = match screen.everything {
+        true => order.len(),
+        false => order.iter().filter(|(_, sum)| noticeable(sum.time)).count().min(LISTED),
+    };
+    let mut header = Line::new();
+    let columns = match walltime {
+        true => "    %      time    tasks  waiting  longest  name",
+        false => "    %       CPU    tasks  name",
+    };
+    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
+    for (kind, sum) in &order[..listed] {
+        let mut line = Line::new();
+        let (share, time) = (percent(sum.time, cpu), duration_text(sum.time));
+        line.plain(format!("{share:>5.1}  {time:>8}  {:>7}  ", sum.tasks.len()));
+        if walltime {
+            let waiting = percent_text(sum.waiting, sum.time);
+            let longest = if sum.longest == 0 { "–".to_owned() } else { duration_text(sum.longest) };
+            line.plain(format!("{waiting:>7}  {longest:>7}  "));
+        }
+        match kind {
+            Some((name, file, number)) => {
+                line.plain(harmless(name).into_owned());
+                if *number > 0 {
+                    let place = super::tree_text::short_location(recording, file, i64::from(*number), 32);
+                    let link = screen.link(file, i64::from(*number));
+                    line.plain("  ").linked(place, link);
+                }
+            }
+            None => drop(line.push(Paint::Grey, "without a name")),
+        }
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    let rest = &order[listed..];
+    if !rest.is_empty() {
+        let time: u64 = rest.iter().map(|(_, sum)| sum.time).sum();
+        let others = counted(rest.len() as u64, "other kind of task", "other kinds of tasks");
+        let mut line = Line::new();
+        line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    if noticeable(outside) {
+        let (share, time) = (percent(outside, cpu), duration_text(outside));
+        let mut line = Line::new();
+        let room = if walltime { 18 } else { 0 };
+        line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));
+        line.push(Paint::Grey, "outside of tasks").cut(screen.cols).write(screen.style, out)?;
+    }
+    out.write_all(b"\n")
+}

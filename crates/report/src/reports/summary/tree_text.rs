@@ -1,0 +1,306 @@
+//! The tree of processor time as text.
+//!
+//! Columns: percent of processor time, milliseconds, milliseconds in the function itself, stacks
+//! taken. An only child stands right below its caller, siblings get a branch: stacks stay readable
+//! at 80 columns however deep they are.
+
+use super::calls::{Calls, What};
+use super::closing::cut_reason;
+use super::{FirstScreen, NOTICEABLE};
+use crate::kinds::Class;
+use crate::text::columns::{cut_right, width, wrap};
+use crate::text::numbers::{counted, grouped, percent, percent_text};
+use crate::text::short::{location_text, short_function};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::{Recording, harmless};
+use std::io::{self, Write};
+
+/// Columns of one level of branch lines.
+const LEVEL: usize = 2;
+
+/// Columns that numbers take.
+struct Columns {
+    total: usize,
+    own: usize,
+    hits: usize,
+}
+
+/// A node still to be written.
+struct Open {
+    node: u32,
+    /// What stands before this node's own branch sign.
+    guides: Guides,
+    branch: Branch,
+    /// Library frames between this node and the one above it that were left out.
+    skipped: u32,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Branch {
+    /// The only one shown below its caller.
+    Only,
+    Middle,
+    Last,
+}
+
+pub(super) fn write(screen: &FirstScreen, calls: &Calls<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let cpu = calls.cpu();
+    if cpu.time == 0 {
+        for line in wrap("No processor time was seen: nothing ran, or for less than one tick.", screen.cols) {
+            writeln!(out, "{line}")?;
+        }
+        return out.write_all(b"\n");
+    }
+    let own = calls.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
+    let columns = Columns {
+        total: width(&millis(cpu.time)).max(4),
+        own: width(&millis(own)).max(6),
+        hits: width(&grouped(cpu.hits)).max(6),
+    };
+    let mut header = Line::new();
+    header.push(
+        Paint::Grey,
+        format!(
+            "    %  {:>1$}  {2:>3$}  {4:>5$}  function (an only callee stands below its caller)",
+            "ms", columns.total, "own ms", columns.own, "stacks", columns.hits
+        ),
+    );
+    header.cut(screen.cols).write(screen.style, out)?;
+    let mut hidden = Hidden::default();
+    let mut open: Vec<Open> = Vec::new();
+    push_children(screen, calls, 0, &Guides::default(), &mut open, &mut hidden);
+    while let Some(entry) = open.pop() {
+        row(screen, calls, &entry, &columns).cut(screen.cols).write(screen.style, out)?;
+        let below = match entry.branch {
+            Branch::Only => entry.guides.clone(),
+            Branch::Middle => entry.guides.extended("│ ", screen.cols),
+            Branch::Last => entry.guides.extended("  ", screen.cols),
+        };
+        push_children(screen, calls, entry.node, &below, &mut open, &mut hidden);
+    }
+    if hidden.lines > 0 {
+        let lines = counted(hidden.lines, "line", "lines");
+        let share = percent_text(hidden.time, cpu.time);
+        let mut line = Line::new();
+        line.push(Paint::Grey, format!("{lines} under 0.5 % hidden, {share} together: --all shows them"));
+        line.cut(screen.cols).write(screen.style, out)?;
+    }
+    out.write_all(b"\n")
+}
+
+/// What was folded away.
+#[derive(Default)]
+struct Hidden {
+    lines: u64,
+    time: u64,
+}
+
+fn push_children(
+    screen: &FirstScreen,
+    calls: &Calls<'_>,
+    parent: u32,
+    guides: &Guides,
+    open: &mut Vec<Open>,
+    hidden: &mut Hidden,
+) {
+    let least = if screen.everything { 0.0 } else { calls.cpu().time as f64 * NOTICEABLE };
+    let noticeable = |node: u32| calls.nodes[node as usize].total.time as f64 >= least;
+    let (shown, folded): (Vec<u32>, Vec<u32>) =
+        calls.nodes[parent as usize].children.iter().partition(|child| noticeable(**child));
+    for child in folded {
+        hidden.time += calls.nodes[child as usize].total.time;
+        hidden.lines += lines_below(calls, child);
+    }
+    let count = shown.len();
+    let mut entries: Vec<Open> = Vec::with_capacity(count);
+    for (index, child) in shown.into_iter().enumerate() {
+        let branch = match (count, index + 1 == count) {
+            (1, _) => Branch::Only,
+            (_, true) => Branch::Last,
+            (_, false) => Branch::Middle,
+        };
+        let (node, skipped) =
+            if screen.everything { (child, 0) } else { skip_plumbing(calls, child, least, hidden) };
+        entries.push(Open { node, guides: guides.clone(), branch, skipped });
+    }
+    open.extend(entries.into_iter().rev());
+}
+
+/// Goes down through library functions that do nothing but call one other function.
+fn skip_plumbing(calls: &Calls<'_>, from: u32, least: f64, hidden: &mut Hidden) -> (u32, u32) {
+    let (mut node, mut skipped) = (from, 0);
+    loop {
+        let call = &calls.nodes[node as usize];
+        let library = match call.what {
+            What::Function(function) => calls.names.functions[function as usize].class == Class::Std,
+            _ => false,
+        };
+        let (large, small): (Vec<u32>, Vec<u32>) =
+            call.children.iter().partition(|child| calls.nodes[**child as usize].total.time as f64 >= least);
+        match large[..] {
+            [only] if library && (call.own.time as f64) < least => {
+                for child in small {
+                    hidden.time += calls.nodes[child as usize].total.time;
+                    hidden.lines += lines_below(calls, child);
+                }
+                node = only;
+                skipped += 1;
+            }
+            _ => return (node, skipped),
+        }
+    }
+}
+
+fn lines_below(calls: &Calls<'_>, node: u32) -> u64 {
+    let (mut lines, mut open) = (0, vec![node]);
+    while let Some(node) = open.pop() {
+        lines += 1;
+        open.extend(&calls.nodes[node as usize].children);
+    }
+    lines
+}
+
+fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns) -> Line {
+    let call = &calls.nodes[entry.node as usize];
+    let cpu = calls.cpu().time;
+    let share = percent(call.total.time, cpu);
+    let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
+    let weight = if own_matters { Paint::Bold } else { Paint::Normal };
+    let own = if call.own.time > 0 { millis(call.own.time) } else { String::new() };
+    // What was not seen has no stacks to count.
+    let unseen = matches!(call.what, What::NotSeen | What::Nothing(_)) && call.total.hits == 0;
+    let hits = if unseen { String::new() } else { grouped(call.total.hits) };
+    let mut line = Line::new();
+    line.push(weight, format!("{share:>5.1}")).plain(format!(
+        "  {:>1$}",
+        millis(call.total.time),
+        columns.total
+    ));
+    line.push(weight, format!("  {own:>0$}", columns.own));
+    line.push(Paint::Grey, format!("  {hits:>0$}  ", columns.hits));
+    let sign = match entry.branch {
+        Branch::Only => "",
+        Branch::Middle => "├ ",
+        Branch::Last => "└ ",
+    };
+    let guides = entry.guides.extended(sign, screen.cols);
+    let room = screen.cols.saturating_sub(line.width());
+    line.push(Paint::Grey, guides.fit(room / 2));
+    if entry.skipped > 0 {
+        line.push(Paint::Grey, "⋯ ");
+    }
+    let room = screen.cols.saturating_sub(line.width());
+    match call.what {
+        What::Root => {}
+        What::NotSeen => drop(line.plain("[not seen]")),
+        What::Nothing(None) => drop(line.plain("[start and end of threads]")),
+        What::Nothing(Some(cut)) => {
+            let why = cut_reason(cut).map_or("no stack", |reason| reason.word);
+            line.plain(format!("[not seen: {why}]"));
+        }
+        What::Program(program) => {
+            let program = &calls.programs[program as usize];
+            let times =
+                if program.processes > 1 { format!(" ×{}", program.processes) } else { String::new() };
+            line.push(Paint::Cyan, format!("{}{times}", harmless(&program.name)));
+        }
+        What::Function(function) => {
+            let function = &calls.names.functions[function as usize];
+            let name = &function.name;
+            let mark = if call.recursive { " ↻" } else { "" };
+            let hottest = call.lines.iter().max_by_key(|(line, time)| (**time, std::cmp::Reverse(**line)));
+            let location = hottest.map(|(line, _)| &calls.names.lines[*line as usize]);
+            let left = room.saturating_sub(width(name) + width(mark) + 2);
+            let (location, link) = match location {
+                // Lines of the C library say little, and what it is says more.
+                Some(at) if !at.file.is_empty() && function.class != Class::C => (
+                    short_location(calls.recording, &at.file, at.line, left.max(room / 3)),
+                    screen.link(&at.file, at.line),
+                ),
+                // Nor does a module's name that stands in the line already, or in the one above.
+                _ if name.starts_with('[')
+                    || function.by_start
+                    || module_of(calls, call.parent) == Some(&function.module) =>
+                {
+                    (String::new(), None)
+                }
+                _ => (cut_right(&harmless(&function.module), left.max(room / 4)).into_owned(), None),
+            };
+            let for_name = match location.is_empty() {
+                true => room,
+                false => room.saturating_sub(width(&location) + 2),
+            };
+            let name = short_function(name, for_name.saturating_sub(width(mark)));
+            let used = width(&name) + width(mark);
+            line.push(weight, name).plain(mark);
+            if !location.is_empty() {
+                let gap = room.saturating_sub(used + width(&location));
+                line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
+            }
+        }
+    }
+    line
+}
+
+/// The module that a node's line shows or would show.
+fn module_of<'c>(calls: &'c Calls<'_>, node: u32) -> Option<&'c String> {
+    match calls.nodes[node as usize].what {
+        What::Function(function) => Some(&calls.names.functions[function as usize].module),
+        _ => None,
+    }
+}
+
+/// Milliseconds, with a decimal where it says something.
+fn millis(ns: u64) -> String {
+    let ms = ns as f64 * 1e-6;
+    if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
+}
+
+/// The lines that lead from a node's callers down to it.
+#[derive(Clone, Default)]
+struct Guides {
+    text: String,
+    /// Levels no longer in the text: it never grows much beyond what can be shown.
+    cut: usize,
+}
+
+impl Guides {
+    fn extended(&self, by: &str, cols: usize) -> Guides {
+        let mut longer = Guides { text: format!("{}{by}", self.text), cut: self.cut };
+        if width(&longer.text) > cols {
+            longer.text = longer.text.chars().skip(LEVEL).collect();
+            longer.cut += 1;
+        }
+        longer
+    }
+
+    /// The innermost of them that fit, after the number of those that do not.
+    fn fit(&self, room: usize) -> String {
+        let columns = width(&self.text);
+        let (mut cut, mut mark) = (0, if self.cut > 0 { format!("+{} ", self.cut) } else { String::new() });
+        while columns + width(&mark) > room + cut * LEVEL && cut * LEVEL < columns {
+            cut += 1;
+            mark = format!("+{} ", self.cut + cut);
+        }
+        mark + &self.text.chars().skip(cut * LEVEL).collect::<String>()
+    }
+}
+
+/// `@crate/src/file.rs:41` where it fits, else `file.rs:41`.
+pub(super) fn short_location(recording: &Recording, file: &str, line: i64, room: usize) -> String {
+    location_text(recording.symbols.short_path(file), file, line, room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guides_give_way() {
+        let guides = |text: &str| Guides { text: text.to_owned(), cut: 0 };
+        assert_eq!(guides("│ │ ├ ").fit(6), "│ │ ├ ");
+        assert_eq!(guides("│ │ │ │ ├ ").fit(6), "+4 ├ ");
+        let longer = guides("│ │ ").extended("├ ", 4);
+        assert_eq!((longer.fit(10), longer.fit(5)), ("+1 │ ├ ".into(), "+2 ├ ".into()));
+    }
+}

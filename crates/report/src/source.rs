@@ -1,0 +1,55 @@
+//! Where a report takes its samples from: a recording, or a word buffer with its dictionary.
+
+use crate::FilePattern;
+use foldhash::HashSet;
+use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
+use std::sync::Arc;
+
+/// What a report is made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// One of our recordings, symbolized.
+    Recording(&'a Recording),
+    /// A buffer in Julia's layout, with the names of its addresses.
+    Data(&'a Data, &'a Dictionary),
+}
+
+impl<'a> Source<'a> {
+    /// How a source path is shown, if it has a short form.
+    pub fn short_path(&self, file: &str) -> Option<&'a ShortPath> {
+        match self {
+            Source::Recording(recording) => recording.symbols.short_path(file),
+            Source::Data(_, dictionary) => dictionary.short_path(file),
+        }
+    }
+
+    /// Every frame that has a name here, some of them more than once.
+    pub fn frames(&self) -> Vec<&'a Frame> {
+        match self {
+            Source::Recording(recording) => recording.symbols.frames().iter().collect(),
+            Source::Data(_, dictionary) => {
+                let addresses = dictionary.addresses().into_iter();
+                addresses.flat_map(|address| dictionary.get(address).unwrap_or(&[])).collect()
+            }
+        }
+    }
+
+    /// Source files, as recorded, that are meant by a pattern.
+    pub fn files(&self, pattern: &FilePattern) -> HashSet<Arc<str>> {
+        let mut judged: HashSet<&Arc<str>> = HashSet::default();
+        let files = self.frames().into_iter().map(|frame| &frame.file).filter(|file| judged.insert(file));
+        files.filter(|file| pattern.matches(file, self.short_path(file))).cloned().collect()
+    }
+}
+
+impl<'a> From<&'a Recording> for Source<'a> {
+    fn from(recording: &'a Recording) -> Source<'a> {
+        Source::Recording(recording)
+    }
+}
+
+impl<'a> From<(&'a Data, &'a Dictionary)> for Source<'a> {
+    fn from((data, dictionary): (&'a Data, &'a Dictionary)) -> Source<'a> {
+        Source::Data(data, dictionary)
+    }
+}

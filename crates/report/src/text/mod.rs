@@ -1,0 +1,7 @@
+//! What all reports are written with: columns, numbers, short names, colours and links.
+
+pub mod columns;
+pub mod links;
+pub(crate) mod numbers;
+pub(crate) mod short;
+pub mod style;

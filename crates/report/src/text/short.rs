@@ -1,0 +1,109 @@
+//! Functions and places in as few columns as there are: the last parts of a path say the most.
+
+use crate::text::columns::{cut_left, cut_right, width};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{ShortPath, harmless};
+
+/// A function's path with as many of its last parts as fit.
+pub(crate) fn short_function(name: &str, room: usize) -> String {
+    if width(name) <= room {
+        return name.to_owned();
+    }
+    let mut rest = name;
+    while let Some((_, inner)) = rest.split_once("::") {
+        rest = inner;
+        if width(rest) < room {
+            return format!("…{rest}");
+        }
+    }
+    cut_name(rest, room)
+}
+
+/// A name without its end; one that is a start in a module keeps that: `libcla…+0x12f0`.
+pub(crate) fn cut_name(name: &str, room: usize) -> String {
+    let start = name.rfind("+0x").filter(|at| name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match start.map(|at| name.split_at(at)) {
+        Some((module, start)) if width(name) > room && start.len() < room => {
+            format!("{}{start}", cut_right(module, room - start.len()))
+        }
+        _ => cut_right(name, room).into_owned(),
+    }
+}
+
+/// What stands for code of a module that has no names: `[xz]`.
+pub(crate) fn in_brackets(module: &str) -> String {
+    format!("[{}]", harmless(file_name(module).trim_matches(['[', ']'])))
+}
+
+/// The last two named parts of a function's path: `Condvar::wait`, `score::run::{closure}`.
+pub(crate) fn tail(name: &str) -> &str {
+    last_names(name, 2)
+}
+
+/// The last named part: `wait`, `run::{closure}`.
+pub(crate) fn last_name(name: &str) -> &str {
+    last_names(name, 1)
+}
+
+fn last_names(name: &str, count: usize) -> &str {
+    let mut named = 0;
+    for (at, _) in name.rmatch_indices("::") {
+        named += usize::from(!name[at + 2..].starts_with('{'));
+        if named == count {
+            return &name[at + 2..];
+        }
+    }
+    name
+}
+
+/// `@crate/src/file.rs:41` where it fits, else `file.rs:41`.
+pub(crate) fn location_text(short: Option<&ShortPath>, file: &str, line: i64, room: usize) -> String {
+    let number = if line > 0 { line.to_string() } else { "?".to_owned() };
+    let long = match short {
+        Some(short) if !short.prefix.is_empty() => {
+            let slash = if short.rest.starts_with('/') { "" } else { "/" };
+            format!("{}{slash}{}:{number}", harmless(&short.prefix), harmless(&short.rest))
+        }
+        Some(short) => format!("{}:{number}", harmless(&short.rest)),
+        // Where a stranger's file was compiled is of no use; the folder it was in may be.
+        None => {
+            let parts = file.rmatch_indices('/').nth(1);
+            format!("{}:{number}", harmless(parts.map_or(file, |(at, _)| &file[at + 1..])))
+        }
+    };
+    if width(&long) <= room {
+        return long;
+    }
+    let name = shortest_location(file, line);
+    if width(&name) <= room { name } else { cut_left(&name, room).into_owned() }
+}
+
+/// `file.rs:41`.
+pub(crate) fn shortest_location(file: &str, line: i64) -> String {
+    let number = if line > 0 { line.to_string() } else { "?".to_owned() };
+    format!("{}:{number}", harmless(file_name(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_have_two_names() {
+        assert_eq!(tail("std::sync::Condvar::wait"), "Condvar::wait");
+        assert_eq!(tail("demo::score::{closure}::{closure}"), "demo::score::{closure}::{closure}");
+        assert_eq!(tail("a::demo::score::{closure}"), "demo::score::{closure}");
+        assert_eq!(tail("main"), "main");
+        assert_eq!(last_name("a::demo::score::{closure}::{closure}"), "score::{closure}::{closure}");
+        assert_eq!(last_name("std::sync::Condvar::wait"), "wait");
+    }
+
+    #[test]
+    fn functions_keep_their_last_parts() {
+        assert_eq!(short_function("serde_json::de::from_str", 14), "…de::from_str");
+        assert_eq!(short_function("serde_json::de::from_str", 6), "from_…");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 16), "libstdc+…+0x12f0");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 21), "libstdc++.so.6+0x12f0");
+        assert_eq!(short_function("libstdc++.so.6+0x12f0", 5), "libs…");
+    }
+}

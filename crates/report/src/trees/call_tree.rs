@@ -1,0 +1,268 @@
+//! The tree of calls of a profile: one node for each distinct way to get to a frame, with how often it was seen.
+//!
+//! What flame graphs are made of. Reports print the same tree; here foreign frames are in it always.
+
+use crate::options::{Pick, Recur};
+use crate::order::by_file_func_line;
+use crate::quirks::Quirks;
+use crate::trees::traces::{Run, Traces};
+use crate::trees::tree::{Folded, Node, Step, Tree, TreeOptions};
+use crate::{Source, kinds};
+use foldhash::HashMap;
+use stackglass_profile::{DataError, Frame, word_buffer as data};
+use std::cmp::Ordering;
+
+/// Which samples count, and what makes two frames the same.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Merges equal frames; otherwise each address has a node of its own.
+    pub combine: bool,
+    /// Folds recursion by call site. A sample then counts on the way to where it ends only, so that children never
+    /// come to more than their parent. (In reports it counts wherever it passes.)
+    pub recur: Recur,
+    /// Threads to count, by number.
+    pub threads: Pick,
+    /// Tasks to count, by id.
+    pub tasks: Pick,
+    /// Moments to count.
+    pub moments: Moments,
+    /// An address that the dictionary does not list is an error; otherwise it is an unknown frame.
+    #[doc(hidden)]
+    pub all_listed: bool,
+    /// Folds recursion as the reference does, metadata included.
+    #[doc(hidden)]
+    pub folds_into_metadata: bool,
+    /// Counts samples wherever they pass, as the reference does.
+    #[doc(hidden)]
+    pub counts_passed: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (threads, tasks) = (Pick::All, Pick::All);
+        Options {
+            combine: true,
+            recur: Recur::Off,
+            threads,
+            tasks,
+            moments: Moments::All,
+            all_listed: false,
+            folds_into_metadata: false,
+            counts_passed: false,
+        }
+    }
+}
+
+/// Moments of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Moments {
+    /// All of them.
+    #[default]
+    All,
+    /// Those on a processor.
+    Awake,
+    /// Those in which it slept or waited for a processor.
+    Asleep,
+}
+
+impl Moments {
+    fn has(self, state: u64) -> bool {
+        let awake = matches!(state, data::AWAKE | data::TASK);
+        match self {
+            Moments::All => true,
+            Moments::Awake => awake,
+            Moments::Asleep => !awake,
+        }
+    }
+}
+
+/// Why there is no tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallTreeError {
+    /// The data does not say which thread and task a sample is of.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// An address has no entry in the dictionary.
+    #[error("the dictionary has no entry for address {address:#x}")]
+    NotListed {
+        /// Which.
+        address: u64,
+    },
+}
+
+/// A profile whose samples are counted, ready for trees of any of them.
+pub struct CallTrees<'a> {
+    traces: Traces<'a>,
+    rust: bool,
+}
+
+/// A tree of calls; node 0 is the root, which is no frame.
+///
+/// ```
+/// use stackglass_profile::{Data, Dictionary, Frame};
+/// use stackglass_report::CallTrees;
+///
+/// let mut dictionary = Dictionary::new();
+/// for (address, name) in [(16, "leaf"), (32, "main")] {
+///     dictionary.set(address, [Frame { func: name.into(), ..Frame::unknown(address) }]);
+/// }
+/// let data = Data::new(vec![16, 32, 0, 32, 0]).add_fake_meta(1, 1)?;
+/// let trees = CallTrees::new((&data, &dictionary))?;
+/// let tree = trees.tree(&Default::default())?;
+/// let main = tree.children(0)[0];
+/// let leaf = tree.children(main)[0];
+/// assert_eq!((tree.count(main), tree.count(leaf)), (2, 1));
+/// assert_eq!(&*tree.frame(leaf).unwrap().func, "leaf");
+/// # Ok::<(), stackglass_report::call_tree::CallTreeError>(())
+/// ```
+pub struct CallTree<'a> {
+    tree: Tree<'a>,
+    /// By frame number: its place among all in the order of siblings. Only where there are many more nodes.
+    ranks: Option<Vec<u32>>,
+    rust: bool,
+}
+
+impl<'a> CallTrees<'a> {
+    /// Counts the samples of a recording, or of a buffer with its dictionary.
+    ///
+    /// # Errors
+    /// When data has no metadata.
+    pub fn new(source: impl Into<Source<'a>>) -> Result<CallTrees<'a>, CallTreeError> {
+        let source = source.into();
+        if let Source::Data(data, _) = source
+            && !data.is_empty()
+            && !data.has_meta()
+        {
+            return Err(DataError::MissingMetadata.into());
+        }
+        let rust = source.frames().iter().any(|frame| frame.func.starts_with("std::rt::lang_start"));
+        Ok(CallTrees { traces: Traces::new(source), rust })
+    }
+
+    /// The tree of the samples that the options pick.
+    ///
+    /// # Errors
+    /// When an address is not listed and that matters.
+    pub fn tree(&self, options: &Options) -> Result<CallTree<'_>, CallTreeError> {
+        let picked = |run: &&Run| {
+            options.threads.has(run.thread) && options.tasks.has(run.task) && options.moments.has(run.state)
+        };
+        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
+        if options.all_listed
+            && let Some(address) = self.traces.first_unlisted(&runs)
+        {
+            return Err(CallTreeError::NotListed { address });
+        }
+        let folds_into_metadata = options.folds_into_metadata;
+        let quirks = Quirks { folds_into_metadata, ..Quirks::default() };
+        let folded = if options.counts_passed { Folded::Passed } else { Folded::Ended };
+        let made = TreeOptions {
+            foreign: true,
+            combine: options.combine,
+            recur: options.recur,
+            folded,
+            flat_counts: false,
+            quirks,
+        };
+        let tree = Tree::build(&self.traces, &runs, &made);
+        let worth_it = tree.steps().len() * 4 < tree.nodes.len();
+        let ranks = worth_it.then(|| ranks(tree.steps()));
+        Ok(CallTree { tree, ranks, rust: self.rust })
+    }
+
+    /// Snapshots that options pick, by thread and task, in no order that means anything.
+    pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
+        let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
+        for run in self.traces.runs.iter().filter(|run| moments.has(run.state)) {
+            *counts.entry((run.thread, run.task)).or_default() += run.count;
+        }
+        counts.into_iter().map(|((thread, task), count)| (thread, task, count)).collect()
+    }
+}
+
+impl CallTree<'_> {
+    /// Number of nodes, the root included.
+    pub fn len(&self) -> usize {
+        self.tree.nodes.len()
+    }
+
+    /// True when there is only the root.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// The frame of a node; `None` for the root.
+    pub fn frame(&self, node: u32) -> Option<&Frame> {
+        self.tree.shown(node).map(|step| step.frame)
+    }
+
+    /// Number of frames that [`CallTree::frame_number`] counts; some may be equal.
+    pub fn frames(&self) -> usize {
+        self.tree.steps().len()
+    }
+
+    /// The number of a node's frame: nodes with the same number show the same. 0 for the root, where it means nothing.
+    pub fn frame_number(&self, node: u32) -> u32 {
+        self.tree.step_of(node)
+    }
+
+    /// Snapshots in a node or below it.
+    pub fn count(&self, node: u32) -> u64 {
+        self.node(node).count
+    }
+
+    /// Whether a call that led to a node went through a vtable or a function pointer.
+    pub fn dispatched(&self, node: u32) -> bool {
+        self.node(node).dispatched
+    }
+
+    /// Whether a node only starts a program or a thread, by its frame.
+    pub fn starts(&self, node: u32) -> bool {
+        self.frame(node).is_some_and(|frame| kinds::is_start(frame, self.rust))
+    }
+
+    /// What a node calls, in the order of file, function and line.
+    pub fn children(&self, node: u32) -> Vec<u32> {
+        let mut children = Vec::new();
+        self.add_children(node, &mut children);
+        children
+    }
+
+    /// The same, at the end of a list.
+    pub fn add_children(&self, node: u32, list: &mut Vec<u32>) {
+        let first = list.len();
+        // Where recursion is folded, no sample may end in or below a node.
+        list.extend(self.tree.children(node).filter(|child| self.count(*child) > 0));
+        // Equal ones in the order in which they were met.
+        list[first..].reverse();
+        if list.len() - first < 2 {
+            return;
+        }
+        match &self.ranks {
+            Some(ranks) => list[first..].sort_by_key(|node| ranks[self.frame_number(*node) as usize]),
+            None => list[first..].sort_by(|a, b| match (self.frame(*a), self.frame(*b)) {
+                (Some(a), Some(b)) => by_file_func_line(a, b),
+                _ => Ordering::Equal,
+            }),
+        }
+    }
+
+    fn node(&self, node: u32) -> &Node {
+        &self.tree.nodes[node as usize]
+    }
+}
+
+/// For each step how many different ones come before it.
+fn ranks(steps: &[Step<'_>]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..steps.len() as u32).collect();
+    let frame = |step: u32| steps[step as usize].frame;
+    order.sort_unstable_by(|a, b| by_file_func_line(frame(*a), frame(*b)));
+    let mut ranks = vec![0; steps.len()];
+    let mut rank = 0;
+    for pair in order.windows(2) {
+        rank += u32::from(by_file_func_line(frame(pair[0]), frame(pair[1])) != Ordering::Equal);
+        ranks[pair[1] as usize] = rank;
+    }
+    ranks
+}

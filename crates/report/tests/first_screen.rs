@@ -1,0 +1,60 @@
+//! The first screen of recordings with known content, as it looks.
+//!
+//! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
+
+mod made_up;
+
+use stackglass_profile::Recording;
+use stackglass_report::{FirstScreen, Style};
+
+fn screen(recording: &Recording, screen: FirstScreen) -> String {
+    let mut out = Vec::new();
+    screen.write(recording, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn check(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    if std::env::var_os("STACKGLASS_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(golden == text, "{} differs from what is written now:\n{text}", path.display());
+}
+
+#[test]
+fn threads_of_one_program() {
+    let recording = made_up::demo();
+    for cols in [80, 120] {
+        check(&format!("demo-{cols}.txt"), &screen(&recording, FirstScreen::new().cols(cols)));
+    }
+}
+
+#[test]
+fn several_programs() {
+    check("build-80.txt", &screen(&made_up::build(), FirstScreen::new()));
+}
+
+#[test]
+fn notes_say_what_is_wanting() {
+    check("notes-80.txt", &screen(&made_up::troubled(), FirstScreen::new()));
+}
+
+#[test]
+fn everything() {
+    check("demo-all-100.txt", &screen(&made_up::demo(), FirstScreen::new().cols(100).everything(true)));
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let recording = made_up::demo();
+    let coloured = screen(&recording, FirstScreen::new().style(Style::Ansi));
+    let mut plain = String::new();
+    let mut rest = coloured.as_str();
+    while let Some(start) = rest.find('\u{1b}') {
+        plain += &rest[..start];
+        let end = rest[start..].find('m').expect("a colour ends with m");
+        rest = &rest[start + end + 1..];
+    }
+    assert_eq!(plain + rest, screen(&recording, FirstScreen::new()));
+}
