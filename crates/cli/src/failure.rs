@@ -1,6 +1,8 @@
 //! How a verb fails: an exit status and one line on stderr.
 
 use crate::message;
+use stackglass_profile::harmless;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 
@@ -50,9 +52,17 @@ pub(crate) fn status(outcome: Outcome) -> i32 {
     }
 }
 
-/// Prints what clap reports: help and version on stdout, usage errors on stderr with status 2.
-pub(crate) fn usage(error: &clap::Error) -> i32 {
+/// Parses arguments. Otherwise prints help or version to stdout, or a usage error to stderr with status 2, and returns
+/// the exit status.
+pub(crate) fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P, i32> {
+    let error = match P::try_parse_from(&arguments) {
+        Ok(parsed) => return Ok(parsed),
+        Err(error) => error,
+    };
+    // Errors quote arguments. The same error with harmless arguments does not act on the terminal.
+    let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
+    let error = P::try_parse_from(shown).err().unwrap_or(error);
     // Nothing can be done about a closed stdout or stderr.
     let _ = error.print();
-    error.exit_code()
+    Err(error.exit_code())
 }

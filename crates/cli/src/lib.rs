@@ -44,7 +44,7 @@ mod top;
 mod values;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use std::ffi::OsString;
 
 /// Runs `stackglass` with these arguments (the command's name first) and returns its exit status.
@@ -54,9 +54,9 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
     if name.is_some_and(|name| name == "cargo-stackglass") {
         return cargo_stackglass(arguments);
     }
-    let verb = match Stackglass::try_parse_from(arguments) {
+    let verb = match failure::parse::<Stackglass>(arguments) {
         Ok(stackglass) => stackglass.verb,
-        Err(usage) => return failure::usage(&usage),
+        Err(status) => return status,
     };
     failure::status(match verb {
         Verb::Record(flags) => record::run(flags),
@@ -85,8 +85,8 @@ pub fn cargo_stackglass(mut arguments: Vec<OsString>) -> i32 {
     if arguments.get(1).is_none_or(|argument| argument != "stackglass") {
         arguments.insert(1.min(arguments.len()), "stackglass".into());
     }
-    match CargoCommand::try_parse_from(arguments) {
+    match failure::parse(arguments) {
         Ok(CargoCommand { verb: CargoVerb::Stackglass(flags) }) => failure::status(cargo_verb::run(flags)),
-        Err(usage) => failure::usage(&usage),
+        Err(status) => status,
     }
 }

@@ -213,7 +213,9 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
 /// As [`write()`], to anything.
 ///
 /// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address where it
-/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`; what else is changed see [`harmless`].
+/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`, since it
+/// divides names. Characters that act on a terminal or divide lines are written out by [`harmless`]: folded stacks are
+/// read by people and by tools that print them. `.glass` and `.jlprof` keep every name as it is.
 ///
 /// # Errors
 /// What the writer says.

@@ -25,6 +25,7 @@
 use crate::{Recording, Style, running};
 use stackglass_collect::peek_answer::{Audience, Questions};
 use stackglass_collect::peek_question;
+use stackglass_profile::harmless;
 use stackglass_report::Peek;
 use stackglass_report::peek::{NO_HEAP_SNAPSHOT, is_truthy};
 use stackglass_sampler::peek as signal;
@@ -286,7 +287,7 @@ fn report(recording: &Recording) {
 }
 
 fn say(line: &str) {
-    to_audience(|_, text| text.extend_from_slice(format!("stackglass: {line}\n").as_bytes()));
+    to_audience(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 
 /// Writes in one piece: to whoever asked by `stackglass peek` for the peek that this thread answers, else to standard error.

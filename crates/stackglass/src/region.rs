@@ -1,6 +1,7 @@
 //! A profiled region that cannot fail: what `profile!` and `profile()` stand on.
 
 use crate::{Profiler, StartError};
+use stackglass_profile::harmless;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sampling as long as this lives; nothing where it could not be started.
@@ -26,7 +27,7 @@ impl Region {
     fn of(started: Result<Profiler, StartError>) -> Region {
         let profiler = started.map_err(|error| {
             if !TOLD.swap(true, Ordering::Relaxed) {
-                eprintln!("stackglass: not sampling: {error}");
+                eprintln!("stackglass: not sampling: {}", harmless(&error.to_string()));
             }
         });
         Region { _profiler: profiler.ok() }

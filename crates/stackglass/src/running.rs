@@ -347,6 +347,7 @@ mod file {
 
     use super::*;
     use stackglass_files::GlassWriter;
+    use stackglass_profile::harmless;
     use std::path::{Path, PathBuf};
 
     /// Time between two appends: what a crash may cost.
@@ -366,7 +367,8 @@ mod file {
             let mut named = recording.clone();
             stackglass_symbols::symbolize(&mut named, &stackglass_symbols::Options::default(), &mut |_| {});
             if let Err(error) = writer.finish(&named) {
-                eprintln!("stackglass: {} stays incomplete: {error}", self.path.display());
+                let line = format!("{} stays incomplete: {error}", self.path.display());
+                eprintln!("stackglass: {}", harmless(&line));
             }
         }
     }

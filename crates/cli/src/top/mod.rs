@@ -22,6 +22,7 @@ use stackglass_collect::attached::Attached;
 use stackglass_collect::launch::signals::Signals;
 use stackglass_procfs::process;
 use stackglass_procfs::status::process_of;
+use stackglass_profile::harmless;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Driver::Perf => "perf",
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
-    let head = format!("{name} {pid}  by {driver}");
+    let head = format!("{} {pid}  by {driver}", harmless(&name));
     let mut top = Top::new(attached, pid, flags.delay, output, head);
     let mut full_screen = FullScreen::enter()?;
     let leave = top.watch(&mut full_screen, &signals, started.as_ref());

@@ -10,6 +10,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
+use stackglass_profile::harmless;
 use stackglass_report::columns::{cut_left, width, wrap};
 
 /// Threads above the table of functions.
@@ -89,7 +90,7 @@ impl Screen {
             });
         }
         if !self.filter.is_empty() && !self.typing {
-            parts.push(format!("only names with \"{}\"", self.filter));
+            parts.push(format!("only names with \"{}\"", harmless(&self.filter)));
         }
         parts.join("  ")
     }
@@ -99,10 +100,10 @@ impl Screen {
         if self.typing {
             let after = "_   enter keeps it, esc drops it";
             let room = columns.saturating_sub(width(after) + 8).max(8);
-            return vec![format!("filter: {}{after}", cut_left(&self.filter, room))];
+            return vec![format!("filter: {}{after}", cut_left(&harmless(&self.filter), room))];
         }
         if !self.message.is_empty() {
-            let mut lines = wrap(&self.message, columns.max(1));
+            let mut lines = wrap(&harmless(&self.message), columns.max(1));
             lines.truncate(MESSAGE);
             return lines;
         }
@@ -275,7 +276,7 @@ fn chosen() -> Style {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::with_lines;
+    use super::super::model::tests::{recording, with_lines};
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -321,6 +322,38 @@ mod tests {
         assert!(shown(&mut screen, &model, 80, 24).contains("threads begin here"));
         let text = shown(&mut Screen::default(), &model, 80, 24);
         assert!(text.contains("2 threads, 0.20 running") && !text.contains("1 threads"), "{text}");
+    }
+
+    /// Names reach the screen by the model, which writes acting characters out; see `tests/hostile_names.rs`.
+    #[test]
+    fn no_name_acts_on_the_terminal() {
+        const ACTING: [char; 8] =
+            ['\u{9b}', '\u{61c}', '\u{202e}', '\u{2066}', '\u{2028}', '\u{200b}', '\u{feff}', '\u{e0041}'];
+        let evil: String = ACTING.iter().collect();
+        let mut seen = recording(&[(1, &[1], 50)]);
+        let name: std::sync::Arc<str> = format!("n{evil}").into();
+        seen.threads.iter_mut().for_each(|thread| thread.name = name.clone());
+        let frame = stackglass_profile::Frame {
+            func: name.clone(),
+            file: name.clone(),
+            line: 3,
+            ..stackglass_profile::Frame::unknown(1)
+        };
+        seen.symbols.set(stackglass_profile::LocationId(0), [frame]);
+        let mut model = Model::default();
+        model.take(&seen, 0, 100);
+        let mut screen = Screen { message: evil.clone(), ..Screen::default() };
+        let mut all = shown(&mut screen, &model, 200, 24);
+        for tab in [Tab::Functions, Tab::Lines, Tab::Threads] {
+            let mut screen = Screen { tab, filter: evil.clone(), ..Screen::default() };
+            all += &shown(&mut screen, &model, 200, 24);
+            screen.filter.clear();
+            all += &shown(&mut screen, &model, 200, 24);
+            screen.focus.push(0);
+            all += &shown(&mut screen, &model, 200, 24);
+        }
+        assert!(!all.contains(ACTING), "{}", all.escape_debug());
+        assert!(all.contains("n\\u{9b}\\u{61c}"), "{all}");
     }
 
     #[test]

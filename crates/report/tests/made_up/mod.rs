@@ -1,6 +1,8 @@
 //! Recordings with known content, made by hand.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod hostile;
+
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
     About, Cut, End, Frame, Location, Module, Nanos, Process, ProcessIndex, Recording, Sample, ShortPath,

@@ -1,0 +1,57 @@
+//! Whatever names a recording holds, no output of the command controls a terminal or a browser, or changes the
+//! direction of the text around a name. The reports alone are tested in crate `report`, class by class.
+
+#[path = "../../report/tests/made_up/mod.rs"]
+mod made_up;
+mod support;
+
+use made_up::hostile::{ACTING, hostile};
+use support::{Place, text};
+
+/// Every output with names in it, by its arguments. `FILE` stands for the recording, `EVIL` for all acting characters.
+/// A last argument `> NAME` names the file that holds the output.
+const OUTPUTS: &[(&str, &[&str])] = &[
+    ("summary", &["print", "FILE", "--all", "--cols", "200"]),
+    ("tree", &["print", "FILE", "--c", "--groupby", "task,thread", "--cols", "2000"]),
+    ("flat", &["print", "FILE", "--c", "--format", "flat", "--groupby", "thread", "--cols", "2000"]),
+    ("callers", &["callers", "work", "--regex", "FILE", "--cols", "2000"]),
+    ("annotate", &["annotate", "FILE", "--cols", "2000"]),
+    ("diff", &["diff", "FILE", "FILE", "--all", "--cols", "2000"]),
+    ("info", &["info", "FILE"]),
+    ("folded stacks", &["convert", "FILE", "-", "--to", "folded"]),
+    ("SVG", &["flamegraph", "FILE", "--wall", "--c", "-o", "graph.svg", "> graph.svg"]),
+    ("HTML", &["flamegraph", "FILE", "--wall", "--c", "-o", "graph.html", "> graph.html"]),
+    ("SVG of a difference", &["diff", "FILE", "FILE", "-o", "difference.svg", "> difference.svg"]),
+    ("a title", &["flamegraph", "FILE", "--title", "EVIL", "-o", "title.svg", "> title.svg"]),
+    ("no such file", &["print", "missingEVIL.glass"]),
+    ("no such function", &["callers", "noneEVIL", "FILE"]),
+    ("no such source", &["annotate", "FILE", "--file", "noneEVIL.rs"]),
+    ("no such option", &["print", "--noneEVIL"]),
+    ("no such value", &["print", "--format", "noneEVIL"]),
+    ("no such program", &["record", "--", "./noneEVIL"]),
+];
+
+#[test]
+fn no_output_has_an_acting_character() {
+    let evil: String = ACTING.iter().collect();
+    let place = Place::new();
+    let file = format!("r{evil}.glass");
+    stackglass_files::write(place.file(&file), &hostile(&evil)).unwrap();
+    for (what, arguments) in OUTPUTS {
+        let (arguments, written) = match arguments.split_last() {
+            Some((last, rest)) if last.starts_with("> ") => (rest, Some(&last[2..])),
+            _ => (*arguments, None),
+        };
+        let arguments = arguments.iter().map(|word| word.replace("FILE", &file).replace("EVIL", &evil));
+        let output = place.run(arguments.collect::<Vec<_>>());
+        let mut shown = text(&output.stdout) + &text(&output.stderr);
+        if let Some(written) = written {
+            shown += &std::fs::read_to_string(place.file(written)).expect(&shown);
+        }
+        for c in ACTING {
+            assert!(!shown.contains(c), "{what} has {c:?}:\n{}", shown.escape_debug());
+        }
+        let names = shown.replace("\\\\", "\\");
+        assert!(names.contains("\\u{7}\\u{8}\\u{1b}\\u{7f}"), "{what} writes the characters out:\n{shown}");
+    }
+}
