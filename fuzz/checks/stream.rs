@@ -3,7 +3,7 @@
 //! recorder keeps its bound. The bytes are the words of the ring.
 
 use super::memory::bounded;
-use stackglass_collect::{Image, Recorder};
+use stackglass_collect::{ProcessImage, Recorder};
 use stackglass_profile::About;
 use stackglass_wire::stream::{Reader, Trouble, view};
 use stackglass_wire::{CONTROL_BYTES, ControlPage};
@@ -38,7 +38,7 @@ pub fn check(bytes: &[u8]) {
 
 fn read(control: &ControlPage, ring: &[AtomicU64]) {
     let mut recorder = Recorder::new(About { capacity: BOUND, ..About::default() });
-    let Some(mut image) = Image::new(control, &mut recorder) else { return };
+    let Some(mut image) = ProcessImage::new(control, &mut recorder) else { return };
     let mut reader = Reader::new(control, ring);
     let mut events = 0;
     loop {

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::values::process_id;
 use clap::Args;
-use stackglass_collect::launch::clearing::{self, Cleared};
+use stackglass_collect::session::clearing::{self, Cleared};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@
 //! While a program reads keys itself (an editor, a prompt with line editing) nothing is drawn.
 
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize};
-use stackglass_collect::launch::Progress;
+use stackglass_collect::recording::Progress;
 use std::io::{IsTerminal, Write, stderr};
 
 /// Terminals with fewer rows keep them.

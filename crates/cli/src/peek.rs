@@ -8,9 +8,9 @@ use crate::terminal::LayoutFlags;
 use crate::values::{delay, positive_duration, process_id};
 use clap::Args;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
-use stackglass_collect::attached::{self, PeekOptions, recognise};
-use stackglass_collect::launch::PeekPart;
-use stackglass_collect::peek_question::{Answered, Question, Wishes};
+use stackglass_collect::attached::{self, OutsidePeek};
+use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
+use stackglass_collect::peeks::{PeekPart, handler};
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, Status};
 use stackglass_report::Style;
@@ -72,16 +72,16 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let pid = process_of(flags.pid);
     let look = flags.look.of_stdout();
-    if flags.driver.asked().is_none() && recognise::carries_our_handler(pid) {
-        let wishes = Wishes {
+    if flags.driver.asked().is_none() && handler::carries_our_handler(pid) {
+        let options = PeekOptions {
             duration: flags.duration,
             delay: flags.delay,
             columns: Some(look.columns),
             colours: look.style == Style::Ansi,
         };
-        return ask(pid, &wishes);
+        return ask(pid, &options);
     }
-    let options = PeekOptions {
+    let options = OutsidePeek {
         pid,
         duration: flags.duration.unwrap_or(DURATION),
         delay: flags.delay.unwrap_or(DELAY),
@@ -114,10 +114,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 const NO_ANSWER: i32 = 125;
 
 /// Sends the signal that the program has put up a sign for, and shows what it answers.
-fn ask(pid: u32, wishes: &Wishes) -> Outcome {
+fn ask(pid: u32, options: &PeekOptions) -> Outcome {
     let image = ImageKey::read(pid);
-    let question = Question::new(pid, wishes);
-    recognise::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
+    let request = PeekRequest::new(pid, options);
+    handler::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
         message::print_wrapped(&format!(
             "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
@@ -125,19 +125,19 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
         ));
         Ok(NO_ANSWER)
     };
-    let mut question = match question {
-        Ok(question) => question,
+    let mut request = match request {
+        Ok(request) => request,
         Err(error) => return elsewhere(&error),
     };
     let asked = Instant::now();
     // Since when the program that was asked is not there any more.
     let mut gone: Option<Instant> = None;
     let mut out = io::stdout().lock();
-    while question.answered().is_none() {
+    while request.end().is_none() {
         if Status::read(pid).is_none_or(|status| status.has_ended()) || ImageKey::read(pid) != image {
             gone.get_or_insert_with(Instant::now);
         }
-        let text = question.more()?;
+        let text = request.read_more()?;
         out.write_all(&text)?;
         out.flush()?;
         if !text.is_empty() {
@@ -147,15 +147,15 @@ fn ask(pid: u32, wishes: &Wishes) -> Outcome {
         if gone.is_some_and(|since| since.elapsed() > LAST_WORDS) {
             break;
         }
-        if !question.is_taken() && gone.is_none() && asked.elapsed() > PATIENCE {
+        if !request.is_accepted() && gone.is_none() && asked.elapsed() > PATIENCE {
             return elsewhere(
                 &"it sees another /tmp, is stopped, or has another version of stackglass in it",
             );
         }
         std::thread::sleep(PAUSE);
     }
-    match (question.answered(), gone) {
-        (Some(Answered::Whole), _) => Ok(0),
+    match (request.end(), gone) {
+        (Some(ResponseEnd::Complete), _) => Ok(0),
         (_, Some(since)) => {
             let what = if Status::read(pid).is_none_or(|status| status.has_ended()) {
                 "ended"

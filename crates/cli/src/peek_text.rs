@@ -2,8 +2,8 @@
 
 use crate::terminal::Layout;
 use foldhash::HashMap;
-use stackglass_collect::launch::PeekPart;
-use stackglass_collect::peek_answer::Audience;
+use stackglass_collect::peeks::PeekPart;
+use stackglass_collect::peeks::responder::Responder;
 use stackglass_profile::{Activity, Recording};
 use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
@@ -16,11 +16,11 @@ const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 const WIDEST_LOG: usize = 120;
 
 /// Shows a part of a peek in one piece, as wide as whoever asked wishes.
-pub(crate) fn answer(part: &PeekPart, audience: &Audience) {
+pub(crate) fn answer(part: &PeekPart, responder: &Responder) {
     let mut look = Layout::of_stderr();
-    if !audience.is_stderr() {
-        let style = if audience.wishes().colours { Style::Ansi } else { Style::Plain };
-        let columns = audience.wishes().columns.unwrap_or(look.columns);
+    if !responder.is_stderr() {
+        let style = if responder.options().colours { Style::Ansi } else { Style::Plain };
+        let columns = responder.options().columns.unwrap_or(look.columns);
         look = Layout { columns, style, terminal: false, links: None };
     } else if !look.terminal {
         look.columns = look.columns.min(WIDEST_LOG);
@@ -34,11 +34,11 @@ pub(crate) fn answer(part: &PeekPart, audience: &Audience) {
         PeekPart::Report { recording, .. } => report(recording, &look, &mut text),
         PeekPart::Nothing { why } => writeln!(text, "stackglass: {why}"),
     };
-    if made.is_ok() && !audience.give(&text) {
+    if made.is_ok() && !responder.write(&text) {
         let _ = io::stderr().lock().write_all(&text);
     }
     if let PeekPart::Report { early, .. } = part {
-        audience.end(!early);
+        responder.finish(!early);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::live::Live;
 use crate::{message, peek_text, summary};
-use stackglass_collect::launch::{Observer, PeekPart, Progress, Saved};
-use stackglass_collect::peek_answer::Audience;
+use stackglass_collect::peeks::PeekPart;
+use stackglass_collect::peeks::responder::Responder;
+use stackglass_collect::recording::{Observer, Progress, Saved};
 use stackglass_profile::Recording;
 use std::io::IsTerminal;
 
@@ -51,9 +52,9 @@ impl Observer for RecordingObserver {
         message::print(line);
     }
 
-    fn peek(&mut self, _: u32, part: &PeekPart, audience: &Audience) {
+    fn peek(&mut self, _: u32, part: &PeekPart, responder: &Responder) {
         self.live.clear();
-        peek_text::answer(part, audience);
+        peek_text::answer(part, responder);
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {

@@ -5,8 +5,10 @@ use crate::message;
 use crate::values::{delay, positive_duration};
 use crate::{library, peek_text};
 use clap::Args;
-use stackglass_collect::launch::{self, Observer, Options, PeekPart, Program, Saved};
-use stackglass_collect::peek_answer::Audience;
+use stackglass_collect::launch::{self, Options, Program};
+use stackglass_collect::peeks::PeekPart;
+use stackglass_collect::peeks::responder::Responder;
+use stackglass_collect::recording::{Observer, Saved};
 use stackglass_profile::Recording;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -86,7 +88,7 @@ impl Observer for Teller {
 
     fn snapshot(&mut self, _: &Recording, _: &Saved) {}
 
-    fn peek(&mut self, _: u32, part: &PeekPart, audience: &Audience) {
-        peek_text::answer(part, audience);
+    fn peek(&mut self, _: u32, part: &PeekPart, responder: &Responder) {
+        peek_text::answer(part, responder);
     }
 }

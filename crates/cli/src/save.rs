@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::values::process_id;
 use clap::Args;
-use stackglass_collect::launch::session;
+use stackglass_collect::session::folder;
 
 const EXAMPLES: &str = "\
 The recording goes on. A complete one as of now is written beside it
@@ -22,7 +22,7 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let running = session::running_launchers();
+    let running = folder::running_launchers();
     let pid = match (flags.pid, running.as_slice()) {
         (Some(pid), running) if running.contains(&pid) => pid,
         (Some(pid), _) => return Err(Failure::new(format!("process {pid} is not recording"))),
@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             )));
         }
     };
-    session::ask_to_save(pid)
+    folder::ask_to_save(pid)
         .map_err(|error| Failure::new(format!("cannot signal process {pid}: {error}")))?;
     message::print(&format!("process {pid} saves its recording"));
     Ok(0)

@@ -3,7 +3,7 @@
 //! The sampler thread writes its stream into private memory; somebody must read it before it is
 //! full. [`Collector::drain`] does so on demand, [`Collector::keep_draining`] from a thread.
 
-use crate::{Image, Recorder};
+use crate::{ProcessImage, Recorder};
 use stackglass_profile::{About, Recording};
 use stackglass_wire::ControlPage;
 use stackglass_wire::stream::{Reader, Trouble};
@@ -26,7 +26,7 @@ pub struct Collector {
 struct State {
     control: &'static ControlPage,
     reader: Box<Reader<'static>>,
-    image: Option<Image>,
+    image: Option<ProcessImage>,
     recorder: Recorder,
     broken: bool,
 }
@@ -106,7 +106,7 @@ impl Collector {
 impl State {
     fn drain(&mut self) -> bool {
         if self.image.is_none() && self.control.is_ready() {
-            self.image = Image::new(self.control, &mut self.recorder);
+            self.image = ProcessImage::new(self.control, &mut self.recorder);
         }
         let Some(image) = &mut self.image else { return self.recorder.is_full() };
         // Bounded by what waits now: the writer may be as fast as we are.

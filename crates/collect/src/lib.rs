@@ -1,39 +1,35 @@
-//! From the streams of profiled programs to a recording.
+//! From the events of profiled programs to a recording.
 //!
-//! Two users, one way in: the command starts a program with the preload library and drains one
-//! shared file per process image ([`launch`]); the crate drains a stream in its own memory
-//! ([`in_process`]). Both turn events into interned samples with the same code ([`image`],
-//! [`recorder`]).
+//! - [`recording`]: events become interned samples, and a file that grows. Every kind of recording uses it.
+//! - [`launch`]: starts a program and records it. [`outside`] samples it with perf events; [`launch::drain`] reads the
+//!   streams of the preload library.
+//! - [`attached`]: records a process that is already running, which the crate `attach` samples.
+//! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
+//! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
 //!
-//! What arrives from a program is hostile input: every length is bounded before memory is asked
-//! for, everything that is kept counts against one bound (`n` words), and nonsense ends in a
-//! remark, never in a panic. A program that truncates its stream under our feet does not take
-//! us with it ([`launch::bus_guard`]).
+//! Input from a program is hostile. Every length is checked before memory is allocated, everything that is stored
+//! counts towards one bound (`n` words), and malformed input leads to a remark, never to a panic. A program that
+//! truncates its stream does no harm ([`session::bus_guard`]).
 //!
-//! Not done here: names and files (`symbols`, `files`), the look of anything (`profile`, `cli`).
-#![allow(unsafe_code, reason = "system calls, shared memory and ptrace")]
+//! Names and files are the business of `symbols` and `files`, text that of `report` and `cli`.
+#![allow(unsafe_code, reason = "system calls and shared memory")]
 
-pub mod activity;
-mod address_space;
 #[cfg(feature = "launch")]
 pub mod attached;
-pub mod image;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;
 #[cfg(feature = "launch")]
 mod outside;
-pub mod peek_answer;
-pub mod peek_question;
-pub mod recorder;
-#[path = "system_calls_x86_64.rs"]
-mod system_calls;
+pub mod peeks;
+pub mod recording;
+#[cfg(feature = "launch")]
+pub mod session;
 
-pub use image::Image;
-pub use recorder::Recorder;
+pub use recording::{ProcessImage, Recorder};
 
-/// Gives memory that was freed back to the system, where glibc's allocator has it: after debug information was read
-/// inside a program that has better use for it. Programs with another allocator keep it for themselves.
+/// Returns freed memory to the system, if the allocator is that of glibc. Called after debug information was read
+/// inside a program. Other allocators keep the memory.
 pub fn give_back_memory() {
     // SAFETY: the call takes its own locks and touches no memory in use.
     #[cfg(target_env = "gnu")]

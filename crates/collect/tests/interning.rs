@@ -3,7 +3,7 @@
 mod support;
 
 use stackglass_collect::launch::drain::Drain;
-use stackglass_collect::{Image, Recorder};
+use stackglass_collect::{ProcessImage, Recorder};
 use stackglass_profile::{About, Cut, Location, ModuleIndex, Nanos, Recording, State, ThreadNumber};
 use stackglass_wire::{Event, ModuleId, State as Wire, ThreadId};
 use support::{Guest, name};
@@ -36,7 +36,7 @@ fn start(thread: u32) -> Event<'static> {
 fn take(capacity: u64, events: &[Event<'_>]) -> Recorder {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(About { capacity, ..About::default() });
-    let mut image = Image::new(guest.view().0, &mut recorder).unwrap();
+    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for event in events {
         image.take(event, &mut recorder);
     }
@@ -108,7 +108,7 @@ fn repeats_stand_for_the_threads_own_last_stack() {
 fn written_samples_do_not_grow_any_more() {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(About::default());
-    let mut image = Image::new(guest.view().0, &mut recorder).unwrap();
+    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     image.take(&start(1), &mut recorder);
     image.take(&sample(1, 10, &[0x10]), &mut recorder);
     recorder.settle();
@@ -159,7 +159,7 @@ fn states_tasks_and_cuts_keep_samples_apart() {
 fn the_bound_holds_and_ends_everything() {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(About { capacity: 10_000, ..About::default() });
-    let mut image = Image::new(guest.view().0, &mut recorder).unwrap();
+    let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for i in 0..100_000u64 {
         let frames = [i * 64, i * 32, 5];
         image.take(&start(i as u32 % 5000 + 1), &mut recorder);

@@ -23,8 +23,8 @@
 //!   resumed after a handler return EINTR in it once.
 
 use crate::{Recording, Style, running};
-use stackglass_collect::peek_answer::{Audience, Questions};
-use stackglass_collect::peek_question;
+use stackglass_collect::peeks::request;
+use stackglass_collect::peeks::responder::{RequestQueue, Responder};
 use stackglass_profile::harmless;
 use stackglass_report::Peek;
 use stackglass_report::peek::{NO_HEAP_SNAPSHOT, is_truthy};
@@ -57,7 +57,7 @@ static THREAD_OF: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// For whom the peek is that this thread answers.
-    static AUDIENCE: RefCell<Audience> = RefCell::default();
+    static RESPONDER: RefCell<Responder> = RefCell::default();
 }
 
 /// Why there is no peek by signal.
@@ -152,7 +152,7 @@ pub fn set_report(report: impl FnMut(&Recording) + Send + 'static) {
 /// Prints the profile by thread and task, and where the time went in a few lines, to standard error; in a peek that
 /// `stackglass peek` asked for, there.
 pub fn default_report(recording: &Recording) {
-    to_audience(|peek, text| {
+    respond(|peek, text| {
         // Writing to memory does not fail.
         let _ = peek.report(recording, text);
     });
@@ -161,93 +161,93 @@ pub fn default_report(recording: &Recording) {
 /// Requests, and for whom they are.
 struct Requests {
     seen: u32,
-    questions: Questions,
-    waiting: VecDeque<Audience>,
+    queue: RequestQueue,
+    waiting: VecDeque<Responder>,
 }
 
 impl Requests {
     /// For whom the requests are that have come since the last call.
-    fn heard(&mut self) -> Vec<Audience> {
+    fn heard(&mut self) -> Vec<Responder> {
         let now = signal::requests();
-        self.questions.hear(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
+        self.queue.receive(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
     }
 }
 
 /// Answers requests for the rest of the process's life.
 fn answer(seen: u32) {
-    let questions = Questions::to(std::process::id());
-    let mut requests = Requests { seen, questions, waiting: VecDeque::new() };
+    let queue = RequestQueue::of(std::process::id());
+    let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
     loop {
         let new = requests.heard();
         requests.waiting.extend(new);
-        let Some(audience) = requests.waiting.pop_front() else {
+        let Some(responder) = requests.waiting.pop_front() else {
             signal::wait_for(requests.seen, WHILE);
             continue;
         };
-        if audience.is_gone() {
+        if responder.is_abandoned() {
             continue;
         }
-        AUDIENCE.set(audience.clone());
-        match running::peek::begin(audience.wishes().delay) {
+        RESPONDER.set(responder.clone());
+        match running::peek::begin(responder.options().delay) {
             Ok(Some(delay)) => {
-                peek(&audience, delay, &mut requests);
-                audience.end(true);
+                peek(&responder, delay, &mut requests);
+                responder.finish(true);
             }
             // `stackglass record` has begun to answer since.
-            Ok(None) => audience.end(false),
+            Ok(None) => responder.finish(false),
             Err(error) => {
                 say(&format!("no peek: {error}"));
-                audience.end(false);
+                responder.finish(false);
             }
         }
     }
 }
 
 /// One peek, that has begun.
-fn peek(audience: &Audience, delay: Duration, requests: &mut Requests) {
-    let until = Instant::now() + duration_for(audience);
-    if audience.wishes().delay.is_some_and(|wished| wished != delay) {
+fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
+    let until = Instant::now() + duration_for(responder);
+    if responder.options().delay.is_some_and(|wished| wished != delay) {
         say(&format!("a profile goes on, with a look every {delay:?}: --delay changes nothing"));
     }
-    to_audience(|peek, text| {
+    respond(|peek, text| {
         let _ = peek.begin(text);
     });
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        signal::wait_for(requests.seen, if audience.is_stderr() { left } else { left.min(A_MOMENT) });
+        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(A_MOMENT) });
         for late in requests.heard() {
-            if audience.is_stderr() && late.is_stderr() {
+            if responder.is_stderr() && late.is_stderr() {
                 show_threads();
                 continue;
             }
             let left = until.saturating_duration_since(Instant::now());
-            late.give(peek_question::waits(std::process::id(), left).as_bytes());
+            late.write(request::wait_notice(std::process::id(), left).as_bytes());
             // To standard error one report is enough.
-            if !late.is_stderr() || !requests.waiting.iter().any(Audience::is_stderr) {
+            if !late.is_stderr() || !requests.waiting.iter().any(Responder::is_stderr) {
                 requests.waiting.push_back(late);
             }
         }
-        if audience.is_gone() {
+        if responder.is_abandoned() {
             break;
         }
     }
     let mut recording = running::peek::end();
-    if audience.is_gone() {
+    if responder.is_abandoned() {
         return;
     }
     name(&mut recording);
-    to_audience(|peek, text| {
+    respond(|peek, text| {
         let _ = peek.end(text);
     });
     report(&recording);
     if is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        to_audience(|_, text| text.extend_from_slice(format!("{NO_HEAP_SNAPSHOT}\n").as_bytes()));
+        respond(|_, text| text.extend_from_slice(format!("{NO_HEAP_SNAPSHOT}\n").as_bytes()));
     }
 }
 
 /// How long its profile takes.
-fn duration_for(audience: &Audience) -> Duration {
-    audience.wishes().duration.unwrap_or_else(get_duration)
+fn duration_for(responder: &Responder) -> Duration {
+    responder.options().duration.unwrap_or_else(get_duration)
 }
 
 fn show_threads() {
@@ -256,14 +256,14 @@ fn show_threads() {
         std::thread::sleep(A_TICK);
         let recording = running::peek::latest();
         let activity =
-            stackglass_collect::activity::of_process(std::process::id(), stackglass_sampler::is_ours);
+            stackglass_collect::peeks::activity::of_process(std::process::id(), stackglass_sampler::is_ours);
         let complete = recording.samples.len() >= activity.len() && !stackglass_sampler::expects_helper();
         if complete || began.elapsed() > FIRST_STACKS {
             break (recording, activity);
         }
     };
     name(&mut recording);
-    to_audience(|peek, text| {
+    respond(|peek, text| {
         let _ = peek.threads(&recording, &activity, text);
     });
 }
@@ -287,26 +287,29 @@ fn report(recording: &Recording) {
 }
 
 fn say(line: &str) {
-    to_audience(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
+    respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 
 /// Writes in one piece: to whoever asked by `stackglass peek` for the peek that this thread answers, else to standard error.
 /// Nothing can be done about one that is closed.
-fn to_audience(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
-    let audience = AUDIENCE.with_borrow(Audience::clone);
+fn respond(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
+    let responder = RESPONDER.with_borrow(Responder::clone);
     let out = std::io::stderr();
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let colours =
-        if audience.is_stderr() { out.is_terminal() && !set("NO_COLOR") } else { audience.wishes().colours };
+    let colours = if responder.is_stderr() {
+        out.is_terminal() && !set("NO_COLOR")
+    } else {
+        responder.options().colours
+    };
     let style = if colours { Style::Ansi } else { Style::Plain };
-    let columns = audience
-        .wishes()
+    let columns = responder
+        .options()
         .columns
         .or_else(|| std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()))
         .unwrap_or(if out.is_terminal() { 80 } else { 120 });
     let mut text = Vec::new();
-    write(&Peek::new(duration_for(&audience)).cols(columns).style(style), &mut text);
-    if !audience.give(&text) {
+    write(&Peek::new(duration_for(&responder)).cols(columns).style(style), &mut text);
+    if !responder.write(&text) {
         let _ = out.lock().write_all(&text);
     }
 }

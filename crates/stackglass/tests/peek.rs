@@ -1,7 +1,7 @@
 //! Peeks at a process that asks for nothing but `install()`: what it says on standard error, when, and what it does not
 //! disturb. Each scenario runs in a child process of this test program.
 
-use stackglass_collect::peek_question::{Answered, Question, Wishes};
+use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -259,22 +259,22 @@ fn a_program_that_has_taken_the_signal_keeps_it() {
     assert!(!rest.contains("Information request"), "{rest}");
 }
 
-/// A question to the process, as `stackglass peek` puts it up.
-fn ask(peeked: &Peeked, wishes: &Wishes) -> Question {
-    let question = Question::new(peeked.child.id(), wishes).unwrap();
+/// Asks the process for a peek, as `stackglass peek` does.
+fn ask(peeked: &Peeked, options: &PeekOptions) -> PeekRequest {
+    let request = PeekRequest::new(peeked.child.id(), options).unwrap();
     peeked.signal();
-    question
+    request
 }
 
-/// The whole answer.
-fn answer(mut question: Question) -> String {
+/// The complete response.
+fn answer(mut request: PeekRequest) -> String {
     let (began, mut text) = (Instant::now(), Vec::new());
-    while question.answered().is_none() {
-        text.extend(question.more().unwrap());
+    while request.end().is_none() {
+        text.extend(request.read_more().unwrap());
         assert!(began.elapsed() < Duration::from_secs(20), "no end: {}", String::from_utf8_lossy(&text));
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(question.answered(), Some(Answered::Whole));
+    assert_eq!(request.end(), Some(ResponseEnd::Complete));
     String::from_utf8(text).unwrap()
 }
 
@@ -288,13 +288,13 @@ fn who_asks_has_his_wishes_and_an_answer_of_his_own() {
         spin_for_ever();
     }
     let mut peeked = Peeked::start(NAME);
-    let own = |columns| Wishes { columns: Some(columns), ..Wishes::default() };
+    let own = |columns| PeekOptions { columns: Some(columns), ..PeekOptions::default() };
     let text = answer(ask(&peeked, &own(90)));
     assert!(text.contains("followed by a 0.8 second profile."), "{text}");
-    let fast = Wishes { duration: Some(Duration::from_millis(300)), ..own(70) };
-    let sparse = Wishes { delay: Some(Duration::from_millis(20)), ..fast };
-    for (wishes, looks) in [(fast, 200..2500), (sparse, 10..125)] {
-        let text = answer(ask(&peeked, &wishes));
+    let fast = PeekOptions { duration: Some(Duration::from_millis(300)), ..own(70) };
+    let sparse = PeekOptions { delay: Some(Duration::from_millis(20)), ..fast };
+    for (options, looks) in [(fast, 200..2500), (sparse, 10..125)] {
+        let text = answer(ask(&peeked, &options));
         assert_eq!(text.lines().find(|line| line.chars().count() > 70), None, "{text}");
         // That of the thread that spins, which comes last.
         let count = text.rsplit("Total snapshots: ").next().unwrap().split('.').next().unwrap();
@@ -304,11 +304,11 @@ fn who_asks_has_his_wishes_and_an_answer_of_his_own() {
     // A peek by signal is for standard error; who asks meanwhile waits.
     peeked.signal();
     peeked.until("cmd: ");
-    let questions = [ask(&peeked, &fast), ask(&peeked, &fast)];
+    let requests = [ask(&peeked, &fast), ask(&peeked, &fast)];
     let stderr = peeked.until("In short");
     assert!(stderr.contains("Profile collected."), "{stderr}");
-    for question in questions {
-        let text = answer(question);
+    for request in requests {
+        let text = answer(request);
         assert!(
             text.starts_with("stackglass: process ") && text.contains("your peek follows in 0."),
             "{text}"
@@ -318,10 +318,10 @@ fn who_asks_has_his_wishes_and_an_answer_of_his_own() {
         }
     }
     // And a signal during the peek of one who asked has its own afterwards.
-    let question = ask(&peeked, &Wishes { duration: Some(Duration::from_millis(600)), ..own(80) });
+    let request = ask(&peeked, &PeekOptions { duration: Some(Duration::from_millis(600)), ..own(80) });
     std::thread::sleep(Duration::from_millis(300));
     peeked.signal();
-    assert_eq!(answer(question).matches("cmd: ").count(), 1);
+    assert_eq!(answer(request).matches("cmd: ").count(), 1);
     let stderr = peeked.until("In short");
     assert_eq!(stderr.matches("Information request received.").count(), 1, "{stderr}");
     let rest = peeked.end();
@@ -353,10 +353,10 @@ fn the_peek_of_who_has_gone_ends_and_leaves_no_thread() {
         }
     };
     for _ in 0..3 {
-        let hour = Wishes { duration: Some(Duration::from_secs(3600)), ..Wishes::default() };
-        let question = ask(&peeked, &hour);
+        let hour = PeekOptions { duration: Some(Duration::from_secs(3600)), ..PeekOptions::default() };
+        let request = ask(&peeked, &hour);
         wait(3);
-        drop(question);
+        drop(request);
         wait(1);
         assert_eq!(threads(), ["stackglass-peek"]);
     }

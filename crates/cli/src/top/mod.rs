@@ -19,7 +19,7 @@ use full_screen::FullScreen;
 use program::Started;
 use stackglass_attach::{Driver, Stay, Stopped};
 use stackglass_collect::attached::Attached;
-use stackglass_collect::launch::signals::Signals;
+use stackglass_collect::session::signals::Signals;
 use stackglass_procfs::process;
 use stackglass_procfs::status::process_of;
 use stackglass_profile::harmless;

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::message;
-use stackglass_collect::launch::signals::{Signal, Signals};
 use stackglass_collect::launch::start::{Child, start_apart};
 use stackglass_collect::launch::{Program, exit_status, pass_on};
+use stackglass_collect::session::signals::{Signal, Signals};
 use stackglass_profile::End;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};

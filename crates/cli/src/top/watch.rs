@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
 use stackglass_collect::Recorder;
 use stackglass_collect::attached::{self, Attached};
-use stackglass_collect::launch::signals::{Signal, Signals};
+use stackglass_collect::session::signals::{Signal, Signals};
 use stackglass_procfs::process;
 use stackglass_profile::{About, Nanos};
 use std::path::PathBuf;

@@ -5,13 +5,12 @@
 
 pub(crate) mod descendants;
 pub(crate) mod peek;
-pub mod recognise;
 mod record;
 
-pub use peek::{PeekOptions, peek};
+pub use peek::{OutsidePeek, peek};
 pub use record::{AttachError, Options, ends, record};
 
-use crate::{Image, Recorder};
+use crate::{ProcessImage, Recorder};
 use stackglass_attach::{Attachment, Choice, Driver, Refusal, Stay, Stopped, Stream};
 use stackglass_procfs::clock;
 use stackglass_profile::{Nanos, Stacks};
@@ -105,14 +104,14 @@ impl Attached {
 pub struct Drained {
     stream: Stream,
     reader: Box<Reader<'static>>,
-    image: Option<Image>,
+    image: Option<ProcessImage>,
     broken: bool,
 }
 
 impl Drained {
     /// Takes the image up.
     pub fn new(stream: Stream, recorder: &mut Recorder) -> Drained {
-        let image = Image::new(stream.control(), recorder);
+        let image = ProcessImage::new(stream.control(), recorder);
         Drained {
             stream,
             reader: Box::new(Reader::new(stream.control(), stream.ring())),

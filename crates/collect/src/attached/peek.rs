@@ -4,9 +4,9 @@
 
 use super::Attached;
 use super::record::AttachError;
-use crate::launch::PeekPart;
-use crate::launch::signals::Signals;
-use crate::{Recorder, activity};
+use crate::Recorder;
+use crate::peeks::{PeekPart, activity};
+use crate::session::signals::Signals;
 use stackglass_attach::{Driver, Refusal, Stay, Stopped};
 use stackglass_procfs::{clock, process, threads};
 use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
@@ -22,7 +22,7 @@ const FIRST_STACKS: Duration = Duration::from_millis(300);
 
 /// What to look at and how.
 #[derive(Clone, Debug)]
-pub struct PeekOptions {
+pub struct OutsidePeek {
     /// The process.
     pub pid: u32,
     /// How long the profile takes.
@@ -72,7 +72,7 @@ pub(crate) trait Onlooker {
 /// # Errors
 /// While nothing was seen.
 pub fn peek(
-    options: &PeekOptions,
+    options: &OutsidePeek,
     say: &mut dyn FnMut(&str),
     show: &mut dyn FnMut(&PeekPart),
 ) -> Result<Option<String>, AttachError> {
@@ -110,7 +110,7 @@ impl Onlooker for Command<'_> {
 ///
 /// # Errors
 /// While nothing was seen.
-pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result<Option<String>, Refusal> {
+pub(crate) fn look(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result<Option<String>, Refusal> {
     let about = About {
         command: process::arguments(options.pid),
         start: Nanos(clock::monotonic()),
@@ -159,7 +159,7 @@ pub(crate) fn look(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result
 }
 
 /// Begins to look, after another stackglass that does where only one can. `None` when somebody wants it to end before.
-fn in_turn(options: &PeekOptions, onlooker: &mut dyn Onlooker) -> Result<Option<Attached>, Refusal> {
+fn in_turn(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result<Option<Attached>, Refusal> {
     let mut waits = false;
     loop {
         match Attached::begin(options.pid, options.delay, options.driver, Stay::Brief) {
@@ -211,7 +211,7 @@ impl Stacks {
 
     fn proceed(
         &mut self,
-        options: &PeekOptions,
+        options: &OutsidePeek,
         recorder: &Recorder,
         onlooker: &mut dyn Onlooker,
         patience: Duration,
@@ -256,7 +256,7 @@ impl Stacks {
         }
     }
 
-    fn part(&self, options: &PeekOptions, recording: &Recording, latest: Vec<usize>) -> PeekPart {
+    fn part(&self, options: &OutsidePeek, recording: &Recording, latest: Vec<usize>) -> PeekPart {
         let recording = recording.excerpt(latest);
         let mut activity = activity::of_process(options.pid, |tid| threads::is_ours(options.pid, tid));
         for sample in &recording.samples {

@@ -2,10 +2,11 @@
 
 use super::Attached;
 use crate::Recorder;
-use crate::launch::recording_file::{LastTold, RecordingFile};
-use crate::launch::session::Session;
-use crate::launch::signals::{Signal, Signals};
-use crate::launch::{Observer, clearing, moment};
+use crate::recording::recording_file::{LastTold, RecordingFile};
+use crate::recording::{Observer, machine};
+use crate::session::Session;
+use crate::session::clearing;
+use crate::session::signals::{Signal, Signals};
 use stackglass_attach::{Driver, Refusal, Stay, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
@@ -214,7 +215,7 @@ fn about(options: &Options) -> About {
         delay: Nanos(options.delay.as_nanos() as u64),
         capacity: options.capacity,
         writer: options.writer.clone(),
-        machine: moment::machine(),
+        machine: machine::machine(),
         ..About::default()
     }
 }

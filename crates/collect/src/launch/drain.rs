@@ -1,9 +1,9 @@
 //! All streams of a session: found as processes make them, read, let go when their process is gone.
 
-use super::stream_file::{Refusal, StreamFile};
+use super::stream_file::{PeekableImage, Refusal, StreamFile};
 use crate::Recorder;
 use foldhash::HashSet;
-use stackglass_profile::{Nanos, ProcessIndex};
+use stackglass_profile::Nanos;
 use stackglass_wire::PROCESS_FILE_PREFIX;
 use std::ffi::OsString;
 use std::fs;
@@ -29,21 +29,6 @@ pub struct Drain {
     listed: Option<SystemTime>,
     /// CPU time of samplers whose stream was let go, ns.
     past_sampler_cpu: u64,
-}
-
-/// One image as a peek sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Peekable {
-    /// The kernel's id of its process, as the process itself sees it.
-    pub pid: u32,
-    /// When it was taken up.
-    pub start: Nanos,
-    /// Its place in the recording.
-    pub index: ProcessIndex,
-    /// The kernel's id of its sampler's thread.
-    pub sampler: u32,
-    /// Peeks asked for so far.
-    pub peeks: u32,
 }
 
 struct Open {
@@ -82,7 +67,7 @@ impl Drain {
     }
 
     /// The images that are here now, for peeks.
-    pub fn peekable(&self) -> Vec<Peekable> {
+    pub fn peekable(&self) -> Vec<PeekableImage> {
         self.open.iter().map(|open| open.stream.peekable()).collect()
     }
 

@@ -1,40 +1,31 @@
 //! Starting a program and following it to its end: the command's way.
 //!
-//! [`record`] makes a [session], [starts](start) the program with the preload library,
-//! [reads](drain) the streams of all its processes, writes the recording as it grows, passes
-//! [signals] on, and leaves with the program's own end. Everything that can be refused is
+//! [`record()`] makes a [session](crate::session), [starts](start) the program, samples it with a [backend](Sampler),
+//! writes the recording as it grows, passes signals on, and leaves with the program's own end. Everything that can be refused is
 //! refused before the program starts; after that the program always runs.
 
-mod answers;
-pub mod bus_guard;
-pub mod clearing;
+mod backend;
 pub mod drain;
-mod follow;
-mod found;
-mod left_out;
+mod inherited;
 pub mod library;
-mod means;
-pub(crate) mod moment;
-mod peeks;
+mod outside_peeks;
+mod peek_counts;
 pub mod program;
-mod ready;
-pub(crate) mod recording_file;
-mod requests;
-pub mod session;
-pub mod signals;
+mod record;
+mod run;
 pub mod start;
 pub mod stream_file;
+mod stream_peeks;
+mod unaccounted_cpu;
 
-pub use follow::{pass_on, record};
+pub use backend::Sampler;
 pub use library::Library;
-pub use means::Sampler;
-pub use peeks::PeekPart;
 pub use program::{NotStartable, Obstacle, Program};
-pub use ready::run;
+pub use record::{pass_on, record};
+pub use run::run;
 
-use crate::peek_answer::Audience;
-use stackglass_files::{Totals, WriteError};
-use stackglass_profile::{End, Recording};
+use stackglass_files::WriteError;
+use stackglass_profile::End;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,62 +63,6 @@ pub struct Options {
     pub walltime: bool,
     /// Name and version of the program that writes the recording.
     pub writer: String,
-}
-
-/// How the recording fares, told a few times a second.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Time since the start.
-    pub elapsed: Duration,
-    /// Stacks taken so far.
-    pub samples: u64,
-    /// Processes that are sampled now.
-    pub processes: usize,
-    /// Threads that have not ended.
-    pub threads: u64,
-    /// Threads that ran at a time, on average since the last call.
-    pub running: f64,
-    /// Share of the stacks that are cut, 0 to 1.
-    pub cut: f64,
-    /// Sampling has begun (see [`Options::delay_start`]).
-    pub sampling: bool,
-}
-
-/// Where a recording was saved.
-#[derive(Debug)]
-pub struct Saved {
-    /// The file.
-    pub path: PathBuf,
-    /// What lies in it; `None` when it could not be written to its end (the observer was told why).
-    pub totals: Option<Totals>,
-}
-
-/// Somebody who is told what happens.
-pub trait Observer {
-    /// A few times a second while the program runs.
-    fn progress(&mut self, progress: &Progress) {
-        let _ = progress;
-    }
-
-    /// We are about to be stopped (Ctrl-Z); the terminal is somebody else's until the next call.
-    fn suspended(&mut self) {}
-
-    /// The recording is complete as it was asked for, the program runs on: one line for people who watch.
-    fn waiting(&mut self, line: &str) {
-        let _ = line;
-    }
-
-    /// One line for people.
-    fn note(&mut self, line: &str);
-
-    /// The recording is complete (the program may still run, see [`Options::duration`]).
-    fn recorded(&mut self, recording: &Recording, saved: &Saved);
-
-    /// Somebody peeked at process `pid`: part of the answer, and for whom it is.
-    fn peek(&mut self, pid: u32, part: &PeekPart, audience: &Audience);
-
-    /// A recording as of now was asked for; the program goes on.
-    fn snapshot(&mut self, recording: &Recording, saved: &Saved);
 }
 
 /// Nothing was started.

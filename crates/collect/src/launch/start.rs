@@ -1,10 +1,10 @@
 //! Starting the program: the preload library and the session in its environment, all else as we
 //! found it.
 
-use super::found;
-use super::session::Session;
-use super::signals::Signals;
+use super::inherited;
 use super::{Options, Program};
+use crate::session::Session;
+use crate::session::signals::Signals;
 use stackglass_procfs::process::descends_from;
 use stackglass_profile::{End, Nanos};
 use stackglass_wire::SESSION_ENV;
@@ -55,7 +55,7 @@ pub fn start(
         command.pre_exec(move || {
             let only = &*std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicU32>(only);
             only.store(libc::getpid() as u32, Relaxed);
-            found::restore();
+            inherited::restore();
             libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
             Ok(())
         });

@@ -1,9 +1,8 @@
 //! One `p-PID-START` file of a session folder: checked, mapped, read.
 
-use super::bus_guard::GuardedMap;
-use super::drain::Peekable;
-use crate::{Image, Recorder};
-use stackglass_profile::{Nanos, Stacks};
+use crate::session::bus_guard::GuardedMap;
+use crate::{ProcessImage, Recorder};
+use stackglass_profile::{Nanos, ProcessIndex, Stacks};
 use stackglass_wire::stream::{self, Reader, Trouble};
 use stackglass_wire::{CONTROL_BYTES, ControlPage, Image as Bits, ProcessState};
 use std::fs::{File, OpenOptions};
@@ -29,12 +28,27 @@ pub enum Refusal {
     System(#[from] std::io::Error),
 }
 
+/// One image as a peek sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct PeekableImage {
+    /// The kernel's id of its process, as the process itself sees it.
+    pub pid: u32,
+    /// When it was taken up.
+    pub start: Nanos,
+    /// Its place in the recording.
+    pub index: ProcessIndex,
+    /// The kernel's id of its sampler's thread.
+    pub sampler: u32,
+    /// Peeks asked for so far.
+    pub peeks: u32,
+}
+
 /// The stream of one process image, being read.
 pub struct StreamFile {
     // Both borrow from `map`, which is dropped after them and never handed out.
     reader: Box<Reader<'static>>,
     control: &'static ControlPage,
-    image: Image,
+    image: ProcessImage,
     broken: bool,
     ended: bool,
     last_tick: u64,
@@ -69,7 +83,7 @@ impl StreamFile {
             .ok()
             .and_then(|words| unsafe { stream::view(map.base(), len, words) })
             .ok_or(Refusal::Never("its size makes no sense"))?;
-        let image = Image::new(control, recorder).ok_or(Refusal::Never("the recording is full"))?;
+        let image = ProcessImage::new(control, recorder).ok_or(Refusal::Never("the recording is full"))?;
         let reader = Box::new(Reader::new(control, ring));
         let ring_words = ring.len() as u64;
         Ok(StreamFile {
@@ -100,8 +114,8 @@ impl StreamFile {
     }
 
     /// What a peek must know.
-    pub fn peekable(&self) -> Peekable {
-        Peekable {
+    pub fn peekable(&self) -> PeekableImage {
+        PeekableImage {
             pid: self.pid(),
             start: self.start(),
             index: self.image.index(),

@@ -5,8 +5,8 @@
 
 use super::elf_file::ElfFile;
 use super::files::Files;
-use crate::image::Image;
-use crate::recorder::Recorder;
+use crate::recording::ProcessImage;
+use crate::recording::recorder::Recorder;
 use foldhash::HashSet;
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
@@ -189,7 +189,7 @@ impl Mappings {
     }
 
     /// Tells the recording which modules came and went.
-    pub(super) fn announce(&mut self, pid: u32, image: &mut Image, recorder: &mut Recorder) {
+    pub(super) fn announce(&mut self, pid: u32, image: &mut ProcessImage, recorder: &mut Recorder) {
         if self.refresh(pid).is_none() {
             return;
         }

@@ -4,8 +4,8 @@
 //! and what they ran before belongs to the image that follows.
 
 use super::mappings::Mappings;
-use crate::image::Image;
-use crate::recorder::Recorder;
+use crate::recording::ProcessImage;
+use crate::recording::recorder::Recorder;
 use stackglass_perf::records::Mmap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
@@ -33,7 +33,7 @@ pub(super) struct Process {
     last_number: u32,
     /// The program's file, as far as it is known.
     exe: Option<Vec<u8>>,
-    image: Option<Image>,
+    image: Option<ProcessImage>,
     /// When its arguments were read.
     described: u64,
     /// The recording was full.
@@ -99,12 +99,12 @@ impl Process {
     }
 
     /// Its image in the recording, with its modules as they are now; made when needed. `None` when the recording is full.
-    pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut Image> {
+    pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
         if self.image.is_none() {
             if self.refused || recorder.is_full() {
                 return None;
             }
-            self.image = Image::of(self.describe(), recorder);
+            self.image = ProcessImage::of(self.describe(), recorder);
             self.described = monotonic();
             self.refused = self.image.is_none();
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
@@ -117,7 +117,7 @@ impl Process {
     }
 
     /// Its image, where the recording knows it.
-    pub(super) fn told_image(&mut self) -> Option<&mut Image> {
+    pub(super) fn told_image(&mut self) -> Option<&mut ProcessImage> {
         self.image.as_mut()
     }
 

@@ -8,7 +8,7 @@
 
 use super::burst_start::BurstStart;
 use super::time::{Phase, SwitchCost, ThreadTime};
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use stackglass_procfs::threads::Files;
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::{ThreadId, ThreadName, cut};

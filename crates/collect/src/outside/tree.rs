@@ -10,7 +10,7 @@ use super::process::Process;
 use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use foldhash::HashMap;
 use stackglass_perf::records::{Record, What};
 use stackglass_procfs::clock::monotonic;
@@ -383,7 +383,7 @@ impl Tree {
 }
 
 /// Tells the recording of a thread before its first sample.
-fn announce(thread: &mut Thread, image: &mut crate::Image, recorder: &mut Recorder) {
+fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
         image.take(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);

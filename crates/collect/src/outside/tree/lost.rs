@@ -3,7 +3,7 @@
 use super::super::process::Process;
 use super::super::time::Phase;
 use super::Tree;
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 

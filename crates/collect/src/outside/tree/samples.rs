@@ -6,7 +6,7 @@ use super::super::process::Process;
 use super::super::thread::Thread;
 use super::super::time::Phase;
 use super::{Tree, Walking, announce};
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use stackglass_perf::records::Sample;
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::walk::{Cut, End};

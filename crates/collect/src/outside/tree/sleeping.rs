@@ -3,7 +3,7 @@
 use super::super::sleepers;
 use super::super::time::Phase;
 use super::{Tree, announce};
-use crate::recorder::Recorder;
+use crate::recording::recorder::Recorder;
 use stackglass_wire::Counter;
 
 /// Threads that are looked at in one drain.

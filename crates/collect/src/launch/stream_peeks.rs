@@ -4,16 +4,17 @@
 //! looks at the streams. The profile of a peek is a piece of the samples that come anyway. Names are found on a
 //! thread of their own: reading debug information must not hold up the streams.
 //!
-//! A process is peeked at for one audience at a time. A question that comes meanwhile is told so and gets a peek of its
+//! A process is peeked at for one responder at a time. A question that comes meanwhile is told so and gets a peek of its
 //! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
 
-use super::Observer;
-use super::drain::Peekable;
-use crate::peek_answer::{Audience, Questions};
-use crate::peek_question;
-use crate::{Recorder, activity};
+use super::stream_file::PeekableImage;
+use crate::Recorder;
+use crate::peeks::PeekPart;
+use crate::peeks::responder::{RequestQueue, Responder};
+use crate::peeks::{activity, request};
+use crate::recording::Observer;
 use foldhash::HashMap;
-use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording};
+use stackglass_profile::{Nanos, ProcessIndex};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -23,38 +24,13 @@ const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Patience with names at the end of everything.
 const LAST_NAMES: Duration = Duration::from_secs(20);
 
-/// A piece of a peek, ready to be shown.
-pub enum PeekPart {
-    /// What all threads do now.
-    Threads {
-        /// Their last stacks.
-        recording: Recording,
-        /// More about each thread, by its kernel id.
-        activity: HashMap<u32, Activity>,
-        /// How long the profile takes that follows; `None`: one goes on already.
-        profile: Option<Duration>,
-    },
-    /// The profile.
-    Report {
-        /// Of one process, for as long as the peek took.
-        recording: Recording,
-        /// The process has ended, or the recording of it, before the peek should.
-        early: bool,
-    },
-    /// There is nothing to be shown, and why.
-    Nothing {
-        /// A line for people.
-        why: String,
-    },
-}
-
 /// A part, of which process and for whom it is.
-type Addressed = (u32, Audience, PeekPart);
+type Addressed = (u32, Responder, PeekPart);
 /// Both ends of the thread that finds names: parts go in and come out with them.
 type Namer = (Sender<Addressed>, Receiver<Addressed>);
 
 /// Peeks that go on, and those seen before.
-pub(super) struct Peeks {
+pub(super) struct StreamPeeks {
     duration: Duration,
     /// Time between two looks at a thread.
     delay: Duration,
@@ -68,27 +44,27 @@ pub(super) struct Peeks {
 struct Known {
     index: ProcessIndex,
     seen: u32,
-    questions: Questions,
+    queue: RequestQueue,
     /// When the stacks of all threads were asked for that have not been shown yet, and which profile follows.
     asked: Option<(Instant, Option<Duration>)>,
     profile: Option<Profile>,
     /// For whom the next ones are.
-    waiting: VecDeque<Audience>,
+    waiting: VecDeque<Responder>,
     here: bool,
 }
 
 /// A profile that goes on.
 struct Profile {
-    audience: Audience,
+    responder: Responder,
     /// Its first sample.
     from: usize,
     until: Instant,
 }
 
-impl Peeks {
+impl StreamPeeks {
     /// None yet; each profile takes `duration`, unless it is wished otherwise.
-    pub(super) fn new(duration: Duration, delay: Duration) -> Peeks {
-        Peeks { duration, delay, known: HashMap::default(), namer: None, unnamed: 0 }
+    pub(super) fn new(duration: Duration, delay: Duration) -> StreamPeeks {
+        StreamPeeks { duration, delay, known: HashMap::default(), namer: None, unnamed: 0 }
     }
 
     /// The recorder has forgotten all samples.
@@ -99,7 +75,12 @@ impl Peeks {
 
     /// Looks for new requests, profiles that are over and names that were found. `images` is what they said
     /// of themselves before their streams were last read.
-    pub(super) fn look(&mut self, images: &[Peekable], recorder: &mut Recorder, observer: &mut dyn Observer) {
+    pub(super) fn look(
+        &mut self,
+        images: &[PeekableImage],
+        recorder: &mut Recorder,
+        observer: &mut dyn Observer,
+    ) {
         self.known.values_mut().for_each(|known| known.here = false);
         for image in images {
             self.look_at(image, recorder);
@@ -129,15 +110,15 @@ impl Peeks {
         if let Some(profile) = &known.profile {
             self.report(known.index, profile, Instant::now() < profile.until, recorder);
         }
-        known.waiting.iter().for_each(|audience| audience.end(false));
+        known.waiting.iter().for_each(|responder| responder.finish(false));
     }
 
-    fn look_at(&mut self, image: &Peekable, recorder: &mut Recorder) {
+    fn look_at(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
         let key = (image.pid, image.start);
         let known = self.known.entry(key).or_insert_with(|| Known {
             index: image.index,
             seen: 0,
-            questions: Questions::to(image.pid),
+            queue: RequestQueue::of(image.pid),
             asked: None,
             profile: None,
             waiting: VecDeque::new(),
@@ -145,24 +126,24 @@ impl Peeks {
         });
         known.here = true;
         let new = image.peeks.wrapping_sub(std::mem::replace(&mut known.seen, image.peeks));
-        for audience in known.questions.hear(new) {
+        for responder in known.queue.receive(new) {
             match &known.profile {
-                Some(profile) if profile.audience.is_stderr() && audience.is_stderr() => {
+                Some(profile) if profile.responder.is_stderr() && responder.is_stderr() => {
                     known.asked.get_or_insert((Instant::now(), None));
                 }
                 Some(profile) => {
                     let left = profile.until.saturating_duration_since(Instant::now());
-                    audience.give(peek_question::waits(image.pid, left).as_bytes());
-                    known.waiting.push_back(audience);
+                    responder.write(request::wait_notice(image.pid, left).as_bytes());
+                    known.waiting.push_back(responder);
                 }
-                None => known.waiting.push_back(audience),
+                None => known.waiting.push_back(responder),
             }
         }
         while known.profile.is_none()
-            && let Some(audience) = known.waiting.pop_front()
+            && let Some(responder) = known.waiting.pop_front()
         {
-            if !audience.is_gone() {
-                known.profile = Some(begin((self.duration, self.delay), known, audience, recorder));
+            if !responder.is_abandoned() {
+                known.profile = Some(begin((self.duration, self.delay), known, responder, recorder));
             }
         }
         self.show_threads(image, recorder);
@@ -170,7 +151,7 @@ impl Peeks {
     }
 
     /// Shows what all threads do, once that is known.
-    fn show_threads(&mut self, image: &Peekable, recorder: &Recorder) {
+    fn show_threads(&mut self, image: &PeekableImage, recorder: &Recorder) {
         let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
         let (Some((at, follows)), Some(profile)) = (known.asked, &known.profile) else { return };
         let recording = recorder.recording();
@@ -180,7 +161,7 @@ impl Peeks {
             return;
         }
         known.asked = None;
-        let audience = profile.audience.clone();
+        let responder = profile.responder.clone();
         let part = if latest.is_empty() {
             let name = &recording.processes[image.index.0 as usize].exe;
             let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
@@ -188,18 +169,19 @@ impl Peeks {
         } else {
             PeekPart::Threads { recording: recording.excerpt(latest), activity, profile: follows }
         };
-        self.name(image.pid, audience, part);
+        self.name(image.pid, responder, part);
     }
 
     /// Shows the profile where it is over. Of one that nobody waits for any more nothing is shown.
-    fn end_profile(&mut self, image: &Peekable, recorder: &mut Recorder) {
+    fn end_profile(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
         let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
-        let over =
-            known.profile.take_if(|profile| profile.audience.is_gone() || Instant::now() >= profile.until);
+        let over = known
+            .profile
+            .take_if(|profile| profile.responder.is_abandoned() || Instant::now() >= profile.until);
         let Some(profile) = over else { return };
         known.asked = None;
         let index = known.index;
-        if !profile.audience.is_gone() {
+        if !profile.responder.is_abandoned() {
             self.report(index, &profile, false, recorder);
         }
     }
@@ -215,13 +197,13 @@ impl Peeks {
         let mut recording = recording.excerpt(picked);
         recording.about.delay = Nanos(self.delay.as_nanos() as u64);
         let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
-        self.name(pid, profile.audience.clone(), PeekPart::Report { recording, early });
+        self.name(pid, profile.responder.clone(), PeekPart::Report { recording, early });
     }
 
     /// Hands a part to the thread that finds names.
-    fn name(&mut self, pid: u32, audience: Audience, part: PeekPart) {
+    fn name(&mut self, pid: u32, responder: Responder, part: PeekPart) {
         let (to, _) = self.namer.get_or_insert_with(namer);
-        if to.send((pid, audience, part)).is_ok() {
+        if to.send((pid, responder, part)).is_ok() {
             self.unnamed += 1;
         }
     }
@@ -229,10 +211,10 @@ impl Peeks {
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
         let Some((_, from)) = &self.namer else { return };
         while self.unnamed > 0
-            && let Ok((pid, audience, part)) = from.recv_timeout(patience)
+            && let Ok((pid, responder, part)) = from.recv_timeout(patience)
         {
             self.unnamed -= 1;
-            observer.peek(pid, &part, &audience);
+            observer.peek(pid, &part, &responder);
         }
     }
 }
@@ -241,23 +223,23 @@ impl Peeks {
 fn begin(
     own: (Duration, Duration),
     known: &mut Known,
-    audience: Audience,
+    responder: Responder,
     recorder: &mut Recorder,
 ) -> Profile {
-    let duration = audience.wishes().duration.unwrap_or(own.0);
-    if audience.wishes().delay.is_some_and(|wished| wished != own.1) {
+    let duration = responder.options().duration.unwrap_or(own.0);
+    if responder.options().delay.is_some_and(|wished| wished != own.1) {
         let line = format!(
             "stackglass: a recording goes on, with a look every {:?}: --delay changes nothing\n",
             own.1
         );
-        audience.give(line.as_bytes());
+        responder.write(line.as_bytes());
     }
     // From here on: whatever grows now belongs to the profile of this peek.
     recorder.settle();
     let from = recorder.recording().samples.len();
     let now = Instant::now();
     known.asked = Some((now, Some(duration)));
-    Profile { audience, from, until: now + duration }
+    Profile { responder, from, until: now + duration }
 }
 
 /// A thread that adds names to what it is sent and sends it back, until nobody sends any more.
@@ -265,11 +247,11 @@ fn namer() -> Namer {
     let (to, jobs) = channel::<Addressed>();
     let (done, from) = channel();
     std::thread::spawn(move || {
-        for (pid, audience, mut part) in jobs {
+        for (pid, responder, mut part) in jobs {
             if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording, .. } = &mut part {
                 stackglass_symbols::symbolize(recording, &Default::default(), &mut |_| ());
             }
-            if done.send((pid, audience, part)).is_err() {
+            if done.send((pid, responder, part)).is_err() {
                 return;
             }
         }

@@ -1,10 +1,10 @@
 //! For whom a peek is: who has asked by `stackglass peek PID`, or whoever reads standard error.
 //!
-//! A request is a signal, and a question (`peek_question`) is put up before its signal is sent. So whoever answers looks, when
+//! A request is a signal, and a question (`peek_request`) is put up before its signal is sent. So whoever answers looks, when
 //! requests have come, for questions; a request without one is for standard error. Each question gets a peek of its own,
 //! in order; each peek is answered, from its first line to its last, where it was asked for.
 
-use crate::peek_question::{CUT_SHORT, LONGEST, WHOLE, Wishes, folder, is_private, lock};
+use super::request::{COMPLETE, CUT_SHORT, LONGEST, PeekOptions, folder, is_private, lock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -17,16 +17,16 @@ const LATE_SIGNAL: Duration = Duration::from_millis(50);
 
 /// For whom a peek is.
 #[derive(Clone, Debug, Default)]
-pub struct Audience {
-    /// The question; `None`: standard error.
+pub struct Responder {
+    /// The request; `None`: standard error.
     file: Option<Arc<File>>,
-    wishes: Wishes,
+    options: PeekOptions,
 }
 
-impl Audience {
+impl Responder {
     /// Whoever reads standard error.
-    pub fn stderr() -> Audience {
-        Audience::default()
+    pub fn stderr() -> Responder {
+        Responder::default()
     }
 
     /// Whether that is whoever reads standard error.
@@ -35,17 +35,17 @@ impl Audience {
     }
 
     /// How the peek shall be.
-    pub fn wishes(&self) -> &Wishes {
-        &self.wishes
+    pub fn options(&self) -> &PeekOptions {
+        &self.options
     }
 
     /// Whether nobody waits for the answer any more.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_abandoned(&self) -> bool {
         self.file.as_ref().is_some_and(|file| lock(file, libc::LOCK_SH))
     }
 
     /// Gives a part of the answer to whoever asked. False for standard error, where the caller writes it.
-    pub fn give(&self, text: &[u8]) -> bool {
+    pub fn write(&self, text: &[u8]) -> bool {
         let Some(mut file) = self.file.as_deref() else { return false };
         // Nothing can be done where the disk is full.
         let _ = file.write_all(text);
@@ -53,27 +53,27 @@ impl Audience {
     }
 
     /// Ends the answer; `whole` unless the process has ended before it should.
-    pub fn end(&self, whole: bool) {
-        self.give(&[if whole { WHOLE } else { CUT_SHORT }]);
+    pub fn finish(&self, complete: bool) {
+        self.write(&[if complete { COMPLETE } else { CUT_SHORT }]);
     }
 }
 
 /// Looks for questions to one process.
 #[derive(Debug)]
-pub struct Questions {
+pub struct RequestQueue {
     pid: u32,
     folder: PathBuf,
     last: Option<Instant>,
 }
 
-impl Questions {
-    /// Questions to process `pid`.
-    pub fn to(pid: u32) -> Questions {
-        Questions { pid, folder: folder(), last: None }
+impl RequestQueue {
+    /// RequestQueue to process `pid`.
+    pub fn of(pid: u32) -> RequestQueue {
+        RequestQueue { pid, folder: folder(), last: None }
     }
 
     /// For whom so many new requests are: who asked first comes first.
-    pub fn hear(&mut self, requests: u32) -> Vec<Audience> {
+    pub fn receive(&mut self, requests: u32) -> Vec<Responder> {
         if requests == 0 {
             return Vec::new();
         }
@@ -83,32 +83,32 @@ impl Questions {
             self.last = Some(Instant::now());
         }
         if requests as usize > found.len() && !(found.is_empty() && late) {
-            found.insert(0, Audience::stderr());
+            found.insert(0, Responder::stderr());
         }
         found
     }
 
     /// Takes all questions out of the folder.
-    fn take(&self) -> Vec<Audience> {
+    fn take(&self) -> Vec<Responder> {
         // Nearly always there is no such folder: one system call.
         if !is_private(&self.folder) {
             return Vec::new();
         }
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let asked = format!("{}.", self.pid);
-        let mut found: Vec<(SystemTime, Audience)> = entries
+        let mut found: Vec<(SystemTime, Responder)> = entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&asked))
             .filter_map(|entry| take(&entry.path()))
-            .filter(|(_, audience)| !audience.is_gone())
+            .filter(|(_, responder)| !responder.is_abandoned())
             .collect();
         found.sort_by_key(|(at, _)| *at);
-        found.into_iter().map(|(_, audience)| audience).collect()
+        found.into_iter().map(|(_, responder)| responder).collect()
     }
 }
 
 /// Takes one question away; when it was put up, and who asks.
-fn take(path: &Path) -> Option<(SystemTime, Audience)> {
+fn take(path: &Path) -> Option<(SystemTime, Responder)> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path);
     let _ = fs::remove_file(path);
@@ -116,78 +116,78 @@ fn take(path: &Path) -> Option<(SystemTime, Audience)> {
     let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.mode() & 0o077 == 0)?;
     let mut line = [0; LONGEST];
     let n = (&file).read(&mut line).ok()?;
-    let wishes = Wishes::parse(&line[..n]);
-    Some((meta.modified().ok()?, Audience { file: Some(Arc::new(file)), wishes }))
+    let options = PeekOptions::parse(&line[..n]);
+    Some((meta.modified().ok()?, Responder { file: Some(Arc::new(file)), options }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peek_question::{Answered, Question};
+    use crate::peeks::request::{PeekRequest, ResponseEnd};
 
-    fn questions(folder: &Path, pid: u32) -> Questions {
-        Questions { pid, folder: folder.to_owned(), last: None }
+    fn questions(folder: &Path, pid: u32) -> RequestQueue {
+        RequestQueue { pid, folder: folder.to_owned(), last: None }
     }
 
     #[test]
     fn an_answer_comes_in_parts_and_ends() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("questions");
-        let wishes = Wishes { columns: Some(60), ..Wishes::default() };
-        let mut question = Question::in_folder(&folder, 7, &wishes).unwrap();
-        let [stderr] = &questions(&folder, 8).hear(1)[..] else { panic!("a question to another process") };
-        assert!(stderr.is_stderr() && !stderr.give(b"text") && !stderr.is_gone());
+        let options = PeekOptions { columns: Some(60), ..PeekOptions::default() };
+        let mut request = PeekRequest::in_folder(&folder, 7, &options).unwrap();
+        let [stderr] = &questions(&folder, 8).receive(1)[..] else { panic!("a question to another process") };
+        assert!(stderr.is_stderr() && !stderr.write(b"text") && !stderr.is_abandoned());
         let mut all = questions(&folder, 7);
-        assert!(all.hear(0).is_empty());
-        assert!(!question.is_taken());
-        let [audience] = &all.hear(1)[..] else { panic!("one question") };
-        assert!(question.is_taken());
-        assert!(!audience.is_stderr() && *audience.wishes() == wishes);
-        assert_eq!(question.more().unwrap(), b"");
-        assert!(audience.give(b"stacks\n"));
-        assert_eq!(question.more().unwrap(), b"stacks\n");
-        assert_eq!(question.answered(), None);
-        audience.give(b"report\n");
-        audience.end(true);
-        audience.give(b"nothing more");
-        assert_eq!(question.more().unwrap(), b"report\n");
-        assert_eq!(question.answered(), Some(Answered::Whole));
-        assert!(!audience.is_gone());
-        drop(question);
-        assert!(audience.is_gone(), "nobody waits");
+        assert!(all.receive(0).is_empty());
+        assert!(!request.is_accepted());
+        let [responder] = &all.receive(1)[..] else { panic!("one question") };
+        assert!(request.is_accepted());
+        assert!(!responder.is_stderr() && *responder.options() == options);
+        assert_eq!(request.read_more().unwrap(), b"");
+        assert!(responder.write(b"stacks\n"));
+        assert_eq!(request.read_more().unwrap(), b"stacks\n");
+        assert_eq!(request.end(), None);
+        responder.write(b"report\n");
+        responder.finish(true);
+        responder.write(b"nothing more");
+        assert_eq!(request.read_more().unwrap(), b"report\n");
+        assert_eq!(request.end(), Some(ResponseEnd::Complete));
+        assert!(!responder.is_abandoned());
+        drop(request);
+        assert!(responder.is_abandoned(), "nobody waits");
     }
 
     #[test]
-    fn each_question_is_taken_once_and_a_signal_alone_is_for_standard_error() {
+    fn each_request_is_taken_once_and_a_signal_alone_is_for_standard_error() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("questions");
         let mut all = questions(&folder, 7);
-        assert!(all.hear(1)[0].is_stderr(), "there is no folder yet");
-        let _question = Question::in_folder(&folder, 7, &Wishes::default()).unwrap();
-        assert!(matches!(&all.hear(1)[..], [one] if !one.is_stderr()));
-        assert!(all.hear(1).is_empty(), "its own signal, after the question was seen");
+        assert!(all.receive(1)[0].is_stderr(), "there is no folder yet");
+        let _request = PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).unwrap();
+        assert!(matches!(&all.receive(1)[..], [one] if !one.is_stderr()));
+        assert!(all.receive(1).is_empty(), "its own signal, after the question was seen");
         std::thread::sleep(LATE_SIGNAL);
-        assert!(matches!(&all.hear(1)[..], [one] if one.is_stderr()));
-        let mut second = Question::in_folder(&folder, 7, &Wishes::default()).unwrap();
-        let both = all.hear(2);
+        assert!(matches!(&all.receive(1)[..], [one] if one.is_stderr()));
+        let mut second = PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).unwrap();
+        let both = all.receive(2);
         assert!(both.len() == 2 && both[0].is_stderr() && !both[1].is_stderr());
-        both[1].end(false);
-        second.more().unwrap();
-        assert_eq!(second.answered(), Some(Answered::CutShort));
+        both[1].finish(false);
+        second.read_more().unwrap();
+        assert_eq!(second.end(), Some(ResponseEnd::CutShort));
     }
 
     #[test]
     fn what_nobody_waits_for_is_taken_away() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("questions");
-        drop(Question::in_folder(&folder, 7, &Wishes::default()).unwrap());
+        drop(PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).unwrap());
         for name in ["7.1", "8.1"] {
             fs::write(folder.join(name), "stackglass-peek-1 duration=3600000000000\n").unwrap();
         }
         fs::create_dir(folder.join("7.2")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", folder.join("7.3")).unwrap();
         let mut all = questions(&folder, 7);
-        assert!(matches!(&all.hear(1)[..], [one] if one.is_stderr()), "who asked was killed");
+        assert!(matches!(&all.receive(1)[..], [one] if one.is_stderr()), "who asked was killed");
         assert!(!folder.join("7.1").exists() && folder.join("8.1").exists());
     }
 }

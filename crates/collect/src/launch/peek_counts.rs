@@ -3,7 +3,7 @@
 //! What stands in it is hostile: any process that has the page may write any id into it. Only one that really has it is a
 //! process of this session, and only such are looked at.
 
-use super::bus_guard::GuardedMap;
+use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::process;
 use stackglass_wire::{REQUESTS_FILE, Requests};
 use std::fs::{self, OpenOptions};

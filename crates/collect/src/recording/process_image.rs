@@ -5,8 +5,8 @@
 //! forgotten whenever a module comes or goes, because the same address may then mean another
 //! function.
 
+use super::address_space::AddressSpace;
 use crate::Recorder;
-use crate::address_space::AddressSpace;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use stackglass_profile::{
@@ -28,7 +28,7 @@ const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
 
 /// Translates the stream of one process image into samples of a [`Recorder`].
-pub struct Image {
+pub struct ProcessImage {
     index: ProcessIndex,
     space: AddressSpace,
     threads: HashMap<u32, ThreadSoFar>,
@@ -51,16 +51,16 @@ struct ThreadSoFar {
     last: Option<(StackId, u64, Option<Cut>)>,
 }
 
-impl Image {
+impl ProcessImage {
     /// Takes up the image that `control` describes; `None` when the recording is full.
-    pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<Image> {
-        Image::of(process_of(control), recorder)
+    pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<ProcessImage> {
+        ProcessImage::of(process_of(control), recorder)
     }
 
     /// Takes up the image of a process; `None` when the recording is full.
-    pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<Image> {
+    pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<ProcessImage> {
         let index = recorder.add_process(process)?;
-        Some(Image {
+        Some(ProcessImage {
             index,
             space: AddressSpace::default(),
             threads: HashMap::default(),

@@ -1,6 +1,6 @@
 //! A question by `stackglass peek PID` to a process that answers peeks itself.
 //!
-//! It is a file named by the process and by whoever asks, in a private folder: one line of wishes, and behind it
+//! It is a file named by the process and by whoever asks, in a private folder: one line of options, and behind it
 //! the answer as it is appended (`peek_answer`). Whoever answers takes the file away from its folder at once, so that no
 //! question is answered twice; it is locked as long as somebody waits for the answer, however he ends. Both sides are
 //! the same user; a folder that is not private to him is nobody's. A process in another mount namespace does
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The last byte of a whole answer, and of one that the end of the process has cut short: no text has them.
-pub(crate) const WHOLE: u8 = 4;
+pub(crate) const COMPLETE: u8 = 4;
 pub(crate) const CUT_SHORT: u8 = 24;
 
-/// Begins the line of wishes; another version's would begin differently.
+/// Begins the line of options; another version's would begin differently.
 const HEAD: &str = "stackglass-peek-1";
 /// A longer line is not read.
 pub(crate) const LONGEST: usize = 200;
 
 /// What whoever asks wants differently from what the program does by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wishes {
+pub struct PeekOptions {
     /// How long the profile takes.
     pub duration: Option<Duration>,
     /// Time between two looks at a thread.
@@ -41,7 +41,7 @@ const DURATIONS: std::ops::RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 const DELAYS: std::ops::RangeInclusive<u64> = 100_000..=3_600_000_000_000;
 const COLUMNS: std::ops::RangeInclusive<u64> = 1..=10_000;
 
-impl Wishes {
+impl PeekOptions {
     fn line(&self) -> String {
         let mut line = HEAD.to_owned();
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -58,58 +58,58 @@ impl Wishes {
         line + "\n"
     }
 
-    /// Reads a line of wishes, inside a program that must come to no harm: what is not understood, or out of its range, is
+    /// Reads a line of options, inside a program that must come to no harm: what is not understood, or out of its range, is
     /// not wished.
-    pub(crate) fn parse(text: &[u8]) -> Wishes {
-        let mut wishes = Wishes::default();
+    pub(crate) fn parse(text: &[u8]) -> PeekOptions {
+        let mut options = PeekOptions::default();
         let line = text.iter().take(LONGEST).position(|b| *b == b'\n').map(|end| &text[..end]);
-        let Some(line) = line.and_then(|line| std::str::from_utf8(line).ok()) else { return wishes };
+        let Some(line) = line.and_then(|line| std::str::from_utf8(line).ok()) else { return options };
         let mut words = line.split(' ');
         if words.next() != Some(HEAD) {
-            return wishes;
+            return options;
         }
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             let Ok(value) = value.parse::<u64>() else { continue };
             match key {
                 "duration" if DURATIONS.contains(&value) => {
-                    wishes.duration = Some(Duration::from_nanos(value))
+                    options.duration = Some(Duration::from_nanos(value))
                 }
-                "delay" if DELAYS.contains(&value) => wishes.delay = Some(Duration::from_nanos(value)),
-                "columns" if COLUMNS.contains(&value) => wishes.columns = Some(value as usize),
-                "colours" => wishes.colours = value == 1,
+                "delay" if DELAYS.contains(&value) => options.delay = Some(Duration::from_nanos(value)),
+                "columns" if COLUMNS.contains(&value) => options.columns = Some(value as usize),
+                "colours" => options.colours = value == 1,
                 _ => {}
             }
         }
-        wishes
+        options
     }
 }
 
 /// How an answer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
+pub enum ResponseEnd {
     /// It is whole.
-    Whole,
+    Complete,
     /// The process ended before.
     CutShort,
 }
 
 /// A question that waits for its answer. The file goes when this is dropped.
-pub struct Question {
+pub struct PeekRequest {
     path: PathBuf,
     file: File,
-    ended: Option<Answered>,
+    ended: Option<ResponseEnd>,
 }
 
-impl Question {
+impl PeekRequest {
     /// Puts up the file for process `pid`.
     ///
     /// # Errors
     /// When the folder cannot be made private or the file not be made.
-    pub fn new(pid: u32, wishes: &Wishes) -> io::Result<Question> {
-        Question::in_folder(&folder(), pid, wishes)
+    pub fn new(pid: u32, options: &PeekOptions) -> io::Result<PeekRequest> {
+        PeekRequest::in_folder(&folder(), pid, options)
     }
 
-    pub(crate) fn in_folder(folder: &Path, pid: u32, wishes: &Wishes) -> io::Result<Question> {
+    pub(crate) fn in_folder(folder: &Path, pid: u32, options: &PeekOptions) -> io::Result<PeekRequest> {
         match DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -128,46 +128,47 @@ impl Question {
         if !lock(&file, libc::LOCK_EX) {
             return Err(io::Error::last_os_error());
         }
-        file.write_all(wishes.line().as_bytes())?;
+        file.write_all(options.line().as_bytes())?;
         fs::rename(&making, &path)?;
-        Ok(Question { path, file, ended: None })
+        Ok(PeekRequest { path, file, ended: None })
     }
 
     /// What was answered since the last call, empty while nothing was.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn more(&mut self) -> io::Result<Vec<u8>> {
+    pub fn read_more(&mut self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         if self.ended.is_none() {
             self.file.read_to_end(&mut text)?;
         }
-        if let Some(end) = text.iter().position(|byte| matches!(*byte, WHOLE | CUT_SHORT)) {
-            self.ended = Some(if text[end] == WHOLE { Answered::Whole } else { Answered::CutShort });
+        if let Some(end) = text.iter().position(|byte| matches!(*byte, COMPLETE | CUT_SHORT)) {
+            self.ended =
+                Some(if text[end] == COMPLETE { ResponseEnd::Complete } else { ResponseEnd::CutShort });
             text.truncate(end);
         }
         Ok(text)
     }
 
     /// Whether somebody has taken it away to answer it.
-    pub fn is_taken(&self) -> bool {
+    pub fn is_accepted(&self) -> bool {
         !self.path.exists()
     }
 
     /// How the answer ended, once it has.
-    pub fn answered(&self) -> Option<Answered> {
+    pub fn end(&self) -> Option<ResponseEnd> {
         self.ended
     }
 }
 
-impl Drop for Question {
+impl Drop for PeekRequest {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
 /// What whoever asks is told while another peek goes on for `left`.
-pub fn waits(pid: u32, left: Duration) -> String {
+pub fn wait_notice(pid: u32, left: Duration) -> String {
     let left = left.as_secs_f64();
     format!(
         "stackglass: process {pid} is being peeked at already;\nstackglass: your peek follows in {left:.1} s\n"
@@ -203,16 +204,16 @@ mod tests {
 
     #[test]
     fn wishes_are_read_as_they_were_written() {
-        let wishes = Wishes {
+        let options = PeekOptions {
             duration: Some(Duration::from_millis(2500)),
             delay: Some(Duration::from_micros(500)),
             columns: Some(77),
             colours: true,
         };
-        assert_eq!(Wishes::parse(wishes.line().as_bytes()), wishes);
-        assert_eq!(Wishes::parse(Wishes::default().line().as_bytes()), Wishes::default());
-        let day = Wishes { duration: Some(Duration::from_secs(86_400)), ..Wishes::default() };
-        assert_eq!(Wishes::parse(day.line().as_bytes()).duration, Some(Duration::from_secs(3600)));
+        assert_eq!(PeekOptions::parse(options.line().as_bytes()), options);
+        assert_eq!(PeekOptions::parse(PeekOptions::default().line().as_bytes()), PeekOptions::default());
+        let day = PeekOptions { duration: Some(Duration::from_secs(86_400)), ..PeekOptions::default() };
+        assert_eq!(PeekOptions::parse(day.line().as_bytes()).duration, Some(Duration::from_secs(3600)));
     }
 
     #[test]
@@ -228,11 +229,11 @@ mod tests {
             "stackglass-peek-1 duration=18446744073709551616 delay= columns=1e3 colours=2\n",
             &long,
         ] {
-            assert_eq!(Wishes::parse(text.as_bytes()), Wishes::default(), "{text:?}");
+            assert_eq!(PeekOptions::parse(text.as_bytes()), PeekOptions::default(), "{text:?}");
         }
-        assert_eq!(Wishes::parse(b"stackglass-peek-1 \xff=1 columns=50\n"), Wishes::default());
-        let known = Wishes { columns: Some(50), ..Wishes::default() };
-        assert_eq!(Wishes::parse(b"stackglass-peek-1 later=1 columns=50 =\n"), known);
+        assert_eq!(PeekOptions::parse(b"stackglass-peek-1 \xff=1 columns=50\n"), PeekOptions::default());
+        let known = PeekOptions { columns: Some(50), ..PeekOptions::default() };
+        assert_eq!(PeekOptions::parse(b"stackglass-peek-1 later=1 columns=50 =\n"), known);
     }
 
     #[test]
@@ -240,12 +241,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("questions");
         DirBuilder::new().mode(0o755).create(&folder).unwrap();
-        assert!(Question::in_folder(&folder, 7, &Wishes::default()).is_err());
+        assert!(PeekRequest::in_folder(&folder, 7, &PeekOptions::default()).is_err());
         let link = place.path().join("link");
         let private = place.path().join("private");
         DirBuilder::new().mode(0o700).create(&private).unwrap();
         std::os::unix::fs::symlink(&private, &link).unwrap();
-        assert!(Question::in_folder(&link, 7, &Wishes::default()).is_err());
-        assert!(Question::in_folder(&private, 7, &Wishes::default()).is_ok());
+        assert!(PeekRequest::in_folder(&link, 7, &PeekOptions::default()).is_err());
+        assert!(PeekRequest::in_folder(&private, 7, &PeekOptions::default()).is_ok());
     }
 }

@@ -3,13 +3,14 @@
 //! Nothing runs in it until somebody asks: its handler of SIGUSR1 counts, we look at the count a few times a second and answer by
 //! looking at it from outside. Meanwhile signals are passed on, and we leave with the program's own end.
 
-use super::answers::Answers;
-use super::follow::{give_orders, pass_on};
-use super::requests::RequestPage;
-use super::session::Session;
-use super::signals::Signals;
+use super::outside_peeks::OutsidePeeks;
+use super::peek_counts::RequestPage;
+use super::record::{give_orders, pass_on};
 use super::start::{self, Child};
-use super::{LaunchError, Library, Observer, Options};
+use super::{LaunchError, Library, Options};
+use crate::recording::Observer;
+use crate::session::Session;
+use crate::session::signals::Signals;
 use stackglass_profile::End;
 use stackglass_wire::SessionState;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,7 +21,7 @@ const CALM: Duration = Duration::from_millis(100);
 /// The same while a peek goes on, or where the kernel does not tell of the program's end.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// Starts the program and answers peeks until it ends. Of `options` what concerns a recording is not used.
+/// Starts the program and peeks peeks until it ends. Of `options` what concerns a recording is not used.
 ///
 /// # Errors
 /// Only while nothing has been started.
@@ -43,28 +44,28 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
 
     let end_descriptor = child.end_descriptor();
-    let mut answers = Answers::new(options.peek, options.delay);
+    let mut peeks = OutsidePeeks::new(options.peek, options.delay);
     loop {
         if let Some((end, _)) = child.ended() {
-            answers.finish(observer);
+            peeks.finish(observer);
             return Ok(end);
         }
-        let pause = if answers.is_busy() || end_descriptor.is_none() { BUSY } else { CALM };
+        let pause = if peeks.is_busy() || end_descriptor.is_none() { BUSY } else { CALM };
         if let Some(signal) = next_signal(&signals, end_descriptor.as_ref(), &mut child, pause) {
             match signal.number {
                 libc::SIGUSR2 => {
                     observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
                 }
                 // A thread that stands for its stack would stand as long as we do.
-                libc::SIGTSTP => answers.let_go(),
+                libc::SIGTSTP => peeks.let_go(),
                 _ => {}
             }
             pass_on(signal, &child, &signals);
         }
         for (pid, count) in requests.take() {
-            answers.hear(pid, count);
+            peeks.receive(pid, count);
         }
-        answers.proceed(observer);
+        peeks.proceed(observer);
     }
 }
 
@@ -74,7 +75,7 @@ fn next_signal(
     end_descriptor: Option<&OwnedFd>,
     child: &mut Child,
     pause: Duration,
-) -> Option<super::signals::Signal> {
+) -> Option<crate::session::signals::Signal> {
     let began = Instant::now();
     let descriptors: Vec<_> = end_descriptor.map(AsRawFd::as_raw_fd).into_iter().collect();
     let signal = signals.next_or(&descriptors, pause);

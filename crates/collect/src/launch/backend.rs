@@ -4,12 +4,13 @@
 //! process is looked at. From inside is for what only the program knows (async tasks of programs that link the crate,
 //! wall-time profiles), and where ptrace is refused as well.
 
-use super::drain::{Drain, Peekable};
-use super::session::Session;
+use super::drain::Drain;
+use super::stream_file::PeekableImage;
 use super::{Library, Options};
 use crate::Recorder;
 use crate::attached::descendants::Descendants;
 use crate::outside::Outside;
+use crate::session::Session;
 use stackglass_attach::access::may_trace_children;
 use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
@@ -43,23 +44,23 @@ pub enum Sampler {
 }
 
 /// The means that are used, and what belongs to them.
-pub(super) enum Means {
+pub(super) enum Backend {
     Outside(Box<Outside>),
     Traced(Descendants),
     Inside { drain: Drain, library: Option<Library>, fullest: f64 },
 }
 
-impl Means {
+impl Backend {
     /// Chooses; a line for people where that is not as asked, or the figures are not as good as they could be. To be called
     /// on the thread that then starts the program.
     ///
     /// # Errors
     /// When the preload library is needed and cannot be unpacked: why.
-    pub(super) fn choose(options: &Options, session: &Session) -> Result<(Means, Option<String>), String> {
+    pub(super) fn choose(options: &Options, session: &Session) -> Result<(Backend, Option<String>), String> {
         let inside = |why: Option<String>| {
             let library = (options.library)()?;
             let drain = Drain::new(session.folder());
-            Ok((Means::Inside { drain, library: Some(library), fullest: 0.0 }, why))
+            Ok((Backend::Inside { drain, library: Some(library), fullest: 0.0 }, why))
         };
         match options.sampler {
             Some(Sampler::Preload) => return inside(None),
@@ -67,12 +68,12 @@ impl Means {
             _ => {}
         }
         let at_once = options.delay_start.is_none_or(|delay| delay.is_zero());
-        let traced = || Means::Traced(Descendants::new(options.delay, options.follow_children, at_once));
+        let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
         if options.sampler == Some(Sampler::Ptrace) {
             return Ok((traced(), Some(format!("sampled by ptrace: {APPROXIMATE}"))));
         }
         match Outside::prepare(options.delay, options.follow_children, at_once) {
-            Ok(outside) => Ok((Means::Outside(Box::new(outside)), None)),
+            Ok(outside) => Ok((Backend::Outside(Box::new(outside)), None)),
             Err(error) if may_trace_children() => Ok((
                 traced(),
                 Some(format!("perf events are refused here ({error}), ptrace is used: {APPROXIMATE}")),
@@ -87,70 +88,70 @@ impl Means {
     /// The library to be preloaded.
     pub(super) fn library(&self) -> Option<&Path> {
         match self {
-            Means::Outside(_) | Means::Traced(_) => None,
-            Means::Inside { library, .. } => library.as_ref().map(Library::path),
+            Backend::Outside(_) | Backend::Traced(_) => None,
+            Backend::Inside { library, .. } => library.as_ref().map(Library::path),
         }
     }
 
     /// The program has been started.
     pub(super) fn started(&mut self, pid: u32, program: &Path) {
         match self {
-            Means::Outside(outside) => outside.started(),
-            Means::Traced(descendants) => descendants.started(pid, program),
-            Means::Inside { .. } => {}
+            Backend::Outside(outside) => outside.started(),
+            Backend::Traced(descendants) => descendants.started(pid, program),
+            Backend::Inside { .. } => {}
         }
     }
 
     /// Descriptors that become readable when samples should be read.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         match self {
-            Means::Outside(outside) => outside.descriptors().collect(),
-            Means::Traced(_) | Means::Inside { .. } => Vec::new(),
+            Backend::Outside(outside) => outside.descriptors().collect(),
+            Backend::Traced(_) | Backend::Inside { .. } => Vec::new(),
         }
     }
 
     /// Time until samples are read, where no descriptor asks for it before.
     pub(super) fn pause(&mut self) -> Duration {
         match self {
-            Means::Outside(outside) => outside.pause(),
-            Means::Traced(descendants) => descendants.pause(),
-            Means::Inside { fullest, .. } if *fullest > FILLING => BUSY,
-            Means::Inside { .. } => CALM,
+            Backend::Outside(outside) => outside.pause(),
+            Backend::Traced(descendants) => descendants.pause(),
+            Backend::Inside { fullest, .. } if *fullest > FILLING => BUSY,
+            Backend::Inside { .. } => CALM,
         }
     }
 
     /// The images that could be peeked at by signal, as they are before they are read.
-    pub(super) fn peekable(&self) -> Vec<Peekable> {
+    pub(super) fn peekable(&self) -> Vec<PeekableImage> {
         match self {
-            Means::Outside(_) | Means::Traced(_) => Vec::new(),
-            Means::Inside { drain, .. } => drain.peekable(),
+            Backend::Outside(_) | Backend::Traced(_) => Vec::new(),
+            Backend::Inside { drain, .. } => drain.peekable(),
         }
     }
 
     /// Reads what has come.
     pub(super) fn read(&mut self, recorder: &mut Recorder) {
         match self {
-            Means::Outside(outside) => drop(outside.drain(recorder)),
-            Means::Traced(descendants) => descendants.read(recorder),
-            Means::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
+            Backend::Outside(outside) => drop(outside.drain(recorder)),
+            Backend::Traced(descendants) => descendants.read(recorder),
+            Backend::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
         }
     }
 
     /// Brings the recording up to date, for writing it.
     pub(super) fn settle(&mut self, recorder: &mut Recorder) {
         match self {
-            Means::Outside(outside) => outside.settle(recorder),
-            Means::Traced(_) => {}
-            Means::Inside { drain, .. } => drain.settle(recorder),
+            Backend::Outside(outside) => outside.settle(recorder),
+            Backend::Traced(_) => {}
+            Backend::Inside { drain, .. } => drain.settle(recorder),
         }
     }
 
     /// The same for somebody to read.
     pub(super) fn settle_all(&mut self, recorder: &mut Recorder) {
         match self {
-            Means::Outside(outside) => outside.settle_all(recorder),
-            Means::Traced(_) => {}
-            Means::Inside { drain, .. } => drain.settle(recorder),
+            Backend::Outside(outside) => outside.settle_all(recorder),
+            Backend::Traced(_) => {}
+            Backend::Inside { drain, .. } => drain.settle(recorder),
         }
     }
 
@@ -159,27 +160,27 @@ impl Means {
         session.set_state(state);
         let on = state == SessionState::Sampling;
         match self {
-            Means::Outside(outside) => outside.set_sampling(on, recorder),
-            Means::Traced(descendants) => descendants.set_sampling(on),
-            Means::Inside { .. } => {}
+            Backend::Outside(outside) => outside.set_sampling(on, recorder),
+            Backend::Traced(descendants) => descendants.set_sampling(on),
+            Backend::Inside { .. } => {}
         }
     }
 
     /// Forgets all samples.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         match self {
-            Means::Outside(outside) => outside.forget_samples(recorder),
-            Means::Traced(descendants) => descendants.forget_samples(recorder),
-            Means::Inside { drain, .. } => drain.forget_samples(recorder),
+            Backend::Outside(outside) => outside.forget_samples(recorder),
+            Backend::Traced(descendants) => descendants.forget_samples(recorder),
+            Backend::Inside { drain, .. } => drain.forget_samples(recorder),
         }
     }
 
     /// Processes that are sampled now.
     pub(super) fn processes(&self) -> usize {
         match self {
-            Means::Outside(outside) => outside.processes(),
-            Means::Traced(descendants) => descendants.processes(),
-            Means::Inside { drain, .. } => drain.processes(),
+            Backend::Outside(outside) => outside.processes(),
+            Backend::Traced(descendants) => descendants.processes(),
+            Backend::Inside { drain, .. } => drain.processes(),
         }
     }
 
@@ -187,36 +188,38 @@ impl Means {
     pub(super) fn sampler_cpu(&self) -> u64 {
         match self {
             // Their threads are this process's.
-            Means::Outside(_) | Means::Traced(_) => 0,
-            Means::Inside { drain, .. } => drain.sampler_cpu(),
+            Backend::Outside(_) | Backend::Traced(_) => 0,
+            Backend::Inside { drain, .. } => drain.sampler_cpu(),
         }
     }
 
     /// Whether everything has come that was still to come.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
-            Means::Outside(_) | Means::Traced(_) => true,
-            Means::Inside { drain, .. } => drain.is_quiet(),
+            Backend::Outside(_) | Backend::Traced(_) => true,
+            Backend::Inside { drain, .. } => drain.is_quiet(),
         }
     }
 
     /// Processor time that these means do not see, in words.
     pub(super) fn leaves_out(&self) -> Option<&'static str> {
         match self {
-            Means::Traced(_) => Some("what lived for a few milliseconds, and the start of the rest (ptrace)"),
-            Means::Outside(_) | Means::Inside { .. } => None,
+            Backend::Traced(_) => {
+                Some("what lived for a few milliseconds, and the start of the rest (ptrace)")
+            }
+            Backend::Outside(_) | Backend::Inside { .. } => None,
         }
     }
 
     /// Ends the reading; the CPU time of samplers.
     pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
         match self {
-            Means::Outside(outside) => outside.close(recorder),
-            Means::Traced(descendants) => {
+            Backend::Outside(outside) => outside.close(recorder),
+            Backend::Traced(descendants) => {
                 descendants.close(recorder);
                 Nanos(0)
             }
-            Means::Inside { drain, .. } => drain.close(recorder),
+            Backend::Inside { drain, .. } => drain.close(recorder),
         }
     }
 }

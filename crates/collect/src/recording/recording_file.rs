@@ -1,11 +1,12 @@
 //! The file of a recording that grows, and what is told of its growth: the same for a program that we started and for
 //! a process that ran already.
 
-use super::{Observer, Progress, Saved, clearing, moment};
+use super::{Observer, Progress, Saved};
 use crate::Recorder;
-use crate::recorder::Totals;
+use crate::recording::recorder::Totals;
 use stackglass_files::GlassWriter;
-use stackglass_profile::Recording;
+use stackglass_procfs::clock;
+use stackglass_profile::{Nanos, Recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,7 +40,10 @@ impl RecordingFile {
 
     /// The samples were forgotten: the file forgets them as well.
     pub(crate) fn begin_anew(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        match clearing::begin_anew(&self.path, recorder) {
+        let about = recorder.about_mut();
+        about.start = Nanos(clock::monotonic());
+        about.started = clock::realtime();
+        match GlassWriter::create(&self.path, &recorder.recording().about) {
             Ok(writer) => self.writer = writer,
             Err(error) => observer.note(&format!("the recording's file does not begin anew: {error}")),
         }
@@ -48,7 +52,7 @@ impl RecordingFile {
     /// Writes a complete recording as of now beside the growing one.
     pub(crate) fn save_beside(&mut self, mut recording: Recording, observer: &mut dyn Observer) {
         self.snapshots += 1;
-        let path = moment::snapshot_path(&self.path, self.snapshots);
+        let path = snapshot_path(&self.path, self.snapshots);
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
         let result = stackglass_files::write(&path, &recording);
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
@@ -65,6 +69,13 @@ impl RecordingFile {
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
         observer.recorded(&recording, &Saved { path: self.path, totals });
     }
+}
+
+/// `demo.glass` becomes `demo-1.glass`.
+fn snapshot_path(output: &Path, number: u32) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = output.extension().map_or("glass".into(), |extension| extension.to_string_lossy());
+    output.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
 /// The state at the last progress call.

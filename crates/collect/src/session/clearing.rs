@@ -4,11 +4,8 @@
 //! a launcher of another version simply does not answer. The recording's file begins anew under its name,
 //! in one step: whoever reads it sees what was before or what comes after.
 
-use super::session;
-use crate::Recorder;
-use stackglass_files::{GlassWriter, WriteError};
+use super::folder;
 use stackglass_procfs::process::descends_from;
-use stackglass_profile::Nanos;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +29,7 @@ pub enum Cleared {
 
 /// The folder of the session that records process `pid`, or whose launcher has that id.
 pub fn session_of(pid: u32) -> Option<PathBuf> {
-    let sessions = session::running();
+    let sessions = folder::running();
     let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     sessions.into_iter().find_map(|(folder, launcher)| {
         use std::os::unix::ffi::OsStrExt;
@@ -87,12 +84,4 @@ pub(crate) fn name_attached(folder: &Path, pid: u32) -> io::Result<()> {
 /// The same of a process that was started to be looked at, with all that it starts.
 pub(crate) fn name_started(folder: &Path, pid: u32) -> io::Result<()> {
     fs::write(folder.join(ATTACHED), format!("{pid} and descendants"))
-}
-
-/// Begins the recording's file anew, and the recording's time with it. The samples must be forgotten already.
-pub(crate) fn begin_anew(output: &Path, recorder: &mut Recorder) -> Result<GlassWriter, WriteError> {
-    let about = recorder.about_mut();
-    about.start = Nanos(stackglass_procfs::clock::monotonic());
-    about.started = stackglass_procfs::clock::realtime();
-    GlassWriter::create(output, &recorder.recording().about)
 }

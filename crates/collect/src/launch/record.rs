@@ -3,16 +3,17 @@
 //! The recording ends when the program ends, when `--duration` is over, on the second Ctrl-C or
 //! when we are told to go; the program itself is always waited for.
 
-use super::clearing;
-use super::means::Means;
-use super::moment::machine;
-use super::peeks::Peeks;
-use super::recording_file::{LastTold, RecordingFile};
-use super::session::Session;
-use super::signals::{Signal, Signals};
+use super::backend::Backend;
 use super::start::{self, Child};
-use super::{LaunchError, Observer, Options, left_out};
+use super::stream_peeks::StreamPeeks;
+use super::{LaunchError, Options, unaccounted_cpu};
 use crate::Recorder;
+use crate::recording::Observer;
+use crate::recording::machine::machine;
+use crate::recording::recording_file::{LastTold, RecordingFile};
+use crate::session::Session;
+use crate::session::clearing;
+use crate::session::signals::{Signal, Signals};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::clock::{monotonic, own_cpu, realtime};
 use stackglass_profile::{About, End, Nanos, Recording};
@@ -50,12 +51,14 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         }
         Err(error) => return Err(error.into()),
     };
-    let (mut means, line) = Means::choose(options, &session).map_err(LaunchError::Library)?;
+    let (mut backend, line) = Backend::choose(options, &session).map_err(LaunchError::Library)?;
     let wait = options.delay_start.is_some_and(|delay| !delay.is_zero());
     give_orders(&session, options, if wait { SessionState::Waiting } else { SessionState::Sampling });
 
-    let obstacle =
-        options.program.obstacle().filter(|obstacle| means.library().is_some() || obstacle.is_the_kernels());
+    let obstacle = options
+        .program
+        .obstacle()
+        .filter(|obstacle| backend.library().is_some() || obstacle.is_the_kernels());
     if let Some(obstacle) = obstacle {
         let line = format!("{} {}", options.program.name.to_string_lossy(), obstacle.advice());
         observer.note(&line);
@@ -64,7 +67,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         observer.note(line);
     }
     let harmless = !obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
-    let library = means.library().filter(|_| harmless);
+    let library = backend.library().filter(|_| harmless);
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         // Nothing was recorded: nothing stays.
         if options.output.is_file() {
@@ -73,14 +76,14 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         LaunchError::Start { program: options.program.name.clone(), error }
     })?;
 
-    means.started(child.pid(), &options.program.path);
-    if means.library().is_none() {
+    backend.started(child.pid(), &options.program.path);
+    if backend.library().is_none() {
         // Without it nobody finds the recording by the program's id; it is made all the same.
         let _ = clearing::name_started(session.folder(), child.pid());
     }
     let mut following = Following {
         options,
-        means,
+        backend,
         session,
         signals,
         child,
@@ -92,7 +95,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         told_to_end: None,
         cleared: false,
         stopped: false,
-        peeks: Peeks::new(options.peek, options.delay),
+        peeks: StreamPeeks::new(options.peek, options.delay),
         last: LastTold::default(),
     };
     if let Some(obstacle) = obstacle {
@@ -108,7 +111,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 
 struct Following<'a> {
     options: &'a Options,
-    means: Means,
+    backend: Backend,
     session: Session,
     signals: Signals,
     child: Child,
@@ -123,25 +126,25 @@ struct Following<'a> {
     cleared: bool,
     /// Nothing is sampled any more, since the recording is full.
     stopped: bool,
-    peeks: Peeks,
+    peeks: StreamPeeks,
     last: LastTold,
 }
 
 impl Following<'_> {
     /// Records until the program ends or the recording shall end without it.
     fn until_finished(&mut self, observer: &mut dyn Observer) {
-        let descriptors = self.means.descriptors();
+        let descriptors = self.backend.descriptors();
         let mut next_write = self.began + WRITE_EVERY;
         let mut next_look = self.began;
         while self.child.ended().is_none() && !self.shall_finish() {
             self.begin_when_due();
             self.session.beat();
-            let pause = self.means.pause();
+            let pause = self.backend.pause();
             if let Some(signal) = self.signals.next_or(&descriptors, self.until_next_deadline(pause)) {
                 self.take(signal, observer);
             }
-            let images = self.means.peekable();
-            self.means.read(&mut self.recorder);
+            let images = self.backend.peekable();
+            self.backend.read(&mut self.recorder);
             self.peeks.look(&images, &mut self.recorder, observer);
             if Instant::now() >= next_look {
                 next_look = Instant::now() + LOOK_EVERY;
@@ -150,10 +153,10 @@ impl Following<'_> {
                 }
             }
             if self.recorder.is_full() && !std::mem::replace(&mut self.stopped, true) {
-                self.means.set_state(SessionState::Stopped, &self.session, &mut self.recorder);
+                self.backend.set_state(SessionState::Stopped, &self.session, &mut self.recorder);
             }
             if Instant::now() >= next_write {
-                self.means.settle(&mut self.recorder);
+                self.backend.settle(&mut self.recorder);
                 self.file.append(&mut self.recorder, observer);
                 self.tell(observer);
                 next_write = Instant::now() + WRITE_EVERY;
@@ -163,13 +166,13 @@ impl Following<'_> {
 
     /// Forgets what was sampled so far, here and in the file.
     fn clear(&mut self, observer: &mut dyn Observer) {
-        self.means.forget_samples(&mut self.recorder);
+        self.backend.forget_samples(&mut self.recorder);
         self.peeks.forgotten();
         self.file.begin_anew(&mut self.recorder, observer);
         self.last.forget();
         self.cleared = true;
         if self.sampling_since.is_some() && std::mem::take(&mut self.stopped) {
-            self.means.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
+            self.backend.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
         }
         observer.note("all samples so far are forgotten");
         clearing::answer(self.session.folder());
@@ -180,7 +183,7 @@ impl Following<'_> {
         let delay = self.options.delay_start.unwrap_or_default();
         if self.sampling_since.is_none() && self.began.elapsed() >= delay {
             if !delay.is_zero() {
-                self.means.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
+                self.backend.set_state(SessionState::Sampling, &self.session, &mut self.recorder);
                 self.recorder.about_mut().start = Nanos(monotonic());
                 self.recorder.about_mut().started = realtime();
             }
@@ -243,15 +246,15 @@ impl Following<'_> {
     fn tell(&mut self, observer: &mut dyn Observer) {
         let sampling = self.sampling_since.is_some() && !self.recorder.is_full();
         let (elapsed, totals) = (self.began.elapsed(), self.recorder.totals());
-        observer.progress(&self.last.progress(elapsed, totals, self.means.processes(), sampling));
+        observer.progress(&self.last.progress(elapsed, totals, self.backend.processes(), sampling));
     }
 
     /// Writes a complete recording as of now beside the growing one.
     fn save_now(&mut self, observer: &mut dyn Observer) {
-        self.means.read(&mut self.recorder);
-        self.means.settle_all(&mut self.recorder);
+        self.backend.read(&mut self.recorder);
+        self.backend.settle_all(&mut self.recorder);
         let mut recording = self.recorder.recording().clone();
-        close(&mut recording, End::Running, None, self.means.sampler_cpu());
+        close(&mut recording, End::Running, None, self.backend.sampler_cpu());
         self.file.save_beside(recording, observer);
     }
 
@@ -260,15 +263,15 @@ impl Following<'_> {
         let early = self.child.ended().is_none();
         self.session.set_state(SessionState::Stopped);
         let patience = Instant::now() + LAST_WORDS;
-        self.means.read(&mut self.recorder);
-        while !self.means.is_quiet() && Instant::now() < patience {
+        self.backend.read(&mut self.recorder);
+        while !self.backend.is_quiet() && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
-            self.means.read(&mut self.recorder);
+            self.backend.read(&mut self.recorder);
         }
-        self.means.read(&mut self.recorder);
+        self.backend.read(&mut self.recorder);
         self.peeks.finish(&mut self.recorder, observer);
-        let unseen = self.means.leaves_out();
-        let sampler_cpu = self.means.close(&mut self.recorder);
+        let unseen = self.backend.leaves_out();
+        let sampler_cpu = self.backend.close(&mut self.recorder);
         // The guests keep the page itself; new images find no session and run unprofiled.
         drop(self.session);
 
@@ -280,10 +283,10 @@ impl Following<'_> {
         let mut recording = self.recorder.into_recording();
         let end = ended.map_or(End::Running, |(end, _)| end);
         let mut kernel_cpu = ended.map(|(_, cpu)| cpu);
-        let mut left_out = left_out::reasons(self.options, early, self.cleared);
+        let mut left_out = unaccounted_cpu::reasons(self.options, early, self.cleared);
         left_out.extend(unseen);
         if let Some(kernel) = kernel_cpu.take_if(|_| !left_out.is_empty()) {
-            let remark = left_out::remark(&left_out, kernel, sampler_cpu, &recording);
+            let remark = unaccounted_cpu::remark(&left_out, kernel, sampler_cpu, &recording);
             recording.about.remarks.extend(remark);
         }
         close(&mut recording, end, kernel_cpu, sampler_cpu.0);
@@ -325,7 +328,7 @@ fn wait(child: &mut Child, signals: &Signals) -> End {
     }
 }
 
-/// What a signal to us means to a program that is not recorded, or not any more.
+/// What a signal to us backend to a program that is not recorded, or not any more.
 pub fn pass_on(signal: Signal, child: &Child, signals: &Signals) {
     match (signal.number, signal.from_kernel) {
         (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ | libc::SIGUSR2, _) => {}

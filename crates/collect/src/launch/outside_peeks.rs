@@ -1,14 +1,15 @@
-//! Answers to the peeks that the processes of `stackglass run` are asked for: each on a thread of its own, which looks at its
+//! OutsidePeeks to the peeks that the processes of `stackglass run` are asked for: each on a thread of its own, which looks at its
 //! process from outside.
 //!
-//! A process is peeked at for one audience at a time. A question that comes meanwhile is told so and gets a peek of its
+//! A process is peeked at for one responder at a time. A question that comes meanwhile is told so and gets a peek of its
 //! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
 
-use super::{Observer, PeekPart};
-use crate::attached::PeekOptions;
+use crate::attached::OutsidePeek;
 use crate::attached::peek::{Onlooker, Wish, look};
-use crate::peek_answer::{Audience, Questions};
-use crate::peek_question;
+use crate::peeks::PeekPart;
+use crate::peeks::request;
+use crate::peeks::responder::{RequestQueue, Responder};
+use crate::recording::Observer;
 use foldhash::HashMap;
 use stackglass_attach::Refusal;
 use std::collections::VecDeque;
@@ -37,10 +38,10 @@ enum News {
 }
 
 /// News, of which process, and for whom they are.
-type Addressed = (u32, Audience, News);
+type Addressed = (u32, Responder, News);
 
 /// Peeks that go on and those that wait.
-pub(super) struct Answers {
+pub(super) struct OutsidePeeks {
     /// Duration and delay of a peek for which nobody wishes others.
     own: (Duration, Duration),
     processes: HashMap<u32, Process>,
@@ -49,15 +50,15 @@ pub(super) struct Answers {
 
 /// A process that was asked.
 struct Process {
-    questions: Questions,
-    waiting: VecDeque<Audience>,
+    queue: RequestQueue,
+    waiting: VecDeque<Responder>,
     going: Option<Going>,
     idle_since: Instant,
 }
 
 /// A peek that goes on.
 struct Going {
-    audience: Audience,
+    responder: Responder,
     until: Instant,
     orders: Arc<Orders>,
 }
@@ -70,37 +71,37 @@ struct Orders {
     has_let_go: AtomicBool,
 }
 
-impl Answers {
+impl OutsidePeeks {
     /// None yet; each takes `duration`, with a look every `delay`, unless it is wished otherwise.
-    pub(super) fn new(duration: Duration, delay: Duration) -> Answers {
-        Answers { own: (duration, delay), processes: HashMap::default(), news: channel() }
+    pub(super) fn new(duration: Duration, delay: Duration) -> OutsidePeeks {
+        OutsidePeeks { own: (duration, delay), processes: HashMap::default(), news: channel() }
     }
 
     /// Takes up that process `pid` was asked so often.
-    pub(super) fn hear(&mut self, pid: u32, requests: u32) {
+    pub(super) fn receive(&mut self, pid: u32, requests: u32) {
         let process = self.processes.entry(pid).or_insert_with(|| Process {
-            questions: Questions::to(pid),
+            queue: RequestQueue::of(pid),
             waiting: VecDeque::new(),
             going: None,
             idle_since: Instant::now(),
         });
-        for audience in process.questions.hear(requests) {
+        for responder in process.queue.receive(requests) {
             // One that only looks for names is as good as over.
             let going = process.going.as_ref().filter(|going| !going.orders.has_let_go.load(Acquire));
             match going {
-                Some(going) if going.audience.is_stderr() && audience.is_stderr() => {
+                Some(going) if going.responder.is_stderr() && responder.is_stderr() => {
                     going.orders.stacks_again.store(true, Release);
                     continue;
                 }
                 Some(going) => {
                     let left = going.until.saturating_duration_since(Instant::now());
-                    audience.give(peek_question::waits(pid, left).as_bytes());
+                    responder.write(request::wait_notice(pid, left).as_bytes());
                 }
                 None => {}
             }
             // To standard error one report is enough.
-            if !audience.is_stderr() || !process.waiting.iter().any(Audience::is_stderr) {
-                process.waiting.push_back(audience);
+            if !responder.is_stderr() || !process.waiting.iter().any(Responder::is_stderr) {
+                process.waiting.push_back(responder);
             }
         }
     }
@@ -112,10 +113,10 @@ impl Answers {
         for (pid, process) in &mut self.processes {
             while process.going.is_none()
                 && going < MOST
-                && let Some(audience) = process.waiting.pop_front()
+                && let Some(responder) = process.waiting.pop_front()
             {
-                if !audience.is_gone() {
-                    process.going = begin(*pid, audience, self.own, &self.news.0);
+                if !responder.is_abandoned() {
+                    process.going = begin(*pid, responder, self.own, &self.news.0);
                     going += usize::from(process.going.is_some());
                 }
             }
@@ -140,7 +141,7 @@ impl Answers {
     /// Ends all peeks as they are and shows what there is.
     pub(super) fn finish(&mut self, observer: &mut dyn Observer) {
         for process in self.processes.values_mut() {
-            process.waiting.drain(..).for_each(|audience| audience.end(false));
+            process.waiting.drain(..).for_each(|responder| responder.finish(false));
         }
         self.going().for_each(|going| going.orders.end.store(true, Release));
         let until = Instant::now() + LAST_NAMES;
@@ -154,26 +155,26 @@ impl Answers {
     }
 
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
-        while let Ok((pid, audience, news)) = self.news.1.recv_timeout(patience) {
+        while let Ok((pid, responder, news)) = self.news.1.recv_timeout(patience) {
             match news {
-                News::Part(part) => observer.peek(pid, &part, &audience),
+                News::Part(part) => observer.peek(pid, &part, &responder),
                 News::Line(line) => {
-                    if !audience.give(format!("stackglass: {line}\n").as_bytes()) {
+                    if !responder.write(format!("stackglass: {line}\n").as_bytes()) {
                         observer.note(&line);
                     }
                 }
                 News::Over { reported } => {
                     if !reported {
-                        audience.end(false);
+                        responder.finish(false);
                     }
                     if let Some(process) = self.processes.get_mut(&pid) {
                         process.idle_since = Instant::now();
                         let late = |going: Going| going.orders.stacks_again.load(Acquire);
                         // A signal that came in the last moment of a peek asks for another.
                         if process.going.take().is_some_and(late)
-                            && !process.waiting.iter().any(Audience::is_stderr)
+                            && !process.waiting.iter().any(Responder::is_stderr)
                         {
-                            process.waiting.push_front(Audience::stderr());
+                            process.waiting.push_front(Responder::stderr());
                         }
                     }
                 }
@@ -189,14 +190,19 @@ impl Process {
 }
 
 /// Begins a peek; `None` when there is no thread for it.
-fn begin(pid: u32, audience: Audience, own: (Duration, Duration), news: &Sender<Addressed>) -> Option<Going> {
-    let duration = audience.wishes().duration.unwrap_or(own.0);
-    let delay = audience.wishes().delay.unwrap_or(own.1);
-    let options = PeekOptions { pid, duration, delay, driver: None };
+fn begin(
+    pid: u32,
+    responder: Responder,
+    own: (Duration, Duration),
+    news: &Sender<Addressed>,
+) -> Option<Going> {
+    let duration = responder.options().duration.unwrap_or(own.0);
+    let delay = responder.options().delay.unwrap_or(own.1);
+    let options = OutsidePeek { pid, duration, delay, driver: None };
     let orders = Arc::new(Orders::default());
     let mut answer = Answer {
         pid,
-        audience: audience.clone(),
+        responder: responder.clone(),
         orders: orders.clone(),
         news: news.clone(),
         reported: false,
@@ -209,13 +215,13 @@ fn begin(pid: u32, audience: Audience, own: (Duration, Duration), news: &Sender<
         }
     });
     // Without a thread, the answer was dropped, which has ended it.
-    begun.ok().map(|_| Going { audience, until: Instant::now() + duration, orders })
+    begun.ok().map(|_| Going { responder, until: Instant::now() + duration, orders })
 }
 
 /// A peek as its thread knows it.
 struct Answer {
     pid: u32,
-    audience: Audience,
+    responder: Responder,
     orders: Arc<Orders>,
     news: Sender<Addressed>,
     reported: bool,
@@ -224,14 +230,14 @@ struct Answer {
 impl Answer {
     fn tell(&self, news: News) {
         // Nobody waits any more where the launcher has ended.
-        let _ = self.news.send((self.pid, self.audience.clone(), news));
+        let _ = self.news.send((self.pid, self.responder.clone(), news));
     }
 }
 
 impl Onlooker for Answer {
     fn wish(&mut self, pause: Duration) -> Wish {
         std::thread::sleep(pause);
-        if self.audience.is_gone() {
+        if self.responder.is_abandoned() {
             Wish::Nothing
         } else if self.orders.end.load(Acquire) {
             Wish::End

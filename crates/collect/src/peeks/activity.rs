@@ -1,7 +1,7 @@
 //! What the threads of a process are doing now, by `/proc/PID/task`: running, stopped, or asleep in which
 //! system call (proc(5), `stat` and `syscall`).
 
-use crate::system_calls;
+use super::system_calls;
 use foldhash::HashMap;
 use stackglass_profile::Activity;
 use std::fs;
@@ -11,7 +11,7 @@ use std::fs;
 ///
 /// ```
 /// # use stackglass_profile::Activity;
-/// let now = stackglass_collect::activity::of_process(std::process::id(), |_tid| false);
+/// let now = stackglass_collect::peeks::activity::of_process(std::process::id(), |_tid| false);
 /// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
 /// ```
 pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity> {

@@ -4,7 +4,7 @@
 //! `/tmp`). A lock on the file `session` says that its launcher lives: the kernel gives it back
 //! whatever ends the launcher, and it works across pid namespaces.
 
-use super::bus_guard::GuardedMap;
+use crate::session::bus_guard::GuardedMap;
 use stackglass_wire::{SESSION_FILE, SessionPage, SessionState};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
