@@ -1,4 +1,4 @@
-//! Sampling one's own process, without a launcher: for the crate.
+//! Samples the own process without a launcher, for the crate `stackglass`.
 
 use crate::lifecycle::{self, NotStarted, Plan};
 use crate::orders::Orders;
@@ -15,7 +15,7 @@ use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 pub struct Config {
     /// Time between two ticks, ns.
     pub delay_ns: u64,
-    /// The signal: SIGURG, or SIGPROF where a program needs SIGURG for itself.
+    /// The signal: SIGURG, or SIGPROF for a program that needs SIGURG for itself.
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,
@@ -29,7 +29,7 @@ impl Default for Config {
     }
 }
 
-/// Sampling that was started. Stop it with [`Handle::stop`]; dropped, it goes on.
+/// Sampling in progress. [`Handle::stop`] stops it; dropping the handle does not.
 pub struct Handle {
     control: &'static ControlPage,
     ring: &'static [AtomicU64],
@@ -40,8 +40,8 @@ pub struct Handle {
 /// The longest that [`Handle::stop`] waits for the sampler, ns.
 const STOP_PATIENCE: u64 = 1_000_000_000;
 
-/// The memory of an earlier run, to be used again: control page and stream are never unmapped, because a late
-/// signal may still count itself there.
+/// The memory of an earlier run, which the next run uses again. Control page and stream are never unmapped, because a late signal
+/// may still add to a counter there.
 static USED: AtomicPtr<Kept> = AtomicPtr::new(core::ptr::null_mut());
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
@@ -52,11 +52,11 @@ struct Kept {
 
 /// Starts sampling this process into private memory.
 ///
-/// Not for two threads at once. The reader of an earlier run must be done: its stream is used again.
+/// Not for two threads at once. The reader of an earlier run must have finished, because its stream is used again.
 ///
 /// # Errors
-/// [`NotStarted::Delegated`] under `stackglass record`, [`NotStarted::Running`] when sampling goes on already,
-/// [`NotStarted::Refused`] when the kernel refuses memory or a thread.
+/// [`NotStarted::Delegated`] under `stackglass record`, [`NotStarted::Running`] if this process is sampled already,
+/// [`NotStarted::Refused`] if the kernel refuses memory or a thread.
 ///
 /// # Example
 /// ```
@@ -115,7 +115,7 @@ fn keep(image: ProcessImage) -> &'static ProcessImage {
     &kept.image
 }
 
-/// Keeps the library that this code is part of from being unloaded: the handler stays installed for good.
+/// Keeps the library that contains this code from being unloaded, because the handler stays installed.
 fn stay_loaded() {
     // SAFETY: `info` is live and filled by dladdr before it is read; RTLD_NOLOAD only looks for what is loaded.
     unsafe {
@@ -142,7 +142,7 @@ pub fn is_delegated() -> bool {
 }
 
 impl Handle {
-    /// State, counters and the two ends of the stream.
+    /// The control page: state, counters, and the positions of both ends of the stream.
     pub fn control(&self) -> &'static ControlPage {
         self.control
     }
@@ -152,8 +152,8 @@ impl Handle {
         self.ring
     }
 
-    /// Stops sampling: waits (some ms at most) for the stacks that are on their way, brings the times up to
-    /// the moment, ends every thread in the stream. In a forked child there is nothing to stop.
+    /// Stops sampling. It waits some milliseconds at most for samples that are still to come, gives all time up to this moment,
+    /// and ends every thread in the stream. In a forked child it does nothing.
     pub fn stop(&self) {
         if fork_guard::sampled_process().map(|process| process.pid) != Some(self.pid) {
             return;

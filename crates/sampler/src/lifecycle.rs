@@ -1,4 +1,4 @@
-//! Starting and stopping the sampler's thread.
+//! Starts and stops the sampler's thread.
 
 use crate::memory::Memory;
 use crate::orders::Orders;
@@ -50,7 +50,7 @@ impl From<Refused> for NotStarted {
     }
 }
 
-/// The shape of `pthread_create`.
+/// The type of `pthread_create`.
 pub type CreateThread = unsafe extern "C" fn(
     *mut libc::pthread_t,
     *const libc::pthread_attr_t,
@@ -62,7 +62,7 @@ pub type CreateThread = unsafe extern "C" fn(
 pub struct Plan {
     /// Where its orders come from.
     pub orders: Orders,
-    /// The signal, SIGURG unless asked otherwise.
+    /// The signal, usually SIGURG.
     pub signal: i32,
     /// Where handlers run.
     pub placement: Placement,
@@ -80,7 +80,7 @@ pub struct Plan {
     pub create_thread: CreateThread,
 }
 
-/// Starts the sampler's thread; its pthread handle.
+/// Starts the sampler's thread and returns its pthread handle.
 ///
 /// # Errors
 /// [`NotStarted`].
@@ -106,7 +106,7 @@ fn launch_thread(plan: Plan) -> Result<libc::pthread_t, NotStarted> {
         return Err(Refused { step: "memory", errno: libc::ENOMEM }.into());
     }
     // SAFETY: new memory, large enough, known to nobody else. The attributes are initialized before use and
-    // destroyed after. Blocking everything around the call makes the new thread begin so.
+    // destroyed after. All signals are blocked around the call, so that the new thread starts with them blocked.
     unsafe {
         at.write(plan);
         let before = system::set_blocked(system::ALL_SIGNALS);
@@ -127,7 +127,7 @@ fn launch_thread(plan: Plan) -> Result<libc::pthread_t, NotStarted> {
     }
 }
 
-/// True for the start function of the sampler's own thread.
+/// Whether this is the start function of the sampler's thread.
 pub fn is_sampler(start: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
     start as *const () == thread_main as *const ()
 }
