@@ -1,6 +1,6 @@
 //! Stripped programs: each function has its own share, in the summary, the tree and folded stacks.
 
-use stackglass_report::FirstScreen;
+use stackglass_report::Summary;
 use std::collections::HashMap;
 use whole_programs::{Language, Record, host_with};
 
@@ -36,7 +36,7 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
 
     let recording = outcome.recording();
     let mut screen = Vec::new();
-    FirstScreen::new().cols(80).write(&recording, &mut screen).unwrap();
+    Summary::new().cols(80).write(&recording, &mut screen).unwrap();
     let screen = String::from_utf8(screen).unwrap();
     let own = screen.lines().find(|line| line.starts_with("own time")).expect(&screen);
     assert!([alpha, beta, gamma].iter().all(|name| own.contains(name)), "{screen}");

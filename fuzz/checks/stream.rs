@@ -43,7 +43,7 @@ fn read(control: &ControlPage, ring: &[AtomicU64]) {
     let mut events = 0;
     loop {
         match reader.read() {
-            Ok(Some(event)) => image.take(&event, &mut recorder),
+            Ok(Some(event)) => image.apply(&event, &mut recorder),
             Err(Trouble::Event(_)) => {}
             Ok(None) | Err(Trouble::Broken) => break,
         }

@@ -24,7 +24,7 @@ pub struct Stream {
 impl Stream {
     /// A stream for the image that process `pid` runs now. Its memory is never given back: there is one for
     /// each exec of a process that is looked at.
-    pub(crate) fn new(pid: u32, start: u64) -> Stream {
+    pub fn new(pid: u32, start: u64) -> Stream {
         const BYTES: usize = CONTROL_BYTES + STREAM_BYTES;
         const LAYOUT: Layout = match Layout::from_size_align(BYTES, 4096) {
             Ok(layout) => layout,

@@ -2,7 +2,7 @@
 
 use crate::terminal::Layout;
 use stackglass_profile::Recording;
-use stackglass_report::FirstScreen;
+use stackglass_report::Summary;
 use std::io::{self, BufWriter, Write};
 
 /// Shows it on standard error, in one piece.
@@ -24,7 +24,7 @@ pub(crate) fn write(
     // A line of a file may be long, but rules and columns shall not be.
     let columns = if look.terminal { look.columns } else { look.columns.min(120) };
     let mut out = BufWriter::new(out);
-    let screen = FirstScreen::new().cols(columns).style(look.style).links(look.links.clone());
+    let screen = Summary::new().cols(columns).style(look.style).links(look.links.clone());
     screen.everything(everything).write(recording, &mut out)?;
     out.flush()
 }

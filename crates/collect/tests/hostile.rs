@@ -8,7 +8,7 @@ use stackglass_collect::launch::drain::Drain;
 use stackglass_profile::About;
 use std::path::Path;
 use std::sync::atomic::Ordering::*;
-use support::{Guest, WORDS};
+use support::{DAMAGED, Guest, LOST, MALFORMED, WORDS};
 
 /// Reads a session folder as the launcher does, and looks at what came of it.
 fn drain(folder: &Path) -> Recorder {
@@ -170,4 +170,17 @@ fn an_endless_writer_does_not_keep_the_reader() {
         stop.store(true, Relaxed);
     });
     check(&recorder);
+}
+
+#[test]
+fn a_malformed_event_and_a_damaged_stream_are_remarked() {
+    for (spoil, remark) in
+        [(Guest::push_malformed as fn(&Guest), MALFORMED), (Guest::damage, DAMAGED), (Guest::lose, LOST)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let guest = Guest::new(1);
+        spoil(&guest);
+        guest.write(folder.path());
+        assert_eq!(drain(folder.path()).recording().about.remarks, [remark]);
+    }
 }

@@ -5,10 +5,7 @@ mod support;
 use stackglass_collect::in_process::Collector;
 use stackglass_profile::About;
 use stackglass_wire::{Event, State, ThreadId};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::time::{Duration, Instant};
-use support::{Guest, name};
+use support::{DAMAGED, Guest, LOST, MALFORMED, name};
 
 fn sample(at: u64, frames: &[u64]) -> Event<'_> {
     Event::Sample { thread: ThreadId(1), at, time: 10, task: 0, state: State::Awake, cut: 0, hits: 1, frames }
@@ -38,24 +35,34 @@ fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
 }
 
 #[test]
-fn a_thread_drains_and_says_once_when_it_is_full() {
+fn a_full_recording_says_so_and_goes_on_with_more_room() {
     let guest = guest();
     let (control, ring) = guest.view();
     let about = About { capacity: 500, ..About::default() };
-    let collector = Arc::new(Collector::new(control, ring, about));
-    let full = Arc::new(AtomicBool::new(false));
-    let told = full.clone();
-    let draining = collector.keep_draining(move || assert!(!told.swap(true, Relaxed), "told once")).unwrap();
+    let collector = Collector::new(control, ring, about);
     for i in 0..200 {
         guest.push(sample(i, &[i * 8]));
     }
-    let patience = Instant::now() + Duration::from_secs(10);
-    while !full.load(Relaxed) && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!(full.load(Relaxed));
+    assert!(collector.drain());
     assert!(collector.snapshot().about.full);
-    drop(draining);
     collector.with(|recorder| recorder.set_capacity(0));
     assert!(!collector.drain(), "room again");
+}
+
+#[test]
+fn a_malformed_event_and_a_damaged_stream_are_remarked() {
+    let guest = guest();
+    let (control, ring) = guest.view();
+    let collector = Collector::new(control, ring, About::default());
+    guest.push(sample(1, &[0x10]));
+    guest.push_malformed();
+    guest.push(sample(2, &[0x20]));
+    let recording = collector.snapshot();
+    assert_eq!(recording.samples.len(), 2, "the events around it are read");
+    assert_eq!(recording.about.remarks, [MALFORMED]);
+    guest.damage();
+    guest.lose();
+    let recording = collector.snapshot();
+    assert_eq!(recording.samples.len(), 2);
+    assert_eq!(recording.about.remarks, [MALFORMED, DAMAGED, LOST]);
 }

@@ -38,7 +38,7 @@ fn take(capacity: u64, events: &[Event<'_>]) -> Recorder {
     let mut recorder = Recorder::new(About { capacity, ..About::default() });
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for event in events {
-        image.take(event, &mut recorder);
+        image.apply(event, &mut recorder);
     }
     recorder
 }
@@ -109,11 +109,11 @@ fn written_samples_do_not_grow_any_more() {
     let guest = Guest::new(7);
     let mut recorder = Recorder::new(About::default());
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
-    image.take(&start(1), &mut recorder);
-    image.take(&sample(1, 10, &[0x10]), &mut recorder);
+    image.apply(&start(1), &mut recorder);
+    image.apply(&sample(1, 10, &[0x10]), &mut recorder);
     recorder.settle();
-    image.take(&sample(1, 20, &[0x10]), &mut recorder);
-    image.take(&sample(1, 30, &[0x10]), &mut recorder);
+    image.apply(&sample(1, 20, &[0x10]), &mut recorder);
+    image.apply(&sample(1, 30, &[0x10]), &mut recorder);
     let rows: Vec<_> = recorder.recording().samples.iter().map(|s| (s.hits, s.time.0, s.clock.0)).collect();
     assert_eq!(rows, [(1, 10, 10), (2, 20, 30)]);
 }
@@ -162,9 +162,9 @@ fn the_bound_holds_and_ends_everything() {
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for i in 0..100_000u64 {
         let frames = [i * 64, i * 32, 5];
-        image.take(&start(i as u32 % 5000 + 1), &mut recorder);
-        image.take(&load(i as u32 + 1, i << 20, 0, (i % 200) as u8), &mut recorder);
-        image.take(&sample(i as u32 % 5000 + 1, i, &frames), &mut recorder);
+        image.apply(&start(i as u32 % 5000 + 1), &mut recorder);
+        image.apply(&load(i as u32 + 1, i << 20, 0, (i % 200) as u8), &mut recorder);
+        image.apply(&sample(i as u32 % 5000 + 1, i, &frames), &mut recorder);
     }
     assert!(recorder.is_full() && recorder.recording().about.full);
     // One event may go over it, by its own size.

@@ -28,7 +28,7 @@ pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
 pub use reports::complete::{FILE_COLUMNS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written};
 pub use reports::peek::{self, Peek};
-pub use reports::summary::{self, FirstScreen};
+pub use reports::summary::{self, Summary};
 pub use source::Source;
 pub use text::columns;
 pub use text::links::Links;

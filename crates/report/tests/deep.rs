@@ -4,7 +4,7 @@ use stackglass_profile::{
     Data, Dictionary, Frame, Location, LocationId, Module, Nanos, Recording, Sample, State, Thread,
     ThreadNumber, flatten,
 };
-use stackglass_report::{Callers, FirstScreen, Format, Recur, Report};
+use stackglass_report::{Callers, Format, Recur, Report, Summary};
 
 /// Runs with a stack that recursion by depth would overflow.
 fn with_little_stack(test: impl FnOnce() + Send + 'static) {
@@ -61,7 +61,7 @@ fn a_hundred_thousand_frames() {
             report.write(&deep, &mut std::io::sink()).unwrap();
         }
         for everything in [false, true] {
-            FirstScreen::new().everything(everything).write(&deep, &mut std::io::sink()).unwrap();
+            Summary::new().everything(everything).write(&deep, &mut std::io::sink()).unwrap();
         }
         assert!(!Callers::of("f").count(&deep).unwrap().is_empty());
         flatten(&deep.data(), &deep.dictionary()).unwrap();
@@ -103,7 +103,7 @@ fn a_million_stacks() {
         let mut out = Vec::new();
         Report::new().write(&many, &mut out).unwrap();
         assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1_001_005);
-        FirstScreen::new().everything(true).write(&many, &mut std::io::sink()).unwrap();
+        Summary::new().everything(true).write(&many, &mut std::io::sink()).unwrap();
         let data = many.data();
         Report::new().write((&data, &Dictionary::new()), &mut std::io::sink()).unwrap();
         let _: Data = data.strip_meta().unwrap();

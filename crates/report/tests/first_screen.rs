@@ -5,9 +5,9 @@
 mod made_up;
 
 use stackglass_profile::Recording;
-use stackglass_report::{FirstScreen, Style};
+use stackglass_report::{Style, Summary};
 
-fn screen(recording: &Recording, screen: FirstScreen) -> String {
+fn screen(recording: &Recording, screen: Summary) -> String {
     let mut out = Vec::new();
     screen.write(recording, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -26,29 +26,29 @@ fn check(name: &str, text: &str) {
 fn threads_of_one_program() {
     let recording = made_up::demo();
     for cols in [80, 120] {
-        check(&format!("demo-{cols}.txt"), &screen(&recording, FirstScreen::new().cols(cols)));
+        check(&format!("demo-{cols}.txt"), &screen(&recording, Summary::new().cols(cols)));
     }
 }
 
 #[test]
 fn several_programs() {
-    check("build-80.txt", &screen(&made_up::build(), FirstScreen::new()));
+    check("build-80.txt", &screen(&made_up::build(), Summary::new()));
 }
 
 #[test]
 fn notes_say_what_is_wanting() {
-    check("notes-80.txt", &screen(&made_up::troubled(), FirstScreen::new()));
+    check("notes-80.txt", &screen(&made_up::troubled(), Summary::new()));
 }
 
 #[test]
 fn everything() {
-    check("demo-all-100.txt", &screen(&made_up::demo(), FirstScreen::new().cols(100).everything(true)));
+    check("demo-all-100.txt", &screen(&made_up::demo(), Summary::new().cols(100).everything(true)));
 }
 
 #[test]
 fn colours_change_nothing_but_colours() {
     let recording = made_up::demo();
-    let coloured = screen(&recording, FirstScreen::new().style(Style::Ansi));
+    let coloured = screen(&recording, Summary::new().style(Style::Ansi));
     let mut plain = String::new();
     let mut rest = coloured.as_str();
     while let Some(start) = rest.find('\u{1b}') {
@@ -56,5 +56,5 @@ fn colours_change_nothing_but_colours() {
         let end = rest[start..].find('m').expect("a colour ends with m");
         rest = &rest[start + end + 1..];
     }
-    assert_eq!(plain + rest, screen(&recording, FirstScreen::new()));
+    assert_eq!(plain + rest, screen(&recording, Summary::new()));
 }

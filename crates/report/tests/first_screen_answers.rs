@@ -5,14 +5,14 @@ mod made_up;
 use made_up::Maker;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{End, Nanos, Recording, State, ThreadNumber};
-use stackglass_report::FirstScreen;
+use stackglass_report::Summary;
 
 const CPP: &str =
     "c libc.so.6! __libc_start_main_impl > c libc.so.6! __libc_start_call_main > c app! main m.cc:9";
 
 fn screen(recording: &Recording, cols: usize) -> String {
     let mut out = Vec::new();
-    FirstScreen::new().cols(cols).write(recording, &mut out).unwrap();
+    Summary::new().cols(cols).write(recording, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn functions_that_call_each_other_in_turn_stay_listed() {
     awake(&mut maker, thread, &format!("{CPP} > c app! other"), 100);
     for everything in [false, true] {
         let mut out = Vec::new();
-        FirstScreen::new().everything(everything).write(&maker.recording, &mut out).unwrap();
+        Summary::new().everything(everything).write(&maker.recording, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let total = line(&text, "in total");
         assert!(total.contains("90 %") && total.contains("odd") && total.contains("even"), "{total}");

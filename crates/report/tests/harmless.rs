@@ -6,8 +6,8 @@ use made_up::hostile::{ACTING, hostile};
 use stackglass_profile::Recording;
 use stackglass_report::annotate::SourceFile;
 use stackglass_report::{
-    Annotate, Callers, CallersText, Comparison, ComparisonText, FirstScreen, Format, GroupBy, Peek, Report,
-    Source, Style,
+    Annotate, Callers, CallersText, Comparison, ComparisonText, Format, GroupBy, Peek, Report, Source, Style,
+    Summary,
 };
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn texts(recording: &Recording) -> Vec<(&'static str, String)> {
     let mut add = |name, out: Vec<u8>| texts.push((name, String::from_utf8(out).unwrap()));
     for everything in [false, true] {
         let mut out = Vec::new();
-        FirstScreen::new().everything(everything).write(recording, &mut out).unwrap();
+        Summary::new().everything(everything).write(recording, &mut out).unwrap();
         add("first screen", out);
     }
     for format in [Format::Tree, Format::Flat] {

@@ -4,7 +4,7 @@ mod made_up;
 
 use proptest::prelude::*;
 use stackglass_profile::{Cut, Data, Dictionary, Frame, Nanos, Recording, State, flatten, snapshots};
-use stackglass_report::{Callers, FirstScreen, Format, GroupBy, Quirks, Recur, Report, SortedBy, Style};
+use stackglass_report::{Callers, Format, GroupBy, Quirks, Recur, Report, SortedBy, Style, Summary};
 use unicode_width::UnicodeWidthStr;
 
 /// Frames from which random stacks are made: recursion, inlining, libraries, no names.
@@ -184,7 +184,7 @@ proptest! {
     fn the_first_screen_fits(pieces in pieces(), cols in 40..140_usize, everything in any::<bool>()) {
         let recording = recording(&pieces);
         let mut out = Vec::new();
-        let screen = FirstScreen::new().cols(cols).everything(everything);
+        let screen = Summary::new().cols(cols).everything(everything);
         screen.write(&recording, &mut out).unwrap();
         for line in String::from_utf8(out).unwrap().lines() {
             prop_assert!(line.width() <= cols, "{line}");
@@ -197,7 +197,7 @@ proptest! {
     fn own_times_of_the_first_screen_add_up(pieces in pieces(), everything in any::<bool>()) {
         let recording = recording(&pieces);
         let mut out = Vec::new();
-        FirstScreen::new().cols(400).everything(everything).write(&recording, &mut out).unwrap();
+        Summary::new().cols(400).everything(everything).write(&recording, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let mut lines = text.lines().skip_while(|line| !line.contains("own ms"));
         let Some(header) = lines.next() else { return Ok(()) };

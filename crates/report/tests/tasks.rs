@@ -6,7 +6,7 @@ use made_up::Maker;
 use stackglass_profile::{
     Location, Module, Nanos, ProcessIndex, Recording, State, TASKS_MODULE, Task, TaskId, ThreadNumber,
 };
-use stackglass_report::{FirstScreen, Format, GroupBy, Report, Source};
+use stackglass_report::{Format, GroupBy, Report, Source, Summary};
 
 const MAIN: &str = "app! app::main src/main.rs:9";
 
@@ -31,7 +31,7 @@ fn program(state: State) -> (Maker, ThreadNumber) {
 
 fn screen(recording: &Recording) -> String {
     let mut out = Vec::new();
-    FirstScreen::new().cols(100).write(recording, &mut out).unwrap();
+    Summary::new().cols(100).write(recording, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

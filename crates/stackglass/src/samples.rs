@@ -2,7 +2,7 @@
 
 use crate::running;
 use stackglass_profile::{Data, Dictionary, Recording};
-use stackglass_report::FirstScreen;
+use stackglass_report::Summary;
 use std::io::{self, IsTerminal, Write};
 
 /// Prints where the time went to standard output: a summary and a tree, as wide as the terminal.
@@ -41,7 +41,7 @@ fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_report::Sty
         );
     }
     let recording = recording();
-    FirstScreen::new().cols(columns).style(style).write(&recording, out)
+    Summary::new().cols(columns).style(style).write(&recording, out)
 }
 
 /// A copy of everything sampled so far, with names.

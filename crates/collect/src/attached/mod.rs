@@ -10,13 +10,12 @@ mod record;
 pub use peek::{OutsidePeek, peek};
 pub use record::{AttachError, Options, ends, record};
 
-use crate::{ProcessImage, Recorder};
+use crate::Recorder;
+use crate::recording::StreamDrain;
 use stackglass_attach::{Attachment, Choice, Driver, Refusal, Stay, Stopped, Stream};
 use stackglass_procfs::clock;
-use stackglass_profile::{Nanos, Stacks};
+use stackglass_profile::Stacks;
 use stackglass_wire::ProcessState;
-use stackglass_wire::stream::{Reader, Trouble};
-use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 /// A process that is looked at. When it is dropped, the process is let go.
@@ -94,66 +93,79 @@ impl Attached {
         self.attachment.resume();
     }
 
+    /// Samples the process again, after [`Attached::stop`].
+    pub fn resume(&mut self) {
+        self.attachment.resume();
+    }
+
     /// Ends the looking; what was seen until then can still be drained.
     pub fn stop(&mut self) {
         self.attachment.stop();
     }
 }
 
-/// The reading end of a stream, and what became of it in a recording.
-pub struct Drained {
+/// The stream of one image of the process, and what the recording knows of it.
+struct Drained {
     stream: Stream,
-    reader: Box<Reader<'static>>,
-    image: Option<ProcessImage>,
-    broken: bool,
+    /// `None`: the recording was full when the image began.
+    drain: Option<StreamDrain>,
 }
 
 impl Drained {
-    /// Takes the image up.
-    pub fn new(stream: Stream, recorder: &mut Recorder) -> Drained {
-        let image = ProcessImage::new(stream.control(), recorder);
-        Drained {
-            stream,
-            reader: Box::new(Reader::new(stream.control(), stream.ring())),
-            image,
-            broken: false,
+    fn new(stream: Stream, recorder: &mut Recorder) -> Drained {
+        Drained { stream, drain: StreamDrain::new(stream.control(), stream.ring(), recorder) }
+    }
+
+    /// Reads all events that are waiting now.
+    fn drain(&mut self, recorder: &mut Recorder) {
+        if let Some(drain) = &mut self.drain {
+            drain.drain(recorder);
+            drain.refresh(recorder);
         }
     }
 
-    /// Takes up what waits now.
-    pub fn drain(&mut self, recorder: &mut Recorder) {
-        let Some(image) = &mut self.image else { return };
-        for _ in 0..self.reader.waiting() {
-            if self.broken {
-                break;
-            }
-            match self.reader.read() {
-                Ok(Some(event)) => image.take(&event, recorder),
-                Ok(None) => break,
-                Err(Trouble::Event(_)) => {}
-                Err(Trouble::Broken) => self.broken = true,
-            }
-        }
-        image.refresh(self.stream.control(), recorder);
-    }
-
-    /// Forgets what was interned, after [`Recorder::clear_samples`].
-    pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
-        if let Some(image) = &mut self.image {
-            image.forget_stacks(before, recorder);
+    fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        if let Some(drain) = &mut self.drain {
+            drain.forget_stacks(before, recorder);
         }
     }
 
-    /// The image is gone, when its stream says so.
-    pub fn close_if_stopped(&mut self, recorder: &mut Recorder) -> bool {
+    /// Ends the image once its stream has ended. Returns whether it has.
+    fn close_if_stopped(&mut self, recorder: &mut Recorder) -> bool {
         let stopped = self.stream.control().process_state() == ProcessState::Stopped;
         if stopped {
             self.drain(recorder);
-            let at = self.stream.control().last_tick_ns.load(Acquire);
-            if let Some(image) = &mut self.image {
-                image.ended(Nanos(at), recorder);
+            if let Some(drain) = &mut self.drain {
+                drain.end(recorder);
             }
         }
         stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackglass_profile::About;
+    use stackglass_wire::Counter;
+    use std::sync::atomic::Ordering::{Relaxed, Release};
+
+    #[test]
+    fn a_malformed_event_and_a_damaged_stream_are_remarked() {
+        let stream = Stream::new(std::process::id(), 1);
+        let (control, ring) = (stream.control(), stream.ring());
+        let mut recorder = Recorder::new(About::default());
+        let mut drained = Drained::new(stream, &mut recorder);
+        // An event of kind 255, two words long.
+        ring[0].store(255 | 2 << 8, Relaxed);
+        control.head.store(2, Release);
+        drained.drain(&mut recorder);
+        control.head.store(3 * ring.len() as u64, Release);
+        control.counters.add(Counter::StreamFull, 1);
+        drained.drain(&mut recorder);
+        let remarks = &recorder.recording().about.remarks;
+        let parts = ["sent malformed events", "damaged its stream", "was sampled faster"];
+        assert!(remarks.iter().zip(parts).all(|(remark, part)| remark.contains(part)), "{remarks:?}");
+        assert_eq!(remarks.len(), parts.len());
     }
 }

@@ -1,24 +1,22 @@
-//! A recording of a process that runs already: until Ctrl-C, the end of `--duration`, or its own end.
+//! Records a process that is already running: until Ctrl-C, the end of `--duration`, or the end of the process.
 
 use super::Attached;
-use crate::Recorder;
-use crate::recording::recording_file::{LastTold, RecordingFile};
-use crate::recording::{Observer, machine};
-use crate::session::Session;
-use crate::session::clearing;
+use crate::recording::machine::machine;
+use crate::recording::recording_file::RecordingFile;
+use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
+use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
+use crate::session::{Session, clearing};
 use stackglass_attach::{Driver, Refusal, Stay, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
-use stackglass_profile::{About, End, Nanos, Recording};
+use stackglass_profile::{About, End, Nanos};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the stream.
+/// Time between two reads of the stream.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time between two appends to the file and two progress calls.
-const WRITE_EVERY: Duration = Duration::from_millis(250);
 
 /// What to record and how.
 #[derive(Clone, Debug)]
@@ -58,14 +56,14 @@ pub enum AttachError {
     Signals(std::io::Error),
 }
 
-/// Records the process; it runs on.
+/// Records the process, which goes on running.
 ///
 /// # Errors
-/// Only while nothing was recorded; afterwards what goes wrong is told to the observer.
+/// Only before anything is recorded; later problems are reported to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), AttachError> {
     access::check(options.pid, choice::choose(options.pid, options.driver).driver)?;
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
-    // So that `save` and `clear` find us.
+    // The session lets `save` and `clear` find this process.
     let session = Session::create().map_err(AttachError::Session)?;
     session.page().launcher.store(std::process::id(), Relaxed);
     clearing::name_attached(session.folder(), options.pid).map_err(AttachError::Session)?;
@@ -78,17 +76,12 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     let attached = Attached::begin(options.pid, options.delay, options.driver, Stay::Long)?;
     observer.note(&attached.choice().why);
     let writer = GlassWriter::create(&options.output, &about)?;
-    let mut recording = Growing {
-        options,
-        session,
-        attached,
-        recorder: Recorder::new(about),
-        file: RecordingFile::new(&options.output, writer),
-        began: Instant::now(),
-        last: LastTold::default(),
-    };
-    recording.until_finished(&signals, observer);
-    recording.finish(observer);
+    let file = RecordingFile::new(&options.output, writer);
+    let limits = Limits { duration: options.duration, ..Limits::default() };
+    let mut recording = RecordingLoop::new(session, signals, Recorder::new(about), file, limits);
+    let mut process = RecordedProcess { pid: options.pid, attached };
+    recording.run(&mut process, observer);
+    process.finish(recording, observer);
     Ok(())
 }
 
@@ -111,100 +104,66 @@ pub fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP)
 }
 
-struct Growing<'a> {
-    options: &'a Options,
-    session: Session,
+/// The process that is recorded.
+struct RecordedProcess {
+    pid: u32,
     attached: Attached,
-    recorder: Recorder,
-    file: RecordingFile,
-    began: Instant,
-    last: LastTold,
 }
 
-impl Growing<'_> {
-    fn until_finished(&mut self, signals: &Signals, observer: &mut dyn Observer) {
-        let mut next_write = self.began + WRITE_EVERY;
-        loop {
-            let left = self.options.duration.map(|duration| duration.saturating_sub(self.began.elapsed()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return;
-            }
-            let signal = signals.next(left.map_or(PAUSE, |left| left.min(PAUSE)));
-            self.attached.drain(&mut self.recorder);
-            match signal {
-                Some(Signal { number, .. }) if ends(number) => return,
-                Some(Signal { number: libc::SIGTSTP, .. }) => {
-                    observer.suspended();
-                    self.attached.interrupt_for(&mut self.recorder, || signals.stop_here());
-                }
-                Some(Signal { number: libc::SIGUSR2, .. }) => self.save_now(observer),
-                _ => {}
-            }
-            if let Some(why) = self.attached.stopped() {
-                return self.tell_why(why, observer);
-            }
-            if clearing::is_asked(self.session.folder()) {
-                self.clear(observer);
-            }
-            if self.recorder.is_full() {
-                self.attached.stop();
-            }
-            if Instant::now() >= next_write {
-                self.file.append(&mut self.recorder, observer);
-                self.tell(observer);
-                next_write = Instant::now() + WRITE_EVERY;
-            }
-        }
+impl Source for RecordedProcess {
+    fn pause(&mut self) -> Duration {
+        PAUSE
     }
 
-    /// Forgets what was sampled so far, here and in the file.
-    fn clear(&mut self, observer: &mut dyn Observer) {
-        let before = self.recorder.clear_samples();
-        self.attached.forget_stacks(&before, &mut self.recorder);
-        self.file.begin_anew(&mut self.recorder, observer);
-        self.last.forget();
-        observer.note("all samples so far are forgotten");
-        clearing::answer(self.session.folder());
+    fn read(&mut self, recorder: &mut Recorder, _: &mut dyn Observer) {
+        self.attached.drain(recorder);
     }
 
-    fn tell_why(&mut self, why: Stopped, observer: &mut dyn Observer) {
+    fn set_sampling(&mut self, on: bool, _: &mut Recorder) {
+        if on { self.attached.resume() } else { self.attached.stop() }
+    }
+
+    fn forget_samples(&mut self, recorder: &mut Recorder) {
+        let before = recorder.clear_samples();
+        self.attached.forget_stacks(&before, recorder);
+    }
+
+    fn processes(&self) -> usize {
+        1
+    }
+
+    fn has_ended(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) -> bool {
+        let Some(why) = self.attached.stopped() else { return false };
         let line = match why {
-            Stopped::Gone => format!("process {} has ended", self.options.pid),
+            Stopped::Gone => format!("process {} has ended", self.pid),
             Stopped::Locked(why) => format!("the recording ends here: {why}"),
         };
         observer.note(&line);
-        self.recorder.remark(line);
+        recorder.remark(line);
+        true
     }
 
-    fn tell(&mut self, observer: &mut dyn Observer) {
-        let (elapsed, totals) = (self.began.elapsed(), self.recorder.totals());
-        observer.progress(&self.last.progress(elapsed, totals, 1, !self.recorder.is_full()));
+    fn suspend(&mut self, signals: &Signals, recorder: &mut Recorder) {
+        self.attached.interrupt_for(recorder, || signals.stop_here());
     }
 
-    /// Writes a complete recording as of now beside the growing one.
-    fn save_now(&mut self, observer: &mut dyn Observer) {
-        let mut recording = self.recorder.recording().clone();
-        close(&mut recording, Some(End::Running));
-        self.file.save_beside(recording, observer);
-    }
-
-    /// Lets the process go, names and saves everything.
-    fn finish(mut self, observer: &mut dyn Observer) {
-        self.attached.stop();
-        self.attached.drain(&mut self.recorder);
-        let gone = self.attached.stopped() == Some(Stopped::Gone);
-        let mut recording = self.recorder.into_recording();
-        close(&mut recording, (!gone).then_some(End::Running));
-        self.file.finish(recording, observer);
+    fn handle(&mut self, signal: Signal) -> bool {
+        ends(signal.number)
     }
 }
 
-/// What is known of the recording as a whole at its end.
-fn close(recording: &mut Recording, end: Option<End>) {
-    let about = &mut recording.about;
-    about.wall = Nanos(clock::monotonic().saturating_sub(about.start.0));
-    about.end = end;
-    about.own_cpu = Nanos(clock::own_cpu());
+impl RecordedProcess {
+    /// Detaches from the process, then symbolizes and saves the recording.
+    fn finish(mut self, recording: RecordingLoop, observer: &mut dyn Observer) {
+        let RecordingLoop { mut recorder, file, session, .. } = recording;
+        self.attached.stop();
+        self.attached.drain(&mut recorder);
+        let has_ended = self.attached.stopped() == Some(Stopped::Gone);
+        let mut recording = recorder.into_recording();
+        set_end(&mut recording, (!has_ended).then_some(End::Running), 0);
+        file.finish(recording, observer);
+        drop(session);
+    }
 }
 
 fn about(options: &Options) -> About {
@@ -215,7 +174,7 @@ fn about(options: &Options) -> About {
         delay: Nanos(options.delay.as_nanos() as u64),
         capacity: options.capacity,
         writer: options.writer.clone(),
-        machine: machine::machine(),
+        machine: machine(),
         ..About::default()
     }
 }

@@ -14,7 +14,7 @@ use crate::session::Session;
 use stackglass_attach::access::may_trace_children;
 use stackglass_procfs::elf_names::section_contains;
 use stackglass_profile::Nanos;
-use stackglass_wire::{AGENT_SYMBOL, SessionState, TASKS_SYMBOL};
+use stackglass_wire::{AGENT_SYMBOL, TASKS_SYMBOL};
 use std::fs::File;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
@@ -155,10 +155,8 @@ impl Backend {
         }
     }
 
-    /// Sampling begins, or ends for good.
-    pub(super) fn set_state(&mut self, state: SessionState, session: &Session, recorder: &mut Recorder) {
-        session.set_state(state);
-        let on = state == SessionState::Sampling;
+    /// Starts or stops the sampling. Guests follow the state of the session.
+    pub(super) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         match self {
             Backend::Outside(outside) => outside.set_sampling(on, recorder),
             Backend::Traced(descendants) => descendants.set_sampling(on),
@@ -202,7 +200,7 @@ impl Backend {
     }
 
     /// Processor time that these means do not see, in words.
-    pub(super) fn leaves_out(&self) -> Option<&'static str> {
+    pub(super) fn blind_spot(&self) -> Option<&'static str> {
         match self {
             Backend::Traced(_) => {
                 Some("what lived for a few milliseconds, and the start of the rest (ptrace)")

@@ -5,7 +5,7 @@
 
 use super::outside_peeks::OutsidePeeks;
 use super::peek_counts::RequestPage;
-use super::record::{give_orders, pass_on};
+use super::record::{fill_page, pass_on};
 use super::start::{self, Child};
 use super::{LaunchError, Library, Options};
 use crate::recording::Observer;
@@ -30,7 +30,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
     let signals = Signals::block_as_onlooker().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
     let requests = RequestPage::create(session.folder()).map_err(LaunchError::Session)?;
-    give_orders(&session, options, SessionState::Ready);
+    fill_page(&session, options, SessionState::Ready);
     let obstacle = options.program.obstacle();
     if let Some(obstacle) = obstacle {
         let name = options.program.name.to_string_lossy();

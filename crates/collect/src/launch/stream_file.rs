@@ -1,10 +1,11 @@
 //! One `p-PID-START` file of a session folder: checked, mapped, read.
 
+use crate::Recorder;
+use crate::recording::StreamDrain;
 use crate::session::bus_guard::GuardedMap;
-use crate::{ProcessImage, Recorder};
 use stackglass_profile::{Nanos, ProcessIndex, Stacks};
-use stackglass_wire::stream::{self, Reader, Trouble};
-use stackglass_wire::{CONTROL_BYTES, ControlPage, Image as Bits, ProcessState};
+use stackglass_wire::stream;
+use stackglass_wire::{CONTROL_BYTES, ProcessState};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -45,14 +46,9 @@ pub struct PeekableImage {
 
 /// The stream of one process image, being read.
 pub struct StreamFile {
-    // Both borrow from `map`, which is dropped after them and never handed out.
-    reader: Box<Reader<'static>>,
-    control: &'static ControlPage,
-    image: ProcessImage,
-    broken: bool,
-    ended: bool,
+    // Borrows from `_map`, which is dropped after it and never handed out.
+    drain: StreamDrain,
     last_tick: u64,
-    ring_words: u64,
     _map: GuardedMap,
 }
 
@@ -83,121 +79,67 @@ impl StreamFile {
             .ok()
             .and_then(|words| unsafe { stream::view(map.base(), len, words) })
             .ok_or(Refusal::Never("its size makes no sense"))?;
-        let image = ProcessImage::new(control, recorder).ok_or(Refusal::Never("the recording is full"))?;
-        let reader = Box::new(Reader::new(control, ring));
-        let ring_words = ring.len() as u64;
-        Ok(StreamFile {
-            reader,
-            control,
-            image,
-            broken: false,
-            ended: false,
-            last_tick: 0,
-            ring_words,
-            _map: map,
-        })
+        let drain =
+            StreamDrain::new(control, ring, recorder).ok_or(Refusal::Never("the recording is full"))?;
+        Ok(StreamFile { drain, last_tick: 0, _map: map })
     }
 
     /// When the image was taken up.
     pub fn start(&self) -> Nanos {
-        Nanos(self.control.start_ns.load(Relaxed))
+        Nanos(self.drain.control().start_ns.load(Relaxed))
     }
 
     /// The kernel's id of its process, as the process itself sees it.
     pub fn pid(&self) -> u32 {
-        self.control.pid.load(Relaxed)
+        self.drain.control().pid.load(Relaxed)
     }
 
     /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
-        self.image.forget_stacks(before, recorder);
+        self.drain.forget_stacks(before, recorder);
     }
 
-    /// What a peek must know.
+    /// The image as a peek needs it.
     pub fn peekable(&self) -> PeekableImage {
+        let control = self.drain.control();
         PeekableImage {
             pid: self.pid(),
             start: self.start(),
-            index: self.image.index(),
-            sampler: self.control.sampler_tid.load(Relaxed),
-            peeks: self.control.peeks.load(Relaxed),
+            index: self.drain.index(),
+            sampler: control.sampler_tid.load(Relaxed),
+            peeks: control.peeks.load(Relaxed),
         }
     }
 
-    /// Takes up all that waits now. Returns how full the stream was, from 0 to 1.
+    /// Reads all events that are waiting now. Returns how full the stream was, 0 to 1.
     pub fn drain(&mut self, recorder: &mut Recorder) -> f64 {
-        let waiting = self.reader.waiting();
-        // Bounded by what waits now: a hostile writer may be as fast as we are.
-        for _ in 0..waiting {
-            if self.broken {
-                break;
-            }
-            match self.reader.read() {
-                Ok(Some(event)) => self.image.take(&event, recorder),
-                Ok(None) => break,
-                Err(Trouble::Event(_)) => {
-                    self.remark(recorder, "sent events that make no sense; they were skipped")
-                }
-                Err(Trouble::Broken) => {
-                    self.broken = true;
-                    self.remark(recorder, "damaged its stream; its samples from before are kept");
-                }
-            }
-        }
-        waiting as f64 / self.ring_words as f64
+        self.drain.drain(recorder)
     }
 
-    /// True when its sampler has said its last word.
+    /// Whether its sampler will write nothing more.
     pub fn has_stopped(&self) -> bool {
-        matches!(self.control.process_state(), ProcessState::Stopped | ProcessState::Unable)
+        matches!(self.drain.control().process_state(), ProcessState::Stopped | ProcessState::Unable)
     }
 
-    /// True when a tick was finished since the last call.
+    /// Whether a tick has ended since the last call.
     pub fn has_ticked(&mut self) -> bool {
-        let tick = self.control.last_tick_ns.load(Relaxed);
+        let tick = self.drain.control().last_tick_ns.load(Relaxed);
         std::mem::replace(&mut self.last_tick, tick) != tick
     }
 
-    /// Its sampler's own CPU time, ns.
+    /// CPU time of its sampler, ns.
     pub fn sampler_cpu(&self) -> u64 {
-        self.control.sampler_cpu_ns.load(Relaxed)
+        self.drain.control().sampler_cpu_ns.load(Relaxed)
     }
 
-    /// Copies counters and what went wrong into the recording.
+    /// Copies counters into the recording, and remarks on what went wrong.
     pub fn refresh(&self, recorder: &mut Recorder) {
-        self.image.refresh(self.control, recorder);
-        if self.control.process_state() == ProcessState::Unable {
-            self.remark(recorder, "could not be sampled: its own sampler gave up at the start");
-        }
-        if self.control.image.load(Relaxed) & Bits::SIGNAL_LOST != 0 {
-            self.remark(
-                recorder,
-                "uses SIGURG itself: since it took it, its running threads were not sampled",
-            );
-        }
-        let lost = self.control.counters.get(stackglass_wire::Counter::StreamFull);
-        if lost != 0 {
-            self.remark(
-                recorder,
-                "sampled faster than could be read: some samples were lost; try a longer --delay",
-            );
-        }
+        self.drain.refresh(recorder);
     }
 
-    /// Marks the image as gone: after its last tick.
+    /// Marks the image as ended, at its last tick.
     pub fn end(&mut self, recorder: &mut Recorder) {
-        if !self.ended {
-            self.ended = true;
-            let at = Nanos(self.control.last_tick_ns.load(Relaxed));
-            self.image.ended(at, recorder);
-        }
-    }
-
-    fn remark(&self, recorder: &mut Recorder, what: &str) {
-        let process = &recorder.recording().processes[self.image.index().0 as usize];
-        let name = process.exe.rsplit('/').next().unwrap_or_default();
-        let line = format!("process {} ({name}) {what}", process.pid);
-        recorder.remark(line);
+        self.drain.end(recorder);
     }
 }
 

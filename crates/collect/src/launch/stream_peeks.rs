@@ -68,14 +68,14 @@ impl StreamPeeks {
     }
 
     /// The recorder has forgotten all samples.
-    pub(super) fn forgotten(&mut self) {
+    pub(super) fn forget_samples(&mut self) {
         let profiles = self.known.values_mut().filter_map(|known| known.profile.as_mut());
         profiles.for_each(|profile| profile.from = 0);
     }
 
     /// Looks for new requests, profiles that are over and names that were found. `images` is what they said
     /// of themselves before their streams were last read.
-    pub(super) fn look(
+    pub(super) fn update(
         &mut self,
         images: &[PeekableImage],
         recorder: &mut Recorder,

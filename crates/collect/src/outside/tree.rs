@@ -240,7 +240,7 @@ impl Tree {
         settle(thread, process, at, true, cost, *user_only, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.given());
         if let Some(image) = process.told_image() {
-            image.take(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
+            image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }
     }
 
@@ -283,7 +283,7 @@ impl Tree {
             process.name = name;
         }
         if announced && let Some(image) = process.told_image() {
-            image.take(&Event::ThreadRename { thread: number, at, name }, recorder);
+            image.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
         }
     }
 
@@ -386,7 +386,7 @@ impl Tree {
 fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
-        image.take(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
+        image.apply(&Event::ThreadStart { thread: number, tid, at: began, name }, recorder);
     }
 }
 

@@ -7,11 +7,19 @@ pub(crate) mod machine;
 #[cfg(feature = "launch")]
 pub mod observer;
 pub mod process_image;
+#[cfg(feature = "launch")]
+pub mod progress;
 pub mod recorder;
 #[cfg(feature = "launch")]
 pub(crate) mod recording_file;
+#[cfg(feature = "launch")]
+pub(crate) mod recording_loop;
+pub(crate) mod stream_drain;
 
 #[cfg(feature = "launch")]
-pub use observer::{Observer, Progress, Saved};
+pub use observer::{Observer, Saved};
 pub use process_image::ProcessImage;
+#[cfg(feature = "launch")]
+pub use progress::Progress;
 pub use recorder::Recorder;
+pub(crate) use stream_drain::StreamDrain;

@@ -1,64 +1,45 @@
 //! What a recording tells the command while it grows.
 
+use super::Progress;
 use crate::peeks::PeekPart;
 use crate::peeks::responder::Responder;
 use stackglass_files::Totals;
 use stackglass_profile::Recording;
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// How the recording fares, told a few times a second.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Time since the start.
-    pub elapsed: Duration,
-    /// Stacks taken so far.
-    pub samples: u64,
-    /// Processes that are sampled now.
-    pub processes: usize,
-    /// Threads that have not ended.
-    pub threads: u64,
-    /// Threads that ran at a time, on average since the last call.
-    pub running: f64,
-    /// Share of the stacks that are cut, 0 to 1.
-    pub cut: f64,
-    /// Sampling has begun (see [`Options::delay_start`]).
-    pub sampling: bool,
-}
-
-/// Where a recording was saved.
+/// A file to which a recording was saved.
 #[derive(Debug)]
 pub struct Saved {
-    /// The file.
+    /// Its path.
     pub path: PathBuf,
-    /// What lies in it; `None` when it could not be written to its end (the observer was told why).
+    /// Its contents; `None` if it could not be written completely (the observer was told why).
     pub totals: Option<Totals>,
 }
 
-/// Somebody who is told what happens.
+/// Receives what happens during a recording.
 pub trait Observer {
-    /// A few times a second while the program runs.
+    /// Called a few times a second.
     fn progress(&mut self, progress: &Progress) {
         let _ = progress;
     }
 
-    /// We are about to be stopped (Ctrl-Z); the terminal is somebody else's until the next call.
+    /// This process is about to be stopped (Ctrl-Z): the terminal belongs to another process until the next call.
     fn suspended(&mut self) {}
 
-    /// The recording is complete as it was asked for, the program runs on: one line for people who watch.
+    /// The recording is complete, but the program is still running: a line for the user who waits.
     fn waiting(&mut self, line: &str) {
         let _ = line;
     }
 
-    /// One line for people.
+    /// A line for the user.
     fn note(&mut self, line: &str);
 
-    /// The recording is complete (the program may still run, see [`Options::duration`]).
+    /// The recording is complete. The program may still be running.
     fn recorded(&mut self, recording: &Recording, saved: &Saved);
 
-    /// Somebody peeked at process `pid`: part of the answer, and for whom it is.
+    /// A part of a peek at process `pid`, to be sent by `responder`.
     fn peek(&mut self, pid: u32, part: &PeekPart, responder: &Responder);
 
-    /// A recording as of now was asked for; the program goes on.
+    /// A snapshot was requested and saved; the recording goes on.
     fn snapshot(&mut self, recording: &Recording, saved: &Saved);
 }

@@ -94,8 +94,8 @@ impl ProcessImage {
         self.threads.values_mut().filter(|thread| thread.ended).for_each(|thread| thread.last = None);
     }
 
-    /// Takes up one event.
-    pub fn take(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
+    /// Adds one event to the recording.
+    pub fn apply(&mut self, event: &Event<'_>, recorder: &mut Recorder) {
         match *event {
             Event::Sample { thread, at, time, task, state, cut, hits, frames } => {
                 let Some(number) = self.number(thread, at, recorder) else { return };

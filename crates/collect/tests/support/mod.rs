@@ -4,9 +4,15 @@
 #![allow(dead_code)]
 
 use stackglass_wire::stream::{self, Writer};
-use stackglass_wire::{CONTROL_BYTES, ControlPage, Event, PROCESS_FILE_PREFIX, ProcessState};
+use stackglass_wire::{CONTROL_BYTES, ControlPage, Counter, Event, PROCESS_FILE_PREFIX, ProcessState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// What is remarked on a malformed event, a damaged stream and lost samples of a guest with process id 1.
+pub const MALFORMED: &str = "process 1 (guest) sent malformed events, which were skipped";
+pub const DAMAGED: &str = "process 1 (guest) damaged its stream; its samples up to then are kept";
+pub const LOST: &str =
+    "process 1 (guest) was sampled faster than the samples could be read: some were lost; try a longer delay";
 
 /// Words of a guest's stream.
 pub const WORDS: usize = 1 << 12;
@@ -47,6 +53,25 @@ impl Guest {
     pub fn push(&self, event: Event<'_>) {
         let (control, ring) = self.view();
         assert!(Writer::new(control, ring).push(&event), "the stream of a test is large enough");
+    }
+
+    /// Appends an event of a kind that does not exist.
+    pub fn push_malformed(&self) {
+        let (control, ring) = self.view();
+        let head = control.head.load(Relaxed);
+        // Kind 255, two words.
+        ring[head as usize % WORDS].store(255 | 2 << 8, Relaxed);
+        control.head.store(head + 2, Release);
+    }
+
+    /// Makes it say that more words are waiting than it can hold.
+    pub fn damage(&self) {
+        self.view().0.head.fetch_add(2 * WORDS as u64, Release);
+    }
+
+    /// Counts an event that was lost.
+    pub fn lose(&self) {
+        self.view().0.counters.add(Counter::StreamFull, 1);
     }
 
     /// Writes it as a process file.

@@ -1,8 +1,9 @@
-//! Who called a function, and how often that was seen.
+//! The callers of a function, and how often each call was seen.
 
 use crate::Source;
+use crate::order;
 use crate::queries::function_pattern::FunctionPattern;
-use crate::trees::traces::{Place, Traces};
+use crate::trees::aggregated_samples::{AggregatedSamples, ResolvedAddress, TrieNode};
 use foldhash::HashMap;
 use stackglass_profile::{Frame, State};
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// A question for the callers of a function.
+/// A query for the callers of functions.
 ///
 /// ```
 /// use stackglass_profile::{Data, Dictionary, Frame};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 /// let callers = Callers::of("leaf").count((&data, &dictionary)).unwrap();
 /// assert_eq!((callers[0].count, &*callers[0].frame.func), (2, "main"));
 ///
-/// // Where several functions have one name, a file and lines tell them apart.
+/// // A file and lines distinguish functions of the same name.
 /// let elsewhere = Callers::of("leaf").file("other.rs").lines(10..=20);
 /// assert!(elsewhere.count((&data, &dictionary)).unwrap().is_empty());
 /// ```
@@ -36,7 +37,7 @@ pub struct Callers {
     lines: Option<RangeInclusive<i64>>,
 }
 
-/// What the name of a file must be like.
+/// A predicate on file names.
 type Test = Box<dyn Fn(&str) -> bool>;
 
 /// A caller.
@@ -44,46 +45,46 @@ type Test = Box<dyn Fn(&str) -> bool>;
 pub struct Caller {
     /// Snapshots in which it called the function; recursion counts each call.
     pub count: u64,
-    /// Those of them in which the thread was asleep.
+    /// How many of them were asleep.
     pub asleep: u64,
-    /// The caller, at the line of the call. Inlined functions are callers too.
+    /// The caller, at the line of the call. Inlined functions are callers as well.
     pub frame: Frame,
 }
 
-/// What was found of each function that was meant.
+/// The answer to [`Callers`]: all matching functions.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// All snapshots.
     pub all: u64,
-    /// The functions, those seen most often first, equal ones by path.
+    /// The matching functions, the most frequent first, then by path.
     pub functions: Vec<Called>,
-    /// Where no function was found because only some lines were asked for: the lines at which
-    /// functions of this name in this file were seen, ascending.
+    /// If no function matched because of [`Callers::lines`]: the lines at which functions of this name in this file were
+    /// seen, ascending.
     pub other_lines: Vec<i64>,
 }
 
 /// A function, how often it was seen, and its callers.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// Its path, empty when unknown.
+    /// Its path; empty if unknown.
     pub func: Arc<str>,
-    /// Module of functions without a path, where it is known; else empty.
+    /// For functions without a path: the module, if known. Otherwise empty.
     pub module: Arc<str>,
-    /// Snapshots with it on the stack, counted once each.
+    /// Snapshots with it on the stack. Recursion counts once.
     pub snapshots: u64,
-    /// Those of them in which the thread was asleep.
+    /// How many of them were asleep.
     pub asleep: u64,
-    /// Snapshots in which it was the outermost frame, so that nothing called it.
+    /// Snapshots in which it was the outermost frame, without a caller.
     pub uncalled: u64,
-    /// The callers, most frequent first, equal ones by file, function and line.
+    /// The callers, the most frequent first, then by file, function and line.
     pub callers: Vec<Caller>,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallersError {
-    /// Line numbers say nothing without a file.
-    #[error("a range of lines needs the file it is of")]
+    /// [`Callers::lines`] without [`Callers::file`].
+    #[error("a range of lines needs a file")]
     LinesWithoutFile,
 }
 
@@ -94,17 +95,18 @@ impl Callers {
         Callers::matching(move |name| name == func)
     }
 
-    /// Callers of functions whose path ends with these whole parts: `from_str` and `de::from_str`
-    /// find `serde_json::de::from_str`, `str` does not. Names may be given as reports show them:
-    /// `lang_start::{{closure}}`, `catch_unwind::<isize>` (of these arguments only),
-    /// `catch_unwind::<…>`, `[xz]` for code of a module without names. Functions of the C library
-    /// have the names that programs know: `malloc` finds `__GI___libc_malloc`.
+    /// Callers of functions whose path ends with these whole parts: `from_str` and `de::from_str` match
+    /// `serde_json::de::from_str`, `str` does not.
+    ///
+    /// Names can be given as reports show them: `lang_start::{{closure}}`, `catch_unwind::<isize>` (with these arguments
+    /// only), `catch_unwind::<…>`, `[xz]` for code without names in a module. Functions of the C library match the names
+    /// that programs use: `malloc` matches `__GI___libc_malloc`.
     pub fn of_suffix(func: &str) -> Callers {
         let pattern = FunctionPattern::new(func);
         Callers { func: Box::new(move |frame| pattern.matches(frame)), file: None, lines: None }
     }
 
-    /// Callers of functions whose path the test accepts, a regular expression for example.
+    /// Callers of functions whose path a predicate accepts, for example a regular expression.
     ///
     /// ```
     /// use stackglass_profile::Recording;
@@ -119,19 +121,19 @@ impl Callers {
         Callers { func: Box::new(move |frame| test(&frame.func)), file: None, lines: None }
     }
 
-    /// Only functions in this file, as the debug information names it.
+    /// Only functions in this file, as named in the debug information.
     pub fn file(self, file: &str) -> Callers {
         let file = file.to_owned();
         self.file_matching(move |name| name == file)
     }
 
-    /// Only functions in files whose recorded path the test accepts.
+    /// Only functions in files whose recorded path a predicate accepts.
     pub fn file_matching(mut self, test: impl Fn(&str) -> bool + 'static) -> Callers {
         self.file = Some(Box::new(test));
         self
     }
 
-    /// Only calls made from these lines of the function; needs the file.
+    /// Only calls from these lines of the function. Requires a file.
     pub fn lines(mut self, lines: RangeInclusive<i64>) -> Callers {
         self.lines = Some(lines);
         self
@@ -145,20 +147,21 @@ impl Callers {
         self.is_of_function(frame) && self.lines.as_ref().is_none_or(|lines| lines.contains(&frame.line))
     }
 
-    /// The callers, most frequent first, equal ones by file, function and line. Data may or may
-    /// not have metadata.
+    /// The callers of all matching functions, the most frequent first, then by file, function and line. Data needs no
+    /// metadata.
     ///
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
     pub fn count<'a>(&self, source: impl Into<Source<'a>>) -> Result<Vec<Caller>, CallersError> {
-        let mut counts: HashMap<Frame, (u64, u64)> = HashMap::default();
+        let mut counts: HashMap<Frame, Seen> = HashMap::default();
         for caller in self.answer(source)?.functions.into_iter().flat_map(|called| called.callers) {
-            add(counts.entry(caller.frame).or_default(), (caller.count, caller.asleep));
+            *counts.entry(caller.frame).or_default() +=
+                Seen { snapshots: caller.count, asleep: caller.asleep };
         }
         Ok(callers(counts.into_iter()))
     }
 
-    /// The callers of each function that is meant by itself, and how often the function was seen.
+    /// The callers of each matching function, and how often the function was seen.
     ///
     /// # Errors
     /// [`CallersError::LinesWithoutFile`].
@@ -168,39 +171,39 @@ impl Callers {
         }
         match source.into() {
             Source::Data(data, dictionary) if !data.is_empty() && !data.has_meta() => {
-                // Samples only need to be told apart.
+                // The values do not matter: they only separate the samples.
                 let with_meta = data.add_fake_meta(1, 1).unwrap_or_default();
-                Ok(self.answer_in(&Traces::new(Source::Data(&with_meta, dictionary))))
+                Ok(self.answer_in(&AggregatedSamples::new(Source::Data(&with_meta, dictionary))))
             }
-            source => Ok(self.answer_in(&Traces::new(source))),
+            source => Ok(self.answer_in(&AggregatedSamples::new(source))),
         }
     }
 
-    fn answer_in(&self, traces: &Traces<'_>) -> Answer {
-        // Of each node: snapshots that ended in it or below it, and those of them asleep.
-        let mut below = vec![(0_u64, 0_u64); traces.nodes.len()];
-        for run in &traces.runs {
-            let asleep = if run.state == State::Asleep.word() { run.count } else { 0 };
-            add(&mut below[run.stack as usize], (run.count, asleep));
+    fn answer_in(&self, samples: &AggregatedSamples<'_>) -> Answer {
+        // By node: snapshots that ended in it or below it.
+        let mut below = vec![Seen::default(); samples.nodes.len()];
+        for group in &samples.groups {
+            let asleep = if group.state == State::Asleep.word() { group.count } else { 0 };
+            below[group.stack as usize] += Seen { snapshots: group.count, asleep };
         }
         for node in (1..below.len()).rev() {
-            let counts = below[node];
-            add(&mut below[traces.nodes[node].0 as usize], counts);
+            let seen = below[node];
+            below[samples.nodes[node].caller as usize] += seen;
         }
-        let accepted: Vec<Vec<bool>> = traces.places.iter().map(|place| self.accepted(place)).collect();
+        let accepted: Vec<Vec<bool>> =
+            samples.addresses.iter().map(|address| self.accepted(address)).collect();
         let mut found: Vec<Found<'_>> = Vec::new();
         let mut numbers: HashMap<(&str, &str), usize> = HashMap::default();
-        // Functions on a stack, each with the entry of the next one further out; 0 is the end.
-        let mut on_stack: Vec<(usize, usize)> = vec![(usize::MAX, 0)];
-        // Innermost frame of each node, or of its nearest caller that has one; the functions on the stack there.
-        let mut reached: Vec<(Option<&Frame>, usize)> = vec![(None, 0); traces.nodes.len()];
-        for node in 1..traces.nodes.len() {
-            let (caller, place) = traces.nodes[node];
-            let frames = &traces.places[place as usize].frames;
-            let (mut outer, mut top) = reached[caller as usize];
+        // Linked lists of the functions on a stack. Entry 0 is the end of all of them.
+        let mut on_stack = vec![OnStack { function: usize::MAX, outer: 0 }];
+        let mut reached = vec![Reached::default(); samples.nodes.len()];
+        for node in 1..samples.nodes.len() {
+            let TrieNode { caller, address } = samples.nodes[node];
+            let frames = &samples.addresses[address as usize].frames;
+            let Reached { mut outer, mut top } = reached[caller as usize];
             for index in (0..frames.len()).rev() {
                 let frame = frames.get(index);
-                if below[node].0 > 0 && accepted[place as usize][index] {
+                if below[node].snapshots > 0 && accepted[address as usize][index] {
                     let module = frame.nameless_module();
                     let number = *numbers.entry((&frame.func, module)).or_insert_with(|| {
                         found.push(Found { func: &frame.func, module, ..Found::default() });
@@ -209,37 +212,37 @@ impl Callers {
                     match outer {
                         Some(outer) => {
                             let caller = (outer, outer.nameless_module());
-                            add(found[number].callers.entry(caller).or_default(), below[node]);
+                            *found[number].callers.entry(caller).or_default() += below[node];
                         }
-                        None => found[number].uncalled += below[node].0,
+                        None => found[number].uncalled += below[node].snapshots,
                     }
                     let mut entry = top;
-                    while entry != 0 && on_stack[entry].0 != number {
-                        entry = on_stack[entry].1;
+                    while entry != 0 && on_stack[entry].function != number {
+                        entry = on_stack[entry].outer;
                     }
                     if entry == 0 {
-                        add(&mut found[number].seen, below[node]);
-                        on_stack.push((number, top));
+                        found[number].seen += below[node];
+                        on_stack.push(OnStack { function: number, outer: top });
                         top = on_stack.len() - 1;
                     }
                 }
                 outer = Some(frame);
             }
-            reached[node] = (outer, top);
+            reached[node] = Reached { outer, top };
         }
         let mut functions: Vec<Called> = found.into_iter().map(Found::called).collect();
         functions.sort_by(|a, b| {
-            b.snapshots.cmp(&a.snapshots).then_with(|| (&a.func, &a.module).cmp(&(&b.func, &b.module)))
+            order::largest_first((a.snapshots, (&a.func, &a.module)), (b.snapshots, (&b.func, &b.module)))
         });
-        let other_lines = if functions.is_empty() { self.other_lines(traces) } else { Vec::new() };
-        Answer { all: below[0].0, functions, other_lines }
+        let other_lines = if functions.is_empty() { self.other_lines(samples) } else { Vec::new() };
+        Answer { all: below[0].snapshots, functions, other_lines }
     }
 
-    /// Lines of the function that were seen, though not asked for.
-    fn other_lines(&self, traces: &Traces<'_>) -> Vec<i64> {
+    /// The lines of the function that were seen but not asked for.
+    fn other_lines(&self, samples: &AggregatedSamples<'_>) -> Vec<i64> {
         let mut lines = BTreeSet::new();
         if self.lines.is_some() {
-            for frames in traces.places.iter().map(|place| &place.frames) {
+            for frames in samples.addresses.iter().map(|address| &address.frames) {
                 let of_function = (0..frames.len()).map(|index| frames.get(index));
                 lines.extend(of_function.filter(|frame| self.is_of_function(frame)).map(|frame| frame.line));
             }
@@ -247,15 +250,41 @@ impl Callers {
         lines.into_iter().filter(|line| *line > 0).collect()
     }
 
-    /// For each frame of a place whether it is one of the function's.
-    fn accepted(&self, place: &Place<'_>) -> Vec<bool> {
-        (0..place.frames.len()).map(|index| self.accepts(place.frames.get(index))).collect()
+    /// For each frame of an address: whether it matches.
+    fn accepted(&self, address: &ResolvedAddress<'_>) -> Vec<bool> {
+        (0..address.frames.len()).map(|index| self.accepts(address.frames.get(index))).collect()
     }
 }
 
-fn add(to: &mut (u64, u64), counts: (u64, u64)) {
-    to.0 = to.0.saturating_add(counts.0);
-    to.1 = to.1.saturating_add(counts.1);
+/// Snapshots, and how many of them were asleep.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    snapshots: u64,
+    asleep: u64,
+}
+
+impl std::ops::AddAssign for Seen {
+    fn add_assign(&mut self, other: Seen) {
+        self.snapshots = self.snapshots.saturating_add(other.snapshots);
+        self.asleep = self.asleep.saturating_add(other.asleep);
+    }
+}
+
+/// A matching function on a stack.
+#[derive(Clone, Copy)]
+struct OnStack {
+    function: usize,
+    /// Entry of the next one further out.
+    outer: usize,
+}
+
+/// The state at a node of the trie.
+#[derive(Clone, Copy, Default)]
+struct Reached<'a> {
+    /// Innermost frame of the node, or of its nearest caller that has one.
+    outer: Option<&'a Frame>,
+    /// Entry of the innermost matching function on the stack.
+    top: usize,
 }
 
 /// A function while it is counted.
@@ -263,33 +292,26 @@ fn add(to: &mut (u64, u64), counts: (u64, u64)) {
 struct Found<'a> {
     func: &'a str,
     module: &'a str,
-    /// Snapshots, and those of them asleep.
-    seen: (u64, u64),
+    seen: Seen,
     uncalled: u64,
-    /// By frame, and module of those without names.
-    callers: HashMap<(&'a Frame, &'a str), (u64, u64)>,
+    /// By frame and, for frames without names, module.
+    callers: HashMap<(&'a Frame, &'a str), Seen>,
 }
 
 impl Found<'_> {
     fn called(self) -> Called {
-        let callers = callers(self.callers.into_iter().map(|((frame, _), counts)| (frame.clone(), counts)));
-        let (snapshots, asleep) = self.seen;
+        let callers = callers(self.callers.into_iter().map(|((frame, _), seen)| (frame.clone(), seen)));
+        let Seen { snapshots, asleep } = self.seen;
         let (func, module) = (self.func.into(), self.module.into());
         Called { func, module, snapshots, asleep, uncalled: self.uncalled, callers }
     }
 }
 
-/// Callers in their order.
-fn callers(counts: impl Iterator<Item = (Frame, (u64, u64))>) -> Vec<Caller> {
-    let mut callers: Vec<Caller> =
-        counts.map(|(frame, (count, asleep))| Caller { count, asleep, frame }).collect();
-    callers.sort_by(|a, b| {
-        let by_place = |frame: &Frame| {
-            let (file, func, module) = (frame.file.clone(), frame.func.clone(), frame.module.clone());
-            (file, func, frame.line, frame.foreign, frame.inlined, module)
-        };
-        b.count.cmp(&a.count).then_with(|| by_place(&a.frame).cmp(&by_place(&b.frame)))
-    });
+/// Callers, sorted.
+fn callers(seen: impl Iterator<Item = (Frame, Seen)>) -> Vec<Caller> {
+    let caller = |(frame, seen): (Frame, Seen)| Caller { count: seen.snapshots, asleep: seen.asleep, frame };
+    let mut callers: Vec<Caller> = seen.map(caller).collect();
+    callers.sort_by(|a, b| order::callers((a.count, &a.frame), (b.count, &b.frame)));
     callers
 }
 
@@ -338,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn nameless_code_is_told_apart_by_module() {
+    fn code_without_names_is_distinguished_by_module() {
         let in_module = |address, module: &str| Frame { module: module.into(), ..Frame::unknown(address) };
         let mut dictionary = Dictionary::new();
         for (address, module) in [(1, "xz"), (2, "liblzma.so.5"), (3, "xz")] {

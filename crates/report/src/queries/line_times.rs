@@ -1,7 +1,8 @@
 //! How much time each source line has.
 
 use crate::kinds::{self, Class};
-use crate::text::numbers::Weight;
+use crate::order;
+use crate::queries::weight::Weight;
 use foldhash::HashMap;
 use stackglass_profile::{Frame, Recording, StackId, State};
 use std::collections::BTreeMap;
@@ -108,11 +109,12 @@ impl Counts {
             }
         }
         counts.files.retain(|file| !file.lines.is_empty());
-        let key = |file: &SeenFile| (counts.measure(file.counted.own), counts.measure(file.counted.total));
+        let amounts =
+            |file: &SeenFile| (counts.measure(file.counted.own), counts.measure(file.counted.total));
         let mut order: Vec<usize> = (0..counts.files.len()).collect();
         order.sort_by(|a, b| {
             let (a, b) = (&counts.files[*a], &counts.files[*b]);
-            key(b).cmp(&key(a)).then_with(|| a.file.cmp(&b.file))
+            order::largest_first((amounts(a), &a.file), (amounts(b), &b.file))
         });
         counts.files = order.into_iter().map(|index| counts.files[index].clone()).collect();
         counts

@@ -1,8 +1,14 @@
 //! Answers to questions about a profile, as data.
 
+pub(crate) mod call_site;
 pub mod callers;
 pub mod comparison;
+pub(crate) mod cpu_tree;
 pub mod file_pattern;
 pub(crate) mod function_pattern;
+pub(crate) mod function_table;
+pub(crate) mod hot_chains;
 pub(crate) mod line_times;
+pub(crate) mod unaccounted_cpu;
 pub mod uncertainty;
+pub(crate) mod weight;

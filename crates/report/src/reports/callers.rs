@@ -1,7 +1,7 @@
 //! The callers of a function as a table, readable at 80 columns.
 
 use crate::queries::callers::{Answer, Called, Caller};
-use crate::reports::summary::names::public_name;
+use crate::queries::function_table::public_name;
 use crate::text::columns::{pad_right, width};
 use crate::text::numbers::{counted, grouped, percent, percent_text};
 use crate::text::short::{in_brackets, location_text, short_function};

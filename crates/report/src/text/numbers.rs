@@ -1,21 +1,5 @@
 //! Times and shares as people read them.
 
-/// Time and hits that belong together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Weight {
-    /// Nanoseconds.
-    pub time: u64,
-    /// Times a stack was really taken.
-    pub hits: u64,
-}
-
-impl std::ops::AddAssign for Weight {
-    fn add_assign(&mut self, other: Weight) {
-        self.time = self.time.saturating_add(other.time);
-        self.hits = self.hits.saturating_add(other.hits);
-    }
-}
-
 /// `part` of `whole` in percent; 0 of nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
@@ -46,6 +30,23 @@ pub(crate) fn duration_text(ns: u64) -> String {
         _ => 2,
     };
     format!("{value:.decimals$} {unit}")
+}
+
+/// Milliseconds without a unit, with a decimal below 100: `41.5`, `1 234`.
+pub(crate) fn millis_text(ns: u64) -> String {
+    let ms = ns as f64 * 1e-6;
+    if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
+}
+
+/// `10.7 of 246 ms`.
+pub(crate) fn part_text(part: u64, whole: u64) -> String {
+    let (part, whole) = (duration_text(part), duration_text(whole));
+    match (part.split_once(' '), whole.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other || number == "0" => {
+            format!("{number} of {whole}")
+        }
+        _ => format!("{part} of {whole}"),
+    }
 }
 
 /// A set duration rather than a measured one: `1 ms`, `0.5 ms`.
@@ -105,5 +106,12 @@ mod tests {
             ["1 ms", "0.5 ms", "2 s"]
         );
         assert_eq!(counted(1, "thread", "threads"), "1 thread");
+    }
+
+    #[test]
+    fn parts() {
+        assert_eq!(part_text(10_700_000, 246_000_000), "10.7 of 246 ms");
+        assert_eq!(part_text(0, 2_000_000_000), "0 of 2.00 s");
+        assert_eq!(part_text(10_700_000, 2_000_000_000), "10.7 ms of 2.00 s");
     }
 }

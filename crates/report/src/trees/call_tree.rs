@@ -3,10 +3,10 @@
 //! What flame graphs are made of. Reports print the same tree; here foreign frames are in it always.
 
 use crate::options::{Pick, Recur};
-use crate::order::by_file_func_line;
+use crate::order::{by_file_func_line, ranks};
 use crate::quirks::Quirks;
-use crate::trees::traces::{Run, Traces};
-use crate::trees::tree::{Folded, Node, Step, Tree, TreeOptions};
+use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
+use crate::trees::tree::{Folded, Node, Tree, TreeOptions};
 use crate::{Source, kinds};
 use foldhash::HashMap;
 use stackglass_profile::{DataError, Frame, word_buffer as data};
@@ -93,7 +93,7 @@ pub enum CallTreeError {
 
 /// A profile whose samples are counted, ready for trees of any of them.
 pub struct CallTrees<'a> {
-    traces: Traces<'a>,
+    samples: AggregatedSamples<'a>,
     rust: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'a> CallTrees<'a> {
             return Err(DataError::MissingMetadata.into());
         }
         let rust = source.frames().iter().any(|frame| frame.func.starts_with("std::rt::lang_start"));
-        Ok(CallTrees { traces: Traces::new(source), rust })
+        Ok(CallTrees { samples: AggregatedSamples::new(source), rust })
     }
 
     /// The tree of the samples that the options pick.
@@ -145,12 +145,14 @@ impl<'a> CallTrees<'a> {
     /// # Errors
     /// When an address is not listed and that matters.
     pub fn tree(&self, options: &Options) -> Result<CallTree<'_>, CallTreeError> {
-        let picked = |run: &&Run| {
-            options.threads.has(run.thread) && options.tasks.has(run.task) && options.moments.has(run.state)
+        let picked = |group: &&SampleGroup| {
+            options.threads.has(group.thread)
+                && options.tasks.has(group.task)
+                && options.moments.has(group.state)
         };
-        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
+        let groups: Vec<SampleGroup> = self.samples.groups.iter().filter(picked).copied().collect();
         if options.all_listed
-            && let Some(address) = self.traces.first_unlisted(&runs)
+            && let Some(address) = self.samples.first_unlisted(&groups)
         {
             return Err(CallTreeError::NotListed { address });
         }
@@ -165,17 +167,18 @@ impl<'a> CallTrees<'a> {
             flat_counts: false,
             quirks,
         };
-        let tree = Tree::build(&self.traces, &runs, &made);
-        let worth_it = tree.steps().len() * 4 < tree.nodes.len();
-        let ranks = worth_it.then(|| ranks(tree.steps()));
+        let tree = Tree::build(&self.samples, &groups, &made);
+        let worth_it = tree.frames().len() * 4 < tree.nodes.len();
+        let ranks =
+            worth_it.then(|| ranks(&tree.frames().iter().map(|frame| frame.frame).collect::<Vec<_>>()));
         Ok(CallTree { tree, ranks, rust: self.rust })
     }
 
     /// Snapshots that options pick, by thread and task, in no order that means anything.
     pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
         let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
-        for run in self.traces.runs.iter().filter(|run| moments.has(run.state)) {
-            *counts.entry((run.thread, run.task)).or_default() += run.count;
+        for group in self.samples.groups.iter().filter(|group| moments.has(group.state)) {
+            *counts.entry((group.thread, group.task)).or_default() += group.count;
         }
         counts.into_iter().map(|((thread, task), count)| (thread, task, count)).collect()
     }
@@ -194,17 +197,17 @@ impl CallTree<'_> {
 
     /// The frame of a node; `None` for the root.
     pub fn frame(&self, node: u32) -> Option<&Frame> {
-        self.tree.shown(node).map(|step| step.frame)
+        self.tree.frame(node).map(|step| step.frame)
     }
 
     /// Number of frames that [`CallTree::frame_number`] counts; some may be equal.
     pub fn frames(&self) -> usize {
-        self.tree.steps().len()
+        self.tree.frames().len()
     }
 
     /// The number of a node's frame: nodes with the same number show the same. 0 for the root, where it means nothing.
     pub fn frame_number(&self, node: u32) -> u32 {
-        self.tree.step_of(node)
+        self.tree.frame_number(node)
     }
 
     /// Snapshots in a node or below it.
@@ -251,18 +254,4 @@ impl CallTree<'_> {
     fn node(&self, node: u32) -> &Node {
         &self.tree.nodes[node as usize]
     }
-}
-
-/// For each step how many different ones come before it.
-fn ranks(steps: &[Step<'_>]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..steps.len() as u32).collect();
-    let frame = |step: u32| steps[step as usize].frame;
-    order.sort_unstable_by(|a, b| by_file_func_line(frame(*a), frame(*b)));
-    let mut ranks = vec![0; steps.len()];
-    let mut rank = 0;
-    for pair in order.windows(2) {
-        rank += u32::from(by_file_func_line(frame(pair[0]), frame(pair[1])) != Ordering::Equal);
-        ranks[pair[1] as usize] = rank;
-    }
-    ranks
 }

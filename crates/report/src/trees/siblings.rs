@@ -1,43 +1,43 @@
 //! Children by key in trees that only grow: a list where there are few, a table where there are many.
 //!
-//! Nearly every node of a profile's tree has one child or two. A list of them is in the cache when
-//! it is walked; a hash look-up for each step down would cost more than all else in a report.
+//! Nearly every node of a profile's tree has one or two children. A short list stays in the cache. A hash lookup for
+//! each step down would cost more than everything else in a report.
 
 use foldhash::HashMap;
 
-/// With this many children a node has them in the table.
+/// A node with this many children keeps them in the table.
 const MANY: usize = 8;
 
-/// Marks [`Link::child`] where the children are in the table; no node has so high a number.
+/// Bit of [`Link::child`]: the children are in the table. No node has such a high number.
 const IN_TABLE: u32 = 1 << 31;
 
-/// How the nodes of a tree hang together. Node 0 is the root; numbers ascend in order of making, so
-/// a parent's is smaller than its children's.
+/// The links between the nodes of a tree. Node 0 is the root. Nodes are numbered in order of creation, so a parent's
+/// number is smaller than its children's.
 #[derive(Clone, Debug)]
 pub(crate) struct Siblings {
     links: Vec<Link>,
-    /// By parent and key: children of nodes that have [`MANY`].
+    /// By parent and key: children of nodes with at least [`MANY`] children.
     table: HashMap<(u32, u32), u32>,
 }
 
-/// Four of them fill a line of the cache.
+/// Four links fill a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     key: u32,
     parent: u32,
-    /// The newest child; 0: none. With [`IN_TABLE`] where they are many.
+    /// The newest child, 0 for none. [`IN_TABLE`] is set if the children are in the table.
     child: u32,
-    /// The next older child of the same parent; 0: none.
+    /// The next older child of the same parent, 0 for none.
     older: u32,
 }
 
 impl Siblings {
-    /// A tree of its root.
+    /// A tree with only a root.
     pub(crate) fn new() -> Siblings {
         Siblings { links: vec![Link::default()], table: HashMap::default() }
     }
 
-    /// Makes room for so many more nodes.
+    /// Reserves memory for this many more nodes.
     pub(crate) fn reserve(&mut self, nodes: usize) {
         self.links.reserve(nodes);
     }
@@ -47,14 +47,14 @@ impl Siblings {
         self.links.len()
     }
 
-    /// A new node that hangs nowhere: the first of a family of its own.
+    /// Adds a node without a parent, the root of another tree.
     pub(crate) fn lone(&mut self, key: u32) -> u32 {
         let new = self.links.len() as u32;
         self.links.push(Link { key, ..Link::default() });
         new
     }
 
-    /// The child with this key; a new one has the number that [`Siblings::len`] was.
+    /// Returns the child with this key. A new child gets the number [`Siblings::len`].
     #[inline]
     pub(crate) fn child(&mut self, parent: u32, key: u32) -> u32 {
         let newest = self.links[parent as usize].child;
@@ -82,7 +82,7 @@ impl Siblings {
         }
     }
 
-    /// A new child, with a key that none has. It has the number that [`Siblings::len`] was.
+    /// Adds a child with a new key. It gets the number [`Siblings::len`].
     #[inline]
     pub(crate) fn add_child(&mut self, parent: u32, key: u32) -> u32 {
         let newest = self.links[parent as usize].child;
@@ -114,25 +114,25 @@ impl Siblings {
         self.links[parent as usize].child |= IN_TABLE;
     }
 
-    /// The newest child; 0: none.
+    /// The newest child, 0 for none.
     fn newest(&self, parent: u32) -> u32 {
         self.links[parent as usize].child & !IN_TABLE
     }
 
-    /// The key a node was made with.
+    /// The key of a node.
     pub(crate) fn key(&self, node: u32) -> u32 {
         self.links[node as usize].key
     }
 
-    /// The parent of a node; the root is its own.
+    /// The parent of a node. The root is its own parent.
     pub(crate) fn parent(&self, node: u32) -> u32 {
         self.links[node as usize].parent
     }
 
-    /// Parent and key of each node, in the same memory.
-    pub(crate) fn into_parents_and_keys(self) -> Vec<(u32, u32)> {
-        let mut nodes: Vec<_> = self.links.into_iter().map(|link| (link.parent, link.key)).collect();
-        // The second half of it is free again.
+    /// What `node` makes of the parent and key of each node, in the same memory.
+    pub(crate) fn into_nodes<T>(self, node: impl Fn(u32, u32) -> T) -> Vec<T> {
+        let mut nodes: Vec<T> = self.links.into_iter().map(|link| node(link.parent, link.key)).collect();
+        // Frees the unused part of that memory.
         nodes.shrink_to_fit();
         nodes
     }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn children_added_unseen_are_found() {
+    fn children_added_without_lookup_are_found() {
         let many = 3 * MANY as u32;
         for looked_up_from in 0..many {
             let mut tree = Siblings::new();
@@ -187,7 +187,7 @@ mod tests {
             assert_eq!(tree.child(family, many), family + many + 1, "a new one");
             assert!(tree.children(family).eq((family + 1..family + many + 2).rev()));
             assert_eq!((tree.key(family), tree.children(0).count()), (9, 0));
-            let nodes = tree.into_parents_and_keys();
+            let nodes = tree.into_nodes(|parent, key| (parent, key));
             assert_eq!(nodes[family as usize + 3], (family, 2));
             assert_eq!(nodes.len() as u32, family + many + 2);
         }

@@ -1,16 +1,16 @@
-//! Building the tree of a report: one node for each distinct way to get to a frame.
+//! The tree of frames: one node for each distinct path from the root to a frame.
 //!
-//! Without recursion folding the work is one step for each node of the trie of distinct stacks,
-//! whatever their number of samples. Nothing recurses: stacks may be deep.
+//! Without recursion folding, the work grows with the trie of distinct stacks, not with the number of samples. No
+//! function here recurses, since stacks may be deep.
 
 use crate::options::Recur;
 use crate::quirks::Quirks;
+use crate::trees::aggregated_samples::{AggregatedSamples, NodeNumber, SampleGroup, TrieNode};
 use crate::trees::siblings::Siblings;
-use crate::trees::traces::{NodeNumber, Run, Traces};
 use foldhash::HashMap;
 use stackglass_profile::{Frame, word_buffer as data};
 
-/// A line of the tree.
+/// A node of the tree.
 pub(crate) struct Node {
     /// Snapshots in it or below it.
     pub count: u64,
@@ -18,34 +18,34 @@ pub(crate) struct Node {
     pub sleeping: bool,
     /// Merged from frames with different full names.
     pub mixed: bool,
-    /// Some call that led to it went through a vtable or a function pointer.
+    /// At least one call that led to it went through a vtable or a function pointer.
     pub dispatched: bool,
     /// More than one node of the trie may lead to it.
     shared: bool,
-    /// What it shows, as an index into the steps.
-    step: u32,
+    /// Index of its frame in [`Tree::frames`].
+    frame: u32,
 }
 
 impl Node {
-    fn new(step: u32) -> Node {
-        Node { count: 0, sleeping: true, mixed: false, dispatched: false, shared: false, step }
+    fn new(frame: u32) -> Node {
+        Node { count: 0, sleeping: true, mixed: false, dispatched: false, shared: false, frame }
     }
 }
 
-/// What a node shows.
+/// The frame that a node shows.
 #[derive(Clone, Copy)]
-pub(crate) struct Step<'a> {
+pub(crate) struct TreeFrame<'a> {
     pub frame: &'a Frame,
-    /// Address of the frame first met.
+    /// Address of the first of the equal frames.
     pub address: u64,
-    /// Key among siblings.
+    /// Siblings with the same key are one node.
     key: u32,
 }
 
-/// How a tree is made.
+/// How a tree is built.
 #[derive(Clone, Copy)]
 pub(crate) struct TreeOptions {
-    /// Foreign frames are in it.
+    /// Includes foreign frames.
     pub foreign: bool,
     /// Merges equal frames; otherwise each address has a node of its own.
     pub combine: bool,
@@ -55,60 +55,64 @@ pub(crate) struct TreeOptions {
     pub folded: Folded,
     /// Computes what [`Tree::flat_count`] returns.
     pub flat_counts: bool,
-    /// Behaviour of the reference.
+    /// Behaviour of the reference to repeat.
     pub quirks: Quirks,
 }
 
-/// Where a sample counts whose recursion is folded.
+/// Which nodes count a sample when recursion is folded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Folded {
-    /// In every node it passes, as in the reference: children may come to more than their parent.
+    /// Every node that it passes, as in the reference. Children may then sum to more than their parent.
     Passed,
-    /// On the way to where it ends only, as if there had been no recursion.
+    /// Only the node where it ends and that node's ancestors, as if there had been no recursion.
     Ended,
 }
 
-/// The frames of a place that are shown: part of the steps, outermost first.
+/// The shown frames of one address: a range of [`Builder::frames`], outermost first.
 #[derive(Clone, Copy, Default)]
-struct Way {
+struct FrameRange {
     start: u32,
     end: u32,
-    /// Of the first step: few ways are longer, and steps need not be looked at for it.
+    /// Key of the first frame. Most ranges have only one frame, so the frames themselves are rarely read.
     key: u32,
-    /// The steps are there.
+    /// The range has been computed.
     known: bool,
-    /// The place ends in a call through a vtable or a function pointer.
+    /// The address is that of a call through a vtable or a function pointer.
     dispatches: bool,
 }
 
-/// The tree; node 0 is its root, and numbers ascend in order of first meeting.
+/// The tree. Node 0 is the root; nodes are numbered in the order in which they were first met.
 pub(crate) struct Tree<'a> {
     pub nodes: Vec<Node>,
     siblings: Siblings,
-    steps: Vec<Step<'a>>,
+    frames: Vec<TreeFrame<'a>>,
     /// By node: snapshots that ended in it.
     overheads: Vec<u64>,
-    /// Snapshots that ended in a node or below it; only where they are asked for.
+    /// By node: snapshots that ended in it or below it. Empty unless [`TreeOptions::flat_counts`] is set.
     flat_counts: Vec<u64>,
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn build(traces: &'a Traces<'a>, runs: &[Run], options: &TreeOptions) -> Tree<'a> {
-        let mut builder = Builder::new(traces, options);
+    pub(crate) fn build(
+        samples: &'a AggregatedSamples<'a>,
+        groups: &[SampleGroup],
+        options: &TreeOptions,
+    ) -> Tree<'a> {
+        let mut builder = Builder::new(samples, options);
         let ends = match options.recur {
-            Recur::Off => builder.plain(runs),
-            recur => builder.folded(runs, recur, options.folded),
+            Recur::Off => builder.plain(groups),
+            recur => builder.folded(groups, recur, options.folded),
         };
-        builder.finish(runs, &ends, options)
+        builder.finish(groups, &ends, options)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    /// What a node shows; `None` for the root only.
-    pub(crate) fn shown(&self, node: u32) -> Option<&Step<'a>> {
-        (node != 0).then(|| &self.steps[self.nodes[node as usize].step as usize])
+    /// The frame of a node; `None` for the root.
+    pub(crate) fn frame(&self, node: u32) -> Option<&TreeFrame<'a>> {
+        (node != 0).then(|| &self.frames[self.nodes[node as usize].frame as usize])
     }
 
     /// Snapshots that ended in a node.
@@ -116,83 +120,83 @@ impl<'a> Tree<'a> {
         self.overheads[node as usize]
     }
 
-    /// The largest of them.
+    /// The largest overhead of all nodes.
     pub(crate) fn greatest_overhead(&self) -> u64 {
         self.overheads.iter().copied().max().unwrap_or(0)
     }
 
-    /// What all nodes show; many may show the same.
-    pub(crate) fn steps(&self) -> &[Step<'a>] {
-        &self.steps
+    /// The frames of all nodes. Nodes may share one.
+    pub(crate) fn frames(&self) -> &[TreeFrame<'a>] {
+        &self.frames
     }
 
-    /// The number of what a node shows among all steps; 0 for the root, where it means nothing.
-    pub(crate) fn step_of(&self, node: u32) -> u32 {
-        self.nodes[node as usize].step
+    /// Index of a node's frame in [`Tree::frames`]; 0, without meaning, for the root.
+    pub(crate) fn frame_number(&self, node: u32) -> u32 {
+        self.nodes[node as usize].frame
     }
 
-    /// The children of a node, the one met last first.
+    /// The children of a node, last met first.
     pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.siblings.children(node)
     }
 
-    /// Snapshots that ended in a node or below it, where they were asked for; else 0.
+    /// Snapshots that ended in a node or below it; 0 unless [`TreeOptions::flat_counts`] was set.
     pub(crate) fn flat_count(&self, node: u32) -> u64 {
         self.flat_counts.get(node as usize).copied().unwrap_or(0)
     }
 }
 
 struct Builder<'a> {
-    traces: &'a Traces<'a>,
+    samples: &'a AggregatedSamples<'a>,
     nodes: Vec<Node>,
     siblings: Siblings,
-    /// Number of each distinct frame, when frames are the keys; else places are. Those without
-    /// names are told apart by their modules.
+    /// Key of each distinct frame when equal frames are merged. Frames without names are distinguished by their
+    /// modules. Otherwise addresses are the keys.
     frame_numbers: HashMap<(&'a Frame, &'a str), u32>,
-    /// Ways down through the places met so far, one after the other.
-    steps: Vec<Step<'a>>,
-    /// By place.
-    ways: Vec<Way>,
+    /// The shown frames of the addresses met so far, one address after the other.
+    frames: Vec<TreeFrame<'a>>,
+    /// By address number.
+    ranges: Vec<FrameRange>,
     /// By node: snapshots that ended in it.
     overheads: Vec<u64>,
-    /// By key: it is in one place only, and there once. Empty where that is not known, or where nodes of
-    /// the trie are gone through more than once.
-    sole: Vec<bool>,
+    /// By key: whether exactly one frame has it. Empty if that is unknown, or if nodes of the trie are visited more
+    /// than once.
+    unique: Vec<bool>,
     show_foreign: bool,
     combine: bool,
     quirks: Quirks,
 }
 
 impl<'a> Builder<'a> {
-    fn new(traces: &'a Traces<'a>, options: &TreeOptions) -> Builder<'a> {
+    fn new(samples: &'a AggregatedSamples<'a>, options: &TreeOptions) -> Builder<'a> {
         Builder {
-            traces,
+            samples,
             nodes: vec![Node::new(0)],
             siblings: Siblings::new(),
             frame_numbers: HashMap::default(),
-            steps: Vec::new(),
-            ways: vec![Way::default(); traces.places.len()],
+            frames: Vec::new(),
+            ranges: vec![FrameRange::default(); samples.addresses.len()],
             overheads: Vec::new(),
-            sole: Vec::new(),
+            unique: Vec::new(),
             show_foreign: options.foreign,
             combine: options.combine,
             quirks: options.quirks,
         }
     }
 
-    /// The way down through a place: its shown frames, outermost first.
+    /// The shown frames of an address.
     #[inline]
-    fn way(&mut self, place_number: u32) -> Way {
-        let way = self.ways[place_number as usize];
-        if way.known { way } else { self.find_way(place_number) }
+    fn range(&mut self, address_number: u32) -> FrameRange {
+        let range = self.ranges[address_number as usize];
+        if range.known { range } else { self.resolve_range(address_number) }
     }
 
     #[cold]
-    fn find_way(&mut self, place_number: u32) -> Way {
-        let place = &self.traces.places[place_number as usize];
-        let start = self.steps.len() as u32;
-        for index in (0..place.frames.len()).rev() {
-            let frame = place.frames.get(index);
+    fn resolve_range(&mut self, address_number: u32) -> FrameRange {
+        let resolved = &self.samples.addresses[address_number as usize];
+        let start = self.frames.len() as u32;
+        for index in (0..resolved.frames.len()).rev() {
+            let frame = resolved.frames.get(index);
             if frame.foreign && !self.show_foreign {
                 continue;
             }
@@ -202,114 +206,114 @@ impl<'a> Builder<'a> {
                     let frame_key = (frame, self.quirks.module_of_nameless(frame));
                     *self.frame_numbers.entry(frame_key).or_insert(next)
                 }
-                false => place_number,
+                false => address_number,
             };
-            self.steps.push(Step { frame, address: place.address_of(index), key });
+            self.frames.push(TreeFrame { frame, address: resolved.address_of(index), key });
         }
-        let key = self.steps.get(start as usize).map_or(0, |step| step.key);
-        let end = self.steps.len() as u32;
-        let way = Way { start, end, key, known: true, dispatches: place.dispatches };
-        self.ways[place_number as usize] = way;
-        way
+        let key = self.frames.get(start as usize).map_or(0, |frame| frame.key);
+        let end = self.frames.len() as u32;
+        let range = FrameRange { start, end, key, known: true, dispatches: resolved.dispatches };
+        self.ranges[address_number as usize] = range;
+        range
     }
 
-    /// Goes down from a node by the frames of a place, which another place called: `caller`. The path taken can
-    /// be read from the result by going up.
-    fn descend(&mut self, from: u32, caller: NodeNumber, place_number: u32) -> u32 {
-        // The root, which is node 0 of the trie, has no place of its own.
+    /// Descends from a node through the frames of an address and returns the node reached. `caller` is the trie node of
+    /// the caller.
+    fn descend(&mut self, from: u32, caller: NodeNumber, address_number: u32) -> u32 {
+        // The root, node 0 of the trie, has no address.
         let mut dispatched = from != 0 && {
-            let caller = self.traces.nodes[caller as usize].1;
-            // It has been gone through, unless recursion is folded.
-            self.way(caller).dispatches
+            let caller = self.samples.nodes[caller as usize].address;
+            // Its range is known already, unless recursion is folded.
+            self.range(caller).dispatches
         };
         let mut at = from;
         let mut new = false;
-        let way = self.way(place_number);
-        if way.start == way.end {
+        let range = self.range(address_number);
+        if range.start == range.end {
             self.nodes[from as usize].shared = true;
         }
-        for step in way.start..way.end {
-            let key = if step == way.start { way.key } else { self.steps[step as usize].key };
-            let sole = || self.sole.get(key as usize).is_some_and(|sole| *sole);
+        for frame in range.start..range.end {
+            let key = if frame == range.start { range.key } else { self.frames[frame as usize].key };
+            let unique = || self.unique.get(key as usize).is_some_and(|unique| *unique);
             let number = self.nodes.len() as u32;
-            at = match new || sole() && !self.nodes[at as usize].shared {
+            at = match new || unique() && !self.nodes[at as usize].shared {
                 true => self.siblings.add_child(at, key),
                 false => self.siblings.child(at, key),
             };
             new = at == number;
             if new {
-                self.nodes.push(Node::new(step));
+                self.nodes.push(Node::new(frame));
             }
-            // Only the outermost of inlined frames was called.
+            // The call reached only the outermost of the inlined frames.
             self.nodes[at as usize].dispatched |= std::mem::take(&mut dispatched);
             if new {
                 continue;
             }
             let node = &mut self.nodes[at as usize];
             node.shared = true;
-            if node.step != step {
-                self.meet(at, step);
+            if node.frame != frame {
+                self.meet(at, frame);
             }
         }
         at
     }
 
-    /// Finds the keys by which different nodes of the trie cannot lead to the same node of the tree.
-    fn find_sole(&mut self) {
-        for place_number in 0..self.traces.places.len() as u32 {
-            self.way(place_number);
+    /// Finds the keys that only one frame has: different trie nodes cannot reach the same tree node by them.
+    fn find_unique_keys(&mut self) {
+        for address_number in 0..self.samples.addresses.len() as u32 {
+            self.range(address_number);
         }
-        let keys = self.steps.iter().map(|step| step.key as usize + 1).max().unwrap_or(0);
+        let keys = self.frames.iter().map(|frame| frame.key as usize + 1).max().unwrap_or(0);
         let mut times = vec![0_u8; keys];
-        for step in &self.steps {
-            let times = &mut times[step.key as usize];
+        for frame in &self.frames {
+            let times = &mut times[frame.key as usize];
             *times = times.saturating_add(1);
         }
-        self.sole = times.into_iter().map(|times| times == 1).collect();
+        self.unique = times.into_iter().map(|times| times == 1).collect();
     }
 
-    /// A node is met again, by another frame that is equal to its own.
-    fn meet(&mut self, node: u32, step: u32) {
+    /// Merges another frame, equal to the node's own, into a node.
+    fn meet(&mut self, node: u32, frame: u32) {
         let node = &mut self.nodes[node as usize];
-        let (known, met) = (self.steps[node.step as usize], self.steps[step as usize]);
+        let (known, met) = (self.frames[node.frame as usize], self.frames[frame as usize]);
         node.mixed |= known.frame.spec != met.frame.spec;
-        // Shows the name of the instance met last, as the reference does.
+        // The reference shows the name of the instance met last.
         if self.quirks.any_spec && !std::ptr::eq(known.frame, met.frame) {
-            node.step = self.steps.len() as u32;
-            self.steps.push(Step { frame: met.frame, ..known });
+            node.frame = self.frames.len() as u32;
+            self.frames.push(TreeFrame { frame: met.frame, ..known });
         }
     }
 
-    /// Where each run ends; counts follow from that alone.
-    fn plain(&mut self, runs: &[Run]) -> Vec<u32> {
-        let traces = self.traces;
-        let mut reached = vec![0_u32; traces.nodes.len()];
-        self.nodes.reserve(traces.nodes.len());
-        self.siblings.reserve(traces.nodes.len());
-        // Then each node of the trie is gone through once.
-        let whole = runs.len() == traces.runs.len();
+    /// Builds the tree without folding. Returns the node in which each group ends.
+    fn plain(&mut self, groups: &[SampleGroup]) -> Vec<u32> {
+        let samples = self.samples;
+        let mut reached = vec![0_u32; samples.nodes.len()];
+        self.nodes.reserve(samples.nodes.len());
+        self.siblings.reserve(samples.nodes.len());
+        // With all groups, each node of the trie is visited exactly once.
+        let whole = groups.len() == samples.groups.len();
         if whole {
-            self.find_sole();
+            self.find_unique_keys();
         }
-        let step = |node: NodeNumber| {
-            let (caller, place) = traces.nodes[node as usize];
-            reached[node as usize] = self.descend(reached[caller as usize], caller, place);
+        let visit = |node: NodeNumber| {
+            let TrieNode { caller, address } = samples.nodes[node as usize];
+            reached[node as usize] = self.descend(reached[caller as usize], caller, address);
         };
-        match traces.nodes_as_met && whole {
-            true => (1..traces.nodes.len() as u32).for_each(step),
-            false => traces.nodes_met(runs.iter().map(|run| run.stack)).into_iter().for_each(step),
+        match samples.nodes_as_met && whole {
+            true => (1..samples.nodes.len() as u32).for_each(visit),
+            false => samples.nodes_met(groups.iter().map(|group| group.stack)).into_iter().for_each(visit),
         }
-        let ends: Vec<u32> = runs.iter().map(|run| reached[run.stack as usize]).collect();
-        self.count(runs, &ends);
+        let ends: Vec<u32> = groups.iter().map(|group| reached[group.stack as usize]).collect();
+        self.count(groups, &ends);
         ends
     }
 
-    /// Counts runs in the nodes where they end and in all above.
-    fn count(&mut self, runs: &[Run], ends: &[u32]) {
-        for (run, end) in runs.iter().zip(ends) {
+    /// Adds groups to the nodes in which they end and to all ancestors.
+    fn count(&mut self, groups: &[SampleGroup], ends: &[u32]) {
+        for (group, end) in groups.iter().zip(ends) {
             let node = &mut self.nodes[*end as usize];
-            node.count += run.count;
-            node.sleeping &= run.state == data::ASLEEP;
+            node.count += group.count;
+            node.sleeping &= group.state == data::ASLEEP;
         }
         for number in (1..self.nodes.len()).rev() {
             let Node { count, sleeping, .. } = self.nodes[number];
@@ -319,67 +323,68 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The same with recursion folded: an address that is already on the stack leads back to
-    /// where it led before. A node counts once per sample.
-    fn folded(&mut self, runs: &[Run], recur: Recur, folded: Folded) -> Vec<u32> {
-        let traces = self.traces;
-        let mut ends = Vec::with_capacity(runs.len());
+    /// Builds the tree with recursion folded: an address that is already on the stack leads back to the node it led to
+    /// before. Each node counts a sample once.
+    fn folded(&mut self, groups: &[SampleGroup], recur: Recur, folded: Folded) -> Vec<u32> {
+        let samples = self.samples;
+        let mut ends = Vec::with_capacity(groups.len());
         let mut path: Vec<NodeNumber> = Vec::new();
         let mut marks: Vec<u32> = vec![0];
-        for (mark, run) in (1_u32..).zip(runs) {
+        for (mark, group) in (1_u32..).zip(groups) {
             path.clear();
-            let mut node = run.stack;
+            let mut node = group.stack;
             while node != 0 {
                 path.push(node);
-                node = traces.nodes[node as usize].0;
+                node = samples.nodes[node as usize].caller;
             }
-            // By place: the node reached after its occurrence nearest to where we are.
+            // By address number: the node reached after its last occurrence.
             let mut seen: HashMap<u32, u32> = HashMap::default();
             let mut at = 0;
             if folded == Folded::Passed {
-                self.nodes[0].count += run.count;
-                self.nodes[0].sleeping &= run.state == data::ASLEEP;
+                self.nodes[0].count += group.count;
+                self.nodes[0].sleeping &= group.state == data::ASLEEP;
             }
             for node in path.iter().rev() {
-                let place_number = traces.nodes[*node as usize].1;
-                let place = &traces.places[place_number as usize];
-                let foreign = recur == Recur::Flat && place.frames.len() > 0 && place.frames.get(0).foreign;
-                if let Some(earlier) = seen.get(&place_number).filter(|_| !foreign) {
+                let address_number = samples.nodes[*node as usize].address;
+                let resolved = &samples.addresses[address_number as usize];
+                let foreign =
+                    recur == Recur::Flat && resolved.frames.len() > 0 && resolved.frames.get(0).foreign;
+                if let Some(earlier) = seen.get(&address_number).filter(|_| !foreign) {
                     at = *earlier;
-                } else if self.quirks.folds_into_metadata && !foreign && place.address.0 == run.thread {
+                } else if self.quirks.folds_into_metadata && !foreign && resolved.address.0 == group.thread {
                     at = 0;
                 } else {
                     let from = at;
-                    at = self.descend(from, traces.nodes[*node as usize].0, place_number);
+                    at = self.descend(from, samples.nodes[*node as usize].caller, address_number);
                     marks.resize(self.nodes.len(), 0);
                     let mut up = at;
                     while up != from && folded == Folded::Passed {
                         if std::mem::replace(&mut marks[up as usize], mark) != mark {
                             let node = &mut self.nodes[up as usize];
-                            node.count += run.count;
-                            node.sleeping &= run.state == data::ASLEEP;
+                            node.count += group.count;
+                            node.sleeping &= group.state == data::ASLEEP;
                         }
                         up = self.siblings.parent(up);
                     }
                 }
-                seen.insert(place_number, at);
+                seen.insert(address_number, at);
             }
             ends.push(at);
         }
         if folded == Folded::Ended {
-            self.count(runs, &ends);
+            self.count(groups, &ends);
         }
         ends
     }
 
-    fn finish(mut self, runs: &[Run], ends: &[u32], options: &TreeOptions) -> Tree<'a> {
+    fn finish(mut self, groups: &[SampleGroup], ends: &[u32], options: &TreeOptions) -> Tree<'a> {
         self.overheads = vec![0; self.nodes.len()];
-        for (run, end) in runs.iter().zip(ends) {
-            self.overheads[*end as usize] += run.count;
+        for (group, end) in groups.iter().zip(ends) {
+            self.overheads[*end as usize] += group.count;
         }
         if options.quirks.earliest_earns_nothing {
-            // The root earns what the earliest sample that was picked should have earned.
-            let earliest = runs.iter().zip(ends).max_by_key(|(run, _)| run.oldest);
+            // The overhead of the earliest selected sample goes to the root.
+            let earliest = groups.iter().zip(ends).max_by_key(|(group, _)| group.oldest);
             if let Some((_, end)) = earliest {
                 self.overheads[*end as usize] -= 1;
                 self.overheads[0] += 1;
@@ -392,7 +397,7 @@ impl<'a> Builder<'a> {
                 flat_counts[self.siblings.parent(number as u32) as usize] += flat_counts[number];
             }
         }
-        let Builder { nodes, siblings, steps, overheads, .. } = self;
-        Tree { nodes, siblings, steps, overheads, flat_counts }
+        let Builder { nodes, siblings, frames, overheads, .. } = self;
+        Tree { nodes, siblings, frames, overheads, flat_counts }
     }
 }

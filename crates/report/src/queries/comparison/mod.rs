@@ -13,6 +13,7 @@ mod functions;
 pub use cost::{BEYOND, Cost};
 pub use functions::FunctionCost;
 
+use crate::order;
 use common::Common;
 use stackglass_profile::Recording;
 use std::collections::BTreeMap;
@@ -109,9 +110,7 @@ impl Comparison {
         let mut rows: Vec<Row> =
             pairs.into_iter().map(row).filter(|row| row.before.amount + row.after.amount > 0.0).collect();
         rows.sort_by(|a, b| {
-            let key = |row: &Row| (row.is_beyond_noise(), row.change.abs());
-            let (a_key, b_key) = (key(a), key(b));
-            b_key.0.cmp(&a_key.0).then(b_key.1.total_cmp(&a_key.1)).then_with(|| a.name.cmp(&b.name))
+            order::changes((a.is_beyond_noise(), a.change, &a.name), (b.is_beyond_noise(), b.change, &b.name))
         });
         let waited = (old.waited, new.waited);
         Comparison { rows, before: old.all, after: new.all, common: factor, spread, timed, waited }

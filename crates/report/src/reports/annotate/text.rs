@@ -3,7 +3,7 @@
 use super::{Annotate, Listed, SourceFile};
 use crate::queries::line_times::{Counted, Counts, SeenFile};
 use crate::text::columns::{cut_left, cut_right, width, wrap};
-use crate::text::numbers::{counted, duration_text, grouped, percent, percent_text};
+use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent, percent_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
@@ -193,7 +193,7 @@ impl Listing<'_> {
 
     fn columns(&self, marked: &[i64]) -> Columns {
         let lines = marked.iter().filter_map(|line| self.file.lines.get(line)).map(|line| &line.counted);
-        let number = |weight| if self.counts.timed { millis(weight) } else { String::new() };
+        let number = |weight| if self.counts.timed { millis_text(weight) } else { String::new() };
         let widest =
             |text: &dyn Fn(&Counted) -> String| lines.clone().map(|c| width(&text(c))).max().unwrap_or(0);
         Columns {
@@ -234,7 +234,7 @@ impl Listing<'_> {
         let own = shown(self.own_text(&seen));
         let hits = shown(grouped(total.hits));
         if self.counts.timed {
-            numbers.plain(format!("  {:>1$}", shown(millis(total.time)), columns.total));
+            numbers.plain(format!("  {:>1$}", shown(millis_text(total.time)), columns.total));
             numbers.push(weight, format!("  {own:>0$}", columns.own));
             numbers.push(Paint::Grey, format!("  {hits:>0$}", columns.hits));
         } else {
@@ -247,7 +247,7 @@ impl Listing<'_> {
     fn own_text(&self, counted: &Counted) -> String {
         match (self.counts.measure(counted.own), self.counts.timed) {
             (0, _) => String::new(),
-            (ns, true) => millis(ns),
+            (ns, true) => millis_text(ns),
             (hits, false) => grouped(hits),
         }
     }
@@ -293,7 +293,7 @@ impl Listing<'_> {
         folded.cut(self.annotate.cols).write(self.annotate.style, out)
     }
 
-    fn share(&self, weight: crate::text::numbers::Weight) -> f64 {
+    fn share(&self, weight: crate::queries::weight::Weight) -> f64 {
         percent(self.counts.measure(weight), self.counts.measure(self.counts.all)) / 100.0
     }
 
@@ -338,12 +338,6 @@ fn indent_of(text: &&str) -> Option<usize> {
     let text = spaced(text);
     let rest = text.trim_start_matches(' ');
     (!rest.trim().is_empty()).then(|| text.len() - rest.len())
-}
-
-/// Milliseconds, with a decimal where it says something.
-fn millis(ns: u64) -> String {
-    let ms = ns as f64 * 1e-6;
-    if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
 }
 
 #[cfg(test)]

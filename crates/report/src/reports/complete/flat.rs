@@ -1,13 +1,12 @@
-//! The flat table: one row for each frame or address, wherever it was called from.
+//! The flat table: one row for each frame or address, whatever called it.
 
 use super::Report;
 use super::groups::Context;
-use crate::options::SortedBy;
-use crate::order;
+use crate::order::{self, SortKeys};
 use crate::text::columns::{self, digits, width};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
-use crate::trees::traces::{Run, Traces};
+use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use foldhash::HashMap;
 use stackglass_profile::{Frame, ShortPath, harmless};
 use std::io::{self, Write};
@@ -16,42 +15,52 @@ use std::io::{self, Write};
 pub(super) struct Row<'a> {
     frame: &'a Frame,
     address: u64,
-    /// Snapshots it was on the stack of.
+    /// Snapshots that had it on the stack.
     count: u64,
     /// Snapshots that ended in it.
     overhead: u64,
     mixed: bool,
 }
 
-/// The rows in order of first meeting, newest sample first, root first.
+impl Row<'_> {
+    fn keys(&self) -> SortKeys<'_> {
+        SortKeys { count: self.count, overhead: self.overhead, flat_count: 0, frame: Some(self.frame) }
+    }
+}
+
+/// The rows, in the order in which they were first met: from the newest sample on, from root to leaf.
 pub(super) struct Table<'a> {
     rows: Vec<Row<'a>>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn build(traces: &'a Traces<'a>, runs: &[Run], report: &Report) -> Table<'a> {
+    pub(super) fn build(
+        samples: &'a AggregatedSamples<'a>,
+        groups: &[SampleGroup],
+        report: &Report,
+    ) -> Table<'a> {
         let mut rows: Vec<Row<'a>> = Vec::new();
-        // Frames without names are told apart by their modules.
+        // Frames without names are distinguished by their modules.
         let mut frame_rows: HashMap<(&Frame, &str), u32> = HashMap::default();
-        // Rows of each place, outermost first; filled when the place is first met.
-        let mut rows_of: Vec<Option<Box<[u32]>>> = vec![None; traces.places.len()];
-        let met = traces.nodes_met(runs.iter().map(|run| run.stack));
+        // Rows by address number, outermost first, filled when the address is first met.
+        let mut rows_of: Vec<Option<Box<[u32]>>> = vec![None; samples.addresses.len()];
+        let met = samples.nodes_met(groups.iter().map(|group| group.stack));
         for node in &met {
-            let number = traces.nodes[*node as usize].1 as usize;
+            let number = samples.nodes[*node as usize].address as usize;
             if rows_of[number].is_some() {
                 continue;
             }
-            let place = &traces.places[number];
+            let resolved = &samples.addresses[number];
             let mut own: Vec<u32> = Vec::new();
-            for index in (0..place.frames.len()).rev() {
-                let frame = place.frames.get(index);
+            for index in (0..resolved.frames.len()).rev() {
+                let frame = resolved.frames.get(index);
                 if frame.foreign && !report.c {
                     continue;
                 }
                 let mut add = || {
                     rows.push(Row {
                         frame,
-                        address: place.address_of(index),
+                        address: resolved.address_of(index),
                         count: 0,
                         overhead: 0,
                         mixed: false,
@@ -66,7 +75,7 @@ impl<'a> Table<'a> {
                     (false, Some(row)) => *row,
                     (false, None) => add(),
                 };
-                // An address has one row for all that was inlined there: nothing is merged in it.
+                // All functions inlined at an address share its row. Nothing is merged in it.
                 let mixed = report.combine && rows[row as usize].frame.spec != frame.spec;
                 rows[row as usize].mixed |= mixed;
                 own.push(row);
@@ -75,34 +84,34 @@ impl<'a> Table<'a> {
         }
 
         let rows_at = |node: u32| -> &[u32] {
-            rows_of[traces.nodes[node as usize].1 as usize].as_deref().unwrap_or(&[])
+            rows_of[samples.nodes[node as usize].address as usize].as_deref().unwrap_or(&[])
         };
-        let mut ending = vec![0_u64; traces.nodes.len()];
-        let mut leaf_row: Vec<Option<u32>> = vec![None; traces.nodes.len()];
-        // Any child of a node that was met, and any other child of the same caller; 0: none.
-        let mut child = vec![0_u32; traces.nodes.len()];
-        let mut sibling = vec![0_u32; traces.nodes.len()];
+        let mut ending = vec![0_u64; samples.nodes.len()];
+        let mut leaf_row: Vec<Option<u32>> = vec![None; samples.nodes.len()];
+        // By node: one of its children, and the next child of the same caller; 0 for none.
+        let mut child = vec![0_u32; samples.nodes.len()];
+        let mut sibling = vec![0_u32; samples.nodes.len()];
         for node in &met {
-            let caller = traces.nodes[*node as usize].0;
+            let caller = samples.nodes[*node as usize].caller;
             sibling[*node as usize] = std::mem::replace(&mut child[caller as usize], *node);
             leaf_row[*node as usize] = rows_at(*node).last().copied().or(leaf_row[caller as usize]);
         }
-        for run in runs {
-            ending[run.stack as usize] += run.count;
-            if let Some(row) = leaf_row[run.stack as usize] {
-                rows[row as usize].overhead += run.count;
+        for group in groups {
+            ending[group.stack as usize] += group.count;
+            if let Some(row) = leaf_row[group.stack as usize] {
+                rows[row as usize].overhead += group.count;
             }
         }
         if report.quirks.earliest_earns_nothing
-            && let Some(run) = runs.iter().max_by_key(|run| run.oldest)
-            && let Some(row) = leaf_row[run.stack as usize]
+            && let Some(group) = groups.iter().max_by_key(|group| group.oldest)
+            && let Some(row) = leaf_row[group.stack as usize]
         {
             rows[row as usize].overhead -= 1;
         }
-        // What ended in a node or below it counts for the rows that its path meets there first.
+        // Samples that ended in or below a node count for the rows that its path meets there first.
         let mut below = ending;
         for node in met.iter().rev() {
-            below[traces.nodes[*node as usize].0 as usize] += below[*node as usize];
+            below[samples.nodes[*node as usize].caller as usize] += below[*node as usize];
         }
         let mut open = vec![0_u32; rows.len()];
         let enter_children = |node: u32, path: &mut Vec<Step>| {
@@ -142,12 +151,12 @@ enum Step {
     Leave(u32),
 }
 
-/// Widths of the columns.
+/// Column widths.
 struct Widths {
     count: usize,
     overhead: usize,
     file: usize,
-    /// Between File and Line in rows.
+    /// Space between File and Line in rows.
     gap: usize,
     line: usize,
     func: usize,
@@ -180,7 +189,7 @@ impl Widths {
 pub(super) fn write(table: &Table<'_>, context: &Context<'_>, out: &mut dyn Write) -> io::Result<()> {
     let report = context.report;
     let rows = &table.rows;
-    let files: Vec<ShortPath> = rows.iter().map(|row| context.names.file(&row.frame.file)).collect();
+    let files: Vec<ShortPath> = rows.iter().map(|row| context.labels.file(&row.frame.file)).collect();
     let widths = Widths::new(rows, &files, context);
     for [count, overhead, file, line, func] in
         [["Count", "Overhead", "File", "Line", "Function"], ["=====", "========", "====", "====", "========"]]
@@ -191,14 +200,7 @@ pub(super) fn write(table: &Table<'_>, context: &Context<'_>, out: &mut dyn Writ
         writeln!(out, "{count} {overhead} {file} {line} {func}")?;
     }
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by(|a, b| {
-        let (a, b) = (&rows[*a], &rows[*b]);
-        match report.sorted_by {
-            SortedBy::Count => a.count.cmp(&b.count),
-            SortedBy::Overhead => a.overhead.cmp(&b.overhead),
-            SortedBy::FileFuncLine | SortedBy::FlatCount => order::by_file_func_line(a.frame, b.frame),
-        }
-    });
+    order.sort_by(|a, b| order::flat_rows(report.sorted_by, &rows[*a].keys(), &rows[*b].keys()));
     for index in order {
         if rows[index].count >= report.mincount {
             row(&rows[index], &files[index], &widths, context).write(report.style, out)?;
@@ -232,19 +234,19 @@ fn row(row: &Row<'_>, file: &ShortPath, widths: &Widths, context: &Context<'_>) 
     };
     let rest = columns::cut_left(&file.rest, rest_room.max(1));
     let slash = if file.prefix.is_empty() || rest.starts_with('/') { "" } else { "/" };
-    // No prefix takes its turn among the colours as well, as in the reference.
-    let paint = context.names.paint(&file.prefix);
+    // As in the reference, an empty prefix takes a colour, too.
+    let paint = context.labels.paint(&file.prefix);
     if !file.prefix.is_empty() {
         line.push(paint, &*file.prefix).plain(slash);
     }
     let padding = widths.file.saturating_sub(prefix + slash.len() + width(&rest));
-    line.linked(rest, context.names.link(row.frame)).plain(" ".repeat(padding));
+    line.linked(rest, context.labels.link(row.frame)).plain(" ".repeat(padding));
     line.plain(" ".repeat(widths.gap));
     let number = if row.frame.line <= 0 { "?".to_owned() } else { row.frame.line.to_string() };
     line.plain(columns::pad_left(&number, widths.line)).plain(" ");
     let name = match row.mixed && !report.quirks.any_spec {
         true => harmless(&row.frame.func),
-        false => context.names.function(row.frame),
+        false => context.labels.function(row.frame),
     };
     let name = if name.is_empty() { "[unknown function]".into() } else { name };
     line.push(weight, columns::cut_right(&name, widths.func).into_owned());

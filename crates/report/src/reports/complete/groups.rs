@@ -1,13 +1,13 @@
 //! Which samples go into which table or tree, and the lines around them.
 
-use super::empty::Empty;
-use super::names::Names;
+use super::labels::Labels;
+use super::nothing_to_show::Empty;
 use super::{Report, ReportError, flat, tree_text};
 use crate::Source;
 use crate::options::{Format, GroupBy, Pick};
 use crate::text::columns;
 use crate::text::style::{Line, Paint};
-use crate::trees::traces::{Run, Traces};
+use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use crate::trees::tree;
 use foldhash::HashSet;
 use stackglass_profile::word_buffer as data;
@@ -23,18 +23,19 @@ const WRITTEN_AT_ONCE: usize = 64 << 10;
 /// What the parts of a report need to know.
 pub(super) struct Context<'a> {
     pub report: &'a Report,
-    pub traces: &'a Traces<'a>,
-    pub names: Names<'a>,
+    pub samples: &'a AggregatedSamples<'a>,
+    pub labels: Labels<'a>,
 }
 
 /// Writes the whole report; says why where it, or one of its groups, has nothing to show.
 pub(super) fn write(
     report: &Report,
     source: Source<'_>,
-    traces: &Traces<'_>,
+    samples: &AggregatedSamples<'_>,
     out: &mut dyn Write,
 ) -> Result<Option<Empty>, ReportError> {
-    let context = Context { report, traces, names: Names::new(source, report.quirks, report.links.clone()) };
+    let context =
+        Context { report, samples, labels: Labels::new(source, report.quirks, report.links.clone()) };
     if report.format == Format::Tree {
         tree_text::write_header(out)?;
     }
@@ -64,7 +65,7 @@ impl Context<'_> {
         let mut empty = None;
         let outer_ids = self.ids(outer, None);
         if outer_ids.is_empty() {
-            empty = Some(if self.traces.runs.is_empty() { Empty::NoSamples } else { Empty::NotPicked });
+            empty = Some(if self.samples.groups.is_empty() { Empty::NoSamples } else { Empty::NotPicked });
         }
         for id in outer_ids {
             let Some(inner) = inner else {
@@ -99,19 +100,19 @@ impl Context<'_> {
 
     /// Ids of groups: threads ascending, tasks by their most recent sample.
     fn ids(&self, kind: Kind, within: Option<(Kind, u64)>) -> Vec<u64> {
-        let runs = self.traces.runs.iter().filter(|run| match within {
+        let groups = self.samples.groups.iter().filter(|group| match within {
             None => true,
-            Some((Kind::Thread, id)) => run.thread == id,
-            Some((Kind::Task, id)) => run.task == id,
+            Some((Kind::Thread, id)) => group.thread == id,
+            Some((Kind::Task, id)) => group.task == id,
         });
         match kind {
             Kind::Thread => {
-                let ids: BTreeSet<u64> = runs.map(|run| run.thread).collect();
+                let ids: BTreeSet<u64> = groups.map(|group| group.thread).collect();
                 ids.into_iter().filter(|id| self.report.threads.has(*id)).collect()
             }
             Kind::Task => {
                 let mut seen = HashSet::default();
-                let ids = runs.map(|run| run.task).filter(|id| seen.insert(*id));
+                let ids = groups.map(|group| group.task).filter(|id| seen.insert(*id));
                 ids.filter(|id| self.report.tasks.has(*id)).collect()
             }
         }
@@ -121,10 +122,10 @@ impl Context<'_> {
         let mut line = Line::new();
         match kind {
             Kind::Thread => {
-                line.push(Paint::BoldCyan, format!("{before}Thread {id} ({}){after}", self.names.thread(id)))
+                line.push(Paint::BoldCyan, format!("{before}Thread {id} ({}){after}", self.labels.thread(id)))
             }
             Kind::Task => {
-                line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{}{after}", self.names.task(id)))
+                line.push(Paint::BoldBlue, format!("{before}Task 0x{id:016x}{}{after}", self.labels.task(id)))
             }
         };
         line.write_open(self.report.style, out)
@@ -138,16 +139,16 @@ impl Context<'_> {
         grouped: bool,
         out: &mut dyn Write,
     ) -> io::Result<Option<Empty>> {
-        let picked = |run: &&Run| threads.has(run.thread) && tasks.has(run.task);
-        let runs: Vec<Run> = self.traces.runs.iter().filter(picked).copied().collect();
-        let totals = Totals::of(&runs);
+        let picked = |group: &&SampleGroup| threads.has(group.thread) && tasks.has(group.task);
+        let groups: Vec<SampleGroup> = self.samples.groups.iter().filter(picked).copied().collect();
+        let totals = Totals::of(&groups);
         let task_profile = match self.report.format {
-            Format::Tree => self.traces.earliest_state() == Some(data::TASK),
-            Format::Flat => self.traces.has_task_samples(),
+            Format::Tree => self.samples.earliest_state() == Some(data::TASK),
+            Format::Flat => self.samples.has_task_samples(),
         };
         let body = match self.report.format {
-            Format::Tree => Body::Tree(tree::Tree::build(self.traces, &runs, &self.report.tree_options())),
-            Format::Flat => Body::Table(flat::Table::build(self.traces, &runs, self.report)),
+            Format::Tree => Body::Tree(tree::Tree::build(self.samples, &groups, &self.report.tree_options())),
+            Format::Flat => Body::Table(flat::Table::build(self.samples, &groups, self.report)),
         };
         let shown = !body.is_empty();
         let style = self.report.style;
@@ -187,7 +188,7 @@ impl Context<'_> {
                 body.write(self, out)?;
             }
         }
-        Ok((!shown).then(|| Empty::of(self.report, self.traces, &runs)))
+        Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)))
     }
 }
 
@@ -222,11 +223,11 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(runs: &[Run]) -> Totals {
-        let asleep = runs.iter().filter(|run| run.state == data::ASLEEP);
+    fn of(groups: &[SampleGroup]) -> Totals {
+        let asleep = groups.iter().filter(|group| group.state == data::ASLEEP);
         Totals {
-            snapshots: runs.iter().map(|run| run.count).sum(),
-            asleep: asleep.map(|run| run.count).sum(),
+            snapshots: groups.iter().map(|group| group.count).sum(),
+            asleep: asleep.map(|group| group.count).sum(),
         }
     }
 

@@ -46,16 +46,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod empty;
 mod file;
 mod flat;
 mod groups;
-mod names;
+mod labels;
+mod nothing_to_show;
 mod tree_text;
 
 use crate::options::{Format, GroupBy, Pick, Recur, SortedBy};
 use crate::quirks::Quirks;
-use crate::trees::traces::Traces;
+use crate::trees::aggregated_samples::AggregatedSamples;
 use crate::trees::tree::{Folded, TreeOptions};
 use crate::{Links, Source, Style};
 use stackglass_profile::DataError;
@@ -281,13 +281,13 @@ impl Report {
         {
             return Err(DataError::MissingMetadata.into());
         }
-        let traces = Traces::new(source);
-        let empty = groups::write(self, source, &traces, out)?;
+        let samples = AggregatedSamples::new(source);
+        let empty = groups::write(self, source, &samples, out)?;
         let grouped = self.group_by != GroupBy::None;
         let warnings = match empty {
             Some(_) if grouped && self.quirks.one_reason => vec![NO_SAMPLES_IN_GROUP.to_owned()],
             Some(_) if self.quirks.one_reason => vec![NO_SAMPLES.to_owned()],
-            Some(empty) => vec![empty.text(self, &traces)],
+            Some(empty) => vec![empty.text(self, &samples)],
             None if grouped && self.quirks.always_warn_in_groups => vec![NO_SAMPLES_IN_GROUP.to_owned()],
             None => Vec::new(),
         };

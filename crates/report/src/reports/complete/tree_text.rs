@@ -1,21 +1,19 @@
-//! The tree as text.
+//! The text of the tree.
 
 use super::groups::Context;
-use crate::options::SortedBy;
-use crate::order;
+use crate::order::{self, SortKeys};
 use crate::text::columns::{self, digits};
 use crate::text::short::in_brackets;
 use crate::text::style::{Line, Paint};
-use crate::trees::tree::{Node, Step, Tree};
+use crate::trees::tree::{Node, Tree, TreeFrame};
 use stackglass_profile::harmless;
-use std::cmp::Ordering;
 use std::io::{self, Write};
 
 pub(super) fn write_header(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Overhead ╎ [+additional indent] Count File:Line  Function\n{}", "=".repeat(57))
 }
 
-/// Digits of what is printed in the two columns of numbers, the same for the whole tree.
+/// Widths of the two columns of numbers, the same for the whole tree.
 struct Digits {
     overhead: usize,
     count: usize,
@@ -28,7 +26,7 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
     let sizes = Digits { overhead: digits(tree.greatest_overhead()), count: digits(max(|node| node.count)) };
     let mut indents = Indents { cols: report.cols, known: Vec::new() };
     let mut text = Line::new();
-    // What is still to print, the next one last.
+    // Nodes still to print, the next one last.
     let mut open: Vec<Open> = Vec::new();
     let mut next = Some(Open { node: 0, depth: 0, line_digits: 0 });
     while let Some(entry) = next {
@@ -43,7 +41,7 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
                 0 => 0.0,
                 _ => (report.noisefloor.max(0.0) * (node.count as f64).sqrt()).floor(),
             };
-            let lines = tree.children(number).filter_map(|child| Some(tree.shown(child)?.frame.line));
+            let lines = tree.children(number).filter_map(|child| Some(tree.frame(child)?.frame.line));
             let line_digits = lines.map(|line| digits(line.unsigned_abs())).max().unwrap_or(1);
             let first = open.len();
             open.extend(tree.children(number).filter_map(|child| {
@@ -51,36 +49,31 @@ pub(super) fn write(tree: &Tree<'_>, context: &Context<'_>, out: &mut dyn Write)
                 let shown = count >= report.mincount && count as f64 >= noise;
                 shown.then_some(Open { node: child, depth: depth + 1, line_digits })
             }));
-            // The last is printed next. Those met last come first here, so that equal ones stay in the
-            // order in which they were met.
-            open[first..].sort_by(|a, b| siblings(tree, b.node, a.node, report.sorted_by));
+            // The last one is printed next. Children come last met first, so the reversed comparison keeps equal ones
+            // in the order in which they were met.
+            open[first..]
+                .sort_by(|a, b| order::siblings(report.sorted_by, &keys(tree, b.node), &keys(tree, a.node)));
         }
         next = open.pop();
     }
     Ok(())
 }
 
-/// Siblings in ascending order: by the key, then by file, function and line.
-fn siblings(tree: &Tree<'_>, a: u32, b: u32, key: SortedBy) -> Ordering {
-    let (left, right) = (&tree.nodes[a as usize], &tree.nodes[b as usize]);
-    let by_key = match key {
-        SortedBy::FileFuncLine => Ordering::Equal,
-        SortedBy::Count => left.count.cmp(&right.count),
-        SortedBy::Overhead => tree.overhead(a).cmp(&tree.overhead(b)),
-        SortedBy::FlatCount => tree.flat_count(a).cmp(&tree.flat_count(b)),
-    };
-    by_key.then_with(|| match (tree.shown(a), tree.shown(b)) {
-        (Some(a), Some(b)) => order::by_file_func_line(a.frame, b.frame),
-        _ => Ordering::Equal,
-    })
+fn keys<'t>(tree: &'t Tree<'_>, node: u32) -> SortKeys<'t> {
+    SortKeys {
+        count: tree.nodes[node as usize].count,
+        overhead: tree.overhead(node),
+        flat_count: tree.flat_count(node),
+        frame: tree.frame(node).map(|shown| shown.frame),
+    }
 }
 
 /// A node to print.
 struct Open {
     node: u32,
-    /// 1 for the outermost that are printed.
+    /// 1 for children of the root.
     depth: usize,
-    /// Digits of the largest line number among its siblings, hidden ones too.
+    /// Digits of the largest line number among its siblings, including hidden ones.
     line_digits: usize,
 }
 
@@ -118,10 +111,10 @@ fn line(
     };
     line.plain(format_args!("╎{}", indent.text));
     line.push(grey, format_args!("{:<1$}", node.count, sizes.count)).plain(" ");
-    let shown = tree.shown(entry.node).filter(|shown| !shown.frame.is_unknown());
-    let Some(Step { frame, address, .. }) = shown else {
+    let shown = tree.frame(entry.node).filter(|shown| !shown.frame.is_unknown());
+    let Some(TreeFrame { frame, address, .. }) = shown else {
         let nameless =
-            tree.shown(entry.node).map(|shown| (shown, report.quirks.module_of_nameless(shown.frame)));
+            tree.frame(entry.node).map(|shown| (shown, report.quirks.module_of_nameless(shown.frame)));
         match nameless {
             None | Some((_, "")) => line.plain("[unknown stackframe]"),
             Some((_, module)) if report.combine => line.push(grey, in_brackets(module)),
@@ -135,12 +128,12 @@ fn line(
         line.plain(format_args!("[unknown function] (pointer: 0x{address:016x})"));
         return;
     }
-    let file = context.names.file(&frame.file);
+    let file = context.labels.file(&frame.file);
     let rest_room = file_room.saturating_sub(columns::width(&file.prefix) + 1).max(1);
     let rest = columns::cut_left(&file.rest, rest_room);
     let slash = if file.prefix.is_empty() || rest.starts_with('/') { "" } else { "/" };
-    // No prefix takes its turn among the colours as well, as in the reference.
-    let (paint, link) = (context.names.paint(&file.prefix), context.names.link(frame));
+    // As in the reference, an empty prefix takes a colour, too.
+    let (paint, link) = (context.labels.paint(&file.prefix), context.labels.link(frame));
     if !file.prefix.is_empty() {
         line.push_linked(paint, &*file.prefix, link.clone());
     }
@@ -154,12 +147,12 @@ fn line(
     }
     let name = match node.mixed && !report.quirks.any_spec {
         true => harmless(&frame.func),
-        false => context.names.function(frame),
+        false => context.labels.function(frame),
     };
     line.push(grey, name);
 }
 
-/// What stands between the bar and the count, by level; kept for the levels that most lines have.
+/// The indents by level, cached for the usual levels.
 struct Indents {
     cols: usize,
     known: Vec<Indent>,
@@ -175,10 +168,10 @@ impl Indents {
     }
 }
 
-/// What stands between the bar and the count.
+/// The text between the bar and the count.
 struct Indent {
     text: String,
-    /// Columns set aside for it, which short terminals may not have.
+    /// Columns reserved for it. Narrow terminals may have fewer.
     wanted: usize,
 }
 

@@ -2,8 +2,8 @@
 //! who looks at a terminal sees the last ones first.
 
 use super::Peek;
-use crate::reports::summary::names::Names;
-use crate::reports::summary::place::{Place, place_with_line};
+use crate::queries::call_site::{Place, place_with_line};
+use crate::queries::function_table::FunctionTable;
 use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{location_text, short_function, tail};
@@ -74,7 +74,7 @@ pub(super) fn write(peek: &Peek, recording: &Recording, out: &mut dyn Write) -> 
     let mut title = Line::new();
     title.push(Paint::Bold, "In short").push(Paint::Grey, ", of each thread's time, the busiest first:");
     title.cut(cols).write(peek.style, out)?;
-    let names = Names::new(recording);
+    let names = FunctionTable::new(recording);
     for (at, (number, did)) in busy.iter().take(THREADS).enumerate() {
         heading(peek, recording, ThreadNumber(*number), did, cols, out)?;
         functions(peek, recording, &names, did, if at == 0 { FUNCTIONS.0 } else { FUNCTIONS.1 }, cols, out)?;
@@ -132,7 +132,7 @@ fn heading(
 fn functions(
     peek: &Peek,
     recording: &Recording,
-    names: &Names,
+    names: &FunctionTable,
     did: &Did,
     most: usize,
     cols: usize,

@@ -1,12 +1,13 @@
 //! The lines above the tree: how long it ran, and the few names that matter most.
 
-use super::calls::{Call, Calls, What};
-use super::names::SourceLine;
-use super::totals::{Chain, chains};
-use super::{FirstScreen, account, tree_text};
+use super::{Summary, tree_text};
 use crate::kinds::Class;
+use crate::order;
+use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
+use crate::queries::function_table::SourceLine;
+use crate::queries::hot_chains::{Chain, chains};
 use crate::text::columns::{cut_right, width};
-use crate::text::numbers::{counted, duration_text, grouped, percent_text, setting_text};
+use crate::text::numbers::{counted, duration_text, grouped, part_text, percent_text, setting_text};
 use crate::text::short::{cut_name, last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
@@ -19,53 +20,53 @@ const COMMAND: usize = 12;
 const DOMINANT: f64 = 0.5;
 
 pub(super) fn write(
-    screen: &FirstScreen,
+    summary: &Summary,
     recording: &Recording,
-    calls: &Calls<'_>,
+    tree: &CpuTree<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let lines =
-        [overview(recording, calls, screen.cols), taken(recording)].into_iter().chain(waited(recording));
+        [overview(recording, tree, summary.cols), taken(recording)].into_iter().chain(waited(recording));
     for mut line in lines {
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
-    let cpu = calls.cpu().time;
+    let cpu = tree.cpu().time;
     if cpu > 0 {
-        let functions = &calls.names.functions;
+        let functions = &tree.names.functions;
         let names = |name: &str| [tail(name), last_name(name)].map(str::to_owned);
         let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
-        let total = chains(calls).into_iter().map(|chain| {
+        let total = chains(tree).into_iter().map(|chain| {
             let callee = &functions[chain.callee() as usize];
-            Entry { chain: chain_text(calls, &chain), ..Entry::of(callee.total.time, names(&callee.name)) }
+            Entry { chain: chain_text(tree, &chain), ..Entry::of(callee.total.time, names(&callee.name)) }
         });
-        let lines = calls.names.lines.iter().skip(1).map(|line: &SourceLine| {
+        let lines = tree.names.lines.iter().skip(1).map(|line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
             let names = [long, shortest_location(&line.file, line.line)];
-            Entry { link: screen.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
+            Entry { link: summary.link(&line.file, line.line), ..Entry::of(line.own.time, names) }
         });
         for (title, mut entries) in
             [("own time", own.collect::<Vec<_>>()), ("in total", total.collect()), ("lines", lines.collect())]
         {
             entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
-            entries.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.names.cmp(&b.names)));
+            entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
             if !entries.is_empty() {
-                hottest(title, &entries, cpu, screen.cols).cut(screen.cols).write(screen.style, out)?;
+                hottest(title, &entries, cpu, summary.cols).cut(summary.cols).write(summary.style, out)?;
             }
         }
-        if let Some(mut line) = finding(recording, calls, screen.cols) {
-            line.cut(screen.cols).write(screen.style, out)?;
+        if let Some(mut line) = finding(recording, tree, summary.cols) {
+            line.cut(summary.cols).write(summary.style, out)?;
         }
     }
     out.write_all(b"\n")
 }
 
 /// What ran, how long, how busy, how it ended. Where room is short the command gives way.
-fn overview(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Line {
+fn overview(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Line {
     let about = &recording.about;
-    let cpu = calls.cpu().time;
-    let mut used = match calls.unseen {
+    let cpu = tree.cpu().time;
+    let mut used = match tree.unaccounted {
         0 => format!("{} CPU", duration_text(cpu)),
-        unseen => format!("{} CPU seen", account::part_text(cpu - unseen, cpu)),
+        unseen => format!("{} CPU seen", part_text(cpu - unseen, cpu)),
     };
     used = match recording.is_walltime() {
         true => format!("{} wall, wall-time profile", duration_text(about.wall.0)),
@@ -169,8 +170,8 @@ impl Entry {
 }
 
 /// `run → parse`, `run → … → parse`.
-fn chain_text(calls: &Calls<'_>, chain: &Chain) -> Option<String> {
-    let name = |function: u32| tail(&calls.names.functions[function as usize].name);
+fn chain_text(tree: &CpuTree<'_>, chain: &Chain) -> Option<String> {
+    let name = |function: u32| tail(&tree.names.functions[function as usize].name);
     match chain.0[..] {
         [] | [_] => None,
         [outer, inner] => Some(format!("{} → {}", name(outer), name(inner))),
@@ -217,32 +218,32 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
 }
 
 /// "83 % of the CPU time is under X": the innermost function that still accounts for most of it.
-fn finding(recording: &Recording, calls: &Calls<'_>, cols: usize) -> Option<Line> {
-    let cpu = calls.cpu().time;
+fn finding(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
+    let cpu = tree.cpu().time;
     let mut node = 0_u32;
-    let heavy = |call: &Call| call.total.time as f64 >= cpu as f64 * DOMINANT;
+    let heavy = |call: &CpuNode| call.total.time as f64 >= cpu as f64 * DOMINANT;
     let next = |node: u32| {
-        calls.nodes[node as usize].children.iter().copied().find(|child| heavy(&calls.nodes[*child as usize]))
+        tree.nodes[node as usize].children.iter().copied().find(|child| heavy(&tree.nodes[*child as usize]))
     };
     let mut named = None;
     while let Some(child) = next(node) {
         node = child;
-        if let What::Function(function) = calls.nodes[node as usize].what
-            && calls.names.functions[function as usize].class == Class::Own
+        if let NodeKind::Function(function) = tree.nodes[node as usize].what
+            && tree.names.functions[function as usize].class == Class::Own
         {
             named = Some((node, function));
         }
     }
     let (node, function) = named?;
-    if last_name(&calls.names.functions[function as usize].name) == "main" {
+    if last_name(&tree.names.functions[function as usize].name) == "main" {
         return None;
     }
-    let call = &calls.nodes[node as usize];
+    let call = &tree.nodes[node as usize];
     let (share, own) = (percent_text(call.total.time, cpu), percent_text(call.own.time, cpu));
-    let name = calls.names.functions[function as usize].name.as_str();
-    let caller = match calls.nodes[call.parent as usize].what {
-        What::Function(caller) => {
-            format!(", called from {}", tail(&calls.names.functions[caller as usize].name))
+    let name = tree.names.functions[function as usize].name.as_str();
+    let caller = match tree.nodes[call.parent as usize].what {
+        NodeKind::Function(caller) => {
+            format!(", called from {}", tail(&tree.names.functions[caller as usize].name))
         }
         _ => String::new(),
     };

@@ -5,24 +5,19 @@
 //! kind of sleeping thread, and what the reader must know to trust it. Percentages are of processor
 //! time, seen or not (of looks in a wall-time profile), except where a line says otherwise. The complete reports are in [`report`](crate::reports::complete).
 
-mod account;
-mod asleep;
-mod calls;
-mod closing;
+mod cut_reasons;
 mod headline;
-pub(crate) mod names;
-pub(crate) mod place;
+mod notes;
 mod processes;
 mod run_time_code;
+mod sleeping_threads;
 mod tasks;
-mod totals;
 mod tree_text;
 
+use crate::queries::cpu_tree::CpuTree;
 use crate::{Links, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
-
-pub use closing::{CUT_REASONS, CutReason, cut_reason};
 
 /// Share of processor time below which a branch is folded away.
 const NOTICEABLE: f64 = 0.005;
@@ -34,46 +29,46 @@ fn whole(recording: &Recording) -> &'static str {
 
 /// The first screen of a recording.
 #[derive(Clone, Debug)]
-pub struct FirstScreen {
+pub struct Summary {
     cols: usize,
     style: Style,
     everything: bool,
     links: Option<Links>,
 }
 
-impl Default for FirstScreen {
-    fn default() -> FirstScreen {
-        FirstScreen { cols: 80, style: Style::Plain, everything: false, links: None }
+impl Default for Summary {
+    fn default() -> Summary {
+        Summary { cols: 80, style: Style::Plain, everything: false, links: None }
     }
 }
 
-impl FirstScreen {
+impl Summary {
     /// 80 columns, no colours, small branches folded.
-    pub fn new() -> FirstScreen {
-        FirstScreen::default()
+    pub fn new() -> Summary {
+        Summary::default()
     }
 
     /// Width in terminal columns; at least 40 are used.
-    pub fn cols(mut self, columns: usize) -> FirstScreen {
+    pub fn cols(mut self, columns: usize) -> Summary {
         self.cols = columns.max(40);
         self
     }
 
     /// Colours, or none.
-    pub fn style(mut self, style: Style) -> FirstScreen {
+    pub fn style(mut self, style: Style) -> Summary {
         self.style = style;
         self
     }
 
     /// Folds and trims nothing: every branch, the runtime's own frames, inlined library code and
     /// each sleeping thread.
-    pub fn everything(mut self, shown: bool) -> FirstScreen {
+    pub fn everything(mut self, shown: bool) -> Summary {
         self.everything = shown;
         self
     }
 
     /// Makes locations links; only where colours are allowed.
-    pub fn links(mut self, links: Option<Links>) -> FirstScreen {
+    pub fn links(mut self, links: Option<Links>) -> Summary {
         self.links = links;
         self
     }
@@ -88,12 +83,12 @@ impl FirstScreen {
     /// # Errors
     /// When writing fails.
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-        let calls = calls::Calls::build(recording, self.everything);
-        headline::write(self, recording, &calls, out)?;
-        processes::write(self, recording, &calls, out)?;
-        tasks::write(self, recording, &calls, out)?;
-        tree_text::write(self, &calls, out)?;
-        asleep::write(self, recording, &calls, out)?;
-        closing::write(self, recording, &calls, out)
+        let tree = CpuTree::build(recording, self.everything);
+        headline::write(self, recording, &tree, out)?;
+        processes::write(self, recording, &tree, out)?;
+        tasks::write(self, recording, &tree, out)?;
+        tree_text::write(self, &tree, out)?;
+        sleeping_threads::write(self, recording, &tree, out)?;
+        notes::write(self, recording, &tree, out)
     }
 }

@@ -1,7 +1,7 @@
 //! A line for each process that mattered, where there were several.
 
-use super::FirstScreen;
-use super::calls::Calls;
+use super::Summary;
+use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
@@ -12,9 +12,9 @@ use std::io::{self, Write};
 const LISTED: usize = 6;
 
 pub(super) fn write(
-    screen: &FirstScreen,
+    summary: &Summary,
     recording: &Recording,
-    calls: &Calls<'_>,
+    tree: &CpuTree<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if recording.processes.len() < 2 {
@@ -29,15 +29,15 @@ pub(super) fn write(
         }
     }
     // Without processor time the table says nothing.
-    if times.iter().all(|time| *time == 0) && !screen.everything {
+    if times.iter().all(|time| *time == 0) && !summary.everything {
         return Ok(());
     }
-    let cpu = calls.cpu().time;
+    let cpu = tree.cpu().time;
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|index| (std::cmp::Reverse(times[*index]), *index));
     let noticeable =
         |index: &usize| times[*index] as f64 >= cpu as f64 * super::NOTICEABLE && times[*index] > 0;
-    let listed = match screen.everything {
+    let listed = match summary.everything {
         true => order.len(),
         false => order.iter().filter(|index| noticeable(index)).count().min(LISTED),
     };
@@ -46,7 +46,7 @@ pub(super) fn write(
         false => "    %       CPU      pid  process",
     };
     let mut header = Line::new();
-    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
+    header.push(Paint::Grey, columns).cut(summary.cols).write(summary.style, out)?;
     for index in &order[..listed] {
         let process = &recording.processes[*index];
         let mut words = process.arguments.iter().map(String::as_str);
@@ -60,7 +60,7 @@ pub(super) fn write(
             process.pid
         ));
         line.plain(harmless(&command).into_owned());
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     let rest = &order[listed..];
     if !rest.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn write(
         let mut line = Line::new();
         let others = counted(rest.len() as u64, "other process", "other processes");
         line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     out.write_all(b"\n")
 }

@@ -3,7 +3,7 @@
 //! Not every such address is compiled at run time. A library that was opened a moment before is not known either, so
 //! nothing is called a JIT compiler's unless the process is known to have one.
 
-use super::CutReason;
+use super::cut_reasons::CutReason;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Process, ProcessIndex, Recording};
 use std::borrow::Cow;

@@ -2,8 +2,8 @@
 //!
 //! Tasks of one name that were made at one place are one kind: a server has one for each connection.
 
-use super::FirstScreen;
-use super::calls::Calls;
+use super::Summary;
+use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
@@ -33,9 +33,9 @@ fn is_waiting(recording: &Recording, stack: StackId) -> bool {
 }
 
 pub(super) fn write(
-    screen: &FirstScreen,
+    summary: &Summary,
     recording: &Recording,
-    calls: &Calls<'_>,
+    tree: &CpuTree<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let known: HashMap<TaskId, Kind<'_>> =
@@ -64,11 +64,11 @@ pub(super) fn write(
         }
     }
     let walltime = recording.is_walltime();
-    let cpu = calls.cpu().time;
+    let cpu = tree.cpu().time;
     let mut order: Vec<(Kind<'_>, Sum)> = sums.into_iter().collect();
     order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time));
     let noticeable = |time: u64| time > 0 && time as f64 >= cpu as f64 * super::NOTICEABLE;
-    let listed = match screen.everything {
+    let listed = match summary.everything {
         true => order.len(),
         false => order.iter().filter(|(_, sum)| noticeable(sum.time)).count().min(LISTED),
     };
@@ -77,7 +77,7 @@ pub(super) fn write(
         true => "    %      time    tasks  waiting  longest  name",
         false => "    %       CPU    tasks  name",
     };
-    header.push(Paint::Grey, columns).cut(screen.cols).write(screen.style, out)?;
+    header.push(Paint::Grey, columns).cut(summary.cols).write(summary.style, out)?;
     for (kind, sum) in &order[..listed] {
         let mut line = Line::new();
         let (share, time) = (percent(sum.time, cpu), duration_text(sum.time));
@@ -92,13 +92,13 @@ pub(super) fn write(
                 line.plain(harmless(name).into_owned());
                 if *number > 0 {
                     let place = super::tree_text::short_location(recording, file, i64::from(*number), 32);
-                    let link = screen.link(file, i64::from(*number));
+                    let link = summary.link(file, i64::from(*number));
                     line.plain("  ").linked(place, link);
                 }
             }
             None => drop(line.push(Paint::Grey, "without a name")),
         }
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     let rest = &order[listed..];
     if !rest.is_empty() {
@@ -106,14 +106,14 @@ pub(super) fn write(
         let others = counted(rest.len() as u64, "other kind of task", "other kinds of tasks");
         let mut line = Line::new();
         line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     if noticeable(outside) {
         let (share, time) = (percent(outside, cpu), duration_text(outside));
         let mut line = Line::new();
         let room = if walltime { 18 } else { 0 };
         line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));
-        line.push(Paint::Grey, "outside of tasks").cut(screen.cols).write(screen.style, out)?;
+        line.push(Paint::Grey, "outside of tasks").cut(summary.cols).write(summary.style, out)?;
     }
     out.write_all(b"\n")
 }

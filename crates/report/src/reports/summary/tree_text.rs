@@ -4,12 +4,12 @@
 //! taken. An only child stands right below its caller, siblings get a branch: stacks stay readable
 //! at 80 columns however deep they are.
 
-use super::calls::{Calls, What};
-use super::closing::cut_reason;
-use super::{FirstScreen, NOTICEABLE};
+use super::cut_reasons::cut_reason;
+use super::{NOTICEABLE, Summary};
 use crate::kinds::Class;
+use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::text::columns::{cut_right, width, wrap};
-use crate::text::numbers::{counted, grouped, percent, percent_text};
+use crate::text::numbers::{counted, grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
@@ -43,18 +43,19 @@ enum Branch {
     Last,
 }
 
-pub(super) fn write(screen: &FirstScreen, calls: &Calls<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let cpu = calls.cpu();
+pub(super) fn write(summary: &Summary, tree: &CpuTree<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let cpu = tree.cpu();
     if cpu.time == 0 {
-        for line in wrap("No processor time was seen: nothing ran, or for less than one tick.", screen.cols) {
+        for line in wrap("No processor time was seen: nothing ran, or for less than one tick.", summary.cols)
+        {
             writeln!(out, "{line}")?;
         }
         return out.write_all(b"\n");
     }
-    let own = calls.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
+    let own = tree.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
     let columns = Columns {
-        total: width(&millis(cpu.time)).max(4),
-        own: width(&millis(own)).max(6),
+        total: width(&millis_text(cpu.time)).max(4),
+        own: width(&millis_text(own)).max(6),
         hits: width(&grouped(cpu.hits)).max(6),
     };
     let mut header = Line::new();
@@ -65,25 +66,25 @@ pub(super) fn write(screen: &FirstScreen, calls: &Calls<'_>, out: &mut dyn Write
             "ms", columns.total, "own ms", columns.own, "stacks", columns.hits
         ),
     );
-    header.cut(screen.cols).write(screen.style, out)?;
+    header.cut(summary.cols).write(summary.style, out)?;
     let mut hidden = Hidden::default();
     let mut open: Vec<Open> = Vec::new();
-    push_children(screen, calls, 0, &Guides::default(), &mut open, &mut hidden);
+    push_children(summary, tree, 0, &Guides::default(), &mut open, &mut hidden);
     while let Some(entry) = open.pop() {
-        row(screen, calls, &entry, &columns).cut(screen.cols).write(screen.style, out)?;
+        row(summary, tree, &entry, &columns).cut(summary.cols).write(summary.style, out)?;
         let below = match entry.branch {
             Branch::Only => entry.guides.clone(),
-            Branch::Middle => entry.guides.extended("│ ", screen.cols),
-            Branch::Last => entry.guides.extended("  ", screen.cols),
+            Branch::Middle => entry.guides.extended("│ ", summary.cols),
+            Branch::Last => entry.guides.extended("  ", summary.cols),
         };
-        push_children(screen, calls, entry.node, &below, &mut open, &mut hidden);
+        push_children(summary, tree, entry.node, &below, &mut open, &mut hidden);
     }
     if hidden.lines > 0 {
         let lines = counted(hidden.lines, "line", "lines");
         let share = percent_text(hidden.time, cpu.time);
         let mut line = Line::new();
         line.push(Paint::Grey, format!("{lines} under 0.5 % hidden, {share} together: --all shows them"));
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     out.write_all(b"\n")
 }
@@ -96,20 +97,20 @@ struct Hidden {
 }
 
 fn push_children(
-    screen: &FirstScreen,
-    calls: &Calls<'_>,
+    summary: &Summary,
+    tree: &CpuTree<'_>,
     parent: u32,
     guides: &Guides,
     open: &mut Vec<Open>,
     hidden: &mut Hidden,
 ) {
-    let least = if screen.everything { 0.0 } else { calls.cpu().time as f64 * NOTICEABLE };
-    let noticeable = |node: u32| calls.nodes[node as usize].total.time as f64 >= least;
+    let least = if summary.everything { 0.0 } else { tree.cpu().time as f64 * NOTICEABLE };
+    let noticeable = |node: u32| tree.nodes[node as usize].total.time as f64 >= least;
     let (shown, folded): (Vec<u32>, Vec<u32>) =
-        calls.nodes[parent as usize].children.iter().partition(|child| noticeable(**child));
+        tree.nodes[parent as usize].children.iter().partition(|child| noticeable(**child));
     for child in folded {
-        hidden.time += calls.nodes[child as usize].total.time;
-        hidden.lines += lines_below(calls, child);
+        hidden.time += tree.nodes[child as usize].total.time;
+        hidden.lines += lines_below(tree, child);
     }
     let count = shown.len();
     let mut entries: Vec<Open> = Vec::with_capacity(count);
@@ -120,28 +121,28 @@ fn push_children(
             (_, false) => Branch::Middle,
         };
         let (node, skipped) =
-            if screen.everything { (child, 0) } else { skip_plumbing(calls, child, least, hidden) };
+            if summary.everything { (child, 0) } else { skip_plumbing(tree, child, least, hidden) };
         entries.push(Open { node, guides: guides.clone(), branch, skipped });
     }
     open.extend(entries.into_iter().rev());
 }
 
 /// Goes down through library functions that do nothing but call one other function.
-fn skip_plumbing(calls: &Calls<'_>, from: u32, least: f64, hidden: &mut Hidden) -> (u32, u32) {
+fn skip_plumbing(tree: &CpuTree<'_>, from: u32, least: f64, hidden: &mut Hidden) -> (u32, u32) {
     let (mut node, mut skipped) = (from, 0);
     loop {
-        let call = &calls.nodes[node as usize];
+        let call = &tree.nodes[node as usize];
         let library = match call.what {
-            What::Function(function) => calls.names.functions[function as usize].class == Class::Std,
+            NodeKind::Function(function) => tree.names.functions[function as usize].class == Class::Std,
             _ => false,
         };
         let (large, small): (Vec<u32>, Vec<u32>) =
-            call.children.iter().partition(|child| calls.nodes[**child as usize].total.time as f64 >= least);
+            call.children.iter().partition(|child| tree.nodes[**child as usize].total.time as f64 >= least);
         match large[..] {
             [only] if library && (call.own.time as f64) < least => {
                 for child in small {
-                    hidden.time += calls.nodes[child as usize].total.time;
-                    hidden.lines += lines_below(calls, child);
+                    hidden.time += tree.nodes[child as usize].total.time;
+                    hidden.lines += lines_below(tree, child);
                 }
                 node = only;
                 skipped += 1;
@@ -151,29 +152,29 @@ fn skip_plumbing(calls: &Calls<'_>, from: u32, least: f64, hidden: &mut Hidden) 
     }
 }
 
-fn lines_below(calls: &Calls<'_>, node: u32) -> u64 {
+fn lines_below(tree: &CpuTree<'_>, node: u32) -> u64 {
     let (mut lines, mut open) = (0, vec![node]);
     while let Some(node) = open.pop() {
         lines += 1;
-        open.extend(&calls.nodes[node as usize].children);
+        open.extend(&tree.nodes[node as usize].children);
     }
     lines
 }
 
-fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns) -> Line {
-    let call = &calls.nodes[entry.node as usize];
-    let cpu = calls.cpu().time;
+fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -> Line {
+    let call = &tree.nodes[entry.node as usize];
+    let cpu = tree.cpu().time;
     let share = percent(call.total.time, cpu);
     let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
-    let own = if call.own.time > 0 { millis(call.own.time) } else { String::new() };
+    let own = if call.own.time > 0 { millis_text(call.own.time) } else { String::new() };
     // What was not seen has no stacks to count.
-    let unseen = matches!(call.what, What::NotSeen | What::Nothing(_)) && call.total.hits == 0;
+    let unseen = matches!(call.what, NodeKind::Unaccounted | NodeKind::Nothing(_)) && call.total.hits == 0;
     let hits = if unseen { String::new() } else { grouped(call.total.hits) };
     let mut line = Line::new();
     line.push(weight, format!("{share:>5.1}")).plain(format!(
         "  {:>1$}",
-        millis(call.total.time),
+        millis_text(call.total.time),
         columns.total
     ));
     line.push(weight, format!("  {own:>0$}", columns.own));
@@ -183,44 +184,44 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
         Branch::Middle => "├ ",
         Branch::Last => "└ ",
     };
-    let guides = entry.guides.extended(sign, screen.cols);
-    let room = screen.cols.saturating_sub(line.width());
+    let guides = entry.guides.extended(sign, summary.cols);
+    let room = summary.cols.saturating_sub(line.width());
     line.push(Paint::Grey, guides.fit(room / 2));
     if entry.skipped > 0 {
         line.push(Paint::Grey, "⋯ ");
     }
-    let room = screen.cols.saturating_sub(line.width());
+    let room = summary.cols.saturating_sub(line.width());
     match call.what {
-        What::Root => {}
-        What::NotSeen => drop(line.plain("[not seen]")),
-        What::Nothing(None) => drop(line.plain("[start and end of threads]")),
-        What::Nothing(Some(cut)) => {
+        NodeKind::Root => {}
+        NodeKind::Unaccounted => drop(line.plain("[not seen]")),
+        NodeKind::Nothing(None) => drop(line.plain("[start and end of threads]")),
+        NodeKind::Nothing(Some(cut)) => {
             let why = cut_reason(cut).map_or("no stack", |reason| reason.word);
             line.plain(format!("[not seen: {why}]"));
         }
-        What::Program(program) => {
-            let program = &calls.programs[program as usize];
+        NodeKind::Program(program) => {
+            let program = &tree.programs[program as usize];
             let times =
                 if program.processes > 1 { format!(" ×{}", program.processes) } else { String::new() };
             line.push(Paint::Cyan, format!("{}{times}", harmless(&program.name)));
         }
-        What::Function(function) => {
-            let function = &calls.names.functions[function as usize];
+        NodeKind::Function(function) => {
+            let function = &tree.names.functions[function as usize];
             let name = &function.name;
             let mark = if call.recursive { " ↻" } else { "" };
             let hottest = call.lines.iter().max_by_key(|(line, time)| (**time, std::cmp::Reverse(**line)));
-            let location = hottest.map(|(line, _)| &calls.names.lines[*line as usize]);
+            let location = hottest.map(|(line, _)| &tree.names.lines[*line as usize]);
             let left = room.saturating_sub(width(name) + width(mark) + 2);
             let (location, link) = match location {
                 // Lines of the C library say little, and what it is says more.
                 Some(at) if !at.file.is_empty() && function.class != Class::C => (
-                    short_location(calls.recording, &at.file, at.line, left.max(room / 3)),
-                    screen.link(&at.file, at.line),
+                    short_location(tree.recording, &at.file, at.line, left.max(room / 3)),
+                    summary.link(&at.file, at.line),
                 ),
                 // Nor does a module's name that stands in the line already, or in the one above.
                 _ if name.starts_with('[')
                     || function.by_start
-                    || module_of(calls, call.parent) == Some(&function.module) =>
+                    || module_of(tree, call.parent) == Some(&function.module) =>
                 {
                     (String::new(), None)
                 }
@@ -243,17 +244,11 @@ fn row(screen: &FirstScreen, calls: &Calls<'_>, entry: &Open, columns: &Columns)
 }
 
 /// The module that a node's line shows or would show.
-fn module_of<'c>(calls: &'c Calls<'_>, node: u32) -> Option<&'c String> {
-    match calls.nodes[node as usize].what {
-        What::Function(function) => Some(&calls.names.functions[function as usize].module),
+fn module_of<'c>(tree: &'c CpuTree<'_>, node: u32) -> Option<&'c String> {
+    match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => Some(&tree.names.functions[function as usize].module),
         _ => None,
     }
-}
-
-/// Milliseconds, with a decimal where it says something.
-fn millis(ns: u64) -> String {
-    let ms = ns as f64 * 1e-6;
-    if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
 }
 
 /// The lines that lead from a node's callers down to it.

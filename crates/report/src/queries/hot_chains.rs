@@ -4,8 +4,8 @@
 //! "59 % run → parse". Only such a callee may stand for its caller, and only if it is listed itself
 //! with practically the same time: no function is left out in favour of one with less.
 
-use super::calls::{Calls, What};
-use super::names::FunctionNumber;
+use super::cpu_tree::{CpuTree, NodeKind};
+use super::function_table::FunctionNumber;
 use crate::kinds::Class;
 use foldhash::HashMap;
 
@@ -14,23 +14,23 @@ const SAME: f64 = 0.98;
 
 /// Functions with the same time, the outermost first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Chain(pub Vec<FunctionNumber>);
+pub(crate) struct Chain(pub Vec<FunctionNumber>);
 
 impl Chain {
     /// The innermost, which stands for all.
-    pub(super) fn callee(&self) -> FunctionNumber {
+    pub(crate) fn callee(&self) -> FunctionNumber {
         self.0[self.0.len() - 1]
     }
 }
 
 /// All listed functions in chains, in no order; most chains are one function.
-pub(super) fn chains(calls: &Calls<'_>) -> Vec<Chain> {
-    let functions = &calls.names.functions;
+pub(crate) fn chains(tree: &CpuTree<'_>) -> Vec<Chain> {
+    let functions = &tree.names.functions;
     let mut listed: Vec<bool> = functions.iter().map(|f| f.class == Class::Own && !f.start).collect();
-    for function in mains(calls) {
+    for function in mains(tree) {
         listed[function as usize] = false;
     }
-    let callee_of = only_callees(calls, &listed);
+    let callee_of = only_callees(tree, &listed);
     let mut chains: HashMap<FunctionNumber, Vec<FunctionNumber>> = HashMap::default();
     for function in (0..functions.len() as u32).filter(|function| listed[*function as usize]) {
         let mut innermost = function;
@@ -38,7 +38,7 @@ pub(super) fn chains(calls: &Calls<'_>) -> Vec<Chain> {
         let mut steps = 0;
         while let Some(callee) = callee_of.get(&innermost).filter(|_| steps <= callee_of.len()) {
             // Small differences must not add up along a chain.
-            if !is_same(calls, function, *callee) {
+            if !is_same(tree, function, *callee) {
                 break;
             }
             innermost = *callee;
@@ -63,30 +63,30 @@ pub(super) fn chains(calls: &Calls<'_>) -> Vec<Chain> {
     chains.into_iter().map(outermost_first).collect()
 }
 
-fn is_same(calls: &Calls<'_>, caller: FunctionNumber, callee: FunctionNumber) -> bool {
-    let total = |function: FunctionNumber| calls.names.functions[function as usize].total.time as f64;
+fn is_same(tree: &CpuTree<'_>, caller: FunctionNumber, callee: FunctionNumber) -> bool {
+    let total = |function: FunctionNumber| tree.names.functions[function as usize].total.time as f64;
     total(callee) >= total(caller) * SAME && total(callee) * SAME <= total(caller)
 }
 
 /// `main` where nothing but start-up code calls it: that everything is under it goes without saying.
 /// Stacks that are cut or astray may have it elsewhere: most of its time decides.
-fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
+fn mains(tree: &CpuTree<'_>) -> Vec<FunctionNumber> {
     let is_main = |function: FunctionNumber| {
-        crate::text::short::last_name(&calls.names.functions[function as usize].name) == "main"
+        crate::text::short::last_name(&tree.names.functions[function as usize].name) == "main"
     };
     let mut mains: HashMap<FunctionNumber, (u64, u64)> = HashMap::default();
-    for call in &calls.nodes {
-        if let What::Function(function) = call.what
+    for call in &tree.nodes {
+        if let NodeKind::Function(function) = call.what
             && is_main(function)
         {
             let mut caller = call.parent;
-            while let What::Function(outer) = calls.nodes[caller as usize].what
-                && (calls.names.functions[outer as usize].start
-                    || calls.names.functions[outer as usize].class != Class::Own)
+            while let NodeKind::Function(outer) = tree.nodes[caller as usize].what
+                && (tree.names.functions[outer as usize].start
+                    || tree.names.functions[outer as usize].class != Class::Own)
             {
-                caller = calls.nodes[caller as usize].parent;
+                caller = tree.nodes[caller as usize].parent;
             }
-            let outermost = !matches!(calls.nodes[caller as usize].what, What::Function(_));
+            let outermost = !matches!(tree.nodes[caller as usize].what, NodeKind::Function(_));
             let (outermost_time, time) = mains.entry(function).or_default();
             *time += call.total.time;
             *outermost_time += if outermost { call.total.time } else { 0 };
@@ -97,32 +97,32 @@ fn mains(calls: &Calls<'_>) -> Vec<FunctionNumber> {
 }
 
 /// For each function that passes nearly all its time on to one other listed function, that one.
-fn only_callees(calls: &Calls<'_>, listed: &[bool]) -> HashMap<FunctionNumber, FunctionNumber> {
+fn only_callees(tree: &CpuTree<'_>, listed: &[bool]) -> HashMap<FunctionNumber, FunctionNumber> {
     let mut passed: HashMap<(FunctionNumber, FunctionNumber), u64> = HashMap::default();
-    for call in &calls.nodes {
-        let What::Function(caller) = call.what else { continue };
+    for call in &tree.nodes {
+        let NodeKind::Function(caller) = call.what else { continue };
         if !listed[caller as usize] {
             continue;
         }
         // Library code on the way is not listed: what it calls counts.
         let mut next = call.children.first();
         while let Some(child) = next {
-            let child = &calls.nodes[*child as usize];
+            let child = &tree.nodes[*child as usize];
             match child.what {
-                What::Function(callee) if listed[callee as usize] => {
+                NodeKind::Function(callee) if listed[callee as usize] => {
                     if callee != caller {
                         *passed.entry((caller, callee)).or_default() += child.total.time;
                     }
                     break;
                 }
-                What::Function(_) => next = child.children.first(),
+                NodeKind::Function(_) => next = child.children.first(),
                 _ => break,
             }
         }
     }
     let same = |((caller, callee), time): ((FunctionNumber, FunctionNumber), u64)| {
-        let most = time as f64 >= calls.names.functions[caller as usize].total.time as f64 * SAME;
-        (most && is_same(calls, caller, callee)).then_some((caller, callee))
+        let most = time as f64 >= tree.names.functions[caller as usize].total.time as f64 * SAME;
+        (most && is_same(tree, caller, callee)).then_some((caller, callee))
     };
     passed.into_iter().filter_map(same).collect()
 }

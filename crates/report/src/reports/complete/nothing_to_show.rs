@@ -2,7 +2,7 @@
 
 use super::{NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
 use crate::options::{GroupBy, Pick};
-use crate::trees::traces::{Run, Traces};
+use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use std::collections::BTreeSet;
 
 /// Ids of threads or tasks that a warning lists at most.
@@ -23,22 +23,22 @@ pub(super) enum Empty {
 
 impl Empty {
     /// Why nothing is shown of these samples.
-    pub(super) fn of(report: &Report, traces: &Traces<'_>, picked: &[Run]) -> Empty {
+    pub(super) fn of(report: &Report, samples: &AggregatedSamples<'_>, picked: &[SampleGroup]) -> Empty {
         match picked {
-            [] if traces.runs.is_empty() => Empty::NoSamples,
+            [] if samples.groups.is_empty() => Empty::NoSamples,
             [] => Empty::NotPicked,
-            _ if report.c || picked.iter().all(|run| run.stack == 0) => Empty::NoFrames,
+            _ if report.c || picked.iter().all(|group| group.stack == 0) => Empty::NoFrames,
             _ => Empty::Foreign,
         }
     }
 
     /// The warning: what hides the samples, and how to see them.
-    pub(super) fn text(self, report: &Report, traces: &Traces<'_>) -> String {
+    pub(super) fn text(self, report: &Report, samples: &AggregatedSamples<'_>) -> String {
         let grouped = report.group_by != GroupBy::None;
         match self {
             Empty::NoSamples if grouped => NO_SAMPLES_IN_GROUP.to_owned(),
             Empty::NoSamples => NO_SAMPLES.to_owned(),
-            Empty::NotPicked => not_picked(report, traces),
+            Empty::NotPicked => not_picked(report, samples),
             Empty::NoFrames if grouped => "the stacks of one or more groups have no frames".to_owned(),
             Empty::NoFrames => "nothing to show: the stacks have no frames".to_owned(),
             Empty::Foreign if grouped => {
@@ -50,9 +50,9 @@ impl Empty {
 }
 
 /// Which threads and tasks there are, where none of them counts.
-fn not_picked(report: &Report, traces: &Traces<'_>) -> String {
-    let threads: BTreeSet<u64> = traces.runs.iter().map(|run| run.thread).collect();
-    let tasks: BTreeSet<u64> = traces.runs.iter().map(|run| run.task).collect();
+fn not_picked(report: &Report, samples: &AggregatedSamples<'_>) -> String {
+    let threads: BTreeSet<u64> = samples.groups.iter().map(|group| group.thread).collect();
+    let tasks: BTreeSet<u64> = samples.groups.iter().map(|group| group.task).collect();
     let none = |pick: &Pick, ids: &BTreeSet<u64>| !ids.iter().any(|id| pick.has(*id));
     if none(&report.threads, &threads) {
         return format!("no sample is of a thread that was picked: there are threads {}", decimal(&threads));
@@ -62,8 +62,8 @@ fn not_picked(report: &Report, traces: &Traces<'_>) -> String {
         return format!("no sample is of a task that was picked: there are tasks {ids}");
     }
     // Each has samples, but there is a thread or task, or all of them, without any of the other.
-    let of_tasks = traces.runs.iter().filter(|run| report.tasks.has(run.task));
-    let on: BTreeSet<u64> = of_tasks.map(|run| run.thread).collect();
+    let of_tasks = samples.groups.iter().filter(|group| report.tasks.has(group.task));
+    let on: BTreeSet<u64> = of_tasks.map(|group| group.thread).collect();
     format!(
         "a thread that was picked has no sample of a task that was picked: those tasks are on threads {}",
         decimal(&on)

@@ -3,7 +3,6 @@
 //! Shares of what was seen mislead where most was not: the programs that count may be those that
 //! cannot be sampled. So the first screen measures against the kernel's account where it is known.
 
-use crate::text::numbers::duration_text;
 use stackglass_profile::About;
 
 /// Share of the kernel's account below which nothing is said to be missing.
@@ -12,22 +11,11 @@ const NOTICEABLE: f64 = 0.05;
 const LEAST: u64 = 10_000_000;
 
 /// Processor time beyond what was seen; 0 where it is unknown or too little to speak of.
-pub(super) fn unseen(about: &About, seen: u64) -> u64 {
+pub(crate) fn unaccounted(about: &About, seen: u64) -> u64 {
     let Some(kernel) = about.kernel_cpu else { return 0 };
     // What sampling itself used is in the kernel's figure and not in ours.
     let missing = kernel.0.saturating_sub(seen).saturating_sub(about.own_cpu.0);
     if missing > LEAST && missing as f64 > kernel.0 as f64 * NOTICEABLE { missing } else { 0 }
-}
-
-/// `10.7 of 246 ms`.
-pub(super) fn part_text(part: u64, whole: u64) -> String {
-    let (part, whole) = (duration_text(part), duration_text(whole));
-    match (part.split_once(' '), whole.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other || number == "0" => {
-            format!("{number} of {whole}")
-        }
-        _ => format!("{part} of {whole}"),
-    }
 }
 
 #[cfg(test)]
@@ -52,15 +40,8 @@ mod tests {
             (None, 0, 7, 0),
         ];
         for (kernel, own, seen, missing) in cases {
-            let found = unseen(&about(kernel, own), seen * 1_000_000);
+            let found = unaccounted(&about(kernel, own), seen * 1_000_000);
             assert_eq!(found, missing * 1_000_000, "{seen} of {kernel:?}, {own} ours");
         }
-    }
-
-    #[test]
-    fn parts() {
-        assert_eq!(part_text(10_700_000, 246_000_000), "10.7 of 246 ms");
-        assert_eq!(part_text(0, 2_000_000_000), "0 of 2.00 s");
-        assert_eq!(part_text(10_700_000, 2_000_000_000), "10.7 ms of 2.00 s");
     }
 }

@@ -1,8 +1,7 @@
-//! The common form of every source: distinct stacks in a trie, and how often each was seen.
+//! The common form of all sources: a trie of distinct stacks, and groups of equal samples.
 //!
-//! Equal samples are counted together before anything else happens, so the cost of a report grows
-//! with distinct stacks, not with samples. All orders here are those of the samples, newest first,
-//! because that is the order in which Julia's reports meet them.
+//! Equal samples are grouped first, so the cost of a report grows with the number of distinct stacks, not with the
+//! number of samples. Everything is ordered from the newest sample to the oldest, as in Julia's reports.
 
 use crate::Source;
 use crate::trees::siblings::Siblings;
@@ -13,22 +12,29 @@ use stackglass_profile::{Address, Data, Dictionary, Frame, Recording, State, sna
 use std::hash::BuildHasher;
 use std::sync::mpsc;
 
-/// Number of a place in [`Traces::places`].
-pub(crate) type PlaceNumber = u32;
-/// Number of a node of the trie; 0 is the root, the empty stack.
+/// Index into [`AggregatedSamples::addresses`].
+pub(crate) type AddressNumber = u32;
+/// Index into [`AggregatedSamples::nodes`]; 0 is the root, the empty stack.
 pub(crate) type NodeNumber = u32;
 
-/// An address and what it stands for.
+/// A node of the trie of stacks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrieNode {
+    pub caller: NodeNumber,
+    pub address: AddressNumber,
+}
+
+/// An address with its frames.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ResolvedAddress<'a> {
     pub address: Address,
     /// Innermost first.
     pub frames: Frames<'a>,
-    /// It ends in a call through a vtable or a function pointer.
+    /// The call at this address goes through a vtable or a function pointer.
     pub dispatches: bool,
 }
 
-/// Frames of a place, wherever they are kept.
+/// The frames of an address, borrowed from the source.
 #[derive(Clone, Debug)]
 pub(crate) enum Frames<'a> {
     Listed(&'a [Frame]),
@@ -36,8 +42,8 @@ pub(crate) enum Frames<'a> {
     Unknown(Box<Frame>),
 }
 
-impl Place<'_> {
-    /// Address shown for one of its frames: a dictionary gives each frame its own.
+impl ResolvedAddress<'_> {
+    /// The address shown for a frame. In a dictionary each frame has its own.
     pub(crate) fn address_of(&self, index: usize) -> u64 {
         match self.frames {
             Frames::Listed(frames) => frames[index].address,
@@ -47,7 +53,7 @@ impl Place<'_> {
 }
 
 impl Frames<'_> {
-    /// Innermost first.
+    /// Number of frames.
     pub(crate) fn len(&self) -> usize {
         match self {
             Frames::Listed(frames) => frames.len(),
@@ -66,45 +72,45 @@ impl Frames<'_> {
     }
 }
 
-/// Equal samples, counted.
+/// Equal samples and their count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct SampleGroup {
     /// Innermost node of the stack.
     pub stack: NodeNumber,
     pub thread: u64,
     pub task: u64,
-    /// As in Julia's buffer; samples of recordings that waited for a processor keep their own number.
+    /// State word as in Julia's buffer. [`State::Waiting`] keeps its own number, which Julia does not have.
     pub state: u64,
     /// Snapshots.
     pub count: u64,
-    /// Position of the oldest of these samples, counted from the newest of all.
+    /// Position of the oldest sample of the group; the newest of all samples has position 0.
     pub oldest: u64,
 }
 
-/// Everything a report counts.
+/// All samples of a source.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traces<'a> {
-    pub places: Vec<Place<'a>>,
-    /// Caller and place of each node; a caller comes before what it calls. Node 0 is not used.
-    pub nodes: Vec<(NodeNumber, PlaceNumber)>,
-    /// In order of first meeting, newest sample first.
-    pub runs: Vec<Run>,
-    /// Nodes are numbered in the order in which a walk over the runs meets them.
+pub(crate) struct AggregatedSamples<'a> {
+    pub addresses: Vec<ResolvedAddress<'a>>,
+    /// The trie. Callers come before callees. The fields of node 0, the root, have no meaning.
+    pub nodes: Vec<TrieNode>,
+    /// In the order in which they were first met, from the newest sample on.
+    pub groups: Vec<SampleGroup>,
+    /// Nodes are numbered in the order in which a walk over the groups meets them.
     pub nodes_as_met: bool,
 }
 
-impl<'a> Traces<'a> {
-    pub(crate) fn new(source: Source<'a>) -> Traces<'a> {
+impl<'a> AggregatedSamples<'a> {
+    pub(crate) fn new(source: Source<'a>) -> AggregatedSamples<'a> {
         match source {
-            Source::Recording(recording) => Traces::of_recording(recording),
-            Source::Data(data, dictionary) => Traces::of_data(data, dictionary),
+            Source::Recording(recording) => AggregatedSamples::of_recording(recording),
+            Source::Data(data, dictionary) => AggregatedSamples::of_data(data, dictionary),
         }
     }
 
-    fn of_recording(recording: &'a Recording) -> Traces<'a> {
+    fn of_recording(recording: &'a Recording) -> AggregatedSamples<'a> {
         let addresses = Addresses::new(recording);
         let symbols = &recording.symbols;
-        let place = |(index, _): (usize, &stackglass_profile::Location)| {
+        let resolve = |(index, _): (usize, &stackglass_profile::Location)| {
             let id = stackglass_profile::LocationId(index as u32);
             let address = addresses.of(id);
             let indices = symbols.frame_indices(id);
@@ -112,35 +118,40 @@ impl<'a> Traces<'a> {
                 [] => Frames::Unknown(Box::new(Frame::unknown(address.0))),
                 _ => Frames::Indexed(symbols.frames(), indices),
             };
-            Place { address, frames, dispatches: symbols.dispatches(id) }
+            ResolvedAddress { address, frames, dispatches: symbols.dispatches(id) }
         };
-        let places = recording.stacks.locations().iter().enumerate().map(place).collect();
-        let root = std::iter::once((0, 0));
-        let nodes =
-            root.chain(recording.stacks.nodes().iter().map(|(caller, location)| (caller.0, location.0)));
+        let addresses = recording.stacks.locations().iter().enumerate().map(resolve).collect();
+        let root = std::iter::once(TrieNode { caller: 0, address: 0 });
+        let nodes = root.chain(
+            recording
+                .stacks
+                .nodes()
+                .iter()
+                .map(|(caller, location)| TrieNode { caller: caller.0, address: location.0 }),
+        );
         let counts = snapshots(recording);
-        let mut runs = Runs::new();
+        let mut groups = SampleGroups::new();
         for (sample, count) in recording.samples.iter().zip(counts).rev() {
             if count > 0 {
                 let task = recording.task_of(sample).0;
-                runs.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state as u64, count);
+                groups.add(sample.stack.0, u64::from(sample.thread.0), task, sample.state as u64, count);
             }
         }
-        Traces { places, nodes: nodes.collect(), runs: runs.list, nodes_as_met: false }
+        AggregatedSamples { addresses, nodes: nodes.collect(), groups: groups.list, nodes_as_met: false }
     }
 
-    fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> Traces<'a> {
+    fn of_data(data: &'a Data, dictionary: &'a Dictionary) -> AggregatedSamples<'a> {
         let in_turn = || {
             let mut stacks = Vec::new();
-            let runs = runs_of(data, |part| stacks.extend(part));
-            (runs, Trie::of(stacks.into_iter()))
+            let groups = groups_of(data, |part| stacks.extend(part));
+            (groups, Trie::of(stacks.into_iter()))
         };
         let large = data.words().len() >= LARGE;
-        let (mut runs, trie) = large.then(|| together(data)).flatten().unwrap_or_else(in_turn);
-        for run in &mut runs {
-            run.stack = trie.ends[run.stack as usize];
+        let (mut groups, trie) = large.then(|| in_parallel(data)).flatten().unwrap_or_else(in_turn);
+        for group in &mut groups {
+            group.stack = trie.ends[group.stack as usize];
         }
-        let place = |address: u64| Place {
+        let resolve = |address: u64| ResolvedAddress {
             address: Address(address),
             frames: match dictionary.get(address) {
                 Some(frames) => Frames::Listed(frames),
@@ -148,20 +159,21 @@ impl<'a> Traces<'a> {
             },
             dispatches: dictionary.dispatches(address),
         };
-        let places = trie.addresses.into_iter().map(place).collect();
-        Traces { places, nodes: trie.nodes, runs, nodes_as_met: true }
+        let addresses = trie.addresses.into_iter().map(resolve).collect();
+        AggregatedSamples { addresses, nodes: trie.nodes, groups, nodes_as_met: true }
     }
 
-    /// The first address of a stack in use that nothing is known of.
-    pub(crate) fn first_unlisted(&self, runs: &[Run]) -> Option<u64> {
-        let nodes = self.nodes_met(runs.iter().map(|run| run.stack));
-        let mut places = nodes.iter().map(|node| &self.places[self.nodes[*node as usize].1 as usize]);
-        let unknown = |place: &&Place| matches!(place.frames, Frames::Unknown(_));
-        places.find(unknown).map(|place| place.address.0)
+    /// The first address on the stacks of these groups without a frame.
+    pub(crate) fn first_unlisted(&self, groups: &[SampleGroup]) -> Option<u64> {
+        let nodes = self.nodes_met(groups.iter().map(|group| group.stack));
+        let mut addresses =
+            nodes.iter().map(|node| &self.addresses[self.nodes[*node as usize].address as usize]);
+        let unknown = |resolved: &&ResolvedAddress| matches!(resolved.frames, Frames::Unknown(_));
+        addresses.find(unknown).map(|resolved| resolved.address.0)
     }
 
-    /// Nodes on these stacks, callers first, in the order in which a walk over the stacks from
-    /// root to leaf first meets them.
+    /// The nodes on these stacks, in the order in which a walk from root to leaf over one stack after the other first
+    /// meets them. Callers come first.
     pub(crate) fn nodes_met(&self, stacks: impl Iterator<Item = NodeNumber>) -> Vec<NodeNumber> {
         let mut seen = vec![false; self.nodes.len()];
         let mut order = Vec::with_capacity(self.nodes.len());
@@ -170,58 +182,57 @@ impl<'a> Traces<'a> {
             let mut node = stack;
             while node != 0 && !std::mem::replace(&mut seen[node as usize], true) {
                 order.push(node);
-                node = self.nodes[node as usize].0;
+                node = self.nodes[node as usize].caller;
             }
             order[first_new..].reverse();
         }
         order
     }
 
-    /// State of the earliest sample of all.
+    /// State of the oldest sample.
     pub(crate) fn earliest_state(&self) -> Option<u64> {
-        self.runs.iter().max_by_key(|run| run.oldest).map(|run| run.state)
+        self.groups.iter().max_by_key(|group| group.oldest).map(|group| group.state)
     }
 
-    /// True when some sample is of a task profile.
+    /// Whether there is a sample of a task profile.
     pub(crate) fn has_task_samples(&self) -> bool {
-        self.runs.iter().any(|run| run.state == State::Task.word())
+        self.groups.iter().any(|group| group.state == State::Task.word())
     }
 }
 
-/// Words from which on a second thread is worth its start.
+/// Buffers with at least this many words are read by two threads.
 const LARGE: usize = 1 << 20;
 
-/// Distinct stacks are handed over in parts of this many.
+/// Number of distinct stacks that are sent to the other thread at once.
 const PART: usize = 512;
 
-/// So many samples are looked up together: they do not wait for each other's memory.
+/// Number of samples that are looked up together, so that their cache misses overlap.
 const GROUP: usize = 32;
 
-/// Finds equal samples and counts them while another thread makes the trie. `None` when there is no
-/// other thread to be had.
-fn together(data: &Data) -> Option<(Vec<Run>, Trie)> {
+/// Groups equal samples while another thread builds the trie. `None` if no thread can be started.
+fn in_parallel(data: &Data) -> Option<(Vec<SampleGroup>, Trie)> {
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<Vec<&[u64]>>();
         let trie = std::thread::Builder::new().name("stacks".to_owned());
         let trie = trie.spawn_scoped(scope, move || Trie::of(receive.into_iter().flatten())).ok()?;
-        // Nobody takes a part only after a panic there, which is passed on below.
-        let runs = runs_of(data, |part| drop(send.send(part)));
+        // Sending fails only after a panic of the other thread, which is resumed below.
+        let groups = groups_of(data, |part| drop(send.send(part)));
         drop(send);
         match trie.join() {
-            Ok(trie) => Some((runs, trie)),
+            Ok(trie) => Some((groups, trie)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
 }
 
-/// Equal samples, with the numbers of their distinct stacks in place of nodes. The stacks go to
-/// `part` in order of their numbers.
-fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run> {
+/// Groups equal samples. Their `stack` is the number of a distinct stack, not yet a node. The distinct stacks are passed
+/// to `part` in order of their numbers.
+fn groups_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<SampleGroup> {
     let hasher = RandomState::default();
-    // By hash, or by the number after that when another stack has it: growing does not read the stacks again.
+    // By hash. On a collision the next free number is used, so that growing the table does not hash stacks again.
     let mut numbers: HashMap<u64, (&[u64], u32)> = HashMap::default();
     let mut new: Vec<&[u64]> = Vec::new();
-    let mut runs = Runs::new();
+    let mut groups = SampleGroups::new();
     let mut blocks = data.blocks();
     let mut group = Vec::with_capacity(GROUP);
     let mut found = Vec::with_capacity(GROUP);
@@ -238,17 +249,17 @@ fn runs_of<'a>(data: &'a Data, mut part: impl FnMut(Vec<&'a [u64]>)) -> Vec<Run>
                 Some((known, number)) if *known == block.addresses => *number,
                 _ => number_of(&mut numbers, *hash, block.addresses, &mut new),
             };
-            runs.add(stack, block.thread, block.task, block.state, 1);
+            groups.add(stack, block.thread, block.task, block.state, 1);
         }
         if new.len() >= PART {
             part(std::mem::take(&mut new));
         }
     }
     part(new);
-    runs.list
+    groups.list
 }
 
-/// The number of a stack, which is in `new` when it was not known.
+/// The number of a stack. A stack without a number gets one and is added to `new`.
 fn number_of<'a>(
     numbers: &mut HashMap<u64, (&'a [u64], u32)>,
     mut hash: u64,
@@ -269,26 +280,26 @@ fn number_of<'a>(
     }
 }
 
-/// Distinct stacks of addresses.
+/// The trie of distinct stacks of addresses.
 struct Trie {
-    /// By place.
+    /// By address number.
     addresses: Vec<u64>,
-    nodes: Vec<(NodeNumber, PlaceNumber)>,
-    /// By the number of a stack: its innermost node.
+    nodes: Vec<TrieNode>,
+    /// By stack number: the innermost node.
     ends: Vec<NodeNumber>,
 }
 
 impl Trie {
-    /// Of stacks given leaf first.
+    /// Builds it from stacks, leaf first.
     fn of<'a>(stacks: impl Iterator<Item = &'a [u64]>) -> Trie {
         let mut nodes = Siblings::new();
-        let mut numbers: HashMap<u64, PlaceNumber> = HashMap::default();
+        let mut numbers: HashMap<u64, AddressNumber> = HashMap::default();
         let mut addresses = Vec::new();
         let mut ends = Vec::new();
-        // Where the outer frames of a stack lead, which are nearly always those of others as well: one
-        // look-up of many frames takes the time of two or three steps down.
+        // The node reached by the outer frames of a stack, which most stacks share with others. One lookup of many
+        // frames takes as long as two or three steps down the trie.
         let mut outer_ends: HashMap<&[u64], NodeNumber> = HashMap::default();
-        let mut leaf_first: Vec<PlaceNumber> = Vec::new();
+        let mut leaf_first: Vec<AddressNumber> = Vec::new();
         for stack in stacks {
             let (inner, outer) = stack.split_at(stack.len() - outer_frames(stack.len()));
             let known = if outer.is_empty() { Some(0) } else { outer_ends.get(outer).copied() };
@@ -300,18 +311,18 @@ impl Trie {
                     addresses.len() as u32 - 1
                 })
             }));
-            let mut descend = |from: NodeNumber, leaf_first: &[PlaceNumber]| {
-                let mut places = leaf_first.iter().rev();
+            let mut descend = |from: NodeNumber, leaf_first: &[AddressNumber]| {
+                let mut addresses = leaf_first.iter().rev();
                 let mut at = from;
-                for place in places.by_ref() {
+                for address in addresses.by_ref() {
                     let known = nodes.len() as u32;
-                    at = nodes.child(at, *place);
+                    at = nodes.child(at, *address);
                     if at == known {
                         break;
                     }
                 }
-                // Below a new node all is new.
-                places.fold(at, |caller, place| nodes.add_child(caller, *place))
+                // Every node below a new node is new.
+                addresses.fold(at, |caller, address| nodes.add_child(caller, *address))
             };
             let (inner, new) = leaf_first.split_at(inner.len());
             let from = known.unwrap_or_else(|| {
@@ -321,12 +332,12 @@ impl Trie {
             });
             ends.push(descend(from, inner));
         }
-        Trie { addresses, nodes: nodes.into_parents_and_keys(), ends }
+        Trie { addresses, nodes: nodes.into_nodes(|caller, address| TrieNode { caller, address }), ends }
     }
 }
 
-/// How many of a stack's frames are looked up at once: the same for stacks of about the same depth, so that
-/// they share them.
+/// How many outer frames of a stack are looked up at once. Stacks of similar depth use the same number, so that they
+/// find each other's frames.
 fn outer_frames(depth: usize) -> usize {
     match depth / 4 * 3 {
         0..8 => 0,
@@ -334,22 +345,22 @@ fn outer_frames(depth: usize) -> usize {
     }
 }
 
-/// Counts equal samples.
-struct Runs {
-    list: Vec<Run>,
-    /// Runs of a stack by kind: below its first one are its others. A run's node is the number after its own.
+/// Groups equal samples.
+struct SampleGroups {
+    list: Vec<SampleGroup>,
+    /// SampleGroups of a stack by kind: below its first one are its others. A run's node is the number after its own.
     family: Siblings,
-    /// By stack: the node of its first run; 0: none.
+    /// By stack: the node of its first group, 0 for none.
     first: Vec<u32>,
-    /// Numbers of the combinations of thread, task and state: there are few.
+    /// Numbers of the combinations of thread, task and state. There are few.
     kinds: HashMap<(u64, u64, u64), u32>,
     next: u64,
 }
 
-impl Runs {
-    fn new() -> Runs {
+impl SampleGroups {
+    fn new() -> SampleGroups {
         let (list, first, kinds) = Default::default();
-        Runs { list, family: Siblings::new(), first, kinds, next: 0 }
+        SampleGroups { list, family: Siblings::new(), first, kinds, next: 0 }
     }
 
     fn add(&mut self, stack: NodeNumber, thread: u64, task: u64, state: u64, count: u64) {
@@ -371,10 +382,10 @@ impl Runs {
         };
         let index = node as usize - 1;
         if index == self.list.len() {
-            self.list.push(Run { stack, thread, task, state, count: 0, oldest });
+            self.list.push(SampleGroup { stack, thread, task, state, count: 0, oldest });
         }
-        let run = &mut self.list[index];
-        run.count = run.count.saturating_add(count);
-        run.oldest = oldest;
+        let group = &mut self.list[index];
+        group.count = group.count.saturating_add(count);
+        group.oldest = oldest;
     }
 }

@@ -1,7 +1,7 @@
 //! Functions and source lines of a recording, numbered, with what kind of code they are.
 
 use crate::kinds::{self, Class};
-use crate::text::numbers::Weight;
+use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
@@ -14,7 +14,7 @@ pub(crate) type FunctionNumber = u32;
 pub(crate) type LineNumber = u32;
 
 /// The line of frames that have none.
-pub(super) const NO_LINE: LineNumber = 0;
+pub(crate) const NO_LINE: LineNumber = 0;
 
 /// A function, wherever it was called from.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct SourceLine {
 
 /// A frame as the first screen sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct TableFrame {
     pub function: FunctionNumber,
     pub line: LineNumber,
     pub class: Class,
@@ -59,20 +59,20 @@ pub(crate) struct Shown {
 
 /// All of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub(crate) struct FunctionTable {
     pub functions: Vec<Function>,
     pub lines: Vec<SourceLine>,
     /// By location: its frames, outermost first.
-    places: Vec<Box<[Shown]>>,
+    places: Vec<Box<[TableFrame]>>,
 }
 
-impl Names {
-    pub(crate) fn new(recording: &Recording) -> Names {
+impl FunctionTable {
+    pub(crate) fn new(recording: &Recording) -> FunctionTable {
         let mut names = Numbering::new(recording.has_rust());
         let symbols = &recording.symbols;
-        let frames: Vec<Shown> =
+        let frames: Vec<TableFrame> =
             symbols.frames().iter().map(|frame| names.shown(frame, &frame.module)).collect();
-        let place = |(index, location): (usize, &stackglass_profile::Location)| -> Box<[Shown]> {
+        let place = |(index, location): (usize, &stackglass_profile::Location)| -> Box<[TableFrame]> {
             let module = location.module.and_then(|module| recording.modules.get(module.0 as usize));
             let path = module.map_or("", |module| &module.path);
             match symbols.frame_indices(LocationId(index as u32)) {
@@ -88,11 +88,11 @@ impl Names {
             }
         };
         let places = recording.stacks.locations().iter().enumerate().map(place).collect();
-        Names { functions: names.functions, lines: names.lines, places }
+        FunctionTable { functions: names.functions, lines: names.lines, places }
     }
 
     /// Frames of a location, outermost first.
-    pub(crate) fn frames(&self, location: LocationId) -> &[Shown] {
+    pub(crate) fn frames(&self, location: LocationId) -> &[TableFrame] {
         &self.places[location.0 as usize]
     }
 }
@@ -120,7 +120,7 @@ impl Numbering {
         }
     }
 
-    fn shown(&mut self, frame: &Frame, module: &str) -> Shown {
+    fn shown(&mut self, frame: &Frame, module: &str) -> TableFrame {
         let module = file_name(module);
         let class = kinds::class(frame);
         let start = kinds::is_start(frame, self.rust);
@@ -164,7 +164,7 @@ impl Numbering {
         let full = frame.spec.clone().unwrap_or_else(|| frame.func.clone());
         let instance = *self.instances.entry(full).or_insert(next);
         let nameless = frame.func.is_empty();
-        Shown { function, line, class, start, inlined: frame.inlined, nameless, instance }
+        TableFrame { function, line, class, start, inlined: frame.inlined, nameless, instance }
     }
 }
 

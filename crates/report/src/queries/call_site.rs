@@ -1,6 +1,6 @@
 //! Where a stack is, in the reader's terms: the innermost function that is no library's, and what it called there.
 
-use super::names::Names;
+use super::function_table::FunctionTable;
 use crate::kinds::Class;
 use stackglass_profile::{Recording, StackId};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Place {
 }
 
 /// The same; of code without lines the innermost caller that has one stands with it.
-pub(crate) fn place_with_line(recording: &Recording, names: &Names, stack: StackId) -> Place {
+pub(crate) fn place_with_line(recording: &Recording, names: &FunctionTable, stack: StackId) -> Place {
     let place = place(recording, names, stack);
     if place.line.is_some() || place.caller.is_none() {
         return place;
@@ -37,7 +37,7 @@ pub(crate) fn place_with_line(recording: &Recording, names: &Names, stack: Stack
 }
 
 /// Where a stack of `recording`, whose names these are, ends.
-pub(crate) fn place(recording: &Recording, names: &Names, stack: StackId) -> Place {
+pub(crate) fn place(recording: &Recording, names: &FunctionTable, stack: StackId) -> Place {
     let name = |function: u32| names.functions[function as usize].name.clone();
     let mut wait: Option<u32> = None;
     for location in recording.stacks.walk(stack) {

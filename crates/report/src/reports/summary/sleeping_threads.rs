@@ -1,9 +1,9 @@
 //! Sleeping threads, one line for each kind: who, how much of the time, where.
 
-use super::FirstScreen;
-use super::calls::Calls;
-use super::place::{Place, place};
+use super::Summary;
 use super::tree_text::short_location;
+use crate::queries::call_site::{Place, place};
+use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
 use crate::text::short::{cut_name, last_name, short_function, tail};
@@ -26,18 +26,18 @@ struct Kind {
 }
 
 pub(super) fn write(
-    screen: &FirstScreen,
+    summary: &Summary,
     recording: &Recording,
-    calls: &Calls<'_>,
+    tree: &CpuTree<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let kinds = kinds(recording, calls, screen);
+    let kinds = kinds(recording, tree, summary);
     if kinds.is_empty() {
         return Ok(());
     }
-    let listed = if screen.everything { kinds.len() } else { kinds.len().min(LISTED) };
+    let listed = if summary.everything { kinds.len() } else { kinds.len().min(LISTED) };
     let labels: Vec<String> = kinds[..listed].iter().map(label).collect();
-    let wide = labels.iter().map(|label| width(label)).max().unwrap_or(0).min(screen.cols / 3);
+    let wide = labels.iter().map(|label| width(label)).max().unwrap_or(0).min(summary.cols / 3);
     for (kind, label) in kinds.iter().zip(&labels) {
         let share = percent(kind.asleep, kind.asleep + kind.awake);
         let mut line = Line::new();
@@ -45,7 +45,7 @@ pub(super) fn write(
         // Without a library function to wait in, it may as well have waited for a processor.
         let state = if kind.place.wait.is_some() { "asleep" } else { "off CPU" };
         line.push(Paint::Grey, format!("  {state:<7} {share:>3.0} % in "));
-        let room = screen.cols.saturating_sub(line.width());
+        let room = summary.cols.saturating_sub(line.width());
         let (place, caller) = match (&kind.place.wait, &kind.place.caller) {
             (Some(wait), caller) => (tail(wait), caller.as_ref().map_or("", |caller| tail(caller))),
             (None, Some(caller)) => (tail(caller), ""),
@@ -55,7 +55,7 @@ pub(super) fn write(
         let left = room.saturating_sub(width(place) + arrow + width(caller) + 2);
         let (location, link) = match &kind.place.line {
             Some((file, number)) => {
-                (short_location(recording, file, *number, left.max(room / 4)), screen.link(file, *number))
+                (short_location(recording, file, *number, left.max(room / 4)), summary.link(file, *number))
             }
             None => (String::new(), None),
         };
@@ -69,13 +69,13 @@ pub(super) fn write(
             line.push(Paint::Grey, format!(" <- {}", cut_name(caller, room)));
         }
         line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     if kinds.len() > listed {
         let mut line = Line::new();
         let more: usize = kinds[listed..].iter().map(|kind| kind.names.len()).sum();
         line.push(Paint::Grey, format!("{more} more sleeping threads: --all shows them"));
-        line.cut(screen.cols).write(screen.style, out)?;
+        line.cut(summary.cols).write(summary.style, out)?;
     }
     out.write_all(b"\n")
 }
@@ -94,7 +94,7 @@ fn label(kind: &Kind) -> String {
     }
 }
 
-fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<Kind> {
+fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Kind> {
     #[derive(Default)]
     struct Rest {
         awake: u64,
@@ -124,7 +124,7 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         let mut places: HashMap<Place, u64> = HashMap::default();
         // Of some sleeps nobody has seen the place.
         for (stack, time) in rest.stacks.iter().filter(|(stack, _)| **stack != StackId(0)) {
-            *places.entry(place(recording, &calls.names, *stack)).or_default() += time;
+            *places.entry(place(recording, &tree.names, *stack)).or_default() += time;
         }
         let longest = places.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
         let Some((place, _)) = longest else { continue };
@@ -133,7 +133,7 @@ fn kinds(recording: &Recording, calls: &Calls<'_>, screen: &FirstScreen) -> Vec<
         } else {
             harmless(&thread.name).into_owned()
         };
-        let stem = match screen.everything {
+        let stem = match summary.everything {
             true => format!("{number}"),
             false => name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(),
         };

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Names of one source.
-pub(super) struct Names<'a> {
+pub(super) struct Labels<'a> {
     source: Source<'a>,
     quirks: Quirks,
     links: Option<Links>,
@@ -22,15 +22,15 @@ pub(super) struct Names<'a> {
     tasks: HashMap<u64, &'a str>,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Names<'a> {
+impl<'a> Labels<'a> {
+    pub(super) fn new(source: Source<'a>, quirks: Quirks, links: Option<Links>) -> Labels<'a> {
         let tasks = match source {
             Source::Recording(recording) => {
                 recording.tasks.iter().map(|task| (task.id.0, &*task.name)).collect()
             }
             Source::Data(..) => HashMap::default(),
         };
-        Names { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
+        Labels { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
     }
 
     /// Where a frame's location leads.

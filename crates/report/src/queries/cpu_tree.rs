@@ -6,19 +6,19 @@
 //! it). Code without names is not folded as recursion, since nothing says that it called itself; where it
 //! calls more of the same, one line stands for the whole run. It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
 
-use super::account;
-use super::names::{FunctionNumber, LineNumber, NO_LINE, Names, Shown};
+use super::function_table::{FunctionNumber, FunctionTable, LineNumber, NO_LINE, TableFrame};
+use super::unaccounted_cpu::unaccounted;
 use crate::kinds::Class;
-use crate::text::numbers::Weight;
+use crate::queries::weight::Weight;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, StackId};
 
 /// A line of the tree.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(crate) struct CpuNode {
     pub parent: u32,
-    pub what: What,
+    pub what: NodeKind,
     pub own: Weight,
     pub total: Weight,
     /// It called itself, directly or through others, and that is folded into it.
@@ -31,7 +31,7 @@ pub(super) struct Call {
 
 /// What a line of the tree stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum What {
+pub(crate) enum NodeKind {
     Root,
     /// All processes of one program: index into [`Calls::programs`].
     Program(u32),
@@ -39,28 +39,28 @@ pub(super) enum What {
     /// Stacks that hold nothing that is shown, or of which nothing was seen, with the reason.
     Nothing(Option<Cut>),
     /// Processor time that the kernel counted and no sample holds.
-    NotSeen,
+    Unaccounted,
 }
 
 /// All processes of one executable.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(crate) struct Program {
     pub name: String,
     pub processes: u64,
 }
 
 /// The tree and the tables it points to.
 #[derive(Clone, Debug)]
-pub(super) struct Calls<'a> {
+pub(crate) struct CpuTree<'a> {
     pub recording: &'a Recording,
     /// Node 0 is the root; parents come before their children.
-    pub nodes: Vec<Call>,
-    pub names: Names,
+    pub nodes: Vec<CpuNode>,
+    pub names: FunctionTable,
     pub programs: Vec<Program>,
     /// Processor time that the kernel counted beyond what was seen, where that is noticeable.
-    pub unseen: u64,
+    pub unaccounted: u64,
     everything: bool,
-    children: HashMap<(u32, What), u32>,
+    children: HashMap<(u32, NodeKind), u32>,
     /// Where a frame leads to from a node, once that was found out.
     steps: HashMap<(u32, FunctionNumber, u32), u32>,
 }
@@ -82,55 +82,55 @@ struct At {
     in_c: bool,
 }
 
-impl<'a> Calls<'a> {
+impl<'a> CpuTree<'a> {
     /// Builds the tree of all awake samples; with `everything` nothing is left out or folded.
-    pub(super) fn build(recording: &'a Recording, everything: bool) -> Calls<'a> {
-        let mut calls = Calls {
+    pub(crate) fn build(recording: &'a Recording, everything: bool) -> CpuTree<'a> {
+        let mut tree = CpuTree {
             recording,
             nodes: Vec::new(),
-            names: Names::new(recording),
+            names: FunctionTable::new(recording),
             programs: Vec::new(),
-            unseen: 0,
+            unaccounted: 0,
             everything,
             children: HashMap::default(),
             steps: HashMap::default(),
         };
-        calls.add_node(0, What::Root);
-        let stacks_of = calls.read_samples();
+        tree.add_node(0, NodeKind::Root);
+        let stacks_of = tree.read_samples();
         for (index, stacks) in stacks_of.into_iter().enumerate() {
             if !stacks.is_empty() {
-                calls.add_program(index as u32, stacks);
+                tree.add_program(index as u32, stacks);
             }
         }
-        for number in (1..calls.nodes.len()).rev() {
-            let (total, parent) = (calls.nodes[number].total, calls.nodes[number].parent as usize);
-            calls.nodes[parent].total += total;
+        for number in (1..tree.nodes.len()).rev() {
+            let (total, parent) = (tree.nodes[number].total, tree.nodes[number].parent as usize);
+            tree.nodes[parent].total += total;
         }
-        calls.add_unseen();
-        for number in 0..calls.nodes.len() {
-            let mut children = std::mem::take(&mut calls.nodes[number].children);
-            children.sort_by_key(|child| std::cmp::Reverse(calls.nodes[*child as usize].total.time));
-            calls.nodes[number].children = children;
+        tree.add_unaccounted();
+        for number in 0..tree.nodes.len() {
+            let mut children = std::mem::take(&mut tree.nodes[number].children);
+            children.sort_by_key(|child| std::cmp::Reverse(tree.nodes[*child as usize].total.time));
+            tree.nodes[number].children = children;
         }
-        calls
+        tree
     }
 
     /// What is missing gets a line of its own, so that shares are of all that was used.
-    fn add_unseen(&mut self) {
+    fn add_unaccounted(&mut self) {
         if self.recording.is_walltime() {
             return;
         }
-        self.unseen = account::unseen(&self.recording.about, self.cpu().time);
-        if self.unseen > 0 {
-            let missing = Weight { time: self.unseen, hits: 0 };
-            let node = self.add_node(0, What::NotSeen) as usize;
+        self.unaccounted = unaccounted(&self.recording.about, self.cpu().time);
+        if self.unaccounted > 0 {
+            let missing = Weight { time: self.unaccounted, hits: 0 };
+            let node = self.add_node(0, NodeKind::Unaccounted) as usize;
             (self.nodes[node].own, self.nodes[node].total) = (missing, missing);
             self.nodes[0].total += missing;
         }
     }
 
     /// Processor time of everything, seen or not.
-    pub(super) fn cpu(&self) -> Weight {
+    pub(crate) fn cpu(&self) -> Weight {
         self.nodes[0].total
     }
 
@@ -170,7 +170,7 @@ impl<'a> Calls<'a> {
     fn add_program(&mut self, program: u32, stacks: Vec<(Seen, Weight)>) {
         let root = match self.programs.len() {
             1 => 0,
-            _ => self.add_node(0, What::Program(program)),
+            _ => self.add_node(0, NodeKind::Program(program)),
         };
         let nodes = self.recording.stacks.nodes();
         // Weight that ended in each node of the trie or below it; 0 for those not on these stacks.
@@ -201,10 +201,10 @@ impl<'a> Calls<'a> {
         }
         for ((stack, unseen), weight) in &stacks {
             let at = reached[stack.0 as usize];
-            let node = if at.node == root { self.child(root, What::Nothing(*unseen)) } else { at.node };
+            let node = if at.node == root { self.child(root, NodeKind::Nothing(*unseen)) } else { at.node };
             self.nodes[node as usize].own += *weight;
             self.nodes[node as usize].total += *weight;
-            if let What::Function(function) = self.nodes[node as usize].what {
+            if let NodeKind::Function(function) = self.nodes[node as usize].what {
                 self.names.functions[function as usize].own += *weight;
                 self.names.lines[at.own_line as usize].own += *weight;
             }
@@ -213,13 +213,14 @@ impl<'a> Calls<'a> {
     }
 
     /// One frame further in.
-    fn step(&mut self, at: At, frame: Shown) -> At {
+    fn step(&mut self, at: At, frame: TableFrame) -> At {
         let starting = at.starting && frame.start;
         let in_c = frame.class == Class::C;
         let hidden = !self.everything
             && (starting
                 || (in_c && at.in_c)
-                || (frame.nameless && self.nodes[at.node as usize].what == What::Function(frame.function))
+                || (frame.nameless
+                    && self.nodes[at.node as usize].what == NodeKind::Function(frame.function))
                 || (frame.inlined && frame.class == Class::Std && !at.starting));
         if hidden {
             return At { starting, in_c, ..at };
@@ -234,7 +235,7 @@ impl<'a> Calls<'a> {
                 self.nodes[caller as usize].recursive = true;
                 caller
             }
-            None => self.child(at.node, What::Function(frame.function)),
+            None => self.child(at.node, NodeKind::Function(frame.function)),
         };
         if self.nodes[node as usize].instance == u32::MAX {
             self.nodes[node as usize].instance = frame.instance;
@@ -245,14 +246,14 @@ impl<'a> Calls<'a> {
 
     /// The node of the same function further out. Library code is never folded: there the same
     /// function, `call_once` say, runs quite different things. Nor is code that may be any function.
-    fn caller_to_fold_into(&self, from: u32, frame: Shown) -> Option<u32> {
+    fn caller_to_fold_into(&self, from: u32, frame: TableFrame) -> Option<u32> {
         if self.everything || frame.class != Class::Own || frame.nameless {
             return None;
         }
         let mut node = from;
         while node != 0 {
             let call = &self.nodes[node as usize];
-            if call.what == What::Function(frame.function) && call.instance == frame.instance {
+            if call.what == NodeKind::Function(frame.function) && call.instance == frame.instance {
                 return Some(node);
             }
             node = call.parent;
@@ -260,16 +261,16 @@ impl<'a> Calls<'a> {
         None
     }
 
-    fn child(&mut self, parent: u32, what: What) -> u32 {
+    fn child(&mut self, parent: u32, what: NodeKind) -> u32 {
         match self.children.get(&(parent, what)) {
             Some(child) => *child,
             None => self.add_node(parent, what),
         }
     }
 
-    fn add_node(&mut self, parent: u32, what: What) -> u32 {
+    fn add_node(&mut self, parent: u32, what: NodeKind) -> u32 {
         let number = self.nodes.len() as u32;
-        self.nodes.push(Call {
+        self.nodes.push(CpuNode {
             parent,
             what,
             own: Weight::default(),

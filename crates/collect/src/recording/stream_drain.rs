@@ -1,0 +1,107 @@
+//! Reads one stream of events into a recording: the file of a guest, the stream of an attached process, or that of the
+//! own process. Malformed events and lost ones lead to the same remarks in all three.
+
+use super::{ProcessImage, Recorder};
+use stackglass_profile::Stacks;
+#[cfg(feature = "launch")]
+use stackglass_profile::{Nanos, ProcessIndex};
+use stackglass_wire::stream::{Reader, Trouble};
+use stackglass_wire::{ControlPage, Counter, Image as Flags, ProcessState};
+use std::sync::atomic::AtomicU64;
+#[cfg(feature = "launch")]
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// One stream and the process image that writes it.
+pub(crate) struct StreamDrain {
+    control: &'static ControlPage,
+    reader: Box<Reader<'static>>,
+    words: u64,
+    image: ProcessImage,
+    /// Positions or lengths in the stream are wrong: nothing more is read from it.
+    damaged: bool,
+}
+
+impl StreamDrain {
+    /// Starts at the first event ever written. `None` if the recording is full.
+    pub(crate) fn new(
+        control: &'static ControlPage,
+        ring: &'static [AtomicU64],
+        recorder: &mut Recorder,
+    ) -> Option<StreamDrain> {
+        let image = ProcessImage::new(control, recorder)?;
+        let reader = Box::new(Reader::new(control, ring));
+        Some(StreamDrain { control, reader, words: ring.len() as u64, image, damaged: false })
+    }
+
+    /// Reads all events that are waiting now. Returns how full the stream was, 0 to 1.
+    pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
+        let waiting = self.reader.waiting();
+        // No more than what is waiting now: the writer may be as fast as this loop.
+        for _ in 0..waiting {
+            if self.damaged {
+                break;
+            }
+            match self.reader.read() {
+                Ok(Some(event)) => self.image.apply(&event, recorder),
+                Ok(None) => break,
+                Err(Trouble::Event(_)) => self.remark(recorder, "sent malformed events, which were skipped"),
+                Err(Trouble::Broken) => {
+                    self.damaged = true;
+                    self.remark(recorder, "damaged its stream; its samples up to then are kept");
+                }
+            }
+        }
+        waiting as f64 / self.words as f64
+    }
+
+    /// Copies the counters of the stream into the recording, and remarks on what went wrong.
+    pub(crate) fn refresh(&self, recorder: &mut Recorder) {
+        self.image.refresh(self.control, recorder);
+        if self.control.process_state() == ProcessState::Unable {
+            self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
+        }
+        if self.control.image.load(Relaxed) & Flags::SIGNAL_LOST != 0 {
+            self.remark(
+                recorder,
+                "has installed its own handler for SIGURG; since then, its running threads were not sampled",
+            );
+        }
+        if self.control.counters.get(Counter::StreamFull) != 0 {
+            self.remark(
+                recorder,
+                "was sampled faster than the samples could be read: some were lost; try a longer delay",
+            );
+        }
+    }
+
+    /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`].
+    pub(crate) fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
+        self.image.forget_stacks(before, recorder);
+    }
+
+    fn remark(&self, recorder: &mut Recorder, what: &str) {
+        let process = &recorder.recording().processes[self.image.index().0 as usize];
+        let name = process.exe.rsplit('/').next().unwrap_or_default();
+        let line = format!("process {} ({name}) {what}", process.pid);
+        recorder.remark(line);
+    }
+}
+
+#[cfg(feature = "launch")]
+impl StreamDrain {
+    /// The control page of the stream.
+    pub(crate) fn control(&self) -> &ControlPage {
+        self.control
+    }
+
+    /// The index of the process image in the recording.
+    pub(crate) fn index(&self) -> ProcessIndex {
+        self.image.index()
+    }
+
+    /// Marks the image as ended, at its last tick.
+    pub(crate) fn end(&mut self, recorder: &mut Recorder) {
+        self.image.ended(Nanos(self.control.last_tick_ns.load(Acquire)), recorder);
+    }
+}
