@@ -12,7 +12,7 @@ use crate::task_choice::LiveTask;
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::task::{self, Polled, TaskPool};
 use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::{Sleep, SleepPlace, Stack, ThreadState};
+use stackglass_sampling::{Sleep, Stack, ThreadState};
 use stackglass_wire::cut;
 
 /// Sampling begins.
@@ -82,10 +82,7 @@ fn look_at(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook) {
         return parts.walltime.put_back(look);
     };
     match parts.state(index) {
-        ThreadState::Blocked { pc, sp, call } => {
-            let sleep = Sleep { place: SleepPlace { pc, sp }, call };
-            look_at_sleeper(parts, index, now, cpu, sleep, look);
-        }
+        ThreadState::Asleep(sleep) => look_at_sleeper(parts, index, now, cpu, sleep, look),
         _ if is_blocked => {
             let stack = Stack { task: look.task.task, ..Stack::unsampled(cut::BLOCKED) };
             push(parts, index, now, TaskLook { count: 0, ..look }, stack);

@@ -4,7 +4,7 @@
 //! run. A running thread is requested to give its stack, by a signal or a stop. Reading a thread's state costs a system
 //! call, so the function asks for it only where the answer matters ([`Step::ReadState`], [`Step::CheckProcessor`]).
 
-use crate::ThreadState;
+use crate::{Sleep, ThreadState};
 
 /// The kind of stack that a thread's time was last given to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,24 +69,6 @@ pub enum Step {
     LeaveToKernel,
 }
 
-/// A thread that sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sleep {
-    /// Where it sleeps.
-    pub place: SleepPlace,
-    /// In which system call; `None` in a page fault, or when it is stopped.
-    pub call: Option<crate::Call>,
-}
-
-/// The program counter and the stack pointer with which a thread sleeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SleepPlace {
-    /// Program counter.
-    pub pc: u64,
-    /// Stack pointer.
-    pub sp: u64,
-}
-
 impl Observation {
     /// The next step.
     pub fn next_step(&self) -> Step {
@@ -102,9 +84,7 @@ impl Observation {
             None => return Step::ReadState,
         };
         match state {
-            ThreadState::Blocked { pc, sp, call } => {
-                Step::ReadSleepingStack(Sleep { place: SleepPlace { pc, sp }, call })
-            }
+            ThreadState::Asleep(sleep) => Step::ReadSleepingStack(sleep),
             ThreadState::Running if self.is_kernel_sampled => Step::LeaveToKernel,
             ThreadState::Running | ThreadState::Unknown if self.has_run => match self.on_processor {
                 None => Step::CheckProcessor,
@@ -129,11 +109,12 @@ impl Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SleepPlace;
     use LastStack::*;
     use Step::*;
 
-    const BLOCKED: ThreadState = ThreadState::Blocked { pc: 1, sp: 2, call: None };
     const SLEEP: Sleep = Sleep { place: SleepPlace { pc: 1, sp: 2 }, call: None };
+    const ASLEEP: ThreadState = ThreadState::Asleep(SLEEP);
     const UNKNOWN: Option<ThreadState> = Some(ThreadState::Unknown);
     const RUNS: Option<ThreadState> = Some(ThreadState::Running);
 
@@ -152,20 +133,20 @@ mod tests {
             // A sleeper that has not run is not even asked for its state.
             (seen(Sleeping, false, None), ReuseSleepingStack),
             (seen(Sleeping, true, None), ReadState),
-            (seen(Sleeping, true, Some(BLOCKED)), ReadSleepingStack(SLEEP)),
+            (seen(Sleeping, true, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             (seen(Sleeping, true, RUNS), CheckProcessor),
             (on(seen(Sleeping, true, RUNS), true), RequestStack),
             // A thread without a stack is looked at although it has not run.
             (seen(NoStack, false, None), ReadState),
-            (seen(NoStack, false, Some(BLOCKED)), ReadSleepingStack(SLEEP)),
+            (seen(NoStack, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             (seen(NoStack, false, RUNS), ExtendAsWaiting),
-            (seen(Unsampled, false, Some(BLOCKED)), ReadSleepingStack(SLEEP)),
+            (seen(Unsampled, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             // A running thread gives its stack only while it is on a processor.
             (seen(Running, true, RUNS), CheckProcessor),
             (on(seen(Running, true, RUNS), true), RequestStack),
             (on(seen(Running, true, RUNS), false), ExtendRunningStack),
             (seen(Running, false, RUNS), ExtendAsWaiting),
-            (seen(Running, false, Some(BLOCKED)), ReadSleepingStack(SLEEP)),
+            (seen(Running, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             (busy(seen(Running, true, None)), CheckProcessor),
             (busy(on(seen(Running, true, None), true)), RequestStack),
             // Where the state cannot be read, the clock alone decides.
@@ -174,11 +155,11 @@ mod tests {
             (seen(Running, false, UNKNOWN), ExtendLastStack),
             // Kernel samples replace requests, but not the stacks of sleep.
             (kernel(seen(Running, true, RUNS)), LeaveToKernel),
-            (kernel(seen(Running, true, Some(BLOCKED))), ReadSleepingStack(SLEEP)),
+            (kernel(seen(Running, true, Some(ASLEEP))), ReadSleepingStack(SLEEP)),
             // While a request is out, nothing else is asked of the thread.
             (requested(seen(Running, false, None)), ReadState),
             (requested(seen(Running, false, RUNS)), waits(true)),
-            (requested(seen(Running, false, Some(BLOCKED))), waits(false)),
+            (requested(seen(Running, false, Some(ASLEEP))), waits(false)),
             (requested(seen(Running, true, None)), waits(false)),
             (requested(seen(Sleeping, false, None)), waits(false)),
             (requested(seen(NoStack, true, None)), waits(false)),
@@ -193,7 +174,7 @@ mod tests {
         for last in [NoStack, Running, Sleeping, Unsampled] {
             for bits in 0..16 {
                 let bit = |n: u32| bits >> n & 1 == 1;
-                for state in [ThreadState::Running, BLOCKED, ThreadState::Unknown] {
+                for state in [ThreadState::Running, ASLEEP, ThreadState::Unknown] {
                     let mut observation = Observation {
                         last,
                         has_run: bit(0),

@@ -19,10 +19,10 @@ mod thread_time;
 mod tick_schedule;
 
 pub use cpu_account::{CpuAccount, Passed};
-pub use decision::{LastStack, Observation, Sleep, SleepPlace, Step};
+pub use decision::{LastStack, Observation, Step};
 pub use hash::{hash, hash_index};
 pub use random::Random;
 pub use sleep_cache::{CachedStack, SPAN, SleepCache, SleepEntry};
-pub use thread_state::{Call, SchedStat, ThreadState};
+pub use thread_state::{Call, SchedStat, Sleep, SleepPlace, ThreadState};
 pub use thread_time::{SampleSink, Stack, ThreadTime};
 pub use tick_schedule::TickSchedule;

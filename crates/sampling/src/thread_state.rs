@@ -32,20 +32,31 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
+/// The program counter and the stack pointer with which a thread sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SleepPlace {
+    /// Program counter.
+    pub pc: u64,
+    /// Stack pointer.
+    pub sp: u64,
+}
+
+/// A thread that sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sleep {
+    /// Where it sleeps.
+    pub place: SleepPlace,
+    /// In which system call; `None` in a page fault, or when it is stopped.
+    pub call: Option<Call>,
+}
+
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadState {
     /// On a processor, or ready to be.
     Running,
     /// Blocked in the kernel, or stopped.
-    Blocked {
-        /// Program counter in the program.
-        pc: u64,
-        /// Stack pointer in the program.
-        sp: u64,
-        /// The system call; `None` in a page fault, or when it is stopped.
-        call: Option<Call>,
-    },
+    Asleep(Sleep),
     /// It cannot be read, or the thread has ended.
     Unknown,
 }
@@ -65,7 +76,10 @@ impl ThreadState {
         match &all[..count] {
             [b"running"] => ThreadState::Running,
             [number, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
-                (Some(sp), Some(pc)) => ThreadState::Blocked { pc, sp, call: call(number, arguments) },
+                (Some(sp), Some(pc)) => {
+                    let place = SleepPlace { pc, sp };
+                    ThreadState::Asleep(Sleep { place, call: call(number, arguments) })
+                }
                 _ => ThreadState::Unknown,
             },
             _ => ThreadState::Unknown,
@@ -120,8 +134,9 @@ mod tests {
         assert_eq!(ThreadState::parse(b"running\n"), ThreadState::Running);
         let text = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
         let call = Some(Call { number: 202, arguments: [0x7f, 0x80, 0, 0, 0, 0x7ffd] });
-        assert_eq!(ThreadState::parse(text), ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call });
-        let stopped = ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call: None };
+        let place = SleepPlace { pc: 0x7f12ab, sp: 0x7fffa0 };
+        assert_eq!(ThreadState::parse(text), ThreadState::Asleep(Sleep { place, call }));
+        let stopped = ThreadState::Asleep(Sleep { place, call: None });
         assert_eq!(ThreadState::parse(b"-1 0x7fffa0 0x7f12ab\n"), stopped);
         let ten = b"1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1";
         for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff", ten] {
