@@ -17,6 +17,7 @@ pub mod snapshots;
 pub mod stacks;
 pub mod symbols;
 mod task;
+mod waiting_tasks;
 pub mod word_buffer;
 
 pub use activity::Activity;
