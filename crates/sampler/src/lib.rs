@@ -37,6 +37,7 @@ mod task_choice;
 mod task_folder;
 mod task_names;
 mod thread_discovery;
+mod thread_files;
 mod thread_status;
 mod thread_table;
 mod walltime;

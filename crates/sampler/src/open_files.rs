@@ -4,47 +4,13 @@
 //! read last. Elsewhere every file is opened anew.
 
 use crate::task_folder::TaskFolder;
+use crate::thread_files::ThreadFile;
 use crate::thread_table::ThreadTable;
 use stackglass_host::SlotIndex;
 use stackglass_sampling::{SchedStat, ThreadState};
 
 /// Threads whose files may be open.
 const THREADS: usize = 256;
-
-/// A file in `/proc/self/task/TID`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ThreadFile {
-    /// `syscall`: the thread's state.
-    State,
-    /// `schedstat`: how long the thread waited for processors.
-    SchedStat,
-}
-
-impl ThreadFile {
-    fn name(self) -> &'static [u8] {
-        match self {
-            ThreadFile::State => b"syscall",
-            ThreadFile::SchedStat => b"schedstat",
-        }
-    }
-}
-
-/// The open files of one thread: descriptor + 1 for each [`ThreadFile`], 0 if it is not open.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct ThreadFiles([i32; 2]);
-
-impl ThreadFiles {
-    /// Closes what is open.
-    pub fn close(&mut self) {
-        for file in &mut self.0 {
-            if *file != 0 {
-                // SAFETY: the descriptor is open, was forgotten by its `Fd`, and is forgotten here.
-                unsafe { libc::close(*file - 1) };
-                *file = 0;
-            }
-        }
-    }
-}
 
 /// Which threads have open files. All zeros is none.
 pub struct OpenFiles {
@@ -83,18 +49,14 @@ impl OpenFiles {
         text: &mut [u8],
     ) -> usize {
         let thread = threads.get(index);
-        let open = thread.files.0[which as usize];
-        if open != 0 {
-            // SAFETY: the descriptor is open until `ThreadFiles::close`; the kernel writes at most the buffer's length.
-            let n = unsafe { libc::pread(open - 1, text.as_mut_ptr().cast(), text.len(), 0) };
-            return usize::try_from(n).unwrap_or(0).min(text.len());
+        if let Some(n) = thread.files.read(which, text) {
+            return n;
         }
         let Some(file) = folder.open(thread.header.tid, which.name()) else { return 0 };
         let n = file.read_at(text, 0).min(text.len());
         if folder.keeps_open() {
-            let is_new = thread.files == ThreadFiles::default();
-            thread.files.0[which as usize] = file.raw() + 1;
-            core::mem::forget(file);
+            let is_new = thread.files.is_empty();
+            thread.files.insert(which, file);
             if is_new {
                 self.insert(threads, index);
             }

@@ -5,7 +5,7 @@ use crate::parts::Parts;
 use crate::thread_discovery;
 use core::sync::atomic::Ordering::*;
 use stackglass_host::{alternate, signal};
-use stackglass_wire::Image;
+use stackglass_wire::ImageFlags;
 
 /// How often the link count of the task folder is read, ns.
 const LINKS_EVERY: u64 = 10_000_000;
@@ -59,7 +59,7 @@ impl PeriodicChecks {
             check_handlers(orders);
             if !signal::is_ours() && !parts.signals.is_lost {
                 parts.signals.is_lost = true;
-                parts.shared.control.image.fetch_or(Image::SIGNAL_LOST, AcqRel);
+                parts.shared.control.image.fetch_or(ImageFlags::SIGNAL_LOST, AcqRel);
             }
             self.read_names(parts, now);
         }

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::*;
 use stackglass_host::image::ProcessImage;
 use stackglass_host::{Guest, peek, system};
 use stackglass_unwind::memory::read_own;
-use stackglass_wire::{Counter, Image, ProcessState, SessionState};
+use stackglass_wire::{Counter, ImageFlags, ProcessState, SessionState};
 
 /// A launcher whose heartbeat stands still for this long is gone, ns.
 const HEARTBEAT_LIMIT: u64 = 5_000_000_000;
@@ -81,15 +81,15 @@ impl Sampler {
         let mut granted = privilege::ask_for_punctuality();
         let parts = Parts::new(shared, image, memory, folder, &orders);
         if parts.can_read_state {
-            granted |= Image::SLEEP_LOOK;
+            granted |= ImageFlags::SLEEP_LOOK;
         }
         if privilege::maps_can_be_queried() {
-            granted |= Image::MAP_QUERY;
+            granted |= ImageFlags::MAP_QUERY;
         }
         let mut probe = [0u8; 8];
         let at = (&raw const probe).addr() as u64;
         if read_own(at, &mut probe) == probe.len() {
-            granted |= Image::VM_READ;
+            granted |= ImageFlags::VM_READ;
         }
         control.image.fetch_or(granted, AcqRel);
         let (checks, launcher) = (PeriodicChecks::default(), Launcher::default());

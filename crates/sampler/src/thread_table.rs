@@ -3,8 +3,8 @@
 //! An entry has the same index as the thread's slot, so that a sample in a mailbox leads to its entry.
 
 use crate::call_ends::CallEnds;
-use crate::open_files::ThreadFiles;
 use crate::pending_signal::PendingSignal;
+use crate::thread_files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;
