@@ -67,12 +67,12 @@ fn sources_that_are_newer_or_gone_are_told_of() {
     let place = Place::new();
     c_program(&place, "src");
     let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("sum += i;") && !shown.contains("changed after"), "{shown}");
+    assert!(shown.contains("sum += i;") && !shown.contains("changed since"), "{shown}");
     let file = place.file("src").join("busy.c");
     let now = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     fs::File::options().write(true).open(&file).unwrap().set_modified(now).unwrap();
     let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("changed after the recording began") && shown.contains("sum += i;"), "{shown}");
+    assert!(shown.contains("changed since the recording") && shown.contains("sum += i;"), "{shown}");
     fs::write(&file, "int main(void);\n").unwrap();
     let shown = place.shown(&["annotate"]);
     assert!(shown.contains("[main]"), "a line beyond the end has its function: {shown}");

@@ -31,7 +31,7 @@ fn check(place: &Place, launcher: &mut Child, pid: &str) {
     std::thread::sleep(Duration::from_millis(1200));
     let cleared = place.run(["clear", pid]);
     assert_eq!(cleared.status.code(), Some(0), "{}", text(&cleared.stderr));
-    assert!(text(&cleared.stderr).contains("all samples so far are forgotten"));
+    assert!(text(&cleared.stderr).contains("all samples so far are discarded"));
     std::thread::sleep(Duration::from_millis(600));
     signal(launcher, Signal::INT);
     assert_eq!(end_of(launcher), Some(0));

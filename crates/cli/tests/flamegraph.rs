@@ -69,7 +69,7 @@ fn a_saved_graph_is_the_graph_that_was_drawn() {
     // Options that say how samples become a graph come too late.
     let output = place.run(["flamegraph", "g.jlprof", "--filter", "read", "-o", "x.svg"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--filter comes too late"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--filter cannot be applied"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_program_is_started_shown_and_saved() {
     assert_eq!(status, Some(0), "{shown}");
     // The second screen, and back.
     assert!(shown.contains("\x1b[?1049h") && shown.contains("\x1b[?1049l"), "{shown}");
-    for word in ["compute", "functions", "runs", "mostly", "processor", "called", "PAUSED", "saved"] {
+    for word in ["compute", "functions", "runs", "mostly", "Sleeping", "called", "PAUSED", "saved"] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     let recording = place.recording("t.glass");
@@ -161,10 +161,10 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
 fn the_programs_end_is_the_views() {
     let place = Place::new();
     let told = [
-        ("sleep 0.5; exit 3", 3, "has ended with status 3"),
-        ("sleep 0.5; kill -9 $$", 137, "was ended by signal 9"),
-        ("while [ $((i += 1)) -lt 100000 ]; do :; done; exit 4", 4, "has ended with status 4"),
-        ("exit 5", 5, "has ended with status 5"),
+        ("sleep 0.5; exit 3", 3, "exited with status 3"),
+        ("sleep 0.5; kill -9 $$", 137, "was killed by signal 9"),
+        ("while [ $((i += 1)) -lt 100000 ]; do :; done; exit 4", 4, "exited with status 4"),
+        ("exit 5", 5, "exited with status 5"),
         (":", 0, "has ended"),
     ];
     for (script, code, line) in told {
@@ -191,7 +191,7 @@ fn a_signal_is_passed_on_to_the_program() {
     signal(&terminal.child, Signal::TERM);
     let (status, shown) = terminal.end();
     assert_eq!(status, Some(7), "{shown}");
-    assert!(shown.contains("has ended with status 7"), "{shown}");
+    assert!(shown.contains("exited with status 7"), "{shown}");
 }
 
 #[test]

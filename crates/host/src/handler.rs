@@ -80,7 +80,7 @@ fn walk(slot: &Slot, writer: MailboxWriter<'_>, context: &libc::ucontext_t) {
     let header = writer.header;
     header.sp = sp;
     header.polled = slot.polled();
-    header.text = task::untold(header.polled);
+    header.text = task::unsent_text(header.polled);
     header.alternate = match context.uc_stack.ss_flags & libc::SS_DISABLE {
         0 => context.uc_stack.ss_size as u64,
         _ => 0,

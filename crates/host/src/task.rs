@@ -12,7 +12,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use stackglass_wire::TASKS_SYMBOL;
-use stackglass_wire::task::Before;
+use stackglass_wire::task::Previous;
 pub use stackglass_wire::task::{Polled, TaskCell, TaskEntry, TaskPool, TaskText};
 
 static POOL: AtomicPtr<TaskPool> = AtomicPtr::new(core::ptr::null_mut());
@@ -70,12 +70,12 @@ fn agents() -> Option<*mut TaskPool> {
 
 /// A task's name, if this run of the sampler has not pushed it. To be called while the task is polled.
 #[inline]
-pub fn untold(polled: Polled) -> Option<TaskText> {
+pub fn unsent_text(polled: Polled) -> Option<TaskText> {
     if polled.task == 0 {
         return None;
     }
     let pool = pool()?;
-    pool.entry(polled.entry)?.untold(polled.task, pool.run())
+    pool.entry(polled.entry)?.unsent_text(polled.task, pool.run())
 }
 
 /// A task as its owner holds it: its id and its entry in the table. Dropping it removes the entry.
@@ -122,13 +122,13 @@ struct Own {
     owner: u32,
 }
 
-static NOBODYS: TaskCell = TaskCell::nobodys();
+static UNOWNED: TaskCell = TaskCell::unowned();
 /// A kernel id that no thread has, so that the first check fails.
-const NOBODY: u32 = u32::MAX;
+const NO_THREAD: u32 = u32::MAX;
 
 thread_local! {
     // Without a destructor: a poll then pays no check for one, and the cell is valid until the thread has ended.
-    static OWN: Cell<Own> = const { Cell::new(Own { cell: &NOBODYS, number: 0, owner: NOBODY }) };
+    static OWN: Cell<Own> = const { Cell::new(Own { cell: &UNOWNED, number: 0, owner: NO_THREAD }) };
     static LEAVER: Leaver = const { Leaver };
 }
 
@@ -139,7 +139,7 @@ impl Drop for Leaver {
     fn drop(&mut self) {
         let own = OWN.get();
         // Polls in destructors that run later are not recorded.
-        OWN.set(Own { cell: &NOBODYS, number: 0, owner: 0 });
+        OWN.set(Own { cell: &UNOWNED, number: 0, owner: 0 });
         if own.number != 0 && own.cell.owner() == own.owner {
             own.cell.release();
         }
@@ -157,7 +157,7 @@ pub struct Polling<'a> {
 #[derive(Clone, Copy)]
 pub struct Begun {
     own: Own,
-    before: Before,
+    before: Previous,
 }
 
 impl Task {
@@ -215,9 +215,9 @@ fn claim() {
         Some((cell, number)) if LEAVER.try_with(|_| ()).is_ok() => Own { cell, number, owner },
         Some((cell, _)) => {
             cell.release();
-            Own { cell: &NOBODYS, number: 0, owner: 0 }
+            Own { cell: &UNOWNED, number: 0, owner: 0 }
         }
-        None => Own { cell: &NOBODYS, number: 0, owner: 0 },
+        None => Own { cell: &UNOWNED, number: 0, owner: 0 },
     };
     OWN.set(own);
 }

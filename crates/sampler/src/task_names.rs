@@ -49,7 +49,7 @@ impl TaskNames {
 
     /// Pushes the name of the task that a sleeping thread polls, if it was not pushed yet.
     pub(crate) fn push_polled(&self, events: &mut EventWriter, header: &mut ThreadHeader, polled: Polled) {
-        self.push(events, header, polled, task::untold(polled));
+        self.push(events, header, polled, task::unsent_text(polled));
     }
 
     /// Pushes a task's name, which was copied because it was not pushed yet.
@@ -64,7 +64,7 @@ impl TaskNames {
         if events.push_task(header, system::now(), polled.task, &text)
             && let Some(entry) = task::pool().and_then(|pool| pool.entry(polled.entry))
         {
-            entry.set_told(polled.task, self.run);
+            entry.set_text_sent(polled.task, self.run);
         }
     }
 }

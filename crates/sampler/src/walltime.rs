@@ -169,7 +169,7 @@ fn push_waiting_task(parts: &mut Parts, now: u64, look: TaskLook) {
     // An event needs a thread: the first one there is.
     let index = parts.threads.nth(0);
     let since = entry.since().max(parts.walltime.began);
-    let text = task::untold(look.task);
+    let text = task::unsent_text(look.task);
     if entry.id() != look.task.task {
         // The task has ended.
         return parts.walltime.put_back(look);
