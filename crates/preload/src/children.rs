@@ -6,9 +6,9 @@
 use crate::begin;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::{UNWINDER, peek, system};
-use stackglass_wire::{Image as ImageBits, SessionState};
+use stackglass_wire::{ImageFlags, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
@@ -49,8 +49,8 @@ unsafe extern "C" fn after_fork() {
 }
 
 /// The image of a forked child, made on its sampler's thread.
-pub fn make_image(start: u64) -> Result<Image, Refused> {
+pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
     let image = begin::make_image(start)?;
-    image.control.image.fetch_or(ImageBits::FORKED, AcqRel);
+    image.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
     Ok(image)
 }

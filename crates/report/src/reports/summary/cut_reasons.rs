@@ -15,63 +15,63 @@ pub(super) struct CutReason {
     pub remedy: &'static str,
 }
 
-const fn reason(number: u8, word: &'static str, meaning: &'static str, remedy: &'static str) -> CutReason {
-    CutReason { cut: Cut(number), word, meaning, remedy }
+const fn reason(cut: Cut, word: &'static str, meaning: &'static str, remedy: &'static str) -> CutReason {
+    CutReason { cut, word, meaning, remedy }
 }
 
 /// All reasons, by number. Unwinding gives these numbers and recordings store them, so they never change their meaning.
 pub(super) const CUT_REASONS: &[CutReason] = &[
     reason(
-        1,
+        Cut::DEPTH,
         "depth",
         "deeper than 4096 frames",
         "the outermost frames are missing, the innermost are correct",
     ),
     reason(
-        2,
+        Cut::NO_MODULE,
         "no module",
         "in code of no known file: generated at run time, or in a library loaded just before",
         "if the program generates code, have it keep frame pointers there",
     ),
     reason(
-        3,
+        Cut::NO_RULE,
         "no unwind tables",
         "in code without unwind tables",
         "callers are found by frame pointers only; Rust: -C force-unwind-tables=yes, C: \
          -fasynchronous-unwind-tables",
     ),
-    reason(4, "stack unreadable", "with unreadable stacks", ""),
-    reason(5, "stack inconsistent", "with inconsistent stacks", ""),
-    reason(6, "frame pointer lost", "of sleeping threads with an unknown frame pointer", ""),
-    reason(7, "unwind rule unsupported", "in code with an unsupported unwind rule", ""),
+    reason(Cut::UNREADABLE_STACK, "stack unreadable", "with unreadable stacks", ""),
+    reason(Cut::STACK_DID_NOT_GROW, "stack inconsistent", "with inconsistent stacks", ""),
+    reason(Cut::RBP_UNKNOWN, "frame pointer lost", "of sleeping threads with an unknown frame pointer", ""),
+    reason(Cut::RULE_NOT_SUPPORTED, "unwind rule unsupported", "in code with an unsupported unwind rule", ""),
     reason(
-        100,
+        Cut::BLOCKED,
         "signal blocked",
         "not sampled, because the thread blocked the sampling signal",
         "unblock SIGURG, or SIGWINCH if the program uses SIGURG",
     ),
-    reason(101, "signal lost", "not sampled, because the program consumed the sampling signal", ""),
+    reason(Cut::NOT_TAKEN, "signal lost", "not sampled, because the program consumed the sampling signal", ""),
     reason(
-        102,
+        Cut::ENDED,
         "too short",
         "not sampled, in threads that ended before the next tick",
         "a shorter --delay samples more of them",
     ),
     reason(
-        104,
+        Cut::IN_KERNEL,
         "in the kernel",
         "spent in the kernel (system calls, page faults), where sampling is not permitted",
         "run as root or set kernel.perf_event_paranoid to 1 to see the calls",
     ),
     reason(
-        105,
+        Cut::SHORT,
         "too short",
         "in threads that ran for less than one --delay",
         "a shorter --delay samples more of them",
     ),
-    reason(106, "start or end", "spent in the kernel to start or end programs", ""),
+    reason(Cut::BETWEEN_PROGRAMS, "start or end", "spent in the kernel to start or end programs", ""),
     reason(
-        107,
+        Cut::DEEP,
         "deep",
         "on stacks deeper than the 63 KiB that the kernel copies",
         "--sampler preload takes stacks of any depth",
@@ -89,12 +89,7 @@ mod tests {
 
     #[test]
     fn reasons_are_found_by_number() {
-        let numbers: Vec<u8> = CUT_REASONS.iter().map(|reason| reason.cut.0).collect();
-        assert_eq!(
-            numbers,
-            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106, 107],
-            "those of crates unwind and wire"
-        );
+        assert!(CUT_REASONS.iter().map(|reason| reason.cut).eq(Cut::ALL));
         for reason in CUT_REASONS {
             assert_eq!(cut_reason(reason.cut), Some(reason));
         }
