@@ -50,7 +50,12 @@ pub(super) const CUT_REASONS: &[CutReason] = &[
         "not sampled, because the thread blocked the sampling signal",
         "unblock SIGURG, or SIGWINCH if the program uses SIGURG",
     ),
-    reason(Cut::NOT_TAKEN, "signal lost", "not sampled, because the program consumed the sampling signal", ""),
+    reason(
+        Cut::NOT_TAKEN,
+        "signal lost",
+        "not sampled, because the program consumed the sampling signal",
+        "",
+    ),
     reason(
         Cut::ENDED,
         "too short",
