@@ -6,21 +6,13 @@
 //! `attach`): stacks are equally right.
 
 use super::access::check;
+use super::driver::Driver;
 use super::perf_events::Event;
 use stackglass_procfs::Status;
 use stackglass_procfs::process::living_thread;
 
 /// CAP_PERFMON and CAP_SYS_ADMIN as bits.
 const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
-
-/// The means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Driver {
-    /// Each is made to stand for some tens of microseconds (ptrace).
-    Ptrace,
-    /// The kernel copies registers and stack, and the thread runs on (perf events).
-    Perf,
-}
 
 /// A driver and why it is that one.
 #[derive(Clone, PartialEq, Eq, Debug)]

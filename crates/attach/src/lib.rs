@@ -14,26 +14,30 @@ mod calls;
 pub mod choice;
 mod clock;
 mod deadlock;
+mod driver;
 mod images;
 pub mod leak_check;
 mod look;
 mod modules;
 mod perf_events;
 mod ptrace;
+mod refusal;
 mod sampler;
 mod sleep_stacks;
 mod stream;
-mod turn;
+mod tracer_lock;
 
-pub use access::Refusal;
-pub use choice::{Choice, Driver};
+pub use choice::Choice;
+pub use driver::Driver;
+pub use refusal::Refusal;
 pub use stream::Stream;
-pub use turn::Stay;
+pub use tracer_lock::AttachMode;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracer_lock::TracerLock;
 
 /// Why nothing more can be seen of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,9 +87,9 @@ pub struct Attachment {
     orders: Arc<Orders>,
     thread: Option<JoinHandle<()>>,
     choice: Choice,
-    stay: Stay,
+    mode: AttachMode,
     /// Held as long as threads may be traced.
-    turn: Option<turn::Turn>,
+    tracer_lock: Option<TracerLock>,
 }
 
 impl Attachment {
@@ -97,9 +101,9 @@ impl Attachment {
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
     ) -> Result<Attachment, Refusal> {
-        Attachment::begin_as(pid, delay, driver, stay, false)
+        Attachment::begin_as(pid, delay, driver, mode, false)
     }
 
     /// The same; one of many processes, which `rests` while nothing moves in it.
@@ -107,13 +111,13 @@ impl Attachment {
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
         rests: bool,
     ) -> Result<Attachment, Refusal> {
         let choice = choice::choose(pid, driver);
         // Perf events do not do for each thread, but for most: they need no turn.
-        let turn = match choice.driver {
-            Driver::Ptrace => Some(turn::Turn::take(pid, stay).map_err(|other| access::taken(pid, other))?),
+        let tracer_lock = match choice.driver {
+            Driver::Ptrace => Some(TracerLock::take(pid, mode).map_err(|other| access::taken(pid, other))?),
             Driver::Perf => None,
         };
         access::check(pid, choice.driver)?;
@@ -135,7 +139,7 @@ impl Attachment {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, stay, turn })
+        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, mode, tracer_lock })
     }
 
     /// How running threads are made to show their stacks, and why so.
@@ -168,7 +172,7 @@ impl Attachment {
         if self.stopped().is_some() {
             return;
         }
-        match Attachment::begin_as(self.pid, self.delay, self.driver, self.stay, self.orders.rests) {
+        match Attachment::begin_as(self.pid, self.delay, self.driver, self.mode, self.orders.rests) {
             Ok(again) => *self = again,
             Err(why) => self.orders.ended(why.into()),
         }
@@ -185,7 +189,7 @@ impl Attachment {
         if thread.join().is_err() {
             self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
         }
-        self.turn = None;
+        self.tracer_lock = None;
     }
 }
 

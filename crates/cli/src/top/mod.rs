@@ -17,7 +17,7 @@ use crate::values::{delay, process_id};
 use clap::Args;
 use full_screen::FullScreen;
 use program::Started;
-use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
 use stackglass_procfs::process;
@@ -80,7 +80,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Some(started) => started.pid(),
         None => process_of(flags.pid.unwrap_or_default()),
     };
-    let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), Stay::Long) {
+    let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), AttachMode::Long) {
         Ok(attached) => attached,
         Err(why) => {
             let line = why.to_string();

@@ -6,7 +6,7 @@
 
 use super::Attached;
 use crate::Recorder;
-use stackglass_attach::{Driver, Stay, Stopped, leak_check};
+use stackglass_attach::{AttachMode, Driver, Stopped, leak_check};
 use stackglass_procfs::{ImageKey, Status, threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -159,7 +159,7 @@ impl Descendants {
             self.obstacles.insert(obstacle);
             return;
         }
-        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), Stay::Long, true) {
+        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), AttachMode::Long, true) {
             Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
             Err(_) => self.refused += 1,
         }

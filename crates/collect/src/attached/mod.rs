@@ -12,7 +12,7 @@ pub use record::{AttachError, Options, ends, record};
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
-use stackglass_attach::{Attachment, Choice, Driver, Refusal, Stay, Stopped, Stream};
+use stackglass_attach::{AttachMode, Attachment, Choice, Driver, Refusal, Stopped, Stream};
 use stackglass_procfs::clock;
 use stackglass_profile::Stacks;
 use stackglass_wire::ProcessState;
@@ -29,8 +29,13 @@ impl Attached {
     ///
     /// # Errors
     /// When it is gone, or may not be looked at; what permission is missing and how to get it.
-    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>, stay: Stay) -> Result<Attached, Refusal> {
-        Attached::begin_as(pid, delay, driver, stay, false)
+    pub fn begin(
+        pid: u32,
+        delay: Duration,
+        driver: Option<Driver>,
+        mode: AttachMode,
+    ) -> Result<Attached, Refusal> {
+        Attached::begin_as(pid, delay, driver, mode, false)
     }
 
     /// The same; one of many processes, which `rests` while nothing moves in it.
@@ -38,10 +43,10 @@ impl Attached {
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
         rests: bool,
     ) -> Result<Attached, Refusal> {
-        let attachment = Attachment::begin_as(pid, delay, driver, stay, rests)?;
+        let attachment = Attachment::begin_as(pid, delay, driver, mode, rests)?;
         Ok(Attached { attachment, drained: Vec::new() })
     }
 

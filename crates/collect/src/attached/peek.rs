@@ -7,7 +7,7 @@ use super::record::AttachError;
 use crate::Recorder;
 use crate::peeks::{PeekPart, activity};
 use crate::session::signals::Signals;
-use stackglass_attach::{Driver, Refusal, Stay, Stopped};
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_procfs::{clock, process, threads};
 use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -162,8 +162,8 @@ pub(crate) fn look(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result
 fn in_turn(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result<Option<Attached>, Refusal> {
     let mut waits = false;
     loop {
-        match Attached::begin(options.pid, options.delay, options.driver, Stay::Brief) {
-            Err(Refusal::Taken { pid, name, stay: Stay::Brief }) => {
+        match Attached::begin(options.pid, options.delay, options.driver, AttachMode::Brief) {
+            Err(Refusal::Taken { pid, name, mode: AttachMode::Brief }) => {
                 if !std::mem::replace(&mut waits, true) {
                     onlooker.wait(&format!(
                         "process {pid} ({name}) is being looked at by another stackglass; your peek follows"

@@ -20,6 +20,7 @@ mod sleepers;
 mod thread;
 mod time;
 mod tree;
+mod walking;
 
 use crate::Recorder;
 use events::{Events, Plan};

@@ -7,14 +7,11 @@ use super::files::Files;
 use super::process::Process;
 use super::thread::Thread;
 use super::time::SwitchCost;
-use super::tree::Walking;
+use super::walking::{FETCH, Walking};
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
-
-/// Bytes of a stack that are fetched at once.
-pub(super) const FETCH: usize = 8 << 10;
 
 /// The stack of a thread that sleeps, in the frames of `walking`: their number, and why there are not more. `None` when it
 /// does not sleep, or not any more.
@@ -28,7 +25,6 @@ pub(super) fn look(
     let account = thread.files.stat()?;
     let ThreadState::Blocked { pc, sp, .. } = thread.files.state() else { return None };
     let Walking { scratch, frames, fetched } = walking;
-    fetched.resize(FETCH, 0);
     let registers = Registers::new(pc, sp, None);
     let mut read = || {
         let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);

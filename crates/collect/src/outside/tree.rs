@@ -7,15 +7,14 @@ mod sleeping;
 use super::files::Files;
 use super::phase_shift::Threads;
 use super::process::Process;
-use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
+use super::walking::Walking;
 use crate::recording::recorder::Recorder;
 use foldhash::HashMap;
 use stackglass_perf::records::{Record, What};
 use stackglass_procfs::clock::monotonic;
-use stackglass_unwind::Scratch;
-use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName};
+use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
 
 /// Process id of a thread that is no more.
@@ -25,14 +24,6 @@ const NOBODY: u32 = u32::MAX;
 /// below so many switches nobody minds.
 const SWITCH: u64 = 8_000;
 const MANY_SWITCHES: u64 = 500;
-
-/// Working memory of walks.
-pub(super) struct Walking {
-    pub scratch: Box<Scratch>,
-    pub frames: Vec<u64>,
-    /// Bytes of a stack that are fetched at once.
-    pub fetched: Vec<u8>,
-}
 
 /// The table.
 pub(super) struct Tree {
@@ -80,11 +71,7 @@ impl Tree {
             moved: Vec::new(),
             sleepers: Vec::new(),
             files: Files::default(),
-            walking: Walking {
-                scratch: Box::default(),
-                frames: vec![0; MAX_FRAMES],
-                fetched: vec![0; sleepers::FETCH],
-            },
+            walking: Walking::new(),
             cost: SwitchCost::default(),
             user_only,
             sampling,

@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// How long somebody means to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stay {
+pub enum AttachMode {
     /// A peek: others wait for its end.
     Brief,
     /// Until somebody ends it: nobody waits.
@@ -17,21 +17,23 @@ pub enum Stay {
 }
 
 /// The right to trace a process, among all stackglasses.
-pub(super) struct Turn {
+pub(super) struct TracerLock {
     _names: [Option<UnixListener>; 2],
 }
 
-impl Turn {
+impl TracerLock {
     /// Takes it.
     ///
     /// # Errors
-    /// How long whoever has it means to stay. Where there are no such names, nobody waits.
-    pub fn take(pid: u32, stay: Stay) -> Result<Turn, Stay> {
+    /// How long whoever has it means to mode. Where there are no such names, nobody waits.
+    pub fn take(pid: u32, mode: AttachMode) -> Result<TracerLock, AttachMode> {
         let long = || name(format!("stackglass-stay-{pid}"));
         let Ok(turn) = name(format!("stackglass-look-{pid}")) else {
-            return Err(if long().is_err() { Stay::Long } else { Stay::Brief });
+            return Err(if long().is_err() { AttachMode::Long } else { AttachMode::Brief });
         };
-        Ok(Turn { _names: [turn, if stay == Stay::Long { long().unwrap_or(None) } else { None }] })
+        Ok(TracerLock {
+            _names: [turn, if mode == AttachMode::Long { long().unwrap_or(None) } else { None }],
+        })
     }
 }
 
@@ -50,13 +52,13 @@ mod tests {
 
     #[test]
     fn one_at_a_time() {
-        let first = Turn::take(u32::MAX, Stay::Brief);
+        let first = TracerLock::take(u32::MAX, AttachMode::Brief);
         assert!(first.is_ok());
-        assert_eq!(Turn::take(u32::MAX, Stay::Long).err(), Some(Stay::Brief));
-        let other = Turn::take(u32::MAX - 1, Stay::Long);
+        assert_eq!(TracerLock::take(u32::MAX, AttachMode::Long).err(), Some(AttachMode::Brief));
+        let other = TracerLock::take(u32::MAX - 1, AttachMode::Long);
         assert!(other.is_ok());
-        assert_eq!(Turn::take(u32::MAX - 1, Stay::Brief).err(), Some(Stay::Long));
+        assert_eq!(TracerLock::take(u32::MAX - 1, AttachMode::Brief).err(), Some(AttachMode::Long));
         drop((first, other));
-        assert!(Turn::take(u32::MAX, Stay::Long).is_ok());
+        assert!(TracerLock::take(u32::MAX, AttachMode::Long).is_ok());
     }
 }
