@@ -5,7 +5,7 @@
 use super::memory::bounded;
 use stackglass_collect::{ProcessImage, Recorder};
 use stackglass_profile::About;
-use stackglass_wire::stream::{Reader, Trouble, view};
+use stackglass_wire::stream::{ReadError, Reader, view};
 use stackglass_wire::{CONTROL_BYTES, ControlPage};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -44,8 +44,8 @@ fn read(control: &ControlPage, ring: &[AtomicU64]) {
     loop {
         match reader.read() {
             Ok(Some(event)) => image.apply(&event, &mut recorder),
-            Err(Trouble::Event(_)) => {}
-            Ok(None) | Err(Trouble::Broken) => break,
+            Err(ReadError::Event(_)) => {}
+            Ok(None) | Err(ReadError::Broken) => break,
         }
         events += 1;
         assert!(events <= RING, "each event is a word at least");

@@ -6,7 +6,7 @@
 
 use foldhash::HashMap;
 use stackglass_unwind::memory::read_process;
-use stackglass_unwind::{ImageMemory, Module};
+use stackglass_unwind::{Module, ModuleMemory};
 use std::cell::RefCell;
 
 const PAGE: u64 = 4096;
@@ -36,7 +36,7 @@ impl Images {
     }
 }
 
-impl ImageMemory for Images {
+impl ModuleMemory for Images {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
         // Code made at run time may change.
         if module.unwind_data().is_empty() && module.build_id().is_empty() {

@@ -405,7 +405,7 @@ impl Sampler {
         let mut walker = Walker {
             modules: self.modules.list(),
             table: Some(&self.modules.table),
-            images: &self.images,
+            memory: &self.images,
             scratch: &mut self.scratch,
         };
         let walk = walker.walk(registers, stack, &mut self.frames);

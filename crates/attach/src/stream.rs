@@ -5,7 +5,7 @@ use stackglass_procfs::{Status, process};
 use stackglass_unwind::Module;
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{
-    CONTROL_BYTES, ControlPage, Counter, Event, Image as Bits, ModuleId, ProcessState, STREAM_BYTES, State,
+    CONTROL_BYTES, ControlPage, Counter, Event, ImageFlags, ModuleId, ProcessState, STREAM_BYTES, State,
     TEXT_BYTES, ThreadId, stream,
 };
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -45,7 +45,7 @@ impl Stream {
         control.ppid.store(status.parent, Relaxed);
         control.start_ns.store(start, Relaxed);
         control.stream_words.store(ring.len() as u64, Relaxed);
-        control.image.store(Bits::SLEEP_LOOK | Bits::VM_READ, Relaxed);
+        control.image.store(ImageFlags::SLEEP_LOOK | ImageFlags::VM_READ, Relaxed);
         let living = process::living_thread(pid).unwrap_or(pid);
         let exe = process::executable(living);
         ControlPage::set_text(&control.exe, &control.exe_len, exe.as_os_str().as_bytes());

@@ -16,6 +16,7 @@
 
 #[cfg(feature = "launch")]
 pub mod attached;
+mod cut_reasons;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;

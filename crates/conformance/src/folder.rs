@@ -2,8 +2,9 @@
 
 use crate::case::Case;
 use crate::flame::FlameCase;
+use crate::json_file::{not_json, read, read_deep, read_json};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,26 +147,4 @@ struct Head {
     kind: Option<String>,
     name: Option<String>,
     cases: Option<Vec<IgnoredAny>>,
-}
-
-/// A file as JSON, or a line about why not.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    serde_json::from_slice(&read(path)?).map_err(|error| not_json(path, &error))
-}
-
-/// The same for trees that are deeper than a reader of JSON likes. Only what the project or whoever runs this
-/// has chosen is read so.
-fn read_deep(path: &Path) -> Result<Value, String> {
-    let text = read(path)?;
-    let mut reader = serde_json::Deserializer::from_slice(&text);
-    reader.disable_recursion_limit();
-    Value::deserialize(&mut reader).map_err(|error| not_json(path, &error))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}\n", path.display()))
-}
-
-fn not_json(path: &Path, error: &serde_json::Error) -> String {
-    format!("{} is not JSON: {error}\n", path.display())
 }

@@ -1,7 +1,8 @@
 //! What our users should see: reviewed goldens of our own, beside the cases or in the project's copy.
 
 use crate::case::Case;
-use crate::{folder::read_json, own_folder};
+use crate::json_file::read_json;
+use crate::own_folder;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

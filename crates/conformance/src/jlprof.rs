@@ -4,7 +4,7 @@ use crate::flame::node;
 use crate::same::same;
 use serde_json::{Value, json};
 use stackglass_files::jlprof::{Content, JlprofError, Samples, read, read_from};
-use stackglass_flame::{Flamegraphed, Graph, GraphBuilder, Span, Status};
+use stackglass_flame::{FlamegraphResult, Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Dictionary, Frame};
 use std::fs;
 use std::io::Read;
@@ -75,7 +75,7 @@ impl Decoded {
 
 fn judge_graph(case: &Value, graph: Graph) -> Result<(), String> {
     let expected = node::graph(&case["decoded"]["graph"]).ok_or("the case has no decoded graph\n")?;
-    let outcome = |graph| node::Outcome::ours(Flamegraphed { graph: Some(graph), warning: None });
+    let outcome = |graph| node::Outcome::ours(FlamegraphResult { graph: Some(graph), warning: None });
     node::compare(&outcome(expected), &outcome(graph), false)
 }
 

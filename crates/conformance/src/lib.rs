@@ -21,6 +21,7 @@ mod flame;
 mod folder;
 mod goldens;
 mod jlprof;
+mod json_file;
 mod judge;
 mod print;
 mod run;

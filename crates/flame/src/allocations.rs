@@ -3,9 +3,9 @@
 //! Source: FlameGraphs.jl, `flamegraph(results::Profile.Allocs.AllocResults)`. Foreign frames are dropped before
 //! equal ones are merged here, so their callers merge, unlike in graphs of time.
 
-use crate::counted::{Counted, lay_out};
 use crate::flamegraph::Flamegraph;
-use crate::{Flamegraphed, GraphBuilder, Status, Warning};
+use crate::layout::{WeightedBox, lay_out};
+use crate::{FlamegraphResult, GraphBuilder, Status, Warning};
 use foldhash::HashMap;
 use stackglass_profile::Frame;
 use std::str::FromStr;
@@ -74,22 +74,22 @@ impl AllocationGraph {
     }
 
     /// Makes the graph.
-    pub fn graph<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> Flamegraphed {
+    pub fn graph<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> FlamegraphResult {
         let boxes = self.boxes(records);
         if boxes[0].weight == 0 {
-            return Flamegraphed { graph: None, warning: Some(Warning::Empty) };
+            return FlamegraphResult { graph: None, warning: Some(Warning::Empty) };
         }
         let mut builder = GraphBuilder::default();
         let counted = |entry: &Box| {
             let mut children = entry.children.clone();
             children.sort_by(|a, b| order(&boxes[*a as usize].frame).cmp(&order(&boxes[*b as usize].frame)));
             let (frame, status, weight) = (builder.frame(&entry.frame), entry.status, entry.weight);
-            Counted { frame, status, weight, children }
+            WeightedBox { frame, status, weight, children }
         };
-        let counted: Vec<Counted> = boxes.iter().map(counted).collect();
+        let counted: Vec<WeightedBox> = boxes.iter().map(counted).collect();
         match lay_out(builder, &counted) {
             Some(graph) => self.options.trimmed(graph),
-            None => Flamegraphed { graph: None, warning: Some(Warning::Empty) },
+            None => FlamegraphResult { graph: None, warning: Some(Warning::Empty) },
         }
     }
 
@@ -106,13 +106,13 @@ impl AllocationGraph {
             boxes[0].add(weight);
             let mut pruned = false;
             for frame in record.stack.iter().rev() {
-                let status = self.options.status(frame);
+                let status = self.options.frames().status(frame);
                 // FlameGraphs.jl looks at `C` first here: a hidden frame is never pruned.
-                if frame.foreign && !self.options.c {
+                if frame.foreign && !self.options.frames().foreign {
                     boxes[at].status |= status;
                     continue;
                 }
-                if self.options.prunes(frame) {
+                if self.options.frames().prunes(frame) {
                     pruned = true;
                     break;
                 }

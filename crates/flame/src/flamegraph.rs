@@ -1,6 +1,10 @@
 //! The options of a flame graph, and making one of a profile.
 
-use crate::{Graph, Matcher, Status, filter, from_calls, runtime};
+use crate::frame_options::{FrameOptions, FunctionInFile};
+use crate::{Graph, Matcher, filter, from_call_tree, runtime};
+
+pub use crate::frame_options::Quirks;
+
 use stackglass_report::call_tree::{CallTreeError, Moments, Options};
 use stackglass_report::{CallTrees, Pick, Recur, Source};
 
@@ -9,37 +13,15 @@ use stackglass_report::{CallTrees, Pick, Recur, Source};
 /// Options have the names and meanings of FlameGraphs.jl's `flamegraph`; `threads` and `tasks` are all unless set.
 #[derive(Debug, Default)]
 pub struct Flamegraph {
-    pub(crate) c: bool,
+    frames: FrameOptions,
     calls: Options,
-    pub(crate) keeps_runtime: bool,
-    pub(crate) pruned: Vec<(String, String)>,
+    keeps_runtime: bool,
     filter: Option<Matcher>,
-    pub(crate) quirks: Quirks,
-}
-
-/// Behaviour of the reference that we otherwise correct.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quirks {
-    /// Bits by Julia's names only, and nothing but Julia's shell is trimmed.
-    pub julia_only: bool,
-    /// An address that the dictionary does not list is an error.
-    pub all_listed: bool,
-    /// Folding recursion runs on into the metadata.
-    pub folds_into_metadata: bool,
-    /// Where recursion is folded, a sample counts wherever it passes: children may be wider than their parent.
-    pub counts_passed: bool,
-}
-
-impl Quirks {
-    /// All of them, as in the reference.
-    pub const ALL: Quirks =
-        Quirks { julia_only: true, all_listed: true, folds_into_metadata: true, counts_passed: true };
 }
 
 /// A flame graph, or why there is none.
 #[derive(Clone, Debug)]
-pub struct Flamegraphed {
+pub struct FlamegraphResult {
     /// The graph; `None` when no sample was picked.
     pub graph: Option<Graph>,
     /// What there is to say about it.
@@ -76,7 +58,7 @@ impl Flamegraph {
 
     /// Shows foreign frames, those not compiled from Rust. Otherwise their bits go to their caller.
     pub fn c(mut self, shown: bool) -> Flamegraph {
-        self.c = shown;
+        self.frames.foreign = shown;
         self
     }
 
@@ -100,7 +82,7 @@ impl Flamegraph {
 
     /// Leaves out functions of a file, and all that they call. Both names are compared in full.
     pub fn prune(mut self, func: impl Into<String>, file: impl Into<String>) -> Flamegraph {
-        self.pruned.push((func.into(), file.into()));
+        self.frames.pruned.push(FunctionInFile { func: func.into(), file: file.into() });
         self
     }
 
@@ -128,7 +110,7 @@ impl Flamegraph {
         self.calls.all_listed = quirks.all_listed;
         self.calls.folds_into_metadata = quirks.folds_into_metadata;
         self.calls.counts_passed = quirks.counts_passed;
-        self.quirks = quirks;
+        self.frames.quirks = quirks;
         self
     }
 
@@ -142,7 +124,7 @@ impl Flamegraph {
     ///
     /// # Errors
     /// When data does not tell threads and tasks.
-    pub fn graph<'s>(&self, source: impl Into<Source<'s>>) -> Result<Flamegraphed, FlameError> {
+    pub fn graph<'s>(&self, source: impl Into<Source<'s>>) -> Result<FlamegraphResult, FlameError> {
         let source = source.into();
         self.graph_of(&CallTrees::new(source)?, source)
     }
@@ -151,36 +133,36 @@ impl Flamegraph {
     ///
     /// # Errors
     /// As [`Flamegraph::graph`].
-    pub fn graph_of(&self, trees: &CallTrees<'_>, source: Source<'_>) -> Result<Flamegraphed, FlameError> {
-        Ok(match from_calls::graph(&trees.tree(&self.calls)?, self, source) {
-            None => Flamegraphed { graph: None, warning: Some(Warning::Empty) },
+    pub fn graph_of(
+        &self,
+        trees: &CallTrees<'_>,
+        source: Source<'_>,
+    ) -> Result<FlamegraphResult, FlameError> {
+        Ok(match from_call_tree::graph(&trees.tree(&self.calls)?, &self.frames, source) {
+            None => FlamegraphResult { graph: None, warning: Some(Warning::Empty) },
             Some(graph) => self.trimmed(graph),
         })
     }
 
+    /// The options that concern single frames.
+    pub(crate) fn frames(&self) -> &FrameOptions {
+        &self.frames
+    }
+
     /// A graph without its runtime's outermost boxes and without what the filter leaves out.
-    pub(crate) fn trimmed(&self, mut graph: Graph) -> Flamegraphed {
+    pub(crate) fn trimmed(&self, mut graph: Graph) -> FlamegraphResult {
         if !self.keeps_runtime {
             graph = runtime::without_shell(graph);
-            if !self.quirks.julia_only {
+            if !self.frames.quirks.julia_only {
                 graph = runtime::without_starts(graph);
             }
         }
         let Some(matcher) = &self.filter else {
-            return Flamegraphed { graph: Some(graph), warning: None };
+            return FlamegraphResult { graph: Some(graph), warning: None };
         };
         match filter::keep(&graph, matcher) {
-            Some(kept) => Flamegraphed { graph: Some(kept), warning: None },
-            None => Flamegraphed { graph: Some(graph), warning: Some(Warning::FilterIgnored) },
+            Some(kept) => FlamegraphResult { graph: Some(kept), warning: None },
+            None => FlamegraphResult { graph: Some(graph), warning: Some(Warning::FilterIgnored) },
         }
-    }
-
-    pub(crate) fn prunes(&self, frame: &stackglass_profile::Frame) -> bool {
-        self.pruned.iter().any(|(func, file)| **func == *frame.func && **file == *frame.file)
-    }
-
-    /// The bits of a frame by its name.
-    pub(crate) fn status(&self, frame: &stackglass_profile::Frame) -> Status {
-        if self.quirks.julia_only { crate::status::of_julia(frame) } else { crate::status::of_name(frame) }
     }
 }

@@ -1,6 +1,6 @@
 //! The graph upside down: functions with time of their own first, their callers above them.
 
-use crate::counted::{Counted, lay_out};
+use crate::layout::{WeightedBox, lay_out};
 use crate::{FrameId, Graph, GraphBuilder, NodeId};
 use foldhash::HashMap;
 
@@ -27,8 +27,12 @@ impl Graph {
     /// ```
     pub fn inverted(&self) -> Graph {
         let (nodes, parents) = (self.nodes(), self.parents());
-        let root =
-            |weight| Counted { frame: nodes[0].frame, status: nodes[0].status, weight, children: Vec::new() };
+        let root = |weight| WeightedBox {
+            frame: nodes[0].frame,
+            status: nodes[0].status,
+            weight,
+            children: Vec::new(),
+        };
         // Samples that ended in no box at all have their share of the width.
         let mut boxes = vec![root(self.own().first().copied().unwrap_or(0))];
         let mut known: HashMap<(u32, FrameId), u32> = HashMap::default();
@@ -45,7 +49,7 @@ impl Graph {
                 if below == new {
                     boxes[at as usize].children.push(new);
                     let (frame, status) = (caller.frame, caller.status);
-                    boxes.push(Counted { frame, status, weight: 0, children: Vec::new() });
+                    boxes.push(WeightedBox { frame, status, weight: 0, children: Vec::new() });
                 }
                 let entry = &mut boxes[below as usize];
                 entry.weight += own;

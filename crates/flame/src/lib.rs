@@ -1,7 +1,7 @@
 //! Flame graphs of profiles: the graph, its pixels, its tags and its pictures, as FlameGraphs.jl computes them.
 //!
-//! A [`Graph`] is a tree of boxes: each has a frame, a [`Status`] and a [`Span`] of the cost axis, which counts
-//! samples. [`Flamegraph`] makes one of a profile. Nothing here reads files or asks the system anything.
+//! A [`Graph`] is a tree of boxes. Each box has a frame, a [`Status`] and a [`Span`] of the cost axis, which counts
+//! samples. [`Flamegraph`] makes a graph from a profile. Nothing here reads files or asks the system.
 //!
 //! ```
 //! use stackglass_flame::Flamegraph;
@@ -20,17 +20,20 @@
 //! ```
 
 pub mod allocations;
+mod captions;
 pub mod categories;
 pub mod color;
 pub mod colors;
-mod counted;
 pub mod difference;
 mod filter;
 pub mod flamegraph;
-mod from_calls;
+mod frame_captions;
+mod frame_options;
+mod from_call_tree;
 pub mod graph;
 pub mod html;
 mod inverted;
+mod layout;
 pub mod matcher;
 pub mod paint;
 pub mod pixels;
@@ -38,18 +41,16 @@ pub mod png;
 pub mod print;
 mod runtime;
 pub mod schemes;
-mod shown;
 pub mod span;
 pub mod status;
 pub mod svg;
-mod words;
 
 pub use allocations::{AllocationGraph, AllocationRecord, Weight};
 pub use categories::{Category, CategoryColors, CrateColors, StackFrameCategory};
 pub use color::Color;
 pub use colors::{ColorBy, ColorFunction, FlameColors, FlameColorsBuilder, Highlight};
 pub use difference::{Change, Difference};
-pub use flamegraph::{FlameError, Flamegraph, Flamegraphed, Warning};
+pub use flamegraph::{FlameError, Flamegraph, FlamegraphResult, Warning};
 pub use graph::{FrameId, Graph, GraphBuilder, Node, NodeId};
 pub use html::Page;
 pub use matcher::Matcher;

@@ -4,9 +4,9 @@
 //! Small in bytes: a box is one path, rows and colours are named once. Details under a pixel are merged into hatched
 //! boxes that say how many they are.
 
+use crate::frame_captions::FrameCaptions;
 use crate::paint::{Painted, hex, wants_black};
-use crate::words::Words;
-use crate::{Graph, Node, NodeId, Paint, Status, shown};
+use crate::{Graph, Node, NodeId, Paint, Status, captions};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -30,23 +30,23 @@ pub struct Svg<'a> {
     most_rows: u32,
 }
 
-/// What boxes have in common.
-struct Known<'a> {
+/// BoxKind boxes have in common.
+struct Drawing<'a> {
     /// Name of the class of each swatch.
     classes: Vec<String>,
     /// By node.
     own: Vec<u64>,
-    words: Words<'a>,
+    captions: FrameCaptions<'a>,
 }
 
 /// A box of a row, in tenths of points from the left.
-struct Drawn {
+struct DrawnBox {
     left: i64,
     right: i64,
-    what: What,
+    kind: BoxKind,
 }
 
-enum What {
+enum BoxKind {
     Node(NodeId),
     /// So many boxes left out, too small or too deep, of so many samples together.
     Merged(u64, u64),
@@ -59,13 +59,13 @@ impl<'a> Svg<'a> {
         Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default(), most_rows: u32::MAX }
     }
 
-    /// What stands above it.
+    /// BoxKind stands above it.
     pub fn title(mut self, title: impl Into<String>) -> Svg<'a> {
         self.title = title.into();
         self
     }
 
-    /// What the cost axis counts, `samples` unless said otherwise. Boxes show the first word only.
+    /// BoxKind the cost axis counts, `samples` unless caption otherwise. Boxes show the first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Svg<'a> {
         self.unit = unit.into();
         self
@@ -103,12 +103,12 @@ impl<'a> Svg<'a> {
         let (rows, painted) = (self.rows(), self.paint.paint(self.graph));
         let used: BTreeSet<usize> =
             rows.iter().flatten().filter_map(|drawn| swatch(&painted, drawn)).collect();
-        let merged = rows.iter().flatten().any(|drawn| matches!(drawn.what, What::Merged(..)));
+        let merged = rows.iter().flatten().any(|drawn| matches!(drawn.kind, BoxKind::Merged(..)));
         let (legend, legend_rows) = self.legend(&painted, &used, merged);
         let (width, top) = (self.width, 34);
         let height = top + rows.len() * ROW + 10 + legend_rows * ROW;
-        let title = shown::harmless(&self.title);
-        let title = shown::markup(&title);
+        let title = captions::harmless(&self.title);
+        let title = captions::markup(&title);
         write!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -116,25 +116,25 @@ impl<'a> Svg<'a> {
             style(&painted, &used)
         )?;
         out.write_all(DEFINITIONS.as_bytes())?;
-        let total = shown::counted(self.graph.root().span.len(), &self.unit);
-        let heading = shown::label(&self.title, (width - 2 * MARGIN) * 10 / 72).unwrap_or_default();
-        let heading = shown::harmless(&heading);
-        writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", shown::markup(&heading))?;
+        let total = captions::counted(self.graph.root().span.len(), &self.unit);
+        let heading = captions::label(&self.title, (width - 2 * MARGIN) * 10 / 72).unwrap_or_default();
+        let heading = captions::harmless(&heading);
+        writeln!(out, "<text class=\"T\" x=\"{MARGIN}\" y=\"20\">{}</text>", captions::markup(&heading))?;
         if heading.len() * 8 + total.len() * 7 + 120 < width {
-            let (x, total) = (width - MARGIN, shown::markup(&total));
+            let (x, total) = (width - MARGIN, captions::markup(&total));
             writeln!(out, "<text class=\"I\" text-anchor=\"end\" x=\"{x}\" y=\"20\">{total}</text>")?;
         }
-        let known = Known {
+        let drawing = Drawing {
             classes: (0..painted.swatches.len()).map(class).collect(),
             own: self.graph.own(),
-            words: Words::new(self.graph),
+            captions: FrameCaptions::new(self.graph),
         };
         let mut text = String::new();
         for (depth, row) in rows.iter().enumerate() {
             let down = if self.icicle { depth + 1 } else { rows.len() - depth };
             text.clear();
             let _ = writeln!(text, "<g transform=\"translate({MARGIN} {})\">", top + down * ROW - 4);
-            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &painted, &known));
+            row.iter().for_each(|drawn| self.draw(&mut text, drawn, &painted, &drawing));
             text += "</g>\n";
             out.write_all(text.as_bytes())?;
         }
@@ -160,10 +160,10 @@ impl<'a> Svg<'a> {
         share.clamp(0.0, 1.0) * ((self.width - 2 * MARGIN) * 10) as f64
     }
 
-    /// What is drawn, by row, each from left to right as the graph has it.
-    fn rows(&self) -> Vec<Vec<Drawn>> {
+    /// BoxKind is drawn, by row, each from left to right as the graph has it.
+    fn rows(&self) -> Vec<Vec<DrawnBox>> {
         let nodes = self.graph.nodes();
-        let mut rows: Vec<Vec<Drawn>> = Vec::new();
+        let mut rows: Vec<Vec<DrawnBox>> = Vec::new();
         // By row, boxes below the last one of the row before that are merged so far.
         let mut runs: Vec<Option<(f64, f64, u64, u64)>> = vec![None];
         let mut number = 0;
@@ -192,10 +192,10 @@ impl<'a> Svg<'a> {
                     rows[row].push(merged(run));
                 }
             }
-            rows[depth].push(Drawn {
+            rows[depth].push(DrawnBox {
                 left: left.round() as i64,
                 right: right.round() as i64,
-                what: What::Node(number as NodeId),
+                kind: BoxKind::Node(number as NodeId),
             });
             number += 1;
         }
@@ -209,31 +209,31 @@ impl<'a> Svg<'a> {
         &self.graph.nodes()[number as usize]
     }
 
-    fn draw(&self, text: &mut String, drawn: &Drawn, painted: &Painted, known: &Known<'_>) {
+    fn draw(&self, text: &mut String, drawn: &DrawnBox, painted: &Painted, drawing: &Drawing<'_>) {
         let (left, width) = (Tenths(drawn.left), Tenths(drawn.right - drawn.left));
-        let class = swatch(painted, drawn).map_or("Z", |number| &known.classes[number]);
+        let class = swatch(painted, drawn).map_or("Z", |number| &drawing.classes[number]);
         let _ = write!(text, "<path class=\"{class}\" d=\"M{left} 4v-16h{width}v16z\"><title>");
-        let number = match drawn.what {
-            What::Merged(boxes, samples) => {
+        let number = match drawn.kind {
+            BoxKind::Merged(boxes, samples) => {
                 let total = self.graph.root().span.len();
-                let (count, s) = (shown::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
-                let share = shown::percent(samples, total);
-                let samples = shown::counted(samples, shown::word(&self.unit));
-                let samples = shown::markup(&samples);
+                let (count, s) = (captions::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
+                let share = captions::percent(samples, total);
+                let samples = captions::counted(samples, captions::word(&self.unit));
+                let samples = captions::markup(&samples);
                 let _ = writeln!(text, "{count} {s} left out, {samples}, {share}</title></path>");
                 return;
             }
-            What::Node(number) => number,
+            BoxKind::Node(number) => number,
         };
         let node = self.node(number);
-        let said = known.words.of(node);
-        text.push_str(&said.told);
-        self.add_details(text, node, known.own[number as usize]);
+        let caption = drawing.captions.of(node);
+        text.push_str(&caption.markup);
+        self.add_details(text, node, drawing.own[number as usize]);
         text.push_str("</title></path>");
         let columns = (drawn.right - drawn.left - 50) as f64 / 10.0 / LETTER;
-        if let Some(label) = shown::label(&said.name, columns.max(0.0) as usize) {
+        if let Some(label) = captions::label(&caption.name, columns.max(0.0) as usize) {
             let x = Tenths(drawn.left + 30);
-            let _ = write!(text, "<text x=\"{x}\">{}</text>", shown::markup(&label));
+            let _ = write!(text, "<text x=\"{x}\">{}</text>", captions::markup(&label));
         }
         if let Some(mark) = mark(node.status) {
             let _ = write!(text, "<path class=\"{mark}\" d=\"M{left} 3.2h{width}\"/>");
@@ -241,34 +241,34 @@ impl<'a> Svg<'a> {
         text.push('\n');
     }
 
-    /// What is shown under the pointer beside name and place.
+    /// BoxKind is shown under the pointer beside name and place.
     fn add_details(&self, text: &mut String, node: &Node, own: u64) {
         let (samples, total) = (node.span.len(), self.graph.root().span.len());
-        let counted = shown::counted(samples, shown::word(&self.unit));
-        let _ = write!(text, "\n{}, {}", shown::markup(&counted), shown::percent(samples, total));
+        let counted = captions::counted(samples, captions::word(&self.unit));
+        let _ = write!(text, "\n{}, {}", captions::markup(&counted), captions::percent(samples, total));
         if own > 0 {
-            let _ = write!(text, ", own {}, {}", shown::thousands(own), shown::percent(own, total));
+            let _ = write!(text, ", own {}, {}", captions::thousands(own), captions::percent(own, total));
         }
         if let Some(note) = self.paint.note(self.graph, node) {
-            let _ = write!(text, "\n{}", shown::markup(&shown::harmless(&note)));
+            let _ = write!(text, "\n{}", captions::markup(&captions::harmless(&note)));
         }
-        for (_, meaning) in shown::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
+        for (_, meaning) in captions::BITS.iter().filter(|(bit, _)| node.status.any(*bit)) {
             let _ = write!(text, "\n{meaning}");
         }
     }
 
-    /// What the colours and marks mean that are there, in as many rows as that takes.
+    /// BoxKind the colours and marks mean that are there, in as many rows as that takes.
     fn legend(&self, painted: &Painted, used: &BTreeSet<usize>, merged: bool) -> (String, usize) {
         let mut entries: Vec<(String, String, Option<&str>)> = Vec::new();
         for number in used {
             let meaning = &painted.swatches[*number].meaning;
             if !meaning.is_empty() && entries.iter().all(|(_, text, _)| text != meaning) {
                 let mark =
-                    shown::BITS.iter().find(|(_, text)| text == meaning).and_then(|(bit, _)| mark(*bit));
+                    captions::BITS.iter().find(|(_, text)| text == meaning).and_then(|(bit, _)| mark(*bit));
                 entries.push((class(*number), meaning.clone(), mark));
             }
         }
-        for (bit, meaning) in shown::BITS {
+        for (bit, meaning) in captions::BITS {
             let there = || self.graph.nodes().iter().any(|node| node.status.any(bit));
             if entries.iter().all(|(_, text, _)| text != meaning) && there() {
                 entries.push(("N".to_owned(), meaning.to_owned(), mark(bit)));
@@ -288,7 +288,7 @@ impl<'a> Svg<'a> {
             let _ = write!(
                 text,
                 "<text x=\"{label}\" y=\"{y}\">{}</text>",
-                shown::markup(&shown::harmless(meaning))
+                captions::markup(&captions::harmless(meaning))
             );
             if let Some(mark) = mark {
                 let _ = write!(text, "<path class=\"{mark}\" d=\"M{x} {}.5h18\"/>", y + 1);
@@ -299,10 +299,10 @@ impl<'a> Svg<'a> {
     }
 }
 
-fn swatch(painted: &Painted, drawn: &Drawn) -> Option<usize> {
-    match drawn.what {
-        What::Node(number) => Some(painted.boxes[number as usize]),
-        What::Merged(..) => None,
+fn swatch(painted: &Painted, drawn: &DrawnBox) -> Option<usize> {
+    match drawn.kind {
+        BoxKind::Node(number) => Some(painted.boxes[number as usize]),
+        BoxKind::Merged(..) => None,
     }
 }
 
@@ -328,7 +328,7 @@ fn style(painted: &Painted, used: &BTreeSet<usize>) -> String {
     style
 }
 
-/// The mark of status bits, which can be told without colours.
+/// The mark of status bits, which can be markup without colours.
 fn mark(status: Status) -> Option<&'static str> {
     if status.any(Status::DISPATCH) {
         Some("D")
@@ -341,10 +341,10 @@ fn mark(status: Status) -> Option<&'static str> {
     }
 }
 
-fn merged((left, right, boxes, samples): (f64, f64, u64, u64)) -> Drawn {
+fn merged((left, right, boxes, samples): (f64, f64, u64, u64)) -> DrawnBox {
     // At least a point wide, to be seen and to be pointed at.
     let (left, right) = (left.floor() as i64, right.max(left + 10.0).round() as i64);
-    Drawn { left, right, what: What::Merged(boxes, samples) }
+    DrawnBox { left, right, kind: BoxKind::Merged(boxes, samples) }
 }
 
 /// Name of the class of a swatch: a, b, … z, ba, bb, …

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_host::image::{Image, Refused};
 use stackglass_host::{UNWINDER, peek, system};
-use stackglass_wire::{Image as ImageBits, SessionState};
+use stackglass_wire::{ImageFlags, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
@@ -51,6 +51,6 @@ unsafe extern "C" fn after_fork() {
 /// The image of a forked child, made on its sampler's thread.
 pub fn make_image(start: u64) -> Result<Image, Refused> {
     let image = begin::make_image(start)?;
-    image.control.image.fetch_or(ImageBits::FORKED, AcqRel);
+    image.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
     Ok(image)
 }

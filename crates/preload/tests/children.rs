@@ -36,8 +36,8 @@ fn a_forked_child_is_followed() {
     assert_eq!(run.processes.len(), 2);
     let (parent, child) = (&run.processes[0], &run.processes[1]);
     assert_eq!((child.pid, child.ppid), (pid, parent.pid));
-    assert_eq!(parent.image & Image::FORKED, 0);
-    assert_ne!(child.image & Image::FORKED, 0);
+    assert_eq!(parent.image & ImageFlags::FORKED, 0);
+    assert_ne!(child.image & ImageFlags::FORKED, 0);
     assert!(MOST_OF_200_MS.contains(&time_in(parent, &symbols, "parent_work")));
     assert!(MOST_OF_200_MS.contains(&time_in(child, &symbols, "child_work")));
     assert_eq!(time_in(parent, &symbols, "child_work"), 0);
@@ -51,7 +51,7 @@ fn exec_in_a_child_is_followed_however_it_was_made() {
         let (pid, status) = child(&run);
         assert_eq!(status, 5, "{kind}");
         let image = run.processes.iter().rfind(|p| p.pid == pid).expect(kind);
-        assert_eq!(image.image & Image::FORKED, 0, "{kind}");
+        assert_eq!(image.image & ImageFlags::FORKED, 0, "{kind}");
         assert!(MOST_OF_200_MS.contains(&time_in(image, &symbols, "exec_work")), "{kind}");
     }
 }

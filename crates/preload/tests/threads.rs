@@ -76,7 +76,7 @@ fn a_program_keeps_its_own_handler_for_our_signal() {
     let main = &process.threads(&symbols)[&1];
     let all = main.awake + main.asleep;
     assert!(main.time_in("work") * 10 > all * 8 && main.hits * 10_000_000 > main.awake, "{main:#?}");
-    assert_eq!(process.image & Image::SIGNAL_LOST, 0);
+    assert_eq!(process.image & ImageFlags::SIGNAL_LOST, 0);
 }
 
 #[test]
@@ -85,5 +85,5 @@ fn a_program_that_sends_our_signal_to_its_threads_loses_none() {
     let process = &run.processes[0];
     let main = &process.threads(&symbols)[&1];
     assert!(main.hits > 10 && main.time_in("work") > 0, "{main:#?}");
-    assert_eq!(process.image & Image::SIGNAL_LOST, 0);
+    assert_eq!(process.image & ImageFlags::SIGNAL_LOST, 0);
 }

@@ -8,6 +8,7 @@
 
 mod absorb;
 mod activity;
+mod cut;
 mod excerpt;
 pub mod frame;
 mod harmless;
@@ -17,13 +18,15 @@ pub mod snapshots;
 pub mod stacks;
 pub mod symbols;
 mod task;
+mod waiting_tasks;
 pub mod word_buffer;
 
 pub use activity::Activity;
+pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
-pub use recording::{About, Cut, End, Module, Process, Recording, Sample, SampleKind, State, Thread};
+pub use recording::{About, End, Module, Process, Recording, Sample, SampleKind, State, Thread};
 pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};
 pub use symbols::Symbols;

@@ -1,5 +1,6 @@
 //! What a profiled program left behind, before anything is counted or named.
 
+use crate::cut::Cut;
 use crate::frame::file_name;
 use crate::{ModuleIndex, Nanos, ProcessIndex, StackId, Stacks, Symbols, Task, ThreadNumber};
 use std::collections::BTreeMap;
@@ -148,10 +149,6 @@ impl State {
         }
     }
 }
-
-/// Why a stack does not reach its root. Numbers are stable: they are stored.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct Cut(pub u8);
 
 /// A stack that stands for some time of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,6 @@
 //! Async tasks: what they are called and where they were made.
 
-use crate::{Frame, Location, LocationId, Nanos, ProcessIndex, Recording, State, TaskId};
-use foldhash::HashMap;
+use crate::{Nanos, ProcessIndex, TaskId};
 use std::sync::Arc;
 
 /// Bits of a task's id that its own process gave it; the process's index stands above them.
@@ -48,45 +47,5 @@ impl TaskId {
     /// Its process.
     pub(crate) fn process(self) -> ProcessIndex {
         ProcessIndex((self.0 >> OWN_BITS) as u32 & ((1 << (62 - OWN_BITS)) - 1))
-    }
-}
-
-impl Recording {
-    /// Whether this is a wall-time profile: its samples are looks at tasks, not processor time of threads.
-    pub fn is_walltime(&self) -> bool {
-        !self.samples.is_empty() && self.samples.iter().all(|sample| sample.state == State::Task)
-    }
-
-    /// Gives frames to the locations of waiting tasks that have none.
-    pub fn name_tasks(&mut self) {
-        let Some(module) = self.modules.iter().position(|module| &*module.path == TASKS_MODULE) else {
-            return;
-        };
-        let kinds: HashMap<u64, &Task> = self.tasks.iter().map(|task| (task.id.0, task)).collect();
-        for (index, Location { module: of, offset }) in self.stacks.locations().iter().enumerate() {
-            let id = LocationId(index as u32);
-            if of.is_none_or(|of| of.0 as usize != module) || !self.symbols.frame_indices(id).is_empty() {
-                continue;
-            }
-            let frame = match kinds.get(offset) {
-                Some(task) => Frame {
-                    func: format!("task {}", task.name).into(),
-                    file: task.file.clone(),
-                    line: if task.line == 0 { -1 } else { task.line.into() },
-                    foreign: false,
-                    ..Frame::unknown(0)
-                },
-                None => {
-                    let func = if *offset == 0 { WAITING } else { "task without a name" };
-                    Frame { func: func.into(), foreign: false, ..Frame::unknown(0) }
-                }
-            };
-            self.symbols.set(id, [frame]);
-        }
-    }
-
-    /// The task with this id, where something is known about it.
-    pub fn task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.iter().find(|task| task.id == id)
     }
 }

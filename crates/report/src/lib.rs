@@ -30,7 +30,7 @@ pub use reports::complete::{FILE_COLUMNS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Repor
 pub use reports::peek::{self, Peek};
 pub use reports::summary::{self, Summary};
 pub use source::Source;
-pub use text::columns;
 pub use text::links::Links;
 pub use text::style::Style;
+pub use text::{columns, numbers};
 pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -3,7 +3,7 @@
 //! Every request may be refused (containers, limits); what was granted is told in the control page.
 
 use stackglass_host::system;
-use stackglass_wire::Image;
+use stackglass_wire::ImageFlags;
 
 const SCHED_RESET_ON_FORK: i32 = 0x4000_0000;
 const CLOSE_RANGE_UNSHARE: u32 = 2;
@@ -22,7 +22,7 @@ struct SchedAttr {
     period: u64,
 }
 
-/// Asks for punctuality; bits of [`Image`] for what was granted.
+/// Asks for punctuality; bits of [`ImageFlags`] for what was granted.
 pub fn ask_for_punctuality() -> u32 {
     // SAFETY: prctl with these options reads a number or a string that ends with a zero byte; the scheduler
     // calls read the live structs they are given; 0 names the calling thread throughout.
@@ -33,10 +33,10 @@ pub fn ask_for_punctuality() -> u32 {
         if libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR | SCHED_RESET_ON_FORK, &parameter)
             == 0
         {
-            return Image::REALTIME;
+            return ImageFlags::REALTIME;
         }
         if libc::setpriority(libc::PRIO_PROCESS, system::thread_id(), -20) == 0 {
-            return Image::NICE;
+            return ImageFlags::NICE;
         }
         // A short slice lets a thread that sleeps most of the time run sooner (since Linux 6.12).
         let size = size_of::<SchedAttr>() as u32;

@@ -11,7 +11,7 @@ use stackglass_host::image::Image as ProcessImage;
 use stackglass_host::{Guest, alternate, peek, signal, system};
 use stackglass_sampling::TickSchedule;
 use stackglass_wire::stream::Writer;
-use stackglass_wire::{ControlPage, Counter, Image, ProcessState, SessionPage, SessionState};
+use stackglass_wire::{ControlPage, Counter, ImageFlags, ProcessState, SessionPage, SessionState};
 
 /// The link count of the task folder is looked at this often, ns.
 const LINKS_EVERY: u64 = 10_000_000;
@@ -155,15 +155,15 @@ impl Sampler {
         memory.tasks.init(private);
         let can_look = memory.tasks.open(tid, b"syscall").is_some();
         if can_look {
-            granted |= Image::SLEEP_LOOK;
+            granted |= ImageFlags::SLEEP_LOOK;
         }
         if privilege::maps_can_be_queried() {
-            granted |= Image::MAP_QUERY;
+            granted |= ImageFlags::MAP_QUERY;
         }
         let mut probe = [0u8; 8];
         let at = (&raw const probe).addr() as u64;
         if stackglass_unwind::memory::read_own(at, &mut probe) == probe.len() {
-            granted |= Image::VM_READ;
+            granted |= ImageFlags::VM_READ;
         }
         control.image.fetch_or(granted, AcqRel);
         Some(Sampler {
@@ -354,7 +354,7 @@ impl Sampler {
             self.look_for_handlers();
             if !signal::is_ours() && !self.signal_lost {
                 self.signal_lost = true;
-                self.control.image.fetch_or(Image::SIGNAL_LOST, AcqRel);
+                self.control.image.fetch_or(ImageFlags::SIGNAL_LOST, AcqRel);
             }
             self.read_names(now);
         }

@@ -1,30 +1,29 @@
-//! Is there a call right before this return address, and what kind of call?
+//! Decodes the call instruction before a return address.
 //!
-//! x86 code cannot be decoded backwards, but calls have few shapes: `E8 rel32`, and `FF /2` with 0, 1 or 4
-//! bytes of displacement, perhaps a SIB byte and a prefix. Against a forward decoder the answer for true
-//! return addresses is practically always right; elsewhere a call is seen by accident in some 0.02 % of cases.
+//! x86 code cannot be decoded backwards in general, but calls have few encodings: `E8 rel32`, and `FF /2` with 0, 1 or 4
+//! bytes of displacement, an optional SIB byte and an optional prefix. Compared with a forward decoder, the result for true
+//! return addresses is right in practically all cases. Other addresses appear to follow a call in about 0.02 % of cases.
 //! Encodings: Intel SDM volume 2, CALL.
 
-/// Most bytes a call instruction has here (REX or `notrack`, opcode, ModRM, SIB, disp32).
+/// Longest call instruction in bytes (REX or `notrack`, opcode, ModRM, SIB, disp32).
 pub const LONGEST: usize = 8;
 
-/// How the callee was named by the call instruction.
+/// How a call instruction gives its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// `call function`: the callee's address (or that of its PLT entry).
+    /// `call function`: the address of the callee, or of its PLT entry.
     Direct(u64),
-    /// `call *slot(%rip)`: through a slot of the global offset table, at this address. Bound once by the
-    /// dynamic linker, so not a choice made at run time.
+    /// `call *slot(%rip)`: through a slot of the global offset table, at this address. The dynamic linker binds it once, so
+    /// that the callee is not chosen at run time.
     Slot(u64),
-    /// `call *%reg`: a function pointer, or what a slot held when it was loaded.
+    /// `call *%reg`: a function pointer, or the value loaded from a slot.
     Register,
     /// `call *offset(%reg…)`: a function pointer in memory, such as a vtable's.
     Memory,
 }
 
-/// The call that ends at `return_address`, given the bytes before it (the last one is at
-/// `return_address - 1`; 8 suffice, fewer are allowed). `is_code` says whether an address is in some module's
-/// code; it tells direct calls from chance.
+/// The call that ends at `return_address`. `bytes` are those before that address; 8 suffice, fewer are allowed.
+/// `is_code` tells whether an address is in the code of a module, which excludes most accidental matches of direct calls.
 ///
 /// ```
 /// use stackglass_unwind::call_site::{before, Call};
@@ -42,7 +41,7 @@ pub fn before(bytes: &[u8], return_address: u64, is_code: impl Fn(u64) -> bool) 
     if let Some(&[0xff, 0x15, a, b, c, d]) = bytes.last_chunk::<6>() {
         return Some(Call::Slot(return_address.wrapping_add(i32::from_le_bytes([a, b, c, d]) as u64)));
     }
-    // FF /2 without its prefix, which changes nothing here.
+    // FF /2. A prefix before it makes no difference here.
     for len in [2, 3, 4, 6, 7] {
         let Some(start) = bytes.len().checked_sub(len) else { continue };
         let Some(&[0xff, modrm, ref rest @ ..]) = bytes.get(start..) else { continue };

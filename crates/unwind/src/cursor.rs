@@ -1,15 +1,16 @@
-//! Reading unwind data byte by byte, bounded on both sides, never faulting, never panicking.
+//! Reads unwind data byte by byte within bounds, without faults or panics.
 //!
-//! The bytes belong to a loaded module that may be closed at any moment, or to another process, so they
-//! come in small windows through an [`ImageMemory`] instead of being borrowed.
+//! The bytes belong to a loaded module that may be unloaded at any moment, or to another process. They are therefore
+//! copied in small windows through an [`ModuleMemory`], not borrowed.
 
-use crate::memory::ImageMemory;
+use crate::dwarf::*;
+use crate::memory::ModuleMemory;
 use crate::modules::Module;
 
-/// Bytes held at a time: most unwind entries fit, and refilling is cheap.
+/// Bytes copied at a time. Most unwind entries fit, and a refill is cheap.
 const WINDOW: usize = 128;
 
-/// The few bytes last read from a module.
+/// The bytes last read from a module.
 pub(crate) struct Window {
     base: u64,
     len: usize,
@@ -21,39 +22,39 @@ impl Window {
         Window { base: 0, len: 0, bytes: [0; WINDOW] }
     }
 
-    /// Forgets what was read: needed before the window serves another module.
+    /// Empties the window, as needed before it serves another module.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 }
 
-/// Where the bytes come from; copied freely.
-pub(crate) struct Source<'a, I: ?Sized> {
-    pub(crate) images: &'a I,
+/// Where the bytes come from.
+pub(crate) struct Source<'a, M: ?Sized> {
+    pub(crate) memory: &'a M,
     pub(crate) module: &'a Module,
 }
 
-impl<I: ?Sized> Clone for Source<'_, I> {
+impl<M: ?Sized> Clone for Source<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<I: ?Sized> Copy for Source<'_, I> {}
+impl<M: ?Sized> Copy for Source<'_, M> {}
 
 /// A position in a module's unwind data, limited to `end`.
-pub(crate) struct Cursor<'a, 'w, I: ?Sized> {
-    source: Source<'a, I>,
+pub(crate) struct Cursor<'a, 'w, M: ?Sized> {
+    source: Source<'a, M>,
     window: &'w mut Window,
     start: u64,
     at: u64,
     end: u64,
 }
 
-impl<'a, 'w, I: ImageMemory + ?Sized> Cursor<'a, 'w, I> {
+impl<'a, 'w, M: ModuleMemory + ?Sized> Cursor<'a, 'w, M> {
     /// A cursor over `[at, end)`, cut to the part of the module that holds unwind data.
-    pub(crate) fn new(source: Source<'a, I>, window: &'w mut Window, at: u64, end: u64) -> Self {
+    pub(crate) fn new(source: Source<'a, M>, window: &'w mut Window, at: u64, end: u64) -> Self {
         let readable = source.module.unwind_data();
-        // A start outside leaves an empty range: every read then answers `None`.
+        // A start outside leaves an empty range, in which every read gives `None`.
         let end = end.min(readable.end);
         let at = if at < readable.start { end.max(at) } else { at };
         Cursor { source, window, start: at, at, end }
@@ -94,7 +95,7 @@ impl<'a, 'w, I: ImageMemory + ?Sized> Cursor<'a, 'w, I> {
     #[inline(never)]
     fn fill(&mut self) -> Option<()> {
         let want = (self.end - self.at).min(WINDOW as u64) as usize;
-        let got = self.source.images.read(self.source.module, self.at, self.window.bytes.get_mut(..want)?);
+        let got = self.source.memory.read(self.source.module, self.at, self.window.bytes.get_mut(..want)?);
         self.window.base = self.at;
         self.window.len = got.min(want);
         (got > 0).then_some(())
@@ -162,7 +163,7 @@ impl<'a, 'w, I: ImageMemory + ?Sized> Cursor<'a, 'w, I> {
         None
     }
 
-    /// Goes to an address inside the range; elsewhere the cursor is at its end.
+    /// Moves to an address inside the range, or to the end if it lies elsewhere.
     pub(crate) fn seek(&mut self, to: u64) {
         self.at = if to < self.start { self.end } else { to };
     }
@@ -176,32 +177,32 @@ impl<'a, 'w, I: ImageMemory + ?Sized> Cursor<'a, 'w, I> {
         Some(())
     }
 
-    /// A pointer in the encoding of the Linux Standard Base (`DW_EH_PE_*`). `data` is what data-relative
-    /// ones count from. Indirect, text- and function-relative ones are not produced for x86-64 code ranges.
+    /// A pointer in an encoding of the Linux Standard Base. `data` is the base of data-relative pointers. Indirect,
+    /// text-relative and function-relative pointers are not produced for x86-64 code ranges.
     pub(crate) fn pointer(&mut self, encoding: u8, data: u64) -> Option<u64> {
-        let base = match encoding & 0x70 {
-            0x00 => 0,
-            0x10 => self.at,
-            0x30 => data,
+        let base = match encoding & DW_EH_PE_BASE {
+            DW_EH_PE_ABSPTR => 0,
+            DW_EH_PE_PCREL => self.at,
+            DW_EH_PE_DATAREL => data,
             _ => return None,
         };
-        if encoding & 0x80 != 0 {
+        if encoding & DW_EH_PE_INDIRECT != 0 {
             return None;
         }
         let value = self.pointer_value(encoding)?;
         Some(value.wrapping_add(base))
     }
 
-    /// The number alone, as for a length: the low four bits of the encoding.
+    /// The number alone, without its base, as for a length.
     pub(crate) fn pointer_value(&mut self, encoding: u8) -> Option<u64> {
-        Some(match encoding & 0x0f {
-            0x00 | 0x04 | 0x0c => self.u64()?,
-            0x01 => self.uleb()?,
-            0x02 => u64::from(self.u16()?),
-            0x03 => u64::from(self.u32()?),
-            0x09 => self.sleb()? as u64,
-            0x0a => self.signed(2)? as u64,
-            0x0b => self.signed(4)? as u64,
+        Some(match encoding & DW_EH_PE_FORMAT {
+            DW_EH_PE_ABSPTR | DW_EH_PE_UDATA8 | DW_EH_PE_SDATA8 => self.u64()?,
+            DW_EH_PE_ULEB128 => self.uleb()?,
+            DW_EH_PE_UDATA2 => u64::from(self.u16()?),
+            DW_EH_PE_UDATA4 => u64::from(self.u32()?),
+            DW_EH_PE_SLEB128 => self.sleb()? as u64,
+            DW_EH_PE_SDATA2 => self.signed(2)? as u64,
+            DW_EH_PE_SDATA4 => self.signed(4)? as u64,
             _ => return None,
         })
     }

@@ -1,21 +1,21 @@
-//! From an address to its unwind entry: the sorted table in `.eh_frame_hdr`, the entry (FDE) it points to,
+//! From an address to its unwind entry: the sorted table in `.eh_frame_hdr`, the entry (FDE) that it points to,
 //! and the common part (CIE) that the entry shares with others.
 //!
-//! Source: Linux Standard Base 5 core §10.6. Only what walking needs is kept. The steps are functions of their own
-//! that leave their results in place, not nested ones: the stack they use is a signal handler's.
+//! Source: Linux Standard Base 5 core §10.6. Only what a walk needs is kept. Each step is a function that writes its
+//! result to memory of its caller and returns before the next: the stack belongs to a signal handler.
 
 use crate::cursor::{Cursor, Source, Window};
-use crate::memory::ImageMemory;
+use crate::dwarf::*;
+use crate::memory::ModuleMemory;
 
-const OMITTED: u8 = 0xff;
-/// The one table encoding linkers write: 4-byte signed, relative to the header.
-const SORTED_TABLE: u8 = 0x3b;
-/// Entries looked at when there is no sorted table, so that a handler never loops for long.
+/// The only table encoding that linkers write: 4 bytes, signed, relative to the header.
+const SORTED_TABLE: u8 = DW_EH_PE_DATAREL | DW_EH_PE_SDATA4;
+/// Most entries read where there is no sorted table, so that a handler does not loop for long.
 const LINEAR_LIMIT: u32 = 200_000;
-/// Bytes of instructions one entry may have; the largest real ones have some 30 KiB.
+/// Most bytes of instructions in one entry; the largest known have some 30 KiB.
 const INSTRUCTIONS_LIMIT: u64 = 1 << 20;
 
-/// What the entries of one compilation share.
+/// The part that the entries of one compilation share.
 #[derive(Clone, Copy)]
 pub(crate) struct Cie {
     pub(crate) code_align: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Cie {
     pub(crate) instructions: (u64, u64),
 }
 
-/// One function's (or part's) entry.
+/// The entry of a function, or of a part of one.
 #[derive(Clone, Copy)]
 pub(crate) struct Fde {
     pub(crate) cie: Cie,
@@ -57,17 +57,17 @@ impl Fde {
     }
 }
 
-/// What `.eh_frame_hdr` says about an address.
+/// Result of a search in `.eh_frame_hdr`.
 enum Located {
-    /// The entry to look at lies here.
+    /// The entry lies here.
     Entry(u64),
     /// There is no sorted table: the entries start here.
     Unsorted(u64),
 }
 
-/// Fills `fde` with the entry that covers `pc`. `None` if there is none or it cannot be read.
-pub(crate) fn find<I: ImageMemory + ?Sized>(
-    source: Source<'_, I>,
+/// Fills `fde` with the entry that covers `pc`. `None` if there is none, or if it cannot be read.
+pub(crate) fn find<M: ModuleMemory + ?Sized>(
+    source: Source<'_, M>,
     window: &mut Window,
     pc: u64,
     fde: &mut Fde,
@@ -85,7 +85,7 @@ pub(crate) fn find<I: ImageMemory + ?Sized>(
 
 /// Searches the sorted table for the last entry that starts at or before `pc`.
 #[inline(never)]
-fn locate<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window, pc: u64) -> Option<Located> {
+fn locate<M: ModuleMemory + ?Sized>(source: Source<'_, M>, window: &mut Window, pc: u64) -> Option<Located> {
     let header = source.module.eh_frame_hdr();
     let mut cursor = Cursor::new(source, window, header.start, header.end);
     if cursor.u8()? != 1 {
@@ -93,7 +93,7 @@ fn locate<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window, p
     }
     let (frame_encoding, count_encoding, table_encoding) = (cursor.u8()?, cursor.u8()?, cursor.u8()?);
     let eh_frame = cursor.pointer(frame_encoding, header.start)?;
-    if count_encoding == OMITTED || table_encoding != SORTED_TABLE {
+    if count_encoding == DW_EH_PE_OMIT || table_encoding != SORTED_TABLE {
         return Some(Located::Unsorted(eh_frame));
     }
     let count = cursor.pointer_value(count_encoding)?;
@@ -116,11 +116,11 @@ fn locate<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window, p
     Some(Located::Entry(header.start.wrapping_add(offset as u64)))
 }
 
-/// Entry by entry, for modules without a sorted table.
+/// Searches entry by entry, in modules without a sorted table.
 #[cold]
 #[inline(never)]
-fn scan<I: ImageMemory + ?Sized>(
-    source: Source<'_, I>,
+fn scan<M: ModuleMemory + ?Sized>(
+    source: Source<'_, M>,
     window: &mut Window,
     start: u64,
     end: u64,
@@ -140,9 +140,9 @@ fn scan<I: ImageMemory + ?Sized>(
     None
 }
 
-/// Reads the length field: where the body starts and where the next entry is.
-/// The terminator (length 0) and impossible lengths give `None`.
-fn entry_body<I: ImageMemory + ?Sized>(cursor: &mut Cursor<'_, '_, I>) -> Option<(u64, u64)> {
+/// Reads the length field and gives the start of the body and of the next entry.
+/// `None` for the terminator (length 0) and for impossible lengths.
+fn entry_body<M: ModuleMemory + ?Sized>(cursor: &mut Cursor<'_, '_, M>) -> Option<(u64, u64)> {
     let mut length = u64::from(cursor.u32()?);
     if length == 0xffff_ffff {
         length = cursor.u64()?;
@@ -153,8 +153,8 @@ fn entry_body<I: ImageMemory + ?Sized>(cursor: &mut Cursor<'_, '_, I>) -> Option
 }
 
 /// Reads an FDE and its CIE.
-fn read_entry<I: ImageMemory + ?Sized>(
-    source: Source<'_, I>,
+fn read_entry<M: ModuleMemory + ?Sized>(
+    source: Source<'_, M>,
     window: &mut Window,
     at: u64,
     fde: &mut Fde,
@@ -163,10 +163,10 @@ fn read_entry<I: ImageMemory + ?Sized>(
     read_fde(source, window, body, next, fde)
 }
 
-/// Reads the CIE an FDE points to; gives where the FDE's body starts and ends.
+/// Reads the CIE that an FDE points to and gives the start and end of the FDE's body.
 #[inline(never)]
-fn read_cie_of<I: ImageMemory + ?Sized>(
-    source: Source<'_, I>,
+fn read_cie_of<M: ModuleMemory + ?Sized>(
+    source: Source<'_, M>,
     window: &mut Window,
     at: u64,
     cie: &mut Cie,
@@ -182,8 +182,8 @@ fn read_cie_of<I: ImageMemory + ?Sized>(
 }
 
 #[inline(never)]
-fn read_fde<I: ImageMemory + ?Sized>(
-    source: Source<'_, I>,
+fn read_fde<M: ModuleMemory + ?Sized>(
+    source: Source<'_, M>,
     window: &mut Window,
     body: u64,
     next: u64,
@@ -201,7 +201,7 @@ fn read_fde<I: ImageMemory + ?Sized>(
     Some(())
 }
 
-fn read_cie<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window, at: u64) -> Option<Cie> {
+fn read_cie<M: ModuleMemory + ?Sized>(source: Source<'_, M>, window: &mut Window, at: u64) -> Option<Cie> {
     let mut cursor = Cursor::new(source, window, at, u64::MAX);
     let (_, next) = entry_body(&mut cursor)?;
     cursor.limit(next);
@@ -214,14 +214,14 @@ fn read_cie<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window,
     }
     // The augmentation string: at most "zPLRSB" in practice.
     let mut augmentation = [0u8; 8];
-    let mut letters = 0usize;
+    let mut augmentation_len = 0usize;
     loop {
-        let letter = cursor.u8()?;
-        if letter == 0 {
+        let character = cursor.u8()?;
+        if character == 0 {
             break;
         }
-        *augmentation.get_mut(letters)? = letter;
-        letters += 1;
+        *augmentation.get_mut(augmentation_len)? = character;
+        augmentation_len += 1;
     }
     let code_align = cursor.uleb()?;
     let data_align = cursor.sleb()?;
@@ -238,14 +238,14 @@ fn read_cie<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window,
         instructions: (0, 0),
     };
     let mut first = cursor.position();
-    for (i, letter) in augmentation.iter().take(letters).enumerate() {
-        match (i, letter) {
+    for (i, character) in augmentation.iter().take(augmentation_len).enumerate() {
+        match (i, character) {
             (0, b'z') => {
                 let length = cursor.uleb()?;
                 first = cursor.position().checked_add(length)?;
                 cie.has_augmentation_data = true;
             }
-            (0, _) => return None, // without 'z' nobody knows what follows
+            (0, _) => return None, // without 'z' the length of what follows is unknown
             (_, b'R') => cie.address_encoding = cursor.u8()?,
             (_, b'L') => {
                 cursor.u8()?;
@@ -259,7 +259,7 @@ fn read_cie<I: ImageMemory + ?Sized>(source: Source<'_, I>, window: &mut Window,
             _ => break, // the rest is skipped by its length
         }
     }
-    if cie.address_encoding == OMITTED || first > next {
+    if cie.address_encoding == DW_EH_PE_OMIT || first > next {
         return None;
     }
     cie.instructions = (first, next.min(first.saturating_add(INSTRUCTIONS_LIMIT)));

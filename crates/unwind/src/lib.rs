@@ -1,16 +1,14 @@
-//! Walks call stacks of x86-64 System V programs that were built without frame pointers,
-//! from places where almost nothing is allowed: inside a signal handler of somebody else's program.
+//! Walks call stacks of x86-64 System V programs without frame pointers, also inside a signal handler of an unknown program.
 //!
-//! Duty: given registers and a way to read the stack, give the return addresses, using the unwind
-//! rules every compiler leaves in `.eh_frame`. The same walker serves the signal handler (plain loads
-//! bounded by the stack's mapping), sleeping threads (stack copied, `rbp` unknown) and other processes:
-//! nothing in [`walk`] and [`rules`] assumes the own process, only the readers passed in do.
+//! Duty: from registers and a reader of the stack to the return addresses, by the unwind rules that every compiler writes to
+//! `.eh_frame`. One walker serves the signal handler (plain loads within the stack's mapping), sleeping threads (a copy of
+//! the stack, `rbp` unknown) and other processes. Only the readers passed in depend on the process.
 //!
-//! Not its duty: names and lines, storing samples, deciding when to look.
+//! Not its duty: names and lines, storing samples, deciding when to sample.
 //!
-//! # Promises to a signal handler
-//! Walking allocates nothing, takes no lock, does not panic, keeps every loop bounded, and reads no byte
-//! that may have been unmapped. Everything larger than a few words lies in a [`Scratch`] of the caller.
+//! # Guarantees for a signal handler
+//! A walk allocates nothing, takes no lock, does not panic, has bounded loops only, and reads no byte that may have been
+//! unmapped. Everything larger than a few words is in a [`Scratch`] of the caller.
 //!
 //! # Example: the stack of the calling thread
 //! ```
@@ -23,13 +21,12 @@
 //! let mut scratch = Scratch::new();
 //! let here = Registers::here();
 //! let walk = UNWINDER.walk(&here, &mut OwnStack::at(here.sp()), &mut scratch, &mut frames);
-//! assert!(walk.len > 2, "at least this function, main and the runtime below it");
+//! assert!(walk.len > 2, "at least this function, main and the runtime that calls it");
 //! ```
 //!
 //! # Addresses
-//! All addresses are plain `u64` of the walked process. Frames come as *lookup addresses*: the innermost
-//! one and those interrupted by a signal exactly as they are, callers as return address - 1, so that every
-//! one of them lies inside the instruction it stands for.
+//! All addresses are `u64` of the walked process. Frames are *lookup addresses*: the pc of the innermost frame and of frames
+//! that a signal interrupted; for callers, the return address minus 1. Each lies inside the instruction that it denotes.
 //!
 //! # Sources
 //! System V ABI x86-64 (register numbers, red zone), DWARF 5 §6.4 (call frame information), Linux Standard
@@ -39,8 +36,10 @@
 #[path = "call_site_x86_64.rs"]
 pub mod call_site;
 mod cursor;
+mod dwarf;
 mod eh_frame;
-mod expression;
+pub mod expression;
+mod interpreter;
 pub mod mapping;
 pub mod memory;
 pub mod modules;
@@ -54,7 +53,7 @@ pub mod table;
 mod unwinder;
 pub mod walk;
 
-pub use memory::{ImageMemory, OwnImages, OwnStack, ProcessStack, StackMemory};
+pub use memory::{ModuleMemory, OwnModules, OwnStack, ProcessStack, StackMemory};
 pub use modules::{Module, ModuleList};
 pub use registers::{Register, Registers};
 pub use scratch::Scratch;

@@ -1,36 +1,35 @@
-//! Which mapping of a process holds an address, asked without allocating: safe in a signal handler.
+//! Finds the mapping that holds an address, without allocating: safe in a signal handler.
 //!
-//! Linux 6.11 answers with one ioctl (`PROCMAP_QUERY`, include/uapi/linux/fs.h); before that
-//! `/proc/PID/maps` is read piece by piece. [`force_text`] makes every kernel take the second way, so that it
-//! can be tested.
+//! Linux 6.11 has an ioctl for this (`PROCMAP_QUERY`, include/uapi/linux/fs.h). On older kernels, `/proc/PID/maps` is
+//! read in small pieces. [`force_text`] forces the second way, for tests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A mapping and what may be done with it.
+/// A mapping and its access rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
     pub start: u64,
     /// First address behind it.
     pub end: u64,
-    /// May be read.
+    /// Can be read.
     pub readable: bool,
-    /// May be written.
+    /// Can be written.
     pub writable: bool,
-    /// May be executed.
+    /// Can be executed.
     pub executable: bool,
 }
 
 static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
 
-/// Whether to go by `/proc/PID/maps` even where the kernel knows the ioctl. For tests.
+/// Forces `/proc/PID/maps` even where the kernel has the ioctl. For tests.
 pub fn force_text(on: bool) {
     TEXT_ONLY.store(on, Ordering::Relaxed);
 }
 
 /// The mapping of the own process that holds `address`.
 pub fn holding(address: u64) -> Option<Mapping> {
-    // By the number of this thread: the first one may have left the process, and its number then has no memory.
+    // By the id of this thread: the first thread may have exited, and its id then has no memory.
     // SAFETY: no arguments.
     let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     holding_in(pid, address)
@@ -55,7 +54,7 @@ pub fn holding_in(pid: i32, address: u64) -> Option<Mapping> {
             Err(NotSupported) => search(fd, address),
         }
     };
-    // SAFETY: opened above and used nowhere else.
+    // SAFETY: opened above and used only there.
     unsafe { libc::syscall(libc::SYS_close, fd) };
     answer
 }
@@ -83,6 +82,11 @@ struct ProcmapQuery {
     build_id_addr: u64,
 }
 
+// Bits of `vma_flags`.
+const PROCMAP_QUERY_VMA_READABLE: u64 = 1;
+const PROCMAP_QUERY_VMA_WRITABLE: u64 = 2;
+const PROCMAP_QUERY_VMA_EXECUTABLE: u64 = 4;
+
 /// `_IOWR('f', 17, struct procmap_query)`.
 const PROCMAP_QUERY: u64 = 3 << 30 | (size_of::<ProcmapQuery>() as u64) << 16 | (b'f' as u64) << 8 | 17;
 const _: () = assert!(PROCMAP_QUERY == 0xc068_6611);
@@ -90,7 +94,7 @@ const _: () = assert!(PROCMAP_QUERY == 0xc068_6611);
 fn query(fd: i64, address: u64) -> Result<Option<Mapping>, NotSupported> {
     let mut q =
         ProcmapQuery { size: size_of::<ProcmapQuery>() as u64, query_addr: address, ..Default::default() };
-    // SAFETY: the kernel reads and writes `size` bytes of `q`; names and build ids are not asked for.
+    // SAFETY: the kernel reads and writes `size` bytes of `q`; no name or build id is requested.
     let result = unsafe { libc::syscall(libc::SYS_ioctl, fd, PROCMAP_QUERY, &raw mut q) };
     if result < 0 {
         // SAFETY: errno is this thread's own.
@@ -102,13 +106,13 @@ fn query(fd: i64, address: u64) -> Result<Option<Mapping>, NotSupported> {
     Ok(Some(Mapping {
         start: q.vma_start,
         end: q.vma_end,
-        readable: q.vma_flags & 1 != 0,
-        writable: q.vma_flags & 2 != 0,
-        executable: q.vma_flags & 4 != 0,
+        readable: q.vma_flags & PROCMAP_QUERY_VMA_READABLE != 0,
+        writable: q.vma_flags & PROCMAP_QUERY_VMA_WRITABLE != 0,
+        executable: q.vma_flags & PROCMAP_QUERY_VMA_EXECUTABLE != 0,
     }))
 }
 
-/// Reads the text from its beginning until the line that holds `address`; lines are sorted.
+/// Reads the text up to the line that holds `address`. Lines are sorted.
 fn search(fd: i64, address: u64) -> Option<Mapping> {
     let mut buffer = [0u8; 256];
     let mut line = Line::default();
@@ -129,7 +133,7 @@ fn search(fd: i64, address: u64) -> Option<Mapping> {
     }
 }
 
-/// What has been read of the current line: `start-end rwxp …`.
+/// The part of the current line read so far: `start-end rwxp …`.
 #[derive(Default)]
 struct Line {
     field: u8,
@@ -140,7 +144,7 @@ struct Line {
 }
 
 impl Line {
-    /// Takes one byte; gives the mapping once its rights are complete.
+    /// Adds one byte. Returns the mapping once its rights are complete.
     fn take(&mut self, byte: u8) -> Option<Mapping> {
         if byte == b'\n' {
             *self = Line::default();
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_agree_with_each_other_on_every_mapping_of_this_process() {
+    fn ioctl_and_text_agree_on_every_mapping_of_this_process() {
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();
         let mut checked = 0;
         for line in text.lines().filter(|l| !l.contains("[heap]") && !l.contains("[stack]")) {

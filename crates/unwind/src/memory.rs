@@ -1,9 +1,9 @@
-//! Reading memory of the walked program, the only place where bytes of it are loaded.
+//! Reads memory of the walked program. All such loads are in this file.
 //!
-//! Stacks are read word by word ([`StackMemory`]), code and unwind tables in small pieces ([`ImageMemory`]).
-//! Three ways, from fast to safe: plain loads where a mapping is known to stay; `process_vm_readv`, which
-//! answers instead of faulting, for everything that might vanish; `/proc/PID/mem` where a sandbox forbids
-//! that call. Only system calls: all of it may run in a signal handler.
+//! Stacks are read word by word ([`StackMemory`]), code and unwind tables in small pieces ([`ModuleMemory`]). There are
+//! three ways, from fast to safe. Plain loads serve where a mapping is known to stay. `process_vm_readv` returns an
+//! error instead of faulting, and serves for all that can be unmapped. `/proc/PID/mem` serves where a sandbox forbids that
+//! call. All of it may run in a signal handler.
 
 use crate::mapping::{self, Mapping};
 use crate::modules::Module;
@@ -17,17 +17,17 @@ pub trait StackMemory {
 }
 
 /// Reads code and unwind data of loaded modules.
-pub trait ImageMemory {
-    /// Copies bytes from `address` on into `into`, as many as can be read, and says how many.
-    /// Must not fault whatever the address.
+pub trait ModuleMemory {
+    /// Copies as many bytes from `address` on into `into` as can be read, and returns how many.
+    /// It must not fault, whatever the address.
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize;
 }
 
-/// The images of the own process: those that never unload by plain copies, the others fault-safe.
+/// The modules of the own process. Those that are never unloaded are read by plain copies, others without faults.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OwnImages;
+pub struct OwnModules;
 
-impl ImageMemory for OwnImages {
+impl ModuleMemory for OwnModules {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
         if !module.is_pinned() {
             return read_own(address, into);
@@ -41,27 +41,27 @@ impl ImageMemory for OwnImages {
     }
 }
 
-/// Bytes fetched at once when the stack leaves its mapping.
-const ASIDE: usize = 128;
+/// Bytes copied at once from outside the mapping of the stack.
+const OUTSIDE: usize = 128;
 
 /// The stack of the calling thread, for its own signal handler.
 ///
-/// Words in the mapping that holds `sp` are plain loads. What lies elsewhere (the interrupted stack below an
-/// alternate signal stack, or garbage in `rbp`) is read fault-safe.
+/// Words in the mapping that holds `sp` are plain loads. Other words (the interrupted stack below an alternate signal
+/// stack, or a wrong value of `rbp`) are read without faults.
 pub struct OwnStack {
     stack: Range<u64>,
-    aside_at: u64,
-    aside_len: usize,
-    aside: [u8; ASIDE],
+    outside_at: u64,
+    outside_len: usize,
+    outside: [u8; OUTSIDE],
 }
 
 impl OwnStack {
-    /// Asks the kernel for the mapping that holds `sp` (0.4 to 10 us).
+    /// Asks the kernel for the mapping that holds `sp` (0.4 to 10 µs).
     pub fn at(sp: u64) -> OwnStack {
         OwnStack::within(0..0, sp)
     }
 
-    /// Uses the range an earlier [`OwnStack::range`] of the same thread gave; asks anew if `sp` has left it.
+    /// Uses a range from an earlier [`OwnStack::range`] of the same thread. Asks again if `sp` is outside.
     pub fn within(known: Range<u64>, sp: u64) -> OwnStack {
         let stack = if known.contains(&sp) {
             known
@@ -71,24 +71,24 @@ impl OwnStack {
                 _ => 0..0,
             }
         };
-        OwnStack { stack, aside_at: 0, aside_len: 0, aside: [0; ASIDE] }
+        OwnStack { stack, outside_at: 0, outside_len: 0, outside: [0; OUTSIDE] }
     }
 
-    /// The mapping that is read directly; worth keeping for the thread's next walk.
+    /// The mapping that is read directly. Keep it for the thread's next walk.
     pub fn range(&self) -> Range<u64> {
         self.stack.clone()
     }
 
     #[cold]
     #[inline(never)]
-    fn read_aside(&mut self, address: u64) -> Option<u64> {
-        let mut from = address.wrapping_sub(self.aside_at);
-        if address < self.aside_at || from.saturating_add(8) > self.aside_len as u64 {
-            self.aside_len = read_own(address, &mut self.aside);
-            self.aside_at = address;
+    fn read_outside(&mut self, address: u64) -> Option<u64> {
+        let mut from = address.wrapping_sub(self.outside_at);
+        if address < self.outside_at || from.saturating_add(8) > self.outside_len as u64 {
+            self.outside_len = read_own(address, &mut self.outside);
+            self.outside_at = address;
             from = 0;
         }
-        word(self.aside.get(..self.aside_len)?, from)
+        word(self.outside.get(..self.outside_len)?, from)
     }
 }
 
@@ -96,16 +96,16 @@ impl StackMemory for OwnStack {
     #[inline(always)]
     fn read_u64(&mut self, address: u64) -> Option<u64> {
         if address >= self.stack.start && address <= self.stack.end.wrapping_sub(8) && self.stack.end >= 8 {
-            // SAFETY: the 8 bytes lie inside the mapping that held this thread's own stack pointer, readable when
-            // it was asked for, and a stack is not unmapped under the thread that runs on it.
+            // SAFETY: the 8 bytes lie inside the mapping that held this thread's own stack pointer. It was readable
+            // then, and a stack is not unmapped while its thread runs on it.
             return Some(unsafe { (address as *const u64).read_unaligned() });
         }
-        self.read_aside(address)
+        self.read_outside(address)
     }
 }
 
-/// The stack of another thread or process that does not run meanwhile (or whose result is checked afterwards),
-/// fetched in pieces into a buffer of the caller.
+/// The stack of another thread or process, copied in pieces into a buffer of the caller. The thread must not run
+/// meanwhile, or the caller must check the result.
 pub struct ProcessStack<'a> {
     pid: i32,
     buffer: &'a mut [u8],
@@ -114,7 +114,7 @@ pub struct ProcessStack<'a> {
 }
 
 impl<'a> ProcessStack<'a> {
-    /// `pid` may be the own one. Each miss fills the whole buffer (as far as readable): 4 to 32 KiB are sensible.
+    /// `pid` may be the own process. Each miss fills the whole buffer, as far as it can be read: 4 to 32 KiB are sensible.
     pub fn new(pid: i32, buffer: &'a mut [u8]) -> ProcessStack<'a> {
         ProcessStack { pid, buffer, at: 0, len: 0 }
     }
@@ -139,20 +139,20 @@ fn word(bytes: &[u8], from: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Copies own memory without ever faulting; the number of bytes copied.
+/// Copies memory of the own process without faults, and returns how many bytes.
 pub fn read_own(address: u64, into: &mut [u8]) -> usize {
-    // By the number of this thread: the first one may have left the process, and its number then has no memory.
+    // By the id of this thread: the first thread may have exited, and its id then has no memory.
     // SAFETY: no arguments.
     let pid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     read_process(pid, address, into)
 }
 
-/// Copies memory of a process; the number of bytes copied. Needs ptrace rights over foreign ones.
+/// Copies memory of a process and returns how many bytes. Another process takes ptrace rights.
 pub fn read_process(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: into.len() };
-    // Every argument is a full word: the sixth is passed on the stack, where a 32-bit one would leave the upper
-    // half as it was, and the kernel refuses unknown flags.
+    // Each argument is a full word. The sixth is passed on the stack, where a 32-bit argument would leave the upper half
+    // undefined, and the kernel refuses unknown flags.
     let (one, no_flags) = (1usize, 0usize);
     // SAFETY: the kernel writes at most `into.len()` bytes to `into` and checks the remote range itself.
     let got = unsafe {
@@ -176,8 +176,8 @@ pub fn read_process(pid: i32, address: u64, into: &mut [u8]) -> usize {
     }
 }
 
-/// The same through `/proc/PID/mem`: some containers forbid `process_vm_readv`. The file is opened each time,
-/// since programs that close all descriptors would otherwise make us read a file of theirs.
+/// The same through `/proc/PID/mem`, since some containers forbid `process_vm_readv`. The file is opened each time: a
+/// program that closes all descriptors could otherwise reuse the number for a file of its own.
 pub fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let mut path = [0u8; 32];
     mapping::proc_path(pid, b"/mem", &mut path);
@@ -200,10 +200,10 @@ pub fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
     }
 }
 
-/// Zeroed private memory; a child of fork gets a copy, like of all else. It is not locked where the program locks all of its own.
+/// Zeroed private memory. A forked child has a copy. It is not locked, even if the program locks all its memory.
 pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
-    // SAFETY: a new anonymous mapping touches nothing that exists; what follows concerns it alone. Nothing is locked that
-    // cannot be accessed, so no page is filled before the lock is taken off.
+    // SAFETY: a new anonymous mapping touches nothing that exists, and all calls concern it alone. A mapping that cannot
+    // be accessed is not filled, so no page is in memory before it is unlocked.
     unsafe {
         let place = libc::mmap(
             std::ptr::null_mut(),
@@ -221,13 +221,13 @@ pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
             libc::munmap(place, size);
             return None;
         }
-        // Touched page by page: a huge page would cost its zeroing at once, perhaps in a signal handler.
+        // Filled page by page: a huge page would be zeroed at once, perhaps in a signal handler.
         libc::madvise(place, size, libc::MADV_NOHUGEPAGE);
         Some(place.cast())
     }
 }
 
-/// Gives back what [`map_private`] gave, whole.
+/// Unmaps a whole mapping from [`map_private`].
 pub(crate) fn unmap(place: *mut u8, size: usize) {
     // SAFETY: callers pass exactly what `map_private` returned and hold the last reference to it.
     let result = unsafe { libc::munmap(place.cast(), size) };
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_is_there_and_says_where_it_ends() {
+    fn reading_ends_where_memory_ends() {
         let page = 4096;
         let place = map_private(2 * page).unwrap();
         // SAFETY: the second of the two pages just mapped.

@@ -1,7 +1,7 @@
-//! Modules: the program and the libraries loaded into a process, with where their code and rules lie.
+//! Modules: the program and its loaded libraries, with the addresses of their code and unwind rules.
 //!
-//! [`Module`] describes one, made from its program headers; [`ModuleList`] is what a walker searches;
-//! [`crate::Unwinder`] makes the list of the own process and publishes it for signal handlers.
+//! A [`Module`] is made from program headers. A walker searches a [`ModuleList`]. [`crate::Unwinder`] makes the list of the
+//! own process and publishes it for signal handlers.
 
 mod headers;
 mod list;
@@ -12,9 +12,9 @@ pub use list::{ModuleList, OwnedModuleList};
 
 use std::ops::Range;
 
-/// Longest build id kept; linkers write 8, 16 or 20 bytes.
+/// Longest build id in bytes; linkers write 8, 16 or 20.
 const BUILD_ID: usize = 32;
-/// Loadable segments kept that are not writable; linkers write two or three.
+/// Most segments that are loaded and not writable; linkers write two or three.
 const SEGMENTS: usize = 6;
 
 /// One loaded program or library. Plain numbers: all zero is a valid (empty) value.
@@ -57,7 +57,7 @@ impl Span {
     }
 }
 
-/// A loaded part that is not writable.
+/// A loaded segment that is not writable.
 #[derive(Clone, Copy, Default)]
 struct Segment {
     span: Span,
@@ -66,22 +66,22 @@ struct Segment {
 }
 
 impl Module {
-    /// Number that this loading of this module keeps from list to list; never zero in a list.
+    /// The number of this module, the same in all lists as long as it stays loaded; not zero.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// What to subtract from an address to get the one the file speaks of.
+    /// Address in memory minus address in the file.
     pub fn bias(&self) -> u64 {
         self.bias
     }
 
-    /// From the first to behind the last loaded byte.
+    /// Addresses from the first to behind the last loaded byte.
     pub fn range(&self) -> Range<u64> {
         self.start..self.end
     }
 
-    /// Where its code lies.
+    /// Address ranges of its code.
     pub fn executable(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.parts().filter(|s| s.executable).map(|s| s.span.range())
     }
@@ -91,8 +91,8 @@ impl Module {
         self.parts().any(|s| s.executable && s.span.contains(address))
     }
 
-    /// Whether the address is behind the first instructions of the file's entry (`e_entry`), which nobody calls: what
-    /// was called from there has no other caller.
+    /// Whether the address is in the code of the file's entry point (`e_entry`). Nothing calls that code, so a stack ends
+    /// there.
     pub(crate) fn is_behind_entry(&self, address: u64) -> bool {
         /// More than the entry code of any C library takes.
         const ENTRY_CODE: u64 = 64;
@@ -109,22 +109,22 @@ impl Module {
         self.eh_frame_hdr.range()
     }
 
-    /// `.eh_frame`, known only where the maker of the description gave it; otherwise the header points to it.
+    /// `.eh_frame`, if [`Module::with_eh_frame`] gave it; else the header points to it.
     pub fn eh_frame(&self) -> Range<u64> {
         self.eh_frame.range()
     }
 
-    /// The segment that holds the unwind data; nothing outside is read as such.
+    /// The segment that holds the unwind data. No unwind data is read outside of it.
     pub fn unwind_data(&self) -> Range<u64> {
         self.unwind_data.range()
     }
 
-    /// It stays loaded as long as the process lives.
+    /// Whether it stays loaded until the process ends.
     pub fn is_pinned(&self) -> bool {
         self.pinned
     }
 
-    /// The readable, never written part that holds the address.
+    /// The segment that holds the address, if it is readable.
     pub(crate) fn readable_at(&self, address: u64) -> Option<Range<u64>> {
         self.parts().find(|s| s.readable && s.span.contains(address)).map(|s| s.span.range())
     }
@@ -133,7 +133,7 @@ impl Module {
         self.segments.iter().take(usize::from(self.segment_count))
     }
 
-    /// Sets the place of `.eh_frame`, for modules without `.eh_frame_hdr`.
+    /// Sets the range of `.eh_frame`, for modules without `.eh_frame_hdr`.
     #[must_use]
     pub fn with_eh_frame(mut self, range: Range<u64>) -> Module {
         self.eh_frame = Span { start: range.start, end: range.end };
@@ -143,7 +143,7 @@ impl Module {
         self
     }
 
-    /// Says that it is never unloaded, so that [`crate::OwnImages`] may copy from it without asking the kernel.
+    /// Marks it as never unloaded, so that [`crate::OwnModules`] copies from it without a system call.
     ///
     /// # Safety
     /// Its readable segments must stay mapped in this process until the program ends.

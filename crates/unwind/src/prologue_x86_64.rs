@@ -1,35 +1,34 @@
-//! Finding `rbp` when only `rsp` is known, from the function's own prologue.
+//! Finds `rbp` from the function's prologue when only `rsp` is known.
 //!
-//! A function with a frame pointer begins `push rbp; mov rbp, rsp; push …; sub rsp, N`. At a call site of its
-//! body (nothing pushed for the call) `rbp` is therefore `rsp + N + 8 * pushes`. The unwind rules say where
-//! `mov rbp, rsp` ends, so even a prologue moved behind an early exit is found; from there the
-//! instructions are decoded until one is met that a prologue does not have.
+//! A function with a frame pointer begins with `push rbp; mov rbp, rsp; push …; sub rsp, N`. At a call in its body, with no
+//! arguments pushed, `rbp` is therefore `rsp + N + 8 * pushes`. The unwind rules give the end of `mov rbp, rsp`, even where
+//! the prologue comes after an early exit. From there, instructions are decoded up to one that no prologue contains.
 //!
-//! The answer is a guess to be confirmed by the caller of [`frame_depth`]: the word above `rbp` must be a return
+//! The result is a candidate that the caller of [`frame_depth`] must confirm: the word above `rbp` must be a return
 //! address behind a call.
 
 use crate::call_site::operand_length;
 
-/// Bytes of code looked at.
+/// Most bytes of code decoded.
 pub(crate) const LOOK: usize = 128;
 
-/// What the prologue took from the stack below `rbp`.
+/// The stack that the prologue allocates below `rbp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
-    /// `rbp - rsp` before any realignment.
+    /// `rbp - rsp` before realignment.
     pub(crate) bytes: u64,
-    /// `and rsp, -align` came before the last subtraction: then `rbp` is up to `align - 8` bytes higher.
-    /// 1 without.
+    /// The alignment of `and rsp, -align` before the last subtraction, by which `rbp` is up to `align - 8` bytes higher; 1
+    /// without realignment.
     pub(crate) align: u64,
 }
 
-/// Decodes from behind `mov rbp, rsp`. `code` may be shorter than the prologue; then it ends there.
+/// Decodes the code behind `mov rbp, rsp`. `code` may end before the prologue does.
 pub(crate) fn frame_depth(mut code: &[u8]) -> Depth {
     let mut depth = Depth { bytes: 0, align: 1 };
     let mut allocated = false;
     loop {
         let taken = match *code {
-            // push r64; once space is allocated it can only be an argument's
+            // push r64; after an allocation it can only push an argument
             [0x50..=0x57, ..] if !allocated => {
                 depth.bytes = depth.bytes.wrapping_add(8);
                 1
@@ -58,7 +57,7 @@ pub(crate) fn frame_depth(mut code: &[u8]) -> Depth {
                 depth.align = u64::from(u32::from_le_bytes([a, b, c, d]).wrapping_neg());
                 7
             }
-            // Many pages: lea r11, [rsp-N], and a loop that ends when rsp is there
+            // Many pages: lea r11, [rsp-N], and a loop until rsp is equal
             [0x4c, 0x8d, 0x9c, 0x24, a, b, c, d, ref rest @ ..] if d >= 0x80 && !allocated => {
                 let Some(taken) = probing_loop(rest) else { return depth };
                 let distance = u32::from_le_bytes([a, b, c, d]).wrapping_neg();
@@ -66,7 +65,7 @@ pub(crate) fn frame_depth(mut code: &[u8]) -> Depth {
                 allocated = true;
                 8 + taken
             }
-            // Between two subtractions the new page is touched: mov qword [rsp], 0; or qword [rsp], 0.
+            // A write to the new page between two subtractions: mov qword [rsp], 0; or qword [rsp], 0.
             [0x48, 0xc7, 0x04, 0x24, 0, 0, 0, 0, ..] => 8,
             [0x48, 0x83, 0x0c, 0x24, 0, ..] => 5,
             _ if !allocated => match scheduled_between(code) {
@@ -79,7 +78,7 @@ pub(crate) fn frame_depth(mut code: &[u8]) -> Depth {
     }
 }
 
-/// The length of `sub rsp, 4096; (touch the page); cmp rsp, r11; jne` back to its beginning.
+/// The length of a loop `sub rsp, 4096; (write to the page); cmp rsp, r11; jne` to its beginning.
 fn probing_loop(code: &[u8]) -> Option<usize> {
     let touch = code.strip_prefix(&[0x48, 0x81, 0xec, 0, 0x10, 0, 0])?;
     let compare = touch
@@ -101,8 +100,8 @@ enum Writes {
     Neither,
 }
 
-/// The length of an instruction that optimisers schedule between the pushes and that leaves rsp and rbp alone:
-/// moves, arithmetic, vector moves. `None` for jumps, calls and everything else.
+/// The length of an instruction that compilers schedule between the pushes and that changes neither rsp nor rbp:
+/// moves, arithmetic, vector moves. `None` for jumps, calls and all others.
 fn scheduled_between(code: &[u8]) -> Option<usize> {
     use Writes::{Neither, Operand, Register};
     let mandatory = usize::from(matches!(*code.first()?, 0x66 | 0xf2 | 0xf3));

@@ -1,21 +1,20 @@
-//! The registers of an x86-64 thread, each known or not.
+//! The registers of an x86-64 thread, each known or unknown.
 //!
-//! A walk always starts with pc and sp. A stopped or signalled thread gives all the others; a sleeping one,
-//! looked at through `/proc/self/task/T/syscall`, gives nothing else. Numbers are DWARF's
-//! (System V ABI x86-64, figure 3.36).
+//! A walk starts with pc and sp. A stopped or signalled thread gives all other registers; a sleeping thread, read
+//! through `/proc/self/task/T/syscall`, gives none. Numbers are DWARF's (System V ABI x86-64, figure 3.36).
 
 /// DWARF's number for the return address column.
 pub(crate) const DWARF_RETURN_ADDRESS: u8 = 16;
 pub(crate) const RBP: u8 = 6;
 pub(crate) const RSP: u8 = 7;
 
-/// How many columns a row of unwind rules has: sixteen registers and the return address.
+/// Columns of a row of unwind rules: sixteen registers and the return address.
 pub(crate) const COLUMNS: usize = 17;
 
 /// A general register by its DWARF number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)] // the names are the processor's
+#[allow(missing_docs, reason = "the names are the processor's")]
 pub enum Register {
     Rax = 0,
     Rdx = 1,
@@ -35,7 +34,7 @@ pub enum Register {
     R15 = 15,
 }
 
-/// Register values at one moment; pc and sp always, the others where known.
+/// Register values at one moment: always pc and sp, others where known.
 #[derive(Clone, Copy)]
 pub struct Registers {
     values: [u64; COLUMNS],
@@ -55,15 +54,15 @@ impl Registers {
         registers
     }
 
-    /// The same with one more register known. Needed only for the rare functions (lazy binding in `ld.so`,
-    /// stack realignment) whose rules count from another register than `rsp` and `rbp`.
+    /// The same with one more register known. Few functions need this: their rules depend on a register other than `rsp`
+    /// and `rbp` (lazy binding in `ld.so`, stack realignment).
     #[must_use]
     pub fn with(mut self, register: Register, value: u64) -> Registers {
         self.set(register as u8, Some(value));
         self
     }
 
-    /// All registers of the moment a signal interrupted, from the handler's third argument.
+    /// All registers at the interrupted instruction, from the third argument of a signal handler.
     pub fn of_signal(context: &libc::ucontext_t) -> Registers {
         let g = &context.uc_mcontext.gregs;
         let at = |index: i32| g[index as usize] as u64;
@@ -92,7 +91,7 @@ impl Registers {
         }
     }
 
-    /// All registers of a thread stopped by ptrace.
+    /// All registers of a thread that ptrace has stopped.
     pub fn of_stopped(r: &libc::user_regs_struct) -> Registers {
         Registers {
             values: [
@@ -103,7 +102,7 @@ impl Registers {
         }
     }
 
-    /// The registers at the place of the call: for tests, examples and stacks taken on purpose.
+    /// The registers of the calling function.
     #[inline(always)]
     pub fn here() -> Registers {
         let (pc, sp, rbp): (u64, u64, u64);
@@ -133,7 +132,7 @@ impl Registers {
         self.get(RBP)
     }
 
-    /// Forgets everything but these.
+    /// Sets these registers; all others become unknown.
     pub(crate) fn begin(&mut self, pc: u64, sp: u64, rbp: Option<u64>) {
         self.known = 0;
         self.set(DWARF_RETURN_ADDRESS, Some(pc));
@@ -141,7 +140,7 @@ impl Registers {
         self.set(RBP, rbp);
     }
 
-    /// A column by DWARF number; `None` when unknown or no such column.
+    /// The value of a column by its DWARF number; `None` if it is unknown or does not exist.
     pub(crate) fn get(&self, column: u8) -> Option<u64> {
         let value = *self.values.get(usize::from(column))?;
         (self.known >> column & 1 == 1).then_some(value)

@@ -1,9 +1,9 @@
-//! The process-wide memory of unwind rules already found: one atomic word for each remembered address.
+//! The process-wide cache of unwind rules: one atomic word for each address.
 //!
-//! A rule is a pure function of the address (and of which modules are loaded, counted by the epoch), so a
-//! word is written with one relaxed store and no order between words matters: whoever loses a race has
-//! stored the same truth or a different address's. The address is scrambled by an invertible function; one
-//! part of the result is the place in the table, the rest is kept in the word, so a match is exact.
+//! A rule depends only on the address and on the loaded modules, which the epoch counts. A word is therefore written with
+//! one relaxed store, and the order of words is irrelevant: a lost race stores an equal word, or that of another address.
+//! The address is scrambled by an invertible function. One part of the result is the index in the table, the rest is in the
+//! word, so a match is exact.
 
 use crate::rules::Rule;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -22,37 +22,36 @@ const EPOCH_SHIFT: u32 = 27;
 const TAG_SHIFT: u32 = 35;
 const _: () = assert!(TAG_SHIFT + TAG_BITS == 64);
 
-/// 2 MiB of address space, touched where used. Empty (and harmless) until [`RuleTable::reserve`].
+/// A cache of rules: 2 MiB of address space, in memory where used. It stays empty until [`RuleTable::reserve`].
 pub struct RuleTable {
     words: AtomicPtr<AtomicU64>,
 }
 
 impl RuleTable {
-    /// A table that remembers nothing yet.
+    /// An empty table without memory.
     pub const fn new() -> RuleTable {
         RuleTable { words: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Reserves the memory. Once is enough; later calls do nothing.
-    /// Returns whether the table is usable; without it every rule is found anew.
+    /// Reserves the memory; later calls do nothing. False if the kernel gives none: the table then stays empty.
     pub fn reserve(&self) -> bool {
         if !self.words.load(Ordering::Acquire).is_null() {
             return true;
         }
         let size = ENTRIES * size_of::<AtomicU64>();
-        let Some(place) = crate::memory::map_private(size) else { return false };
+        let Some(memory) = crate::memory::map_private(size) else { return false };
         if self
             .words
-            .compare_exchange(std::ptr::null_mut(), place.cast(), Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(std::ptr::null_mut(), memory.cast(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            crate::memory::unmap(place, size); // somebody else was faster
+            crate::memory::unmap(memory, size); // another thread was faster
         }
         true
     }
 
     #[inline(always)]
-    fn place(&self, address: u64) -> Option<(&AtomicU64, u64)> {
+    fn entry(&self, address: u64) -> Option<(&AtomicU64, u64)> {
         let words = self.words.load(Ordering::Acquire);
         if words.is_null() || address > ADDRESS_MASK {
             return None;
@@ -65,10 +64,10 @@ impl RuleTable {
         Some((word, scrambled >> INDEX_BITS))
     }
 
-    /// The remembered rule of a lookup address.
+    /// The cached rule of a lookup address.
     #[inline(always)]
     pub(crate) fn get(&self, address: u64, epoch: u8) -> Option<Rule> {
-        let (word, tag) = self.place(address)?;
+        let (word, tag) = self.entry(address)?;
         let word = word.load(Ordering::Relaxed);
         let wanted = tag << TAG_SHIFT | u64::from(epoch) << EPOCH_SHIFT | IN_USE;
         if (word ^ wanted) >> 26 != 0 {
@@ -77,19 +76,20 @@ impl RuleTable {
         Some(unpack(word))
     }
 
+    /// Caches the rule of a lookup address.
     pub(crate) fn put(&self, address: u64, epoch: u8, rule: Rule) {
-        if let Some((word, tag)) = self.place(address) {
+        if let Some((word, tag)) = self.entry(address) {
             let value = tag << TAG_SHIFT | u64::from(epoch) << EPOCH_SHIFT | IN_USE | pack(rule);
             word.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Forgets everything; walks may go on meanwhile.
+    /// Empties the table. Walks may use it meanwhile.
     pub(crate) fn clear(&self) {
         let words = self.words.load(Ordering::Acquire);
         if !words.is_null() {
             for index in 0..ENTRIES {
-                // SAFETY: as in `place`.
+                // SAFETY: as in `entry`.
                 let word = unsafe { &*words.add(index) };
                 if word.load(Ordering::Relaxed) != 0 {
                     word.store(0, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Drop for RuleTable {
     }
 }
 
-/// A permutation of the 47-bit addresses: odd multiplication and shifted exclusive or are each invertible.
+/// A permutation of the 47-bit addresses: multiplication by an odd number and xor with a shift are invertible.
 #[inline(always)]
 fn scramble(address: u64) -> u64 {
     let x = address ^ address >> 23;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_can_be_told_from_its_scrambled_form() {
+    fn scrambling_is_invertible() {
         let mut address = 1u64;
         for _ in 0..100_000 {
             address = address.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) & ADDRESS_MASK;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_back_and_only_for_their_address_and_epoch() {
+    fn a_rule_is_found_by_its_address_and_epoch_only() {
         let table = RuleTable::new();
         assert_eq!(table.get(0x1000, 0), None, "not reserved yet");
         assert!(table.reserve());
@@ -200,6 +200,6 @@ mod tests {
         table.clear();
         assert_eq!(table.get(0x7fff_ffff_f000, 255), None);
         table.put(u64::MAX, 0, Rule::Outermost);
-        assert_eq!(table.get(u64::MAX, 0), None, "kernel addresses are not remembered");
+        assert_eq!(table.get(u64::MAX, 0), None, "kernel addresses are not cached");
     }
 }

@@ -1,7 +1,6 @@
-//! The own process's unwinder: published modules, the table of rules and the walker put together, for a
-//! `static` that a signal handler can use.
+//! The unwinder of the own process: published modules, rule table and walker, in a `static` that a signal handler uses.
 
-use crate::memory::{OwnImages, StackMemory};
+use crate::memory::{OwnModules, StackMemory};
 use crate::modules::ModuleList;
 use crate::modules::own::{Published, Refreshed};
 use crate::registers::Registers;
@@ -15,7 +14,7 @@ pub struct Unwinder {
     table: RuleTable,
 }
 
-/// Why [`Unwinder::refresh`] failed: the kernel gave no memory for the list.
+/// Error of [`Unwinder::refresh`]: the kernel gave no memory for the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -28,17 +27,16 @@ impl std::fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 impl Unwinder {
-    /// An unwinder that knows no module yet: every walk is cut after its first frame.
+    /// An unwinder without modules: every walk is cut after its first frame.
     pub const fn new() -> Unwinder {
         Unwinder { modules: Published::new(), table: RuleTable::new() }
     }
 
-    /// Looks for loaded and unloaded modules. Cheap when nothing changed (one call of `dl_iterate_phdr`).
-    /// Takes the loader's lock: not from a signal handler. True: there is a new list to be seen by
-    /// [`Unwinder::modules`].
+    /// Updates the list of loaded modules. It is cheap if nothing changed (one call of `dl_iterate_phdr`).
+    /// Takes the loader's lock: not for signal handlers. True if [`Unwinder::modules`] has a new list.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; the previous list stays in force.
+    /// [`OutOfMemory`]; the previous list stays valid.
     pub fn refresh(&self) -> Result<bool, OutOfMemory> {
         self.table.reserve();
         match self.modules.refresh(&self.table) {
@@ -47,8 +45,7 @@ impl Unwinder {
         }
     }
 
-    /// The current modules. Hold it briefly: lists replaced meanwhile cannot be given back.
-    /// `None` before the first refresh.
+    /// The current modules, or `None` before the first refresh. Hold the guard briefly: it keeps replaced lists in memory.
     pub fn modules(&self) -> Option<ModulesGuard<'_>> {
         match self.modules.enter() {
             Some(list) => Some(ModulesGuard { published: &self.modules, list }),
@@ -71,12 +68,12 @@ impl Unwinder {
     ) -> Walk {
         let walk = match self.modules.enter() {
             Some(modules) => {
-                let mut walker = Walker { modules, table: Some(&self.table), images: &OwnImages, scratch };
+                let mut walker = Walker { modules, table: Some(&self.table), memory: &OwnModules, scratch };
                 walker.walk(registers, stack, out)
             }
             None => match out.first_mut() {
-                Some(place) => {
-                    *place = registers.pc();
+                Some(frame) => {
+                    *frame = registers.pc();
                     Walk { len: 1, end: End::Cut(Cut::NoModule) }
                 }
                 None => Walk { len: 0, end: End::Cut(Cut::Depth) },
@@ -86,7 +83,7 @@ impl Unwinder {
         walk
     }
 
-    /// To be called first in a child of fork that goes on using this unwinder.
+    /// Makes the unwinder usable in a forked child. Call it there before all else.
     pub fn after_fork(&self) {
         self.modules.after_fork();
     }
@@ -98,7 +95,7 @@ impl Default for Unwinder {
     }
 }
 
-/// The modules of the own process, kept from being unmapped.
+/// The modules of the own process. The list is not unmapped while the guard lives.
 pub struct ModulesGuard<'a> {
     published: &'a Published,
     list: &'a ModuleList,

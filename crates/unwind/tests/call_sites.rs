@@ -4,7 +4,7 @@ mod support;
 
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
-use stackglass_unwind::ImageMemory;
+use stackglass_unwind::ModuleMemory;
 use stackglass_unwind::call_site::{Call, LONGEST, before};
 use std::path::Path;
 use support::FileImage;

@@ -5,8 +5,7 @@ mod support;
 
 use proptest::prelude::*;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
-use stackglass_unwind::rules::{row_at, rule_at};
-use stackglass_unwind::{End, ImageMemory, Module, Register, Registers, Scratch, StackMemory, Walker};
+use stackglass_unwind::{Module, ModuleMemory, Register, Registers, Scratch, StackMemory, Walker};
 use std::cell::Cell;
 use support::FileImage;
 
@@ -32,7 +31,7 @@ impl Bytes {
     }
 }
 
-impl ImageMemory for Bytes {
+impl ModuleMemory for Bytes {
     fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
         self.reads.set(self.reads.get() + 1);
         assert!(self.reads.get() < 5_000_000, "reads without end");
@@ -73,8 +72,8 @@ fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
     let module = image.module(header_size);
     let mut scratch = Scratch::new();
     for pc in [CODE, CODE + 1, CODE + CODE_SIZE / 2, CODE + CODE_SIZE - 1, 0, u64::MAX, DATA] {
-        let _ = row_at(&module, image, pc, &mut scratch).is_some();
-        let _ = rule_at(&module, image, pc, &mut scratch);
+        let _ = scratch.row_at(&module, image, pc).is_some();
+        let _ = scratch.rule_at(&module, image, pc);
     }
     let mut list = OwnedModuleList::new().unwrap();
     list.push(module, b"hostile");
@@ -83,13 +82,13 @@ fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
         let mut out = [0u64; 32];
         let start =
             Registers::new(CODE + seed % CODE_SIZE, seed.wrapping_mul(8), rbp).with(Register::R10, seed);
-        let walk = Walker { modules: &list, table: None, images: image, scratch: &mut scratch }.walk(
+        let walk = Walker { modules: &list, table: None, memory: image, scratch: &mut scratch }.walk(
             &start,
             &mut Noise(seed),
             &mut out,
         );
         assert!(walk.len >= 1 && walk.len <= out.len());
-        assert!(walk.end.code() <= 7 && End::from_code(walk.end.code()) == Some(walk.end));
+        assert!(walk.end.code() <= 7);
     }
 }
 
@@ -129,7 +128,7 @@ fn the_hand_made_table_is_understood() {
     // CFA = rsp + 8, return address at CFA - 8; without this the tests below would test little.
     let image = Bytes { data: table_with(&[0x0c, 7, 8, 0x90, 1], &[], b"zR"), reads: Cell::new(0) };
     let module = image.module(20);
-    let rule = rule_at(&module, &image, CODE + 5, &mut Scratch::new());
+    let rule = Scratch::new().rule_at(&module, &image, CODE + 5);
     assert_eq!(rule, stackglass_unwind::rules::Rule::Frame { from_rbp: false, cfa: 1, rbp: 0 });
 }
 
@@ -187,7 +186,7 @@ fn real_tables_with_one_byte_changed() {
         let old = image.set(at, (random >> 33) as u8);
         let mut scratch = Scratch::new();
         for place in &places {
-            let _ = rule_at(&image.module, &image, *place, &mut scratch);
+            let _ = scratch.rule_at(&image.module, &image, *place);
         }
         image.set(at, old);
     }

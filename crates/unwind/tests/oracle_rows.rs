@@ -9,7 +9,7 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 use stackglass_unwind::Scratch;
-use stackglass_unwind::rules::{Cfa, Rule, Saved, row_at, rule_at};
+use stackglass_unwind::rules::{Cfa, Rule, Saved};
 use std::path::{Path, PathBuf};
 use support::FileImage;
 
@@ -46,7 +46,7 @@ fn compare(path: &Path) -> Count {
             }
             count.rows += 1;
             for address in [start, end - 1] {
-                let Some(ours) = row_at(&image.module, &image, address, &mut scratch) else {
+                let Some(ours) = scratch.row_at(&image.module, &image, address) else {
                     count.different.push(format!("{name} {address:#x}: no row"));
                     continue;
                 };
@@ -85,7 +85,7 @@ fn compare(path: &Path) -> Count {
                 if !equal && !listed {
                     count.different.push(format!("{name} {address:#x}: {row:?} against {ours:?}"));
                 }
-                match rule_at(&image.module, &image, address, &mut scratch) {
+                match scratch.rule_at(&image.module, &image, address) {
                     Rule::Frame { from_rbp, cfa, rbp } => {
                         let cfa_equal = match row.cfa() {
                             CfaRule::RegisterAndOffset { register, offset } => {

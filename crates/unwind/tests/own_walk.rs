@@ -92,11 +92,3 @@ fn the_kernels_library_is_named_as_its_mapping() {
     assert_eq!(paths, [b"[vdso]"]);
     assert_eq!(modules.iter().filter(|m| modules.path(m) == b"[vdso]").count(), 1);
 }
-
-#[test]
-fn codes_of_the_ends_come_back() {
-    for code in 0..=7 {
-        assert_eq!(End::from_code(code).unwrap().code(), code);
-    }
-    assert_eq!(End::from_code(8), None);
-}

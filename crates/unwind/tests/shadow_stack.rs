@@ -8,9 +8,9 @@
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use stackglass_unwind::memory::{ProcessStack, read_process};
 use stackglass_unwind::modules::OwnedModuleList;
-use stackglass_unwind::rules::{Rule, rule_at};
+use stackglass_unwind::rules::Rule;
 use stackglass_unwind::{
-    Cut, End, ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker,
+    Cut, End, Module, ModuleMemory, Registers, RuleTable, Scratch, StackMemory, Walk, Walker,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -21,7 +21,7 @@ use std::process::Command;
 #[derive(Default)]
 struct Images(Vec<(u64, Vec<u8>)>);
 
-impl ImageMemory for Images {
+impl ModuleMemory for Images {
     fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
         for (start, bytes) in &self.0 {
             if let Some(rest) = address.checked_sub(*start).and_then(|from| bytes.get(from as usize..)) {
@@ -160,7 +160,7 @@ impl Stepper {
         Walker {
             modules: &self.modules,
             table: Some(&self.table),
-            images: &self.images,
+            memory: &self.images,
             scratch: &mut Scratch::new(),
         }
         .walk(&Registers::of_stopped(regs), stack, out)
@@ -195,7 +195,7 @@ impl Stepper {
         if end == End::Cut(Cut::NoRule) && out[0] == regs.rip && prefix && len <= self.shadow.len() + 1 {
             let last = out[..len].iter().find(|a| {
                 let module = self.modules.find(**a);
-                module.is_some_and(|m| rule_at(m, &self.images, **a, &mut Scratch::new()) == Rule::Missing)
+                module.is_some_and(|m| Scratch::new().rule_at(m, &self.images, **a) == Rule::Missing)
             });
             if let Some(last) = last {
                 *outcome.without_rules.entry(self.place(*last)).or_default() += 1;

@@ -25,7 +25,7 @@ pub struct ControlPage {
     pub ppid: AtomicU32,
     /// Kernel id of the sampler thread (left out of all figures about the program).
     pub sampler_tid: AtomicU32,
-    /// Bits of [`Image`].
+    /// Bits of [`ImageFlags`].
     pub image: AtomicU32,
     /// Peeks asked for so far.
     pub peeks: AtomicU32,
@@ -75,9 +75,9 @@ pub enum ProcessState {
 }
 
 /// How an image came to be, and what was granted to its sampler: bits of [`ControlPage::image`].
-pub struct Image;
+pub struct ImageFlags;
 
-impl Image {
+impl ImageFlags {
     /// The image is a forked child that has not called exec.
     pub const FORKED: u32 = 1;
     /// SCHED_RR was granted to the sampler thread.

@@ -24,7 +24,7 @@ mod session;
 pub mod stream;
 pub mod task;
 
-pub use control::{ControlPage, Image, ProcessState, TEXT_BYTES};
+pub use control::{ControlPage, ImageFlags, ProcessState, TEXT_BYTES};
 pub use counters::{Counter, Counters};
 pub use event::{Event, Malformed, ModuleId, State, ThreadId, ThreadName, text_byte};
 pub use requests::{REQUESTS_FILE, Requests};

@@ -56,7 +56,7 @@ pub struct Reader<'a> {
 
 /// What the reader found instead of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum ReadError {
     /// An event whose words make no sense; it was skipped.
     Event(Malformed),
     /// Lengths or positions make no sense: nothing more can be read from this stream.
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next event, if one waits.
-    pub fn read(&mut self) -> Result<Option<Event<'_>>, Trouble> {
+    pub fn read(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let waiting = self.control.head.load(Acquire).wrapping_sub(self.tail);
         if waiting == 0 {
             return Ok(None);
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         let first = at(0);
         let len = event::head_len(first);
         if waiting > self.ring.len() as u64 || len == 0 || len as u64 > waiting || len > event::MAX_WORDS {
-            return Err(Trouble::Broken);
+            return Err(ReadError::Broken);
         }
         // Copy first, check afterwards: the program may still write to these words.
         self.buffer[0] = first;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         self.control.tail.store(self.tail, Release);
         match Event::decode(&self.buffer[..len]) {
             Ok(event) => Ok(Some(event)),
-            Err(bad) => Err(Trouble::Event(bad)),
+            Err(bad) => Err(ReadError::Event(bad)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The stream carries every event whole and unchanged, loses whole events only, and survives garbage.
 #![allow(unsafe_code, reason = "views memory as a stream")]
-use stackglass_wire::stream::{Reader, Trouble, Writer};
+use stackglass_wire::stream::{ReadError, Reader, Writer};
 use stackglass_wire::*;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -110,8 +110,8 @@ fn garbage_never_panics_or_loops() {
                 steps += 1;
                 assert!(steps < 1000, "the reader must come to an end");
                 match reader.read() {
-                    Ok(None) | Err(Trouble::Broken) => break,
-                    Ok(Some(_)) | Err(Trouble::Event(_)) => {}
+                    Ok(None) | Err(ReadError::Broken) => break,
+                    Ok(Some(_)) | Err(ReadError::Event(_)) => {}
                 }
             }
         });

@@ -8,7 +8,7 @@ use crate::message;
 use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
-use stackglass_flame::{Flamegraph, Flamegraphed, Graph, Matcher, Page, Svg};
+use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg};
 use stackglass_report::call_tree::Moments;
 use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         let drawn = options.graph_of(&trees, source);
         drawn.map_err(Failure::new)
     };
-    let Flamegraphed { graph, warning } = shown(None, None)?;
+    let FlamegraphResult { graph, warning } = shown(None, None)?;
     let Some(graph) = graph else {
         return Err(Failure::new(
             warning.map_or(String::new(), |warning| format!("{}: {warning}", input.name)),

@@ -11,7 +11,7 @@ use foldhash::HashSet;
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
-use stackglass_unwind::{ImageMemory, Module, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
+use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
 use stackglass_wire::ModuleId;
 use std::rc::Rc;
 
@@ -130,7 +130,7 @@ impl Mappings {
         self.refresh(pid)?;
         let made = self.made.as_ref()?;
         let mut walker =
-            Walker { modules: &made.list, table: Some(&self.table), images: &made.sources, scratch };
+            Walker { modules: &made.list, table: Some(&self.table), memory: &made.sources, scratch };
         Some(walker.walk(registers, stack, frames))
     }
 
@@ -220,7 +220,7 @@ impl Mappings {
     }
 }
 
-impl ImageMemory for Sources {
+impl ModuleMemory for Sources {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
         let start = module.range().start;
         match self.files.binary_search_by_key(&start, |(start, ..)| *start) {

@@ -14,7 +14,7 @@ use stackglass_profile::{
     TASKS_MODULE, Task, TaskId, Thread, ThreadNumber,
 };
 use stackglass_wire::{
-    ControlPage, Counter, Event, Image as Bits, ModuleId, TEXT_BYTES, ThreadId, ThreadName, text_byte,
+    ControlPage, Counter, Event, ImageFlags, ModuleId, TEXT_BYTES, ThreadId, ThreadName, text_byte,
 };
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -326,22 +326,22 @@ impl ProcessImage {
 /// the count 1.
 const GRANTS: [(u32, &str, &str); 4] = [
     (
-        Bits::SLEEP_LOOK,
+        ImageFlags::SLEEP_LOOK,
         "sampler: finds sleepers in /proc/self/task, undisturbed",
         "sampler: asks sleepers by signal (/proc/self/task cannot be read)",
     ),
     (
-        Bits::VM_READ,
+        ImageFlags::VM_READ,
         "sampler: reads stacks with process_vm_readv",
         "sampler: reads stacks without process_vm_readv (it is forbidden)",
     ),
     (
-        Bits::MAP_QUERY,
+        ImageFlags::MAP_QUERY,
         "sampler: asks the kernel for mappings (PROCMAP_QUERY)",
         "sampler: reads mappings from /proc/self/maps",
     ),
     (
-        Bits::REALTIME,
+        ImageFlags::REALTIME,
         "sampler: has real-time priority (SCHED_RR)",
         "sampler: has ordinary priority (SCHED_RR was not granted)",
     ),
@@ -363,7 +363,7 @@ fn process_of(control: &ControlPage) -> Process {
         arguments,
         start: Nanos(control.start_ns.load(Relaxed)),
         end: None,
-        forked: control.image.load(Relaxed) & Bits::FORKED != 0,
+        forked: control.image.load(Relaxed) & ImageFlags::FORKED != 0,
         counters: Default::default(),
     }
 }

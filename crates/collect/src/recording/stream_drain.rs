@@ -5,8 +5,8 @@ use super::{ProcessImage, Recorder};
 use stackglass_profile::Stacks;
 #[cfg(feature = "launch")]
 use stackglass_profile::{Nanos, ProcessIndex};
-use stackglass_wire::stream::{Reader, Trouble};
-use stackglass_wire::{ControlPage, Counter, Image as Flags, ProcessState};
+use stackglass_wire::stream::{ReadError, Reader};
+use stackglass_wire::{ControlPage, Counter, ImageFlags, ProcessState};
 use std::sync::atomic::AtomicU64;
 #[cfg(feature = "launch")]
 use std::sync::atomic::Ordering::Acquire;
@@ -45,8 +45,10 @@ impl StreamDrain {
             match self.reader.read() {
                 Ok(Some(event)) => self.image.apply(&event, recorder),
                 Ok(None) => break,
-                Err(Trouble::Event(_)) => self.remark(recorder, "sent malformed events, which were skipped"),
-                Err(Trouble::Broken) => {
+                Err(ReadError::Event(_)) => {
+                    self.remark(recorder, "sent malformed events, which were skipped")
+                }
+                Err(ReadError::Broken) => {
                     self.damaged = true;
                     self.remark(recorder, "damaged its stream; its samples up to then are kept");
                 }
@@ -61,7 +63,7 @@ impl StreamDrain {
         if self.control.process_state() == ProcessState::Unable {
             self.remark(recorder, "could not be sampled: the sampler inside it failed to start");
         }
-        if self.control.image.load(Relaxed) & Flags::SIGNAL_LOST != 0 {
+        if self.control.image.load(Relaxed) & ImageFlags::SIGNAL_LOST != 0 {
             self.remark(
                 recorder,
                 "has installed its own handler for SIGURG; since then, its running threads were not sampled",

@@ -2,7 +2,7 @@
 
 use crate::same::same_text;
 use serde_json::Value;
-use stackglass_flame::{Flamegraphed, Graph, GraphBuilder, Span, Status, Warning};
+use stackglass_flame::{FlamegraphResult, Graph, GraphBuilder, Span, Status, Warning};
 use stackglass_profile::Frame;
 
 /// What came of a case: a graph, a warning, an error.
@@ -17,7 +17,7 @@ impl Outcome {
         Outcome { graph: None, warning: None, failed: true }
     }
 
-    pub(crate) fn ours(drawn: Flamegraphed) -> Outcome {
+    pub(crate) fn ours(drawn: FlamegraphResult) -> Outcome {
         let warning = drawn.warning.map(|warning| match warning {
             Warning::Empty => "empty",
             _ => "filter-ignored",

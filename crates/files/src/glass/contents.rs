@@ -4,7 +4,7 @@
 use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
 use super::index::Totals;
-use super::samples::{Known, SampleReader};
+use super::samples::{SampleReader, TableSizes};
 use super::{names, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
@@ -45,13 +45,13 @@ impl Contents {
             Tag::LOCATIONS => tables::read_locations(source, recording)?,
             Tag::NODES => tables::read_nodes(source, recording)?,
             Tag::SAMPLES => {
-                let known = Known {
+                let sizes = TableSizes {
                     threads: u32::try_from(recording.threads.len()).unwrap_or(u32::MAX),
                     stacks: u32::try_from(recording.stacks.nodes().len()).unwrap_or(u32::MAX),
                 };
                 let first = self.seen.rows;
                 let (seen, last_clock) = (&mut self.seen, &mut self.last_clock);
-                self.samples.read(source, first, &known, |sample| {
+                self.samples.read(source, first, &sizes, |sample| {
                     seen.count(&sample);
                     *last_clock = (*last_clock).max(sample.clock.0);
                     each(sample);

@@ -121,7 +121,7 @@ pub(crate) struct SampleReader {
 }
 
 /// Sizes of the tables that samples point into.
-pub(crate) struct Known {
+pub(crate) struct TableSizes {
     /// Highest thread number.
     pub threads: u32,
     /// Highest stack id.
@@ -135,7 +135,7 @@ impl SampleReader {
         &mut self,
         mut source: Source<'_>,
         first: u64,
-        known: &Known,
+        sizes: &TableSizes,
         mut each: impl FnMut(Sample),
     ) -> Result<u64, Malformed> {
         let (rows, mut columns) = split::<COLUMNS>(&mut source, first, "samples")?;
@@ -143,14 +143,14 @@ impl SampleReader {
         let mut clock = 0u64;
         for _ in 0..rows {
             let thread = columns[THREAD].number32()?;
-            if thread == 0 || thread > known.threads {
-                return Err(columns[THREAD].malformed(format!("thread {thread} of {}", known.threads)));
+            if thread == 0 || thread > sizes.threads {
+                return Err(columns[THREAD].malformed(format!("thread {thread} of {}", sizes.threads)));
             }
             let previous = self.threads.of(thread);
             let stack = match columns[STACK].number()? {
                 0 => previous.stack,
-                n if n - 1 <= u64::from(known.stacks) => (n - 1) as u32,
-                n => return Err(columns[STACK].malformed(format!("stack {} of {}", n - 1, known.stacks))),
+                n if n - 1 <= u64::from(sizes.stacks) => (n - 1) as u32,
+                n => return Err(columns[STACK].malformed(format!("stack {} of {}", n - 1, sizes.stacks))),
             };
             clock = clock.wrapping_add(columns[CLOCK].signed()? as u64);
             let time = likely_time(previous, clock).wrapping_add(columns[TIME].signed()? as u64);

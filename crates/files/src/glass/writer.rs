@@ -151,15 +151,15 @@ impl GlassWriter {
     }
 
     /// Runs one flush; when it fails, file and memory are as before it.
-    fn attempt(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Trouble>) -> Result<(), WriteError> {
+    fn attempt(&mut self, write: impl FnOnce(&mut Self) -> Result<(), FlushError>) -> Result<(), WriteError> {
         let before = self.done.clone();
         let size = self.size;
         let result = if self.lost {
-            Err(Trouble::System(io::Error::other("an earlier error could not be undone")))
+            Err(FlushError::System(io::Error::other("an earlier error could not be undone")))
         } else {
             write(self).and_then(|()| Ok(self.flush()?))
         };
-        let Err(trouble) = result else { return Ok(()) };
+        let Err(error) = result else { return Ok(()) };
         self.out.clear();
         self.texts.truncate(before.texts);
         self.index.truncate(before.chunks);
@@ -174,9 +174,9 @@ impl GlassWriter {
             self.lost = undone.is_err();
         }
         let path = self.path.clone();
-        Err(match trouble {
-            Trouble::System(source) => WriteError::Write { path, source, kept: size },
-            Trouble::Inconsistent(what) => WriteError::Inconsistent { path, what },
+        Err(match error {
+            FlushError::System(source) => WriteError::Write { path, source, kept: size },
+            FlushError::Inconsistent(what) => WriteError::Inconsistent { path, what },
         })
     }
 
@@ -209,14 +209,14 @@ impl GlassWriter {
         if body.raw.is_empty() { Ok(()) } else { self.seal(tag, process, body) }
     }
 
-    fn write_about(&mut self, about: &About) -> Result<(), Trouble> {
+    fn write_about(&mut self, about: &About) -> Result<(), FlushError> {
         self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_about(about))?;
         self.about = Some(about.clone());
         Ok(())
     }
 
     /// Everything but names. `all`: look for changes in ended processes and threads, too.
-    fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+    fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
         if !all && !self.about.as_ref().is_some_and(|about| same_but_for_clocks(about, &recording.about)) {
             self.write_about(&recording.about)?;
         }
@@ -227,7 +227,7 @@ impl GlassWriter {
         let stacks = &recording.stacks;
         let (locations, nodes) = (stacks.locations(), stacks.nodes());
         if locations.len() < self.done.locations || nodes.len() < self.done.nodes {
-            return Err(Trouble::Inconsistent("it has fewer stacks"));
+            return Err(FlushError::Inconsistent("it has fewer stacks"));
         }
         tables::write_locations(locations, self.done.locations, |body| {
             self.seal(Tag::LOCATIONS, NO_PROCESS, &body)
@@ -238,10 +238,10 @@ impl GlassWriter {
         self.write_samples(recording)
     }
 
-    fn write_processes(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+    fn write_processes(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
         let processes = &recording.processes;
         if processes.len() < self.done.totals.processes as usize {
-            return Err(Trouble::Inconsistent("it has fewer processes"));
+            return Err(FlushError::Inconsistent("it has fewer processes"));
         }
         let mut body = Body::default();
         for (index, process) in processes.iter().enumerate() {
@@ -260,10 +260,10 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_modules(&mut self, recording: &Recording) -> Result<(), Trouble> {
+    fn write_modules(&mut self, recording: &Recording) -> Result<(), FlushError> {
         let modules = &recording.modules;
         if modules.len() < self.done.modules {
-            return Err(Trouble::Inconsistent("it has fewer modules"));
+            return Err(FlushError::Inconsistent("it has fewer modules"));
         }
         let mut body = Body::default();
         for (index, module) in modules.iter().enumerate().skip(self.done.modules) {
@@ -281,10 +281,10 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_threads(&mut self, recording: &Recording, all: bool) -> Result<(), Trouble> {
+    fn write_threads(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
         let threads = &recording.threads;
         if threads.len() < self.done.totals.threads as usize {
-            return Err(Trouble::Inconsistent("it has fewer threads"));
+            return Err(FlushError::Inconsistent("it has fewer threads"));
         }
         let mut body = Body::default();
         for (index, thread) in threads.iter().enumerate() {
@@ -293,7 +293,7 @@ impl GlassWriter {
                 continue;
             }
             if thread.process.0 as usize >= recording.processes.len() {
-                return Err(Trouble::Inconsistent("a thread belongs to no process"));
+                return Err(FlushError::Inconsistent("a thread belongs to no process"));
             }
             tables::write_thread(&mut body, &mut self.texts, index, thread);
             put(&mut self.threads, index, thread);
@@ -306,9 +306,9 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_tasks(&mut self, recording: &Recording) -> Result<(), Trouble> {
+    fn write_tasks(&mut self, recording: &Recording) -> Result<(), FlushError> {
         if recording.tasks.len() < self.tasks.len() {
-            return Err(Trouble::Inconsistent("it has fewer tasks"));
+            return Err(FlushError::Inconsistent("it has fewer tasks"));
         }
         let mut body = Body::default();
         for (index, task) in recording.tasks.iter().enumerate() {
@@ -316,7 +316,7 @@ impl GlassWriter {
                 continue;
             }
             if task.process.0 as usize >= recording.processes.len() {
-                return Err(Trouble::Inconsistent("a task belongs to no process"));
+                return Err(FlushError::Inconsistent("a task belongs to no process"));
             }
             tasks::write_task(&mut body, &mut self.texts, index, task);
             put(&mut self.tasks, index, task);
@@ -328,17 +328,17 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_samples(&mut self, recording: &Recording) -> Result<(), Trouble> {
+    fn write_samples(&mut self, recording: &Recording) -> Result<(), FlushError> {
         let samples = &recording.samples;
         let amendment = amendment(samples, &self.done)?;
         let mut writer = SampleWriter::starting_at(self.done.totals.rows);
         let mut process = None;
         for sample in amendment.iter().chain(&samples[self.done.samples..]) {
             let Some(thread) = recording.thread(sample.thread) else {
-                return Err(Trouble::Inconsistent("a sample belongs to no thread"));
+                return Err(FlushError::Inconsistent("a sample belongs to no thread"));
             };
             if sample.stack.0 as usize > recording.stacks.nodes().len() {
-                return Err(Trouble::Inconsistent("a sample has no stack"));
+                return Err(FlushError::Inconsistent("a sample has no stack"));
             }
             let this = thread.process.0;
             process = Some(process.map_or(this, |p| if p == this { p } else { NO_PROCESS }));
@@ -357,10 +357,10 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_names(&mut self, recording: &Recording) -> Result<(), Trouble> {
+    fn write_names(&mut self, recording: &Recording) -> Result<(), FlushError> {
         let symbols = &recording.symbols;
         if symbols.locations() > recording.stacks.locations().len() {
-            return Err(Trouble::Inconsistent("it has names of locations that it has not"));
+            return Err(FlushError::Inconsistent("it has names of locations that it has not"));
         }
         let mut next = 0;
         while next < symbols.frames().len() {
@@ -392,7 +392,7 @@ impl GlassWriter {
         Ok(())
     }
 
-    fn write_end(&mut self) -> Result<(), Trouble> {
+    fn write_end(&mut self) -> Result<(), FlushError> {
         let totals = &mut self.done.totals;
         totals.locations = self.done.locations as u64;
         totals.nodes = self.done.nodes as u64;
@@ -412,20 +412,20 @@ impl GlassWriter {
 }
 
 /// Why a flush failed.
-enum Trouble {
+enum FlushError {
     System(io::Error),
     Inconsistent(&'static str),
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::System(error)
+impl From<io::Error> for FlushError {
+    fn from(error: io::Error) -> FlushError {
+        FlushError::System(error)
     }
 }
 
 /// What the last written sample has gained since.
-fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, Trouble> {
-    const OTHER: Trouble = Trouble::Inconsistent("its samples are others");
+fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushError> {
+    const OTHER: FlushError = FlushError::Inconsistent("its samples are others");
     let Some(before) = done.last else { return Ok(None) };
     let Some(now) = samples.get(done.samples - 1) else { return Err(OTHER) };
     if *now == before {

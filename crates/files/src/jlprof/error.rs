@@ -1,6 +1,6 @@
 //! Why a file is refused.
 
-use super::graph::FIRST_TAG;
+use super::layout::ROOT_OFFSET;
 use std::io;
 
 /// A file that is refused. Offsets are those of the file.
@@ -71,5 +71,5 @@ pub enum JlprofError {
 }
 
 fn expected(at: u64) -> &'static str {
-    if at == FIRST_TAG { "begin the root (0xff)" } else { "begin a node (0xff) or end one (0x00)" }
+    if at == ROOT_OFFSET { "begin the root (0xff)" } else { "begin a node (0xff) or end one (0x00)" }
 }

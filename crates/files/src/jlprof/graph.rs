@@ -5,18 +5,10 @@
 //! nodes, nodes behind the root's end (they are further children of the root), any status, any span.
 
 use super::error::JlprofError;
+use super::layout::{END, NODE};
 use super::source::Source;
 use stackglass_profile::Frame;
 use std::io::Read;
-
-/// Begins a node.
-pub(super) const NODE: u8 = 0xff;
-
-/// Ends a node.
-pub(super) const END: u8 = 0;
-
-/// Where the root begins.
-pub(super) const FIRST_TAG: u64 = 13;
 
 /// A node of a flame graph.
 #[derive(Clone, PartialEq, Eq, Debug)]

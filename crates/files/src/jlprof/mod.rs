@@ -34,6 +34,7 @@
 
 mod error;
 mod graph;
+mod layout;
 mod reader;
 mod source;
 mod writer;
@@ -42,13 +43,3 @@ pub use error::JlprofError;
 pub use graph::{GraphNode, Nodes};
 pub use reader::{Content, Samples, read, read_from};
 pub use writer::{write, write_graph, write_graph_to, write_recording, write_to};
-
-/// First bytes of a file.
-const MAGIC: [u8; 8] = *b"JLPROF\x01\0";
-
-/// Tells the byte order.
-const BYTE_ORDER: u32 = 0x0102_0304;
-
-/// Forms a file can have.
-const SAMPLES: u8 = 1;
-const GRAPH: u8 = 2;

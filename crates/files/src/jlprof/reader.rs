@@ -2,8 +2,8 @@
 
 use super::error::JlprofError;
 use super::graph::Nodes;
+use super::layout::{BYTE_ORDER, GRAPH, MAGIC, SAMPLES};
 use super::source::Source;
-use super::{BYTE_ORDER, GRAPH, MAGIC, SAMPLES};
 use stackglass_profile::{Data, Dictionary};
 use std::fs::File;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! Writes samples, or a flame graph, as a `.jlprof` file that Julia reads.
 
-use super::graph::{END, GraphNode, NODE};
-use super::{BYTE_ORDER, GRAPH, MAGIC, SAMPLES};
+use super::graph::GraphNode;
+use super::layout::{BYTE_ORDER, END, GRAPH, MAGIC, NODE, SAMPLES};
 use crate::whole::write_whole;
 use stackglass_profile::{Data, Dictionary, Frame, Recording};
 use std::borrow::Borrow;

@@ -7,7 +7,7 @@
 mod pack;
 
 use crate::paint::hex;
-use crate::{Graph, Paint, Svg, shown};
+use crate::{Graph, Paint, Svg, captions};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pack::Packer;
@@ -115,8 +115,8 @@ impl<'a> Page<'a> {
         });
         let still = still.unwrap_or_default();
         let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
-        let title = shown::harmless(&self.title);
-        let title = shown::markup(&title);
+        let title = captions::harmless(&self.title);
+        let title = captions::markup(&title);
         write!(
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -200,7 +200,7 @@ fn numbers(out: &mut impl Write, all: impl Iterator<Item = i64>) -> io::Result<(
 fn text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
-    for c in shown::harmless(text).chars() {
+    for c in captions::harmless(text).chars() {
         match c {
             '"' => json += "\\\"",
             '\\' => json += "\\\\",

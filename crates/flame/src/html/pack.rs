@@ -4,7 +4,7 @@
 //! look, the distance from where it would start if nothing were free (zigzag), its length. Numbers have seven bits
 //! a byte, lowest first, the eighth bit saying that more follow.
 
-use crate::{Graph, Paint, Swatch, shown};
+use crate::{Graph, Paint, Swatch, captions};
 use foldhash::HashMap;
 
 /// What all graphs of a page share.
@@ -74,7 +74,7 @@ impl Packer {
         let mut above = -1;
         for (node, swatch) in graph.nodes().iter().zip(&painted.boxes) {
             let depth = i64::from(node.depth);
-            let note = paint.note(graph, node).map_or(0, |note| self.string(&shown::harmless(&note)));
+            let note = paint.note(graph, node).map_or(0, |note| self.string(&captions::harmless(&note)));
             let frame = frames[node.frame.0 as usize];
             let swatch = swatches[*swatch];
             let look = [frame, i64::from(node.status.0), swatch, note];
@@ -97,16 +97,16 @@ impl Packer {
     }
 
     fn frame(&mut self, graph: &Graph, frame: &stackglass_profile::Frame) -> i64 {
-        let name = self.string(&shown::name(frame));
+        let name = self.string(&captions::name(frame));
         let full = match &frame.spec {
-            Some(spec) => self.string(&shown::harmless(spec)),
+            Some(spec) => self.string(&captions::harmless(spec)),
             None => name,
         };
         let file = match &*frame.file {
             "" => 0,
-            _ => self.string(&shown::file(graph, frame)),
+            _ => self.string(&captions::file(graph, frame)),
         };
-        let module = self.string(&shown::harmless(&frame.module));
+        let module = self.string(&captions::harmless(&frame.module));
         let kind =
             i64::from(frame.inlined) | i64::from(frame.foreign) << 1 | i64::from(frame.is_unknown()) << 2;
         let parts = [name, full, file, frame.line, module, kind];

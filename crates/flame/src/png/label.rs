@@ -1,6 +1,6 @@
 //! What a box says, in as many characters as there is room for.
 
-use crate::shown::parts;
+use crate::captions::parts;
 use crate::{Graph, Node};
 use stackglass_profile::Frame;
 

@@ -4,7 +4,7 @@ use super::canvas::{Canvas, Density};
 use super::label::label;
 use super::merged::Merged;
 use super::{PngError, write_rows};
-use crate::shown::counted;
+use crate::captions::counted;
 use crate::{Color, ColorFunction, Graph, Node, PixelsError, Status};
 use std::fmt;
 use std::io::Write;

@@ -2,6 +2,6 @@
 
 pub mod columns;
 pub mod links;
-pub(crate) mod numbers;
+pub mod numbers;
 pub(crate) mod short;
 pub mod style;

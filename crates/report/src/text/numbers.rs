@@ -1,12 +1,12 @@
 //! Times and shares as people read them.
 
 /// `part` of `whole` in percent; 0 of nothing.
-pub(crate) fn percent(part: u64, whole: u64) -> f64 {
+pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 /// `83 %`, `4.2 %`, `0.03 %`: two digits that count, and never 100 % for less than all.
-pub(crate) fn percent_text(part: u64, whole: u64) -> String {
+pub fn percent_text(part: u64, whole: u64) -> String {
     let percent = percent(part, whole);
     match percent {
         p if p >= 99.5 && part < whole => format!("{:.1} %", (p * 10.0).floor() / 10.0),
@@ -17,7 +17,7 @@ pub(crate) fn percent_text(part: u64, whole: u64) -> String {
 }
 
 /// `3.02 s`, `41.5 ms`, `17 µs`: three digits that count.
-pub(crate) fn duration_text(ns: u64) -> String {
+pub fn duration_text(ns: u64) -> String {
     let seconds = ns as f64 * 1e-9;
     let (value, unit) = match seconds {
         s if s >= 0.9995 => (s, "s"),
@@ -33,13 +33,13 @@ pub(crate) fn duration_text(ns: u64) -> String {
 }
 
 /// Milliseconds without a unit, with a decimal below 100: `41.5`, `1 234`.
-pub(crate) fn millis_text(ns: u64) -> String {
+pub fn millis_text(ns: u64) -> String {
     let ms = ns as f64 * 1e-6;
     if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
 }
 
 /// `10.7 of 246 ms`.
-pub(crate) fn part_text(part: u64, whole: u64) -> String {
+pub fn part_text(part: u64, whole: u64) -> String {
     let (part, whole) = (duration_text(part), duration_text(whole));
     match (part.split_once(' '), whole.split_once(' ')) {
         (Some((number, unit)), Some((_, other))) if unit == other || number == "0" => {
@@ -49,8 +49,19 @@ pub(crate) fn part_text(part: u64, whole: u64) -> String {
     }
 }
 
+/// A share in percent with one decimal, as pictures and the page show it: `33.3 %`, `0.03 %`, `100 %`.
+pub fn percent_with_decimal(part: u64, whole: u64) -> String {
+    let percent = percent(part, whole.max(1));
+    let digits = match percent {
+        p if p >= 99.95 => 0,
+        p if p >= 1.0 || part == 0 => 1,
+        _ => 2,
+    };
+    format!("{percent:.digits$} %")
+}
+
 /// A set duration rather than a measured one: `1 ms`, `0.5 ms`.
-pub(crate) fn setting_text(ns: u64) -> String {
+pub fn setting_text(ns: u64) -> String {
     match ns {
         ns if ns >= 1_000_000_000 => format!("{} s", ns as f64 / 1e9),
         ns => format!("{} ms", ns as f64 / 1e6),
@@ -58,12 +69,12 @@ pub(crate) fn setting_text(ns: u64) -> String {
 }
 
 /// `1 thread`, `4 threads`, `12 345 hits`.
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// Digits in groups of three.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -106,6 +117,11 @@ mod tests {
             ["1 ms", "0.5 ms", "2 s"]
         );
         assert_eq!(counted(1, "thread", "threads"), "1 thread");
+        assert_eq!(
+            [percent_with_decimal(1, 1), percent_with_decimal(1, 3), percent_with_decimal(1, 3000)],
+            ["100 %", "33.3 %", "0.03 %"]
+        );
+        assert_eq!(percent_with_decimal(0, 0), "0.0 %");
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! From ELF program headers to a [`Module`]: of the own process as the loader hands them out, of another
-//! process read from its memory. Source: System V gABI chapter 5, `elf(5)`.
+//! From ELF program headers to a [`Module`]. The loader gives those of the own process; those of another process are
+//! read from its memory. Source: System V gABI chapter 5, `elf(5)`.
 
 use super::{BUILD_ID, Module, SEGMENTS, Segment, Span};
+use libc::{Elf64_Ehdr, Elf64_Phdr, PF_R, PF_W, PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE};
+use std::mem::offset_of;
 
-/// What is needed of one program header.
+/// The part of a program header that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramHeader {
     /// `p_type`.
@@ -16,20 +18,18 @@ pub struct ProgramHeader {
     pub size: u64,
 }
 
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_NOTE: u32 = 4;
-const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
-const PF_X: u32 = 1;
-const PF_W: u32 = 2;
-const PF_R: u32 = 4;
+/// Type of a note with a build id (`elf.h`).
 const NT_GNU_BUILD_ID: u32 = 3;
-/// Headers read from foreign memory; real files have about a dozen.
+/// Most headers read from another process; real files have about a dozen.
 const HEADERS_LIMIT: u16 = 64;
+/// Size of a program header.
+const HEADER: usize = size_of::<Elf64_Phdr>();
+/// Start of a 64-bit little-endian ELF file.
+const ELF64_LITTLE_ENDIAN: &[u8] = b"\x7fELF\x02\x01";
 
 impl Module {
-    /// Describes a module. `read` copies bytes of the process's memory and says how many; it serves the build
-    /// id and the entry only. `None` when nothing is loaded by these headers.
+    /// Describes a module. `read` copies bytes of the process's memory and returns how many; it is used for the build
+    /// id and the entry only. `None` when the headers load nothing.
     pub fn from_program_headers(
         bias: u64,
         headers: impl Iterator<Item = ProgramHeader> + Clone,
@@ -78,32 +78,34 @@ impl Module {
 
     /// Describes the module whose ELF header lies at `base` in some process's memory.
     pub fn from_image(base: u64, mut read: impl FnMut(u64, &mut [u8]) -> usize) -> Option<Module> {
-        let mut elf = [0u8; 64];
-        if read(base, &mut elf) != elf.len() || !elf.starts_with(b"\x7fELF\x02\x01") {
+        let mut elf = [0u8; size_of::<Elf64_Ehdr>()];
+        if read(base, &mut elf) != elf.len() || !elf.starts_with(ELF64_LITTLE_ENDIAN) {
             return None;
         }
-        let table = u64_at(&elf, 32)?;
-        let (size, count) = (u16_at(&elf, 54)?, u16_at(&elf, 56)?);
-        if size != 56 || count > HEADERS_LIMIT {
+        let table = u64_at(&elf, offset_of!(Elf64_Ehdr, e_phoff))?;
+        let size = u16_at(&elf, offset_of!(Elf64_Ehdr, e_phentsize))?;
+        let count = u16_at(&elf, offset_of!(Elf64_Ehdr, e_phnum))?;
+        if usize::from(size) != HEADER || count > HEADERS_LIMIT {
             return None;
         }
         let mut headers = [ProgramHeader { kind: 0, flags: 0, address: 0, size: 0 }; HEADERS_LIMIT as usize];
         let mut first_load = None;
         for (i, place) in headers.iter_mut().take(usize::from(count)).enumerate() {
-            let mut bytes = [0u8; 56];
-            let at = base.checked_add(table)?.checked_add(i as u64 * 56)?;
+            let mut bytes = [0u8; HEADER];
+            let at = base.checked_add(table)?.checked_add((i * HEADER) as u64)?;
             if read(at, &mut bytes) != bytes.len() {
                 return None;
             }
             *place = ProgramHeader {
-                kind: u32_at(&bytes, 0)?,
-                flags: u32_at(&bytes, 4)?,
-                address: u64_at(&bytes, 16)?,
-                size: u64_at(&bytes, 40)?,
+                kind: u32_at(&bytes, offset_of!(Elf64_Phdr, p_type))?,
+                flags: u32_at(&bytes, offset_of!(Elf64_Phdr, p_flags))?,
+                address: u64_at(&bytes, offset_of!(Elf64_Phdr, p_vaddr))?,
+                size: u64_at(&bytes, offset_of!(Elf64_Phdr, p_memsz))?,
             };
             if place.kind == PT_LOAD && first_load.is_none() {
-                // The first segment is the one that carries the ELF header.
-                first_load = Some(place.address.wrapping_sub(u64_at(&bytes, 8)?));
+                // The first segment contains the ELF header.
+                first_load =
+                    Some(place.address.wrapping_sub(u64_at(&bytes, offset_of!(Elf64_Phdr, p_offset))?));
             }
         }
         let bias = base.wrapping_sub(first_load?);
@@ -135,23 +137,23 @@ fn span(bias: u64, header: ProgramHeader) -> Option<Span> {
     Some(Span { start, end: start.checked_add(header.size)? })
 }
 
-/// Where the file's own code begins to run, by the ELF header if that is loaded.
+/// The entry point in the ELF header, if the header is loaded.
 fn entry(module: &Module, read: &mut impl FnMut(u64, &mut [u8]) -> usize) -> Option<u64> {
-    let mut elf = [0u8; 64];
+    let mut elf = [0u8; size_of::<Elf64_Ehdr>()];
     let loaded = module.readable_at(module.start)?;
     if loaded.end - loaded.start < elf.len() as u64
         || read(module.start, &mut elf) != elf.len()
-        || !elf.starts_with(b"\x7fELF\x02\x01")
+        || !elf.starts_with(ELF64_LITTLE_ENDIAN)
     {
         return None;
     }
-    let entry = module.bias.wrapping_add(u64_at(&elf, 24).filter(|e| *e != 0)?);
+    let entry = module.bias.wrapping_add(u64_at(&elf, offset_of!(Elf64_Ehdr, e_entry)).filter(|e| *e != 0)?);
     module.is_executable(entry).then_some(entry)
 }
 
 fn find_build_id(module: &mut Module, notes: Span, read: &mut impl FnMut(u64, &mut [u8]) -> usize) {
     let mut at = notes.start;
-    // A note has at least its 12 bytes of header, so this ends.
+    // A note has at least 12 bytes of header, so the loop ends.
     while at.saturating_add(16) <= notes.end {
         let mut head = [0u8; 16];
         if read(at, &mut head) != head.len() {

@@ -1,23 +1,35 @@
-//! The list of modules a walker searches: sorted by address, in one mapping of its own, no allocator involved.
+//! The list of modules that a walker searches: sorted by address, in one mapping of its own, without an allocator.
 //!
-//! A list is filled once and then only read. Its size is fixed and generous; pages nobody needs are never
-//! touched. What does not fit is counted, and its stacks are cut as "no module".
+//! A list is filled once and then only read. Its size is fixed; unused pages are never touched. Modules beyond it
+//! are left out, and stacks through them are cut as "no module".
 
 use super::Module;
 use crate::memory::{map_private, unmap};
 use std::ops::{Deref, DerefMut};
 
-/// Modules in one list. The largest programs known load about a thousand.
+/// Most modules in a list. The largest known programs load about a thousand.
 const CAPACITY: usize = 4096;
 const PATH_BYTES: usize = 1 << 19;
+
+/// The loader's counters of its changes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct ChangeCounts {
+    loaded: u64,
+    unloaded: u64,
+}
+
+impl ChangeCounts {
+    pub(super) fn of(info: &libc::dl_phdr_info) -> ChangeCounts {
+        ChangeCounts { loaded: info.dlpi_adds, unloaded: info.dlpi_subs }
+    }
+}
 
 /// Modules of one process at one moment.
 pub struct ModuleList {
     generation: u64,
-    pub(super) adds: u64,
-    pub(super) subs: u64,
+    pub(super) changes: ChangeCounts,
     count: u32,
-    left_out: u32,
     path_used: u32,
     next_id: u32,
     epoch: u8,
@@ -26,19 +38,14 @@ pub struct ModuleList {
 }
 
 impl ModuleList {
-    /// Counts the changes of the process's modules seen so far.
+    /// Number of changes to the process's modules seen so far.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Changes when an address may have got another rule: modules went away since.
+    /// Changes whenever modules were unloaded, so that an address may have another rule.
     pub(crate) fn epoch(&self) -> u8 {
         self.epoch
-    }
-
-    /// Modules that did not fit.
-    pub fn left_out(&self) -> u32 {
-        self.left_out
     }
 
     /// All modules, by address.
@@ -65,22 +72,21 @@ impl ModuleList {
     pub fn push(&mut self, module: Module, path: &[u8]) {
         let path = path.get(..usize::from(u16::MAX)).unwrap_or(path);
         let at = self.path_used as usize;
-        let Some(place) = self.modules.get_mut(self.count as usize) else {
-            self.left_out += 1;
+        let Some(entry) = self.modules.get_mut(self.count as usize) else {
             return;
         };
-        *place = module;
-        place.path_at = self.path_used;
-        place.path_len = 0;
+        *entry = module;
+        entry.path_at = self.path_used;
+        entry.path_len = 0;
         if let Some(bytes) = self.paths.get_mut(at..at + path.len()) {
             bytes.copy_from_slice(path);
-            place.path_len = path.len() as u16;
+            entry.path_len = path.len() as u16;
             self.path_used += path.len() as u32;
         }
         self.count += 1;
     }
 
-    /// Sorts, gives numbers (the same as in `previous` for modules that stayed) and counts the generation.
+    /// Sorts the list and numbers its modules. A module that is in `previous` keeps its number.
     pub fn finish(&mut self, previous: Option<&ModuleList>) {
         self.next_id = previous.map_or(1, |p| p.next_id);
         let count = self.count as usize;
@@ -143,8 +149,8 @@ unsafe impl Sync for OwnedModuleList {}
 impl OwnedModuleList {
     /// An empty list, or `None` when the kernel gives no memory.
     pub fn new() -> Option<OwnedModuleList> {
-        // All-zero bytes are a valid list: it consists of integers, booleans and arrays of them.
-        map_private(size_of::<ModuleList>()).map(|place| OwnedModuleList(place.cast()))
+        // All-zero bytes are a valid list: integers, booleans and arrays of them.
+        map_private(size_of::<ModuleList>()).map(|memory| OwnedModuleList(memory.cast()))
     }
 
     pub(super) fn into_raw(self) -> *mut ModuleList {
@@ -154,7 +160,7 @@ impl OwnedModuleList {
     }
 
     /// # Safety
-    /// `raw` must come from [`OwnedModuleList::into_raw`], once, and nobody may still use it.
+    /// `raw` must come from [`OwnedModuleList::into_raw`], once, and have no other user.
     pub(super) unsafe fn from_raw(raw: *mut ModuleList) -> OwnedModuleList {
         OwnedModuleList(raw)
     }
@@ -164,7 +170,7 @@ impl Deref for OwnedModuleList {
     type Target = ModuleList;
 
     fn deref(&self) -> &ModuleList {
-        // SAFETY: points to a mapping of the right size and alignment (a page), initialised by being zero.
+        // SAFETY: points to a zeroed mapping of the right size and alignment.
         unsafe { &*self.0 }
     }
 }

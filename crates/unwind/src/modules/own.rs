@@ -1,20 +1,21 @@
-//! The modules of the own process: asked from the loader by an ordinary thread, read by signal handlers.
+//! The modules of the own process. An ordinary thread reads them from the loader; signal handlers use the list.
 //!
-//! **Publication.** The current list hangs on one atomic pointer. A reader counts itself in, takes the
-//! pointer, counts itself out. A replaced list is retired, and unmapped once the count of readers was seen
-//! zero after the replacement (a reader that comes later finds the new pointer). At most [`RETIRED`] lists
-//! wait for that; with more, new lists are not published until a later call, so memory stays bounded.
+//! **Publication.** One atomic pointer holds the current list. A reader increments a count, loads the pointer, and
+//! decrements the count when it is done. A replaced list is retired. It is unmapped once the count is zero after the
+//! replacement, since later readers load the new pointer. At most [`RETIRED`] lists are retired; beyond that, a new
+//! list is published by a later call, so memory stays bounded.
 //!
-//! **Pinned modules** are those that can never be unloaded: the program, the vdso, the module this code is
-//! in, and everything they need by `DT_NEEDED`. Their bytes may be read without asking the kernel.
+//! **Pinned modules** can never be unloaded: the program, the vdso, the module that contains this code, and all that they
+//! need by `DT_NEEDED`. Their bytes are read without a system call.
 
+use super::list::ChangeCounts;
 use super::{Module, ModuleList, OwnedModuleList, ProgramHeader};
 use crate::table::RuleTable;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// Lists that may wait to be unmapped.
+/// Most retired lists.
 const RETIRED: usize = 8;
 
 /// The published list.
@@ -25,12 +26,12 @@ pub(crate) struct Published {
     changing: AtomicBool,
 }
 
-/// Whether a refresh found anything new.
+/// Result of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refreshed {
     Unchanged,
     Changed,
-    /// Too many old lists are still read; try again later.
+    /// Too many retired lists still have readers; try again later.
     Later,
 }
 
@@ -44,26 +45,26 @@ impl Published {
         }
     }
 
-    /// Keeps the current list alive while `f` looks at it. Async-signal-safe.
+    /// The current list, which is not unmapped before [`Published::leave`]. Async-signal-safe.
     #[inline]
     pub(crate) fn enter(&self) -> Option<&ModuleList> {
         self.readers.fetch_add(1, Ordering::SeqCst);
         let list = self.current.load(Ordering::SeqCst);
-        // SAFETY: lists are unmapped only after `readers` was zero with the pointer already replaced; this
-        // reader is counted until `leave`.
+        // SAFETY: a list is unmapped only when `readers` was zero after the pointer was replaced; this reader is counted
+        // until `leave`.
         unsafe { list.as_ref() }
     }
 
-    /// Ends what `enter` began, also where it gave nothing.
+    /// Ends the access begun by [`Published::enter`], also where that gave `None`.
     #[inline]
     pub(crate) fn leave(&self) {
         self.readers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Asks the loader; publishes a new list if something changed. Takes the loader's lock: not for handlers.
-    /// `None`: the kernel gave no memory.
+    /// Publishes a new list if the loader's modules have changed. Takes the loader's lock: not for handlers.
+    /// `None` if the kernel gave no memory.
     pub(crate) fn refresh(&self, table: &RuleTable) -> Option<Refreshed> {
-        // Whoever comes second waits, so that there is a list when this returns.
+        // A second caller waits, so that a list exists when this returns.
         while self.changing.swap(true, Ordering::Acquire) {
             // SAFETY: no arguments.
             unsafe { libc::sched_yield() };
@@ -79,7 +80,7 @@ impl Published {
         let previous = unsafe { self.current.load(Ordering::Acquire).as_ref() };
         let counts = change_counts();
         if let Some(p) = previous
-            && (p.adds, p.subs) == counts
+            && p.changes == counts
         {
             return Some(Refreshed::Unchanged);
         }
@@ -90,8 +91,8 @@ impl Published {
         fill(&mut list);
         list.finish(previous);
         if list.epoch() != previous.map_or(0, ModuleList::epoch) && list.epoch().is_multiple_of(128) {
-            // Epochs are counted modulo 256. Clearing twice a round leaves no word of an earlier round: readers
-            // hold lists at most `RETIRED` steps old, so what they still store is gone by the next clearing.
+            // Epochs are counted modulo 256. Two clearings a round leave no word of an earlier round: readers hold
+            // lists at most `RETIRED` steps old, so the next clearing removes all that they store.
             table.clear();
         }
         let old = self.current.swap(list.into_raw(), Ordering::SeqCst);
@@ -107,13 +108,13 @@ impl Published {
         for place in &self.retired {
             let list = place.swap(null_mut(), Ordering::Relaxed);
             if !list.is_null() {
-                // SAFETY: it was replaced before `readers` was seen zero, so nobody uses it; taken out once.
+                // SAFETY: it was replaced before `readers` was zero, so it has no reader; it is taken out once.
                 drop(unsafe { OwnedModuleList::from_raw(list) });
             }
         }
     }
 
-    /// In a child of fork only the calling thread exists: whoever else was reading is gone.
+    /// Resets the counts in a forked child, where the calling thread is the only one.
     pub(crate) fn after_fork(&self) {
         self.readers.store(0, Ordering::SeqCst);
         self.changing.store(false, Ordering::SeqCst);
@@ -131,24 +132,24 @@ impl Drop for Published {
     }
 }
 
-/// How many modules were ever loaded and unloaded: the loader's own counters.
-fn change_counts() -> (u64, u64) {
+/// The loader's counters of modules loaded and unloaded.
+fn change_counts() -> ChangeCounts {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info`; `data` is the pair below.
-        unsafe { *data.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
+        // SAFETY: the loader passes a valid `info`; `data` is the counters below.
+        unsafe { *data.cast::<ChangeCounts>() = ChangeCounts::of(&*info) };
         1
     }
-    let mut counts = (0u64, 0u64);
-    // SAFETY: `first` gets the pair's address and returns before this does.
+    let mut counts = ChangeCounts::default();
+    // SAFETY: `first` gets the address of the counters and returns before this does.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut counts).cast()) };
     counts
 }
 
-/// Fills the list with what the loader has. `list.adds/subs` become the loader's counters.
+/// Fills the list from the loader.
 fn fill(list: &mut OwnedModuleList) {
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info` and keeps every module loaded during the call; `data` is
-        // the list, borrowed for nobody else meanwhile.
+        // SAFETY: the loader passes a valid `info` and keeps every module loaded during the call; `data` is the list,
+        // with no other borrow meanwhile.
         let (info, list) = unsafe { (&*info, &mut *data.cast::<ModuleList>()) };
         // SAFETY: `dlpi_phdr` points to `dlpi_phnum` headers.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -158,11 +159,10 @@ fn fill(list: &mut OwnedModuleList) {
             address: h.p_vaddr,
             size: h.p_memsz,
         });
-        list.adds = info.dlpi_adds;
-        list.subs = info.dlpi_subs;
+        list.changes = ChangeCounts::of(info);
         if let Some(module) = Module::from_program_headers(info.dlpi_addr, headers, crate::memory::read_own) {
             let name = if info.dlpi_addr != 0 && info.dlpi_addr == vdso() {
-                // The loader gives the name that stands in it, which is not that of a file.
+                // The loader gives its internal name, which is not the path of a file.
                 VDSO
             } else if info.dlpi_name.is_null() {
                 b"".as_slice()
@@ -189,24 +189,23 @@ fn fill(list: &mut OwnedModuleList) {
     pin(list);
 }
 
-/// Path of the kernel's own library, as the kernel calls its mapping.
+/// Path of the kernel's library, by the name of its mapping.
 const VDSO: &[u8] = b"[vdso]";
 
-/// Where the kernel's own library lies, 0 if there is none.
+/// Address of the kernel's library, 0 if there is none.
 fn vdso() -> u64 {
     // SAFETY: no pointers.
     unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) }
 }
 
-/// Marks what can never be unloaded. The list must still be in the loader's order, in which the modules
-/// the program needs come before those loaded later.
+/// Marks modules that can never be unloaded. The list must be in the loader's order, in which the program comes first.
 fn pin(list: &mut ModuleList) {
     let vdso = vdso();
     let here = pin as fn(&mut ModuleList) as usize as u64;
     for (i, module) in list.modules_mut().iter_mut().enumerate() {
         module.pinned = i == 0 || module.bias == vdso && vdso != 0 || module.range().contains(&here);
     }
-    // Each round pins at least one more or ends; a module's needs are followed when it was pinned.
+    // Each round but the last pins at least one more module.
     let mut progress = true;
     while progress {
         progress = false;
@@ -219,8 +218,9 @@ fn pin(list: &mut ModuleList) {
     }
 }
 
-/// Pins the modules named by one pinned module's `DT_NEEDED`; whether any was new.
+/// Pins the modules that a pinned module names by `DT_NEEDED`. True if one of them was not pinned before.
 fn pin_needed(list: &mut ModuleList, module: &Module) -> bool {
+    // `elf.h`.
     const DT_NULL: u64 = 0;
     const DT_NEEDED: u64 = 1;
     const DT_STRTAB: u64 = 5;
@@ -229,7 +229,7 @@ fn pin_needed(list: &mut ModuleList, module: &Module) -> bool {
     let entry = |index: u64| unsafe { *((module.dynamic.start + index * 16) as *const (u64, u64)) };
     let live = || (0..entries).map(entry).take_while(|(tag, _)| *tag != DT_NULL);
     let Some((_, strings)) = live().find(|(tag, _)| *tag == DT_STRTAB) else { return false };
-    // glibc has made it an address already, others leave it relative.
+    // glibc has relocated it; other C libraries leave it relative.
     let strings = if strings < module.start { strings + module.bias } else { strings };
     let mut progress = false;
     for (_, offset) in live().filter(|(tag, _)| *tag == DT_NEEDED) {

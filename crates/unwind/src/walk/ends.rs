@@ -1,4 +1,4 @@
-//! How a walk ended: complete, or cut for a reason that is counted and shown to the user.
+//! Results of a walk: complete, or cut for a reason that is counted and shown to the user.
 
 /// A finished walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,28 +14,28 @@ pub struct Walk {
 pub enum End {
     /// At the outermost frame of the thread.
     Complete,
-    /// Before that.
+    /// Before the outermost frame.
     Cut(Cut),
 }
 
-/// Why a stack is not complete. The numbers are stable; zero is kept for "complete".
+/// Why a stack is not complete. The numbers are part of recordings and never change; zero is "complete".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cut {
-    /// More frames than there was room for.
+    /// More frames than fit.
     Depth = 1,
-    /// An address in no loaded module: code made at run time, or a module not yet seen. Also when steps
-    /// by frame pointer led on from there, since frames may be missing.
+    /// An address in no loaded module: code generated at run time, or a module not seen so far. Also where steps by frame
+    /// pointer went on from there, since frames may be missing.
     NoModule = 2,
-    /// The module says nothing about the address. Also when steps by frame pointer led on.
+    /// No rule for the address in its module. Also where steps by frame pointer went on.
     NoRule = 3,
     /// A word of the stack could not be read.
     UnreadableStack = 4,
     /// The caller's stack pointer would not be above the callee's.
     StackDidNotGrow = 5,
-    /// `rbp` was needed, not known and not to be found by the prologue.
+    /// `rbp` was needed, unknown, and not recovered from the prologue.
     RbpUnknown = 6,
-    /// The rule is of a kind that is not supported, or counts from an unknown register.
+    /// The rule is of an unsupported kind, or depends on an unknown register.
     RuleNotSupported = 7,
 }
 
@@ -46,20 +46,5 @@ impl End {
             End::Complete => 0,
             End::Cut(cut) => cut as u8,
         }
-    }
-
-    /// The reverse of [`End::code`]; `None` for numbers of later versions.
-    pub const fn from_code(code: u8) -> Option<End> {
-        Some(match code {
-            0 => End::Complete,
-            1 => End::Cut(Cut::Depth),
-            2 => End::Cut(Cut::NoModule),
-            3 => End::Cut(Cut::NoRule),
-            4 => End::Cut(Cut::UnreadableStack),
-            5 => End::Cut(Cut::StackDidNotGrow),
-            6 => End::Cut(Cut::RbpUnknown),
-            7 => End::Cut(Cut::RuleNotSupported),
-            _ => return None,
-        })
     }
 }

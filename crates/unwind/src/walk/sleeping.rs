@@ -1,22 +1,22 @@
-//! `rbp` where only pc and sp are known: threads that sleep in a system call and are not woken.
+//! Recovers `rbp` where only pc and sp are known: in threads that sleep in a system call and are not woken.
 
-use super::{Place, Walker};
+use super::{Position, Walker};
 use crate::call_site;
 use crate::cursor::Source;
-use crate::memory::{ImageMemory, StackMemory};
+use crate::memory::{ModuleMemory, StackMemory};
 use crate::prologue;
 
-impl<I: ImageMemory + ?Sized> Walker<'_, I> {
-    /// `rbp` in the frame at `place`, recovered by the prologue if it is not known.
+impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
+    /// `rbp` in the frame at `position`. If it is unknown, it is recovered from the prologue.
     pub(super) fn rbp<S: StackMemory>(
         &mut self,
-        source: Source<'_, I>,
+        source: Source<'_, M>,
         lookup: u64,
-        place: &Place,
+        position: &Position,
         stack: &mut S,
     ) -> Option<u64> {
-        if place.rbp.is_some() {
-            return place.rbp;
+        if position.rbp.is_some() {
+            return position.rbp;
         }
         let interpreter = &mut self.scratch.interpreter;
         if !interpreter.evaluate(source, lookup) {
@@ -29,10 +29,10 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         let mut code = [0u8; prologue::LOOK];
         let len = (lookup - body).min(code.len() as u64) as usize;
         let code = code.get_mut(..len)?;
-        let len = self.images.read(source.module, body, code);
+        let len = self.memory.read(source.module, body, code);
         let depth = prologue::frame_depth(code.get(..len)?);
-        // With a realigned stack there are a few candidates; exactly one must hold.
-        let lowest = place.sp.checked_add(depth.bytes)?;
+        // A realigned stack leaves a few candidates; exactly one must be confirmed.
+        let lowest = position.sp.checked_add(depth.bytes)?;
         let mut found = None;
         for candidate in (lowest..lowest.checked_add(depth.align.min(128))?).step_by(8) {
             let confirmed = candidate.is_multiple_of(8)
@@ -44,7 +44,7 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         found
     }
 
-    /// Whether the address is in code and a call instruction ends right there.
+    /// Whether the address is in code, right behind a call instruction.
     pub(super) fn is_behind_call(&self, address: u64) -> bool {
         let last = address.wrapping_sub(1);
         let Some(module) = self.modules.find(last) else { return false };
@@ -52,7 +52,7 @@ impl<I: ImageMemory + ?Sized> Walker<'_, I> {
         let Some(code) = module.executable().find(|r| r.contains(&last)) else { return false };
         let len = (address - code.start).min(bytes.len() as u64) as usize;
         let Some(bytes) = bytes.get_mut(..len) else { return false };
-        self.images.read(module, address - len as u64, bytes) == len
+        self.memory.read(module, address - len as u64, bytes) == len
             && call_site::before(bytes, address, |to| self.modules.find(to).is_some()).is_some()
     }
 }

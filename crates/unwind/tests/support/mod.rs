@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 use stackglass_unwind::modules::ProgramHeader;
-use stackglass_unwind::{ImageMemory, Module};
+use stackglass_unwind::{Module, ModuleMemory};
 use std::path::Path;
 
 /// The loadable segments of a file, at bias 0.
@@ -23,13 +23,13 @@ impl FileImage {
             .segments()
             .map(|s| {
                 let SegmentFlags::Elf { p_flags, .. } = s.flags() else { unreachable!() };
-                ProgramHeader { kind: 1, flags: p_flags.0, address: s.address(), size: s.size() }
+                ProgramHeader { kind: libc::PT_LOAD, flags: p_flags.0, address: s.address(), size: s.size() }
             })
             .collect();
         if let Some(section) = file.section_by_name(".eh_frame_hdr") {
             headers.push(ProgramHeader {
-                kind: 0x6474_e550,
-                flags: 4,
+                kind: libc::PT_GNU_EH_FRAME,
+                flags: libc::PF_R,
                 address: section.address(),
                 size: section.size(),
             });
@@ -51,7 +51,7 @@ impl FileImage {
     }
 }
 
-impl ImageMemory for FileImage {
+impl ModuleMemory for FileImage {
     fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
         for (start, bytes) in &self.segments {
             if let Some(from) = address.checked_sub(*start).filter(|f| *f < bytes.len() as u64) {

@@ -1,7 +1,7 @@
 //! The flat table: one row for each frame or address, whatever called it.
 
 use super::Report;
-use super::groups::Context;
+use super::context::Context;
 use crate::order::{self, SortKeys};
 use crate::text::columns::{self, digits, width};
 use crate::text::short::in_brackets;

@@ -1,5 +1,6 @@
 //! Which samples go into which table or tree, and the lines around them.
 
+use super::context::Context;
 use super::labels::Labels;
 use super::nothing_to_show::Empty;
 use super::{Report, ReportError, flat, tree_text};
@@ -19,13 +20,6 @@ const NARROWEST: usize = 30;
 
 /// Bytes of a report that are written at once.
 const WRITTEN_AT_ONCE: usize = 64 << 10;
-
-/// What the parts of a report need to know.
-pub(super) struct Context<'a> {
-    pub report: &'a Report,
-    pub samples: &'a AggregatedSamples<'a>,
-    pub labels: Labels<'a>,
-}
 
 /// Writes the whole report; says why where it, or one of its groups, has nothing to show.
 pub(super) fn write(

@@ -1,6 +1,6 @@
 //! The text of the tree.
 
-use super::groups::Context;
+use super::context::Context;
 use crate::order::{self, SortKeys};
 use crate::text::columns::{self, digits};
 use crate::text::short::in_brackets;

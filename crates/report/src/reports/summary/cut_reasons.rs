@@ -15,64 +15,74 @@ pub(super) struct CutReason {
     pub remedy: &'static str,
 }
 
-const fn reason(number: u8, word: &'static str, meaning: &'static str, remedy: &'static str) -> CutReason {
-    CutReason { cut: Cut(number), word, meaning, remedy }
+const fn reason(cut: Cut, word: &'static str, meaning: &'static str, remedy: &'static str) -> CutReason {
+    CutReason { cut, word, meaning, remedy }
 }
 
 /// All reasons, by number. The numbers are those that unwinding gives and recordings hold; they
 /// never change their meaning.
 pub(super) const CUT_REASONS: &[CutReason] = &[
     reason(
-        1,
+        Cut::DEPTH,
         "depth",
         "deeper than 4096 frames",
         "the outermost frames are missing, the innermost are right",
     ),
     reason(
-        2,
+        Cut::NO_MODULE,
         "no module",
         "code of no known file: made at run time, or of a library opened just before",
         "if the program compiles code as it runs, have it keep frame pointers there",
     ),
     reason(
-        3,
+        Cut::NO_RULE,
         "no unwind tables",
         "code without unwind tables",
         "callers are told where frame pointers lead to them; Rust: -C force-unwind-tables=yes, C: \
          -fasynchronous-unwind-tables",
     ),
-    reason(4, "stack unreadable", "the stack could not be read", ""),
-    reason(5, "stack odd", "the stack did not lead outwards", ""),
-    reason(6, "frame pointer lost", "a sleeping thread's frame pointer could not be worked out", ""),
-    reason(7, "unwind rule unknown", "an unwind rule of a rare kind", ""),
+    reason(Cut::UNREADABLE_STACK, "stack unreadable", "the stack could not be read", ""),
+    reason(Cut::STACK_DID_NOT_GROW, "stack odd", "the stack did not lead outwards", ""),
     reason(
-        100,
+        Cut::RBP_UNKNOWN,
+        "frame pointer lost",
+        "a sleeping thread's frame pointer could not be worked out",
+        "",
+    ),
+    reason(Cut::RULE_NOT_SUPPORTED, "unwind rule unknown", "an unwind rule of a rare kind", ""),
+    reason(
+        Cut::BLOCKED,
         "signal held back",
         "not seen, because the thread held the sampling signal back",
         "let SIGURG (SIGWINCH, if the program uses that) through its signal mask",
     ),
     reason(
-        101,
+        Cut::NOT_TAKEN,
         "signal not taken",
         "not seen, because the signal was refused or taken away by the program",
         "",
     ),
     reason(
-        102,
+        Cut::ENDED,
         "too short",
         "not seen, in threads that ended before the next tick",
         "a shorter --delay sees more",
     ),
     reason(
-        104,
+        Cut::IN_KERNEL,
         "in the kernel",
         "spent in the kernel (system calls, page faults), which may not be sampled here",
         "run as root, or set kernel.perf_event_paranoid to 1, to see in which calls",
     ),
-    reason(105, "too short", "of threads that ran for less than one --delay", "a shorter --delay sees more"),
-    reason(106, "start or end", "spent in the kernel, starting or ending a program", ""),
     reason(
-        107,
+        Cut::SHORT,
+        "too short",
+        "of threads that ran for less than one --delay",
+        "a shorter --delay sees more",
+    ),
+    reason(Cut::BETWEEN_PROGRAMS, "start or end", "spent in the kernel, starting or ending a program", ""),
+    reason(
+        Cut::DEEP,
         "deep",
         "of stacks deeper than the 63 KiB that the kernel copies, whose outer part changes",
         "--sampler preload takes stacks of any depth",
@@ -90,12 +100,7 @@ mod tests {
 
     #[test]
     fn reasons_are_found_by_number() {
-        let numbers: Vec<u8> = CUT_REASONS.iter().map(|reason| reason.cut.0).collect();
-        assert_eq!(
-            numbers,
-            [1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 104, 105, 106, 107],
-            "those of the unwinder and of the wire"
-        );
+        assert!(CUT_REASONS.iter().map(|reason| reason.cut).eq(Cut::ALL));
         for reason in CUT_REASONS {
             assert_eq!(cut_reason(reason.cut), Some(reason));
         }

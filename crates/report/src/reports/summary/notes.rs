@@ -79,7 +79,7 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut parts = Vec::new();
     for (cut, time) in times.into_iter().take(3) {
         let (meaning, remedy) = match cut_reason(cut) {
-            Some(reason) if cut == run_time_code::NO_MODULE => run_time_code::explained(recording, reason),
+            Some(reason) if cut == Cut::NO_MODULE => run_time_code::explained(recording, reason),
             Some(reason) => (Cow::Borrowed(reason.meaning), reason.remedy),
             None => (Cow::Borrowed("a reason this version does not know"), ""),
         };

@@ -9,9 +9,6 @@ use stackglass_profile::{Cut, Process, ProcessIndex, Recording};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The number of stacks that end at an address in no known module.
-pub(super) const NO_MODULE: Cut = Cut(2);
-
 /// A runtime that compiles programs while they run.
 struct Runtime {
     /// As people call it.
@@ -59,7 +56,7 @@ pub(super) fn explained(
 ) -> (Cow<'static, str>, &'static str) {
     let mut times: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
     let samples = recording.samples.iter().filter(|sample| sample.state.uses_processor());
-    for sample in samples.filter(|sample| sample.cut == Some(NO_MODULE)) {
+    for sample in samples.filter(|sample| sample.cut == Some(Cut::NO_MODULE)) {
         if let Some(thread) = recording.thread(sample.thread) {
             *times.entry(thread.process).or_default() += sample.time.0;
         }

@@ -4,6 +4,8 @@
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
 pub(crate) use stackglass_profile::harmless;
+use stackglass_report::numbers::grouped;
+pub(crate) use stackglass_report::numbers::percent_with_decimal as percent;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
 
@@ -54,19 +56,6 @@ pub(crate) const BITS: [(Status, &str); 3] = [
     (Status::RUNTIME, "runtime start"),
 ];
 
-/// A share in percent.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    let percent = part as f64 / (whole.max(1)) as f64 * 100.0;
-    let digits = if percent >= 99.95 {
-        0
-    } else if percent >= 1.0 || part == 0 {
-        1
-    } else {
-        2
-    };
-    format!("{percent:.digits$} %")
-}
-
 /// So many samples, or whatever is counted; one of them is a sample.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
     let (word, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
@@ -79,17 +68,9 @@ pub(crate) fn word(unit: &str) -> &str {
     unit.split(' ').next().unwrap_or(unit)
 }
 
-/// A number with its thousands apart.
+/// A number in groups of three digits, with spaces that do not break lines.
 pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
-            text.push('\u{a0}');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(number).replace(' ', "\u{a0}")
 }
 
 /// As much of a name as fits into so many columns: its last parts, if they do, else its beginning. Nothing where
@@ -188,10 +169,6 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(
-            (percent(1, 1), percent(1, 3), percent(1, 3000)),
-            ("100 %".into(), "33.3 %".into(), "0.03 %".into())
-        );
         assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(thousands(1234), "1234");
         assert_eq!(

@@ -3,14 +3,14 @@
 //! Rules of FlameGraphs.jl, the surprising ones included: a pruned frame gives its room back, so later siblings
 //! move left; a hidden foreign frame keeps its room, and what it calls is drawn directly below its caller.
 
-use crate::flamegraph::Flamegraph;
+use crate::frame_options::FrameOptions;
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
 use stackglass_profile::Frame;
 use stackglass_report::{CallTree, Source};
 
 /// A step of the walk.
 enum Step {
-    /// A frame of the tree begins at this position. It may be known already that only its bits count.
+    /// A frame of the tree begins at this position. It may be info already that only its bits count.
     Take { call: u32, start: i64, outermost: bool },
     /// The bits of a hidden frame whose calls are pruned.
     Bits(u32),
@@ -19,11 +19,11 @@ enum Step {
 }
 
 /// The graph of a tree; `None` when nothing is below the root.
-pub(crate) fn graph(tree: &CallTree<'_>, options: &Flamegraph, source: Source<'_>) -> Option<Graph> {
+pub(crate) fn graph(tree: &CallTree<'_>, options: &FrameOptions, source: Source<'_>) -> Option<Graph> {
     if tree.is_empty() {
         return None;
     }
-    let mut walk = Walk { tree, options, builder: GraphBuilder::default(), known: vec![None; tree.frames()] };
+    let mut walk = Walk { tree, options, builder: GraphBuilder::default(), info: vec![None; tree.frames()] };
     walk.builder.reserve(tree.len());
     let mut steps = Vec::new();
     let mut calls = tree.children(0);
@@ -52,14 +52,14 @@ pub(crate) fn graph(tree: &CallTree<'_>, options: &Flamegraph, source: Source<'_
 
 struct Walk<'a> {
     tree: &'a CallTree<'a>,
-    options: &'a Flamegraph,
+    options: &'a FrameOptions,
     builder: GraphBuilder,
     /// By number of a frame in the tree, which shows few frames many times.
-    known: Vec<Option<Known>>,
+    info: Vec<Option<FrameInfo>>,
 }
 
 #[derive(Clone, Copy)]
-struct Known {
+struct FrameInfo {
     frame: FrameId,
     status: Status,
     pruned: bool,
@@ -67,36 +67,36 @@ struct Known {
 }
 
 impl Walk<'_> {
-    fn known(&mut self, call: u32) -> Known {
+    fn info(&mut self, call: u32) -> FrameInfo {
         let number = self.tree.frame_number(call) as usize;
-        match self.known[number] {
-            Some(known) => known,
+        match self.info[number] {
+            Some(info) => info,
             None => self.find(call, number),
         }
     }
 
     #[cold]
-    fn find(&mut self, call: u32, number: usize) -> Known {
+    fn find(&mut self, call: u32, number: usize) -> FrameInfo {
         // Only the root has no frame, and nothing calls it.
         let Some(frame) = self.tree.frame(call) else {
             let (frame, status) = (FrameId(0), Status::NONE);
-            return Known { frame, status, pruned: false, hidden: false };
+            return FrameInfo { frame, status, pruned: false, hidden: false };
         };
-        let known = Known {
+        let info = FrameInfo {
             frame: self.builder.frame(frame),
             status: self.options.status(frame),
             pruned: self.options.prunes(frame),
-            hidden: frame.foreign && !self.options.c,
+            hidden: frame.foreign && !self.options.foreign,
         };
-        self.known[number] = Some(known);
-        known
+        self.info[number] = Some(info);
+        info
     }
 
     /// The bits of a call: those of its name, and how it was reached. That a program's first function is reached
     /// through a pointer, `outermost`, says nothing about the program.
-    fn status(&self, call: u32, known: &Known, outermost: bool) -> Status {
+    fn status(&self, call: u32, info: &FrameInfo, outermost: bool) -> Status {
         let dispatched = self.tree.dispatched(call) && !outermost && !self.options.quirks.julia_only;
-        known.status | if dispatched { Status::DISPATCH } else { Status::NONE }
+        info.status | if dispatched { Status::DISPATCH } else { Status::NONE }
     }
 
     /// Plans what is called at `start`, one beside the other. Empties the list.
@@ -104,8 +104,8 @@ impl Walk<'_> {
         let first = steps.len();
         let mut start = start;
         for call in calls.drain(..) {
-            let known = self.known(call);
-            match (known.pruned, known.hidden) {
+            let info = self.info(call);
+            match (info.pruned, info.hidden) {
                 (false, _) => {
                     steps.push(Step::Take { call, start, outermost });
                     start = start.saturating_add_unsigned(self.tree.count(call));
@@ -118,15 +118,15 @@ impl Walk<'_> {
     }
 
     fn take(&mut self, call: u32, start: i64, outermost: bool, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
-        let known = self.known(call);
-        let mut status = self.status(call, &known, outermost);
+        let info = self.info(call);
+        let mut status = self.status(call, &info, outermost);
         let starts = outermost && !self.options.quirks.julia_only && self.tree.starts(call);
         if starts {
             status |= Status::RUNTIME;
         }
-        match (known.hidden, starts) {
+        match (info.hidden, starts) {
             (false, _) => {
-                self.builder.open(known.frame, status, Span::of_len(start, self.tree.count(call)));
+                self.builder.open(info.frame, status, Span::of_len(start, self.tree.count(call)));
                 steps.push(Step::Close);
             }
             (true, false) => self.builder.mark(status),
@@ -138,11 +138,11 @@ impl Walk<'_> {
     }
 
     fn bits(&mut self, call: u32, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
-        let known = self.known(call);
-        self.builder.mark(self.status(call, &known, false));
+        let info = self.info(call);
+        self.builder.mark(self.status(call, &info, false));
         self.tree.add_children(call, calls);
         for call in calls.drain(..) {
-            if self.known(call).hidden {
+            if self.info(call).hidden {
                 steps.push(Step::Bits(call));
             }
         }

@@ -3,7 +3,7 @@
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
 
 /// A box in the making; its children are numbers of others, in the order in which they shall stand.
-pub(crate) struct Counted {
+pub(crate) struct WeightedBox {
     pub frame: FrameId,
     pub status: Status,
     pub weight: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Counted {
 }
 
 /// The graph of boxes of which the first is the root. `None` when there is none.
-pub(crate) fn lay_out(mut builder: GraphBuilder, boxes: &[Counted]) -> Option<Graph> {
+pub(crate) fn lay_out(mut builder: GraphBuilder, boxes: &[WeightedBox]) -> Option<Graph> {
     // What is still to do, the next last: boxes with their starts, `None` ends one.
     let mut steps = vec![Some((0_u32, 1_i64))];
     while let Some(step) = steps.pop() {
