@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use stackglass_wire::TASKS_SYMBOL;
-use stackglass_wire::task::Before;
+use stackglass_wire::task::Previous;
 pub use stackglass_wire::task::{Polled, TaskCell, TaskEntry, TaskPool, TaskText};
 
 static POOL: AtomicPtr<TaskPool> = AtomicPtr::new(core::ptr::null_mut());
@@ -76,7 +76,7 @@ pub fn untold(polled: Polled) -> Option<TaskText> {
         return None;
     }
     let pool = pool()?;
-    pool.entry(polled.entry)?.untold(polled.task, pool.run())
+    pool.entry(polled.entry)?.unsent_text(polled.task, pool.run())
 }
 
 /// A task as its owner knows it: its id, and its entry in the table. Dropped, it leaves the table.
@@ -123,7 +123,7 @@ struct Own {
     owner: u32,
 }
 
-static NOBODYS: TaskCell = TaskCell::nobodys();
+static NOBODYS: TaskCell = TaskCell::unowned();
 /// No thread has this kernel id: the first look finds that the cell is not its own.
 const NOBODY: u32 = u32::MAX;
 
@@ -158,7 +158,7 @@ pub struct Polling<'a> {
 #[derive(Clone, Copy)]
 pub struct Begun {
     own: Own,
-    before: Before,
+    before: Previous,
 }
 
 impl Task {

@@ -55,7 +55,7 @@ impl Sampler {
         if self.outlet.task_start(thread, system::now(), polled.task, &text)
             && let Some(entry) = task::pool().and_then(|pool| pool.entry(polled.entry))
         {
-            entry.set_told(polled.task, self.links_of_tasks.run);
+            entry.set_text_sent(polled.task, self.links_of_tasks.run);
         }
     }
 }

@@ -1,41 +1,40 @@
-//! The head of a process's file: who it is, how it fares, how far the stream has come.
+//! The first page of a process's file: identity, state, counters, and the positions of the stream.
 
 use crate::Counters;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
-/// `b"SGCTRL01"`: the first word of a control page that is ready.
+/// First word of a control page that is ready.
 const MAGIC: u64 = u64::from_le_bytes(*b"SGCTRL01");
 
-/// Bytes kept of a path or command line; longer ones are cut.
+/// Most bytes of a path or command line; longer texts are cut.
 pub const TEXT_BYTES: usize = 2048;
 
 /// State of one profiled process image and the two ends of its stream.
 ///
-/// Written by the process, but for `tail`, which belongs to the reader. Everything in it is
-/// hostile input for the launcher.
+/// The process writes all but `tail`, which the reader writes. To the launcher, it is hostile input.
 #[repr(C)]
 pub struct ControlPage {
     magic: AtomicU64,
     version: AtomicU32,
     /// A [`ProcessState`] as its number.
     pub state: AtomicU32,
-    /// Process id, as the process itself sees it.
+    /// Process id, in the process's own namespace.
     pub pid: AtomicU32,
-    /// Parent's process id at start.
+    /// Process id of the parent at the start.
     pub ppid: AtomicU32,
-    /// Kernel id of the sampler thread (left out of all figures about the program).
+    /// Kernel id of the sampler thread, which is excluded from all figures about the program.
     pub sampler_tid: AtomicU32,
     /// Bits of [`ImageFlags`].
     pub image: AtomicU32,
-    /// Peeks asked for so far.
+    /// Peeks requested so far.
     pub peeks: AtomicU32,
-    /// CLOCK_MONOTONIC ns when the image was taken up.
+    /// CLOCK_MONOTONIC ns when profiling of the image started.
     pub start_ns: AtomicU64,
     /// CLOCK_REALTIME ns at the same moment.
     pub start_realtime_ns: AtomicU64,
     /// Words in the stream (a power of two).
     pub stream_words: AtomicU64,
-    /// Words ever written to the stream. Stored with Release after the words themselves.
+    /// Words ever written to the stream. Stored with Release after the words.
     pub head: AtomicU64,
     _line: [AtomicU64; 8],
     /// Words ever read from the stream. Stored by the reader.
@@ -45,7 +44,7 @@ pub struct ControlPage {
     pub sampler_cpu_ns: AtomicU64,
     /// CLOCK_MONOTONIC ns of the last finished tick.
     pub last_tick_ns: AtomicU64,
-    /// What happened how often.
+    /// Event counts.
     pub counters: Counters,
     /// Length of the path of the executable in `exe`.
     pub exe_len: AtomicU32,
@@ -53,32 +52,32 @@ pub struct ControlPage {
     pub cmdline_len: AtomicU32,
     /// Path of the executable.
     pub exe: [AtomicU8; TEXT_BYTES],
-    /// Arguments, each ended by a zero byte.
+    /// Arguments, each followed by a zero byte.
     pub cmdline: [AtomicU8; TEXT_BYTES],
 }
 
 const _: () = assert!(core::mem::size_of::<ControlPage>() <= crate::CONTROL_BYTES);
 const _: () = assert!(core::mem::align_of::<ControlPage>() <= 64);
 
-/// How far a process image has come.
+/// State of the sampler in a process image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum ProcessState {
-    /// Sampler thread is starting.
+    /// The sampler thread is starting.
     Starting = 0,
-    /// Ticks are taken (or would be, once the session samples).
+    /// It is sampling, or waits for the session to sample.
     Running = 1,
-    /// The sampler has stopped and will write no more.
+    /// It has stopped and writes no more.
     Stopped = 2,
-    /// Sampling cannot work here; the program goes on without.
+    /// Sampling is impossible in this process.
     Unable = 3,
 }
 
-/// How an image came to be, and what was granted to its sampler: bits of [`ControlPage::image`].
+/// Origin of an image and rights of its sampler: bits of [`ControlPage::image`].
 pub struct ImageFlags;
 
 impl ImageFlags {
-    /// The image is a forked child that has not called exec.
+    /// The image is a forked child before any exec.
     pub const FORKED: u32 = 1;
     /// SCHED_RR was granted to the sampler thread.
     pub const REALTIME: u32 = 2;
@@ -86,11 +85,11 @@ impl ImageFlags {
     pub const NICE: u32 = 4;
     /// PROCMAP_QUERY works here (else /proc/self/maps and process_vm_readv are used).
     pub const MAP_QUERY: u32 = 8;
-    /// process_vm_readv on oneself works here.
+    /// process_vm_readv on the own process works here.
     pub const VM_READ: u32 = 16;
-    /// /proc/self/task/T/syscall can be read here (else sleepers are signalled).
+    /// /proc/self/task/T/syscall can be read here (else sleeping threads are signalled).
     pub const SLEEP_LOOK: u32 = 32;
-    /// The program took SIGURG away from us: running threads are not sampled any more.
+    /// The program took over SIGURG: running threads are no longer sampled.
     pub const SIGNAL_LOST: u32 = 64;
 }
 
@@ -111,7 +110,7 @@ impl ControlPage {
         self.magic.load(Acquire) == MAGIC && self.version.load(Relaxed) != crate::VERSION
     }
 
-    /// The state, unknown numbers read as [`ProcessState::Stopped`].
+    /// The state; [`ProcessState::Stopped`] for unknown numbers.
     pub fn process_state(&self) -> ProcessState {
         match self.state.load(Acquire) {
             0 => ProcessState::Starting,
@@ -130,7 +129,7 @@ impl ControlPage {
         len.store(n as u32, Release);
     }
 
-    /// Copies a text out; the result is never longer than [`TEXT_BYTES`], whatever `len` says.
+    /// Copies a text to `out`. It has at most [`TEXT_BYTES`] bytes, whatever `len` is.
     pub fn text<'a>(
         field: &[AtomicU8; TEXT_BYTES],
         len: &AtomicU32,

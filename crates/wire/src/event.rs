@@ -1,4 +1,4 @@
-//! The events of a stream and how each is laid out in words.
+//! The events of a stream and their layout in words.
 //!
 //! Word 0 of every event: bits 0..8 kind, 8..32 length in words (itself included), 32..64 the
 //! thread or module number. The rest depends on the kind; see [`Event`].
@@ -11,10 +11,10 @@ pub struct ThreadId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);
 
-/// A thread's name as the kernel keeps it: at most 15 bytes and a zero.
+/// A thread's name as the kernel stores it: at most 15 bytes and a zero.
 pub type ThreadName = [u8; 16];
 
-/// Whether a thread was running when a stack was taken.
+/// State of a thread when its stack was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum State {
@@ -22,51 +22,51 @@ pub enum State {
     Awake = 1,
     /// Blocked in the kernel.
     Asleep = 2,
-    /// A look of a wall-time profile, at a task in whatever state.
+    /// A sample of a wall-time profile, of a task in any state.
     Task = 3,
-    /// Ready to run, but no processor was free.
+    /// Ready to run, but not running.
     Waiting = 4,
 }
 
-/// One thing that happened, borrowed from the words it was decoded from.
+/// An event, borrowed from the words that it is decoded from.
 ///
 /// Times are CLOCK_MONOTONIC nanoseconds, durations nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event<'a> {
     /// A thread was found: `[head, tid, start, name, name]`.
     ThreadStart {
-        /// Its number from now on.
+        /// Its number.
         thread: ThreadId,
         /// The kernel's id.
         tid: u32,
-        /// When it was found (or started, where that is known).
+        /// When it was found, or started if that is known.
         at: u64,
-        /// Its name then.
+        /// Its name at that time.
         name: ThreadName,
     },
     /// A thread changed its name: `[head, at, name, name]`.
     ThreadRename {
-        /// Which.
+        /// The thread.
         thread: ThreadId,
         /// When it was noticed.
         at: u64,
         /// The new name.
         name: ThreadName,
     },
-    /// A thread is gone: `[head, at, cpu, flags]`.
+    /// A thread ended: `[head, at, cpu, flags]`.
     ThreadEnd {
-        /// Which.
+        /// The thread.
         thread: ThreadId,
         /// When it was noticed.
         at: u64,
-        /// All CPU time that was given to its stacks.
+        /// CPU time given to its stacks, in total.
         cpu: u64,
-        /// Bit 0: it blocked the signal when it was due.
+        /// Bit 0: it blocked the signal when a sample was due.
         flags: u64,
     },
     /// A module was mapped: `[head, at, bias, low, high, build id bytes | path bytes << 32, bytes…]`.
     ModuleLoad {
-        /// Its number from now on.
+        /// Its number.
         module: ModuleId,
         /// When it was noticed.
         at: u64,
@@ -76,51 +76,51 @@ pub enum Event<'a> {
         low: u64,
         /// Address after the last.
         high: u64,
-        /// Words holding the build id's bytes, then the path's, as little-endian words.
+        /// The bytes of the build id, then of the path, in little-endian words.
         text: &'a [u64],
         /// Bytes of build id in `text`.
         build_id_len: u32,
         /// Bytes of path in `text`, right after the build id.
         path_len: u32,
     },
-    /// A module is gone: `[head, at]`.
+    /// A module was unmapped: `[head, at]`.
     ModuleUnload {
-        /// Which.
+        /// The module.
         module: ModuleId,
         /// When it was noticed.
         at: u64,
     },
     /// A stack was taken: `[head, at, time, task, state | cut << 8 | hits << 16, frames…]`.
     Sample {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
-        /// When.
+        /// Time of the sample.
         at: u64,
-        /// What it stands for, ns.
+        /// The time that it stands for, in ns.
         time: u64,
         /// The async task that was polled, 0 for none.
         task: u64,
         /// Running or asleep.
         state: State,
-        /// Why the walk ended early; 0: it reached the root. Numbers are those of the unwinder.
+        /// Why the walk ended early, or why there is no stack ([`crate::cut`]); 0: complete.
         cut: u8,
-        /// How often the stack was really taken (0 or 1; more when merged).
+        /// How often the stack was taken: 0 or 1, more if samples are merged.
         hits: u32,
-        /// Look-up addresses, leaf first.
+        /// Lookup addresses, leaf first.
         frames: &'a [u64],
     },
-    /// What an async task is called, before the first sample that is of it:
+    /// Name of an async task, before its first sample:
     /// `[head, at, task, name bytes | path bytes << 16 | line << 32, bytes…]`.
     TaskStart {
         /// A thread that has polled it.
         thread: ThreadId,
-        /// When it was met.
+        /// When it was found.
         at: u64,
         /// Its id in this process image.
         task: u64,
-        /// Line of the place where it was made, 0 unknown.
+        /// Source line where it was created; 0: unknown.
         line: u32,
-        /// Words holding the name's bytes, then the path's of the source file, as little-endian words.
+        /// The bytes of the name, then of the source file's path, in little-endian words.
         text: &'a [u64],
         /// Bytes of name in `text`.
         name_len: u16,
@@ -129,18 +129,18 @@ pub enum Event<'a> {
     },
     /// More time for the stack of this thread's last `Sample`: `[head, at, time, state]`.
     Repeat {
-        /// Whose.
+        /// The thread.
         thread: ThreadId,
-        /// End of the time it stands for.
+        /// End of the time that it stands for.
         at: u64,
-        /// What it stands for, ns.
+        /// The time that it stands for, in ns.
         time: u64,
         /// Running or asleep.
         state: State,
     },
 }
 
-/// The words of an event are not what its kind asks for.
+/// Error of [`Event::decode`]: the words do not form an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
@@ -190,7 +190,7 @@ fn name_of(a: u64, b: u64) -> ThreadName {
 }
 
 impl<'a> Event<'a> {
-    /// Fixed words of the event, how many of them count, and the words that follow them.
+    /// Fixed words of the event, their number, and the words that follow them.
     pub(crate) fn encode(&self) -> ([u64; 6], usize, &'a [u64]) {
         use kind::*;
         let h = |kind, fixed: usize, tail: usize, number| head(kind, fixed + tail, number);
@@ -227,7 +227,10 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Reads one event from exactly its words.
+    /// Decodes an event from its words.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the words do not form an event.
     pub fn decode(words: &'a [u64]) -> Result<Event<'a>, Malformed> {
         let (&h, rest) = words.split_first().ok_or(Malformed)?;
         if head_len(h) != words.len() || words.len() > MAX_WORDS {

@@ -1,17 +1,13 @@
-//! The one contract between a profiled program and whoever collects from it.
+//! The contract between a profiled program and the collector of its samples.
 //!
-//! A *session* is a folder (mode 0700, named by the environment variable [`SESSION_ENV`]).
-//! The launcher makes one [`SessionPage`] in it; every process image that is profiled makes
-//! one file of its own there: a [`ControlPage`] followed by the [`stream`], a ring
-//! of 64-bit words with one writer (the sampler thread inside the program) and one reader
-//! (the launcher). Inside a program that uses the crate, the same two pieces live in private
-//! memory and the reader is a thread of the same process. A session that only waits for peeks has [`Requests`] in place
-//! of these files.
+//! A *session* is a folder (mode 0700) that the environment variable [`SESSION_ENV`] names. The launcher creates one
+//! [`SessionPage`] in it. Each profiled process image creates a file there: a [`ControlPage`] and the [`stream`], a ring
+//! of 64-bit words with one writer (the sampler thread inside the program) and one reader (the launcher). In a program
+//! that uses the crate, both lie in private memory, and the reader is a thread of the same process. A session that only
+//! waits for peeks has [`Requests`] instead of these files.
 //!
-//! Nothing here allocates, makes a system call or trusts what it reads: the reader copies the
-//! words of an event out of the shared memory first and checks them afterwards.
-//!
-//! What this crate does not do: create, map or unlink files (that is `host` and `collect`).
+//! Nothing here allocates, makes a system call or trusts its input: the reader copies the words of an event out of
+//! the shared memory before it checks them. `host` and `collect` create, map and unlink the files.
 #![allow(unsafe_code, reason = "pages and rings are views of shared memory")]
 #![no_std]
 
@@ -30,36 +26,36 @@ pub use event::{Event, Malformed, ModuleId, State, ThreadId, ThreadName, text_by
 pub use requests::{REQUESTS_FILE, Requests};
 pub use session::{SESSION_FILE, SessionPage, SessionState};
 
-/// Version of every layout in this crate. Both sides refuse another one.
+/// Version of all layouts in this crate. Both sides refuse other versions.
 pub const VERSION: u32 = 1;
 
 /// Environment variable that names the session folder.
 pub const SESSION_ENV: &str = "STACKGLASS_SESSION";
 
-/// First bytes of the file names that profiled processes make in the session folder:
-/// `p-PID-START`, PID decimal, START the image's start in CLOCK_MONOTONIC nanoseconds.
+/// Prefix of the files of profiled processes in the session folder: `p-PID-START`, with START the image's start in
+/// CLOCK_MONOTONIC nanoseconds.
 pub const PROCESS_FILE_PREFIX: &str = "p-";
 
-/// Symbol that the preload library exports (a `extern "C" fn() -> u32` that returns [`VERSION`]),
-/// so that a program which links the crate finds out that it is already being sampled.
+/// Symbol that the preload library exports (an `extern "C" fn() -> u32` that returns [`VERSION`]). A program that links the
+/// crate finds by it that it is being sampled already.
 pub const AGENT_SYMBOL: &str = "stackglass_agent_v1";
 
-/// Symbol that the preload library exports (a `extern "C" fn() -> *mut TaskPool`, null without memory), so that the crate
-/// says in the pool of the preload library which task each thread polls.
+/// Symbol that the preload library exports (an `extern "C" fn() -> *mut TaskPool`, null without memory). The crate writes
+/// the tasks that threads poll to the pool of the preload library.
 pub const TASKS_SYMBOL: &str = "stackglass_tasks_v1";
 
-/// Symbol that the preload library exports (a `extern "C" fn() -> usize`): the address of the handler by which it counts
-/// peeks for a launcher that looks from outside, or 0. A program that links the crate puts its own in that place.
+/// Symbol that the preload library exports (an `extern "C" fn() -> usize`): the address of the handler that counts peeks
+/// for a launcher that samples from outside, or 0. A program that links the crate replaces that handler by its own.
 pub const PEEK_SYMBOL: &core::ffi::CStr = c"stackglass_peek_v1";
 
-/// Name of the mapping by which a process shows that SIGUSR1 is a peek there.
+/// Name of a mapping that marks a process in which SIGUSR1 requests a peek.
 pub const PEEK_MARK: &core::ffi::CStr = c"stackglass-peek";
 
-/// Bytes reserved for the control page; the stream begins here.
+/// Bytes reserved for the control page, before the stream.
 pub const CONTROL_BYTES: usize = 8192;
 
 /// Default size of a stream in bytes: 128 ms of the deepest stacks at 1 kHz on one thread.
 pub const STREAM_BYTES: usize = 4 << 20;
 
-/// Deepest stack that is taken in place; what lies above is cut and counted.
+/// Deepest stack in frames; deeper stacks are cut and counted.
 pub const MAX_FRAMES: usize = 4096;

@@ -1,17 +1,17 @@
-//! Peeks that were asked for by signal: which process got how many, in one page that all processes of a session share.
+//! Requests for peeks by signal, counted for each process in one page that all processes of a session share.
 //!
-//! It is shared as it is: a child of fork, of a bare `clone` and of `vfork` counts under its own id, without a step of ours at
-//! its start. The handler of the signal adds one, the launcher takes; neither waits for the other.
+//! Children of `fork`, a bare `clone` and `vfork` share the page too and count under their own id, without any setup. The
+//! signal handler adds requests, the launcher takes them; neither waits for the other.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Name of the page's file in the session folder. Only sessions that are [ready](crate::SessionState::Ready) have one.
+/// File of the page in the session folder. It exists only in the state [`SessionState::Ready`](crate::SessionState::Ready).
 pub const REQUESTS_FILE: &str = "requests";
 
-/// Processes that can ask between two looks of the launcher; a request of a further one is lost.
+/// Most processes with requests that the launcher has not taken; requests of further processes are lost.
 const PROCESSES: usize = 512;
 
-/// Requests by process id. A page of zeros has none.
+/// Requests by process id. A page of zeros is empty.
 #[repr(C)]
 pub struct Requests {
     /// Process id in the upper half, number of requests in the lower; 0: free.
@@ -21,19 +21,19 @@ pub struct Requests {
 const _: () = assert!(core::mem::size_of::<Requests>() == 4096);
 
 impl Requests {
-    /// None.
+    /// An empty page.
     pub const fn new() -> Requests {
         Requests { counts: [const { AtomicU64::new(0) }; PROCESSES] }
     }
 
-    /// Counts a request to process `pid`. False when there is no room.
+    /// Counts a request to process `pid`. False without room.
     pub fn add(&self, pid: u32) -> bool {
         let from = pid as usize % PROCESSES;
         for count in self.counts[from..].iter().chain(&self.counts[..from]) {
             let added = count.fetch_update(AcqRel, Acquire, |word| match word {
                 0 => Some(u64::from(pid) << 32 | 1),
                 word if word >> 32 == u64::from(pid) => {
-                    // So many in so short a time are as good as one more.
+                    // Saturates.
                     Some(if word as u32 == u32::MAX { word } else { word + 1 })
                 }
                 _ => None,
@@ -45,7 +45,7 @@ impl Requests {
         false
     }
 
-    /// Takes all requests: process ids as those who asked know them, and how many of each. The same id may come twice.
+    /// Takes all requests: process ids, in the namespace of each process, and counts. An id may occur twice.
     pub fn take(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let waiting = self.counts.iter().filter(|count| count.load(Relaxed) != 0);
         waiting.map(|count| count.swap(0, AcqRel)).map(|word| ((word >> 32) as u32, word as u32))
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn each_process_is_counted_once_and_taken_once() {
+    fn requests_are_counted_for_each_process_and_taken_once() {
         let requests = Requests::new();
         assert_eq!(taken(&requests), []);
         for pid in [7, 7 + PROCESSES as u32, 7, 511, u32::MAX] {
@@ -86,11 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn none_is_lost_between_those_who_ask_and_who_takes() {
+    fn concurrent_requests_are_not_lost() {
         let requests = Requests::new();
         let mut counts: HashMap<u32, u32> = HashMap::new();
         std::thread::scope(|scope| {
-            let asking: Vec<_> = (1..=4u32)
+            let requesting: Vec<_> = (1..=4u32)
                 .map(|n| {
                     let requests = &requests;
                     scope.spawn(move || {
@@ -98,7 +98,7 @@ mod tests {
                     })
                 })
                 .collect();
-            while !asking.iter().all(|thread| thread.is_finished()) {
+            while !requesting.iter().all(|thread| thread.is_finished()) {
                 requests.take().for_each(|(pid, n)| *counts.entry(pid).or_default() += n);
             }
         });

@@ -1,4 +1,4 @@
-//! What the launcher tells every process of a session: written once, but for `state` and `beat`.
+//! The page from which the processes of a session read its settings. Only `state` and `beat` change.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -8,7 +8,7 @@ pub const SESSION_FILE: &str = "session";
 /// `b"SGSESS01"`: the first word of a session page.
 const MAGIC: u64 = u64::from_le_bytes(*b"SGSESS01");
 
-/// The launcher's orders, mapped by every profiled process (one page, shared, read by the guests).
+/// The settings of a session, written by the launcher and mapped by every profiled process.
 ///
 /// A value of all zeros is a page that is not ready.
 #[repr(C)]
@@ -19,39 +19,39 @@ pub struct SessionPage {
     pub state: AtomicU32,
     /// Time between two ticks in nanoseconds.
     pub delay_ns: AtomicU64,
-    /// Bytes of stream each process makes (a power of two).
+    /// Bytes of the stream of each process (a power of two).
     pub stream_bytes: AtomicU64,
     /// Process id of the launcher.
     pub launcher: AtomicU32,
-    /// Not zero: follow children (fork, and the images they exec).
+    /// Not zero: children are profiled as well.
     pub follow_children: AtomicU32,
-    /// Process id of the only process to profile when children are not followed.
+    /// Process id of the only profiled process if children are not.
     pub only_pid: AtomicU32,
-    /// Number of the signal that running threads get, 0 for SIGURG.
+    /// Signal for running threads; 0: SIGURG.
     pub signal: AtomicU32,
-    /// Not zero: a wall-time profile, one look at a task at each tick.
+    /// Not zero: a wall-time profile, which samples one task at each tick.
     pub walltime: AtomicU64,
-    /// Changes at least once a second while the launcher lives. A guest that sees it stand
-    /// still for five seconds stops sampling.
+    /// Changes at least once a second while the launcher lives. A process stops sampling when it has not changed for
+    /// five seconds.
     pub beat: AtomicU64,
 }
 
-/// What the guests shall do now.
+/// What the processes of a session do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum SessionState {
-    /// Be ready, do not sample yet (`--delay-start`).
+    /// Wait for sampling to start (`--delay-start`).
     Waiting = 0,
     /// Sample.
     Sampling = 1,
-    /// Stop sampling for good (buffer full, `--duration` over, launcher leaving).
+    /// No more sampling: the buffer is full, `--duration` is over, or the launcher ends.
     Stopped = 2,
-    /// Sample nothing; count the peeks that are asked for by signal in [`Requests`](crate::Requests) (`stackglass run`).
+    /// No sampling; requests for peeks are counted in [`Requests`](crate::Requests) (`stackglass run`).
     Ready = 3,
 }
 
 impl SessionState {
-    /// The state with this number; anything unknown means [`SessionState::Stopped`].
+    /// The state with this number; [`SessionState::Stopped`] for unknown numbers.
     pub fn from_number(n: u32) -> SessionState {
         match n {
             0 => SessionState::Waiting,

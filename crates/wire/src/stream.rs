@@ -1,22 +1,21 @@
-//! The stream: a ring of words with one writer and one reader, in memory that may be shared
-//! with a program one does not trust.
+//! The stream: a ring of words with one writer and one reader, in memory that an untrusted program may share.
 //!
-//! Every word is an atomic that is read and written relaxed; `head` (words ever written) is
-//! published with Release after the words, `tail` (words ever read) after they were copied
-//! out. An event is written whole or not at all: when there is no room it is counted and lost.
+//! Each word is an atomic with relaxed loads and stores. `head` (words ever written) is stored with Release after the
+//! words, `tail` (words ever read) after they were copied. An event is written as a whole; without room, it is lost and
+//! counted.
 
 use crate::event::{self, Event, Malformed};
 use crate::{ControlPage, Counter};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-/// The writing end. There must be one writer at a time for a stream.
+/// The writing end. A stream must have one writer at a time.
 pub struct Writer<'a> {
     control: &'a ControlPage,
     ring: &'a [AtomicU64],
 }
 
 impl<'a> Writer<'a> {
-    /// A writer for `ring`, whose length must be a power of two.
+    /// A writer for `ring`.
     ///
     /// # Panics
     /// When the length is not a power of two.
@@ -25,7 +24,7 @@ impl<'a> Writer<'a> {
         Writer { control, ring }
     }
 
-    /// Appends one event; false (and counted) when there is no room for it.
+    /// Appends an event. Without room for it, it is counted as lost, and the result is false.
     pub fn push(&mut self, event: &Event<'_>) -> bool {
         let (fixed, n, tail_words) = event.encode();
         let len = n + tail_words.len();
@@ -46,7 +45,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The reading end. It keeps its own position: what the program writes to `tail` is ignored.
+/// The reading end. It has its own position and ignores what the program writes to `tail`.
 pub struct Reader<'a> {
     control: &'a ControlPage,
     ring: &'a [AtomicU64],
@@ -54,12 +53,12 @@ pub struct Reader<'a> {
     buffer: [u64; event::MAX_WORDS],
 }
 
-/// What the reader found instead of an event.
+/// Error of [`Reader::read`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadError {
-    /// An event whose words make no sense; it was skipped.
+    /// A malformed event, which was skipped.
     Event(Malformed),
-    /// Lengths or positions make no sense: nothing more can be read from this stream.
+    /// Inconsistent lengths or positions: nothing more can be read from this stream.
     Broken,
 }
 
@@ -73,12 +72,15 @@ impl<'a> Reader<'a> {
         Reader { control, ring, tail: 0, buffer: [0; event::MAX_WORDS] }
     }
 
-    /// Words that wait to be read, as the program says; never more than the ring holds.
+    /// Words written and not yet read, by the program's account; at most the size of the ring.
     pub fn waiting(&self) -> u64 {
         self.control.head.load(Acquire).wrapping_sub(self.tail).min(self.ring.len() as u64)
     }
 
-    /// The next event, if one waits.
+    /// The next event, or `None` if all are read.
+    ///
+    /// # Errors
+    /// [`ReadError`]; after [`ReadError::Event`], reading can go on.
     pub fn read(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let waiting = self.control.head.load(Acquire).wrapping_sub(self.tail);
         if waiting == 0 {
@@ -91,7 +93,7 @@ impl<'a> Reader<'a> {
         if waiting > self.ring.len() as u64 || len == 0 || len as u64 > waiting || len > event::MAX_WORDS {
             return Err(ReadError::Broken);
         }
-        // Copy first, check afterwards: the program may still write to these words.
+        // Copy before checking: the program may still write to these words.
         self.buffer[0] = first;
         for i in 1..len {
             self.buffer[i] = at(i);
@@ -105,14 +107,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A control page and its ring as they lie in one mapping.
+/// The control page and the ring in a mapping.
 ///
-/// `None` when the mapping is too small, misaligned, or its page names a stream that does not
-/// fit into it or is no power of two.
+/// `None` if the mapping is misaligned or too small for the stream, or if the stream's size is no power of two.
 ///
 /// # Safety
-/// `base` must be valid for reads and writes of `len` bytes for `'a`, and nobody may access
-/// them other than through atomics (another process may).
+/// `base` must be valid for reads and writes of `len` bytes for `'a`. All accesses to them must be atomic, also those of
+/// other processes.
 pub unsafe fn view<'a>(
     base: *mut u8,
     len: usize,
@@ -122,8 +123,8 @@ pub unsafe fn view<'a>(
     if base.is_null() || !base.addr().is_multiple_of(64) || len < whole || !stream_words.is_power_of_two() {
         return None;
     }
-    // SAFETY: the caller vouches for `len` bytes; `whole <= len` and the alignment were checked
-    // above, and both types are made of atomics only, for which any bytes are a value.
+    // SAFETY: the caller guarantees `len` bytes. `whole <= len` and the alignment were checked above. Both types
+    // consist of atomics, for which all bytes are valid.
     unsafe {
         let control = &*base.cast::<ControlPage>();
         let ring =

@@ -1,27 +1,27 @@
-//! Async tasks: where each thread says which one it polls, and a table of all that live.
+//! Async tasks: a cell for each thread with the task it polls, and a table of all live tasks.
 //!
-//! One [`TaskPool`] serves a process: the crate's copy of this code inside the program writes to it, the sampler reads it,
-//! be it the crate's own or the preload library's, which hands its pool over ([`TASKS_SYMBOL`](crate::TASKS_SYMBOL)).
-//! A poll costs a few plain stores to lines that nobody else writes to. A signal handler on the polling thread reads
-//! its own thread's cell, and the entry behind it, which lives as long as the poll does.
+//! A process has one [`TaskPool`]. The crate writes to it; the sampler reads it, either the crate's own or that of the
+//! preload library, which gives its pool to the crate ([`TASKS_SYMBOL`](crate::TASKS_SYMBOL)). A poll costs a few plain
+//! stores to cache lines without another writer. A signal handler on the polling thread reads its own thread's cell and
+//! the entry of the task, which lives as long as the poll.
 //!
-//! The table is for those who come later: it names tasks that were made before anybody sampled, and those that
-//! wait. All zeros is an empty pool, so a child made by fork finds one where the kernel wipes it (`MADV_WIPEONFORK`).
+//! The table holds the names of tasks that were created before sampling started, and of waiting tasks. All zeros is an empty
+//! pool, which is what a forked child sees (`MADV_WIPEONFORK`).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 
-/// Threads that can poll at a time.
+/// Most threads that poll at a time.
 pub const CELLS: usize = 32 * 1024;
-/// Tasks that are kept in the table at a time; further ones have no name and are not met while they wait.
+/// Most tasks in the table; further tasks have no name and are not sampled while they wait.
 pub const ENTRIES: usize = 128 * 1024;
-/// Words of an entry's text.
+/// Words of the text of an entry.
 pub const TEXT_WORDS: usize = 24;
-/// Longest name of a task, bytes; a longer one is cut.
+/// Longest name of a task in bytes; longer names are cut at the end.
 pub const LONGEST_NAME: usize = 64;
-/// Longest path of the place where it was made, bytes; of a longer one the end is kept.
+/// Longest path of the source file in bytes; longer paths are cut at the start.
 pub const LONGEST_FILE: usize = TEXT_WORDS * 8 - LONGEST_NAME;
 
-/// Which task a thread polls. Written by the thread itself.
+/// The task that a thread polls, written by that thread.
 #[repr(C, align(64))]
 pub struct TaskCell {
     /// Kernel id of the thread; 0: free.
@@ -32,32 +32,32 @@ pub struct TaskCell {
     task: AtomicU64,
 }
 
-/// A task that lives.
+/// A live task.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TaskEntry {
     /// The task's id, 0 while free.
     id: AtomicU64,
-    /// Number of the cell of the thread that polls it (its index and one), 0 while it waits.
+    /// Number of the cell of the polling thread (its index + 1), 0 while the task waits.
     polled_by: AtomicU32,
-    /// Changes with each poll, at its end.
-    turn: AtomicU32,
-    /// CLOCK_MONOTONIC ns at the end of its last poll, where that was asked for; else when it was made or 0.
+    /// Polls so far.
+    polls: AtomicU32,
+    /// CLOCK_MONOTONIC ns at the end of its last poll, if polls are timed; else its creation, or 0.
     since: AtomicU64,
-    /// To whom its text was told: run of the sampler in the high half, low half of the id.
-    told: AtomicU64,
+    /// Where its text was sent: run of the sampler in the high half, lower half of the id.
+    sent: AtomicU64,
     /// Bytes of the name, bytes of the path << 16, line << 32.
     lengths: AtomicU64,
-    /// Next in the list of free entries.
+    /// Next entry in the list of free entries.
     next: AtomicU32,
     _pad: AtomicU32,
-    /// For whoever will read the stacks of waiting tasks: address and vtable of the future.
+    /// Reserved for stacks of waiting tasks: address and vtable of the future.
     _future: [AtomicU64; 2],
     /// The name's bytes, then the path's.
     text: [AtomicU64; TEXT_WORDS],
 }
 
-/// Name of a task and the place where it was made.
+/// Name of a task and the source line where it was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskText {
     /// Bytes of the name.
@@ -77,10 +77,10 @@ impl Default for TaskText {
 }
 
 impl TaskText {
-    /// Nothing known.
+    /// Nothing is known.
     pub const EMPTY: TaskText = TaskText { name_len: 0, file_len: 0, line: 0, words: [0; TEXT_WORDS] };
 
-    /// A name and a place, cut to what there is room for.
+    /// A name and a source line, cut to fit.
     pub fn new(name: &str, file: &str, line: u32) -> TaskText {
         let mut end = name.len().min(LONGEST_NAME);
         while !name.is_char_boundary(end) {
@@ -108,20 +108,20 @@ impl TaskText {
 /// All cells and entries of a process.
 #[repr(C)]
 pub struct TaskPool {
-    /// Changes when a thread takes a cell.
+    /// Cells taken so far.
     claims: AtomicU32,
-    /// Cells at and above this were never taken.
+    /// Cells from this index on were never taken.
     cells_used: AtomicU32,
     /// Run of the sampler, from 1; 0 before the first.
     run: AtomicU32,
-    /// Not zero: the end of each poll is to be timed.
+    /// Not zero: the end of each poll is timed.
     timed: AtomicU32,
-    /// Tasks that found the table full.
+    /// Tasks for which the table had no room.
     lost: AtomicU64,
     _line: [AtomicU64; 5],
-    /// Head of the list of free entries: its number, and above it a count against reuse.
+    /// Head of the list of free entries: a number, and above it a count that prevents ABA errors.
     free: AtomicU64,
-    /// Entries at and above this were never used.
+    /// Entries from this index on were never used.
     entries_used: AtomicU32,
     _line2: AtomicU32,
     _line3: [AtomicU64; 6],
@@ -129,17 +129,17 @@ pub struct TaskPool {
     entries: [TaskEntry; ENTRIES],
 }
 
-// Two copies of this code, perhaps of different builds, meet in one pool.
+// Two copies of this code, possibly of different builds, share a pool.
 const _: () = assert!(size_of::<TaskCell>() == 64 && size_of::<TaskEntry>() == 256);
 
-/// What was polled before, to be put back.
+/// The task polled before, which [`TaskCell::leave`] restores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before {
+pub struct Previous {
     task: u64,
     entry: u32,
 }
 
-/// What a cell says: a task, and the number of its entry.
+/// The task that a thread polls, and its entry.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Polled {
     /// The task's id, 0 for none.
@@ -149,37 +149,37 @@ pub struct Polled {
 }
 
 impl TaskCell {
-    /// A cell that belongs to nobody.
-    pub const fn nobodys() -> TaskCell {
+    /// A cell without owner.
+    pub const fn unowned() -> TaskCell {
         TaskCell { owner: AtomicU32::new(0), entry: AtomicU32::new(0), task: AtomicU64::new(0) }
     }
 
-    /// Whose it is: a kernel id, or 0.
+    /// Kernel id of the owner, or 0.
     #[inline(always)]
     pub fn owner(&self) -> u32 {
         self.owner.load(Relaxed)
     }
 
-    /// Owner: from now on `task` is polled.
+    /// Sets the polled task. For the owner.
     #[inline(always)]
-    pub fn enter(&self, task: u64, entry: u32) -> Before {
-        let before = Before { task: self.task.load(Relaxed), entry: self.entry.load(Relaxed) };
+    pub fn enter(&self, task: u64, entry: u32) -> Previous {
+        let before = Previous { task: self.task.load(Relaxed), entry: self.entry.load(Relaxed) };
         self.entry.store(entry, Relaxed);
         self.task.store(task, Relaxed);
-        // The handler on this thread is to find the task for everything that comes now.
+        // A handler on this thread must see the task in all that follows.
         compiler_fence(SeqCst);
         before
     }
 
-    /// Owner: what was polled before is polled again.
+    /// Restores the task polled before. For the owner.
     #[inline(always)]
-    pub fn leave(&self, before: Before) {
+    pub fn leave(&self, before: Previous) {
         compiler_fence(SeqCst);
         self.task.store(before.task, Relaxed);
         self.entry.store(before.entry, Relaxed);
     }
 
-    /// What thread `owner` polls now.
+    /// The task that thread `owner` polls.
     #[inline]
     pub fn polled_by(&self, owner: u32) -> Polled {
         if self.owner.load(Relaxed) != owner {
@@ -188,7 +188,7 @@ impl TaskCell {
         Polled { task: self.task.load(Relaxed), entry: self.entry.load(Relaxed) }
     }
 
-    /// Owner: the thread ends.
+    /// Frees the cell when the thread ends. For the owner.
     pub fn release(&self) {
         self.task.store(0, Relaxed);
         self.entry.store(0, Relaxed);
@@ -197,40 +197,40 @@ impl TaskCell {
 }
 
 impl TaskEntry {
-    /// The polling thread: a poll begins.
+    /// Starts a poll. For the polling thread.
     #[inline(always)]
     pub fn begin(&self, cell: u32) {
         self.polled_by.store(cell, Relaxed);
     }
 
-    /// The polling thread: the poll ends.
+    /// Ends a poll. For the polling thread.
     #[inline(always)]
     pub fn end(&self) {
         self.polled_by.store(0, Relaxed);
-        // Only whoever polls writes here, one at a time.
-        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
+        // The polling thread is the only writer.
+        self.polls.store(self.polls.load(Relaxed).wrapping_add(1), Release);
     }
 
-    /// From when it waits, CLOCK_MONOTONIC ns; 0 if not known.
+    /// Since when it waits, CLOCK_MONOTONIC ns; 0: unknown.
     pub fn since(&self) -> u64 {
         self.since.load(Relaxed)
     }
 
-    /// From when it waits, CLOCK_MONOTONIC ns.
+    /// Sets since when it waits, CLOCK_MONOTONIC ns.
     pub fn set_since(&self, at: u64) {
         self.since.store(at, Relaxed);
     }
 
-    /// Whose entry it is, 0 for nobody's.
+    /// Id of its task, 0 if it is free.
     #[inline]
     pub fn id(&self) -> u64 {
         self.id.load(Acquire)
     }
 
-    /// The text of `task`, unless this run of the sampler has it; `None` also when the entry is another's.
+    /// The text of `task`, unless it was sent in this run of the sampler, or the entry is that of another task.
     #[inline]
-    pub fn untold(&self, task: u64, run: u32) -> Option<TaskText> {
-        if self.id() != task || self.told.load(Relaxed) == u64::from(run) << 32 | task & 0xffff_ffff {
+    pub fn unsent_text(&self, task: u64, run: u32) -> Option<TaskText> {
+        if self.id() != task || self.sent.load(Relaxed) == u64::from(run) << 32 | task & 0xffff_ffff {
             return None;
         }
         let lengths = self.lengths.load(Relaxed);
@@ -240,19 +240,19 @@ impl TaskEntry {
         for (to, from) in text.words.iter_mut().zip(&self.text) {
             *to = from.load(Relaxed);
         }
-        // Read by another thread, it may have become another's meanwhile.
+        // On another thread, the entry may have been reused meanwhile.
         core::sync::atomic::fence(Acquire);
         (self.id.load(Relaxed) == task).then_some(text)
     }
 
-    /// Sampler: the reader knows the text of `task`.
-    pub fn set_told(&self, task: u64, run: u32) {
-        self.told.store(u64::from(run) << 32 | task & 0xffff_ffff, Relaxed);
+    /// Marks the text of `task` as sent. For the sampler.
+    pub fn set_text_sent(&self, task: u64, run: u32) {
+        self.sent.store(u64::from(run) << 32 | task & 0xffff_ffff, Relaxed);
     }
 }
 
 impl TaskPool {
-    /// Takes a cell for the thread with this kernel id: the cell and its number. `None` when all are taken.
+    /// Takes a cell for the thread with this kernel id, and returns it with its number. `None` if all are taken.
     pub fn claim(&self, tid: u32) -> Option<(&TaskCell, u32)> {
         let free = |cell: &TaskCell| cell.owner.compare_exchange(0, tid, AcqRel, Relaxed).is_ok();
         let used = (self.cells_used.load(Acquire) as usize).min(CELLS);
@@ -267,17 +267,17 @@ impl TaskPool {
         Some((&self.cells[index], index as u32 + 1))
     }
 
-    /// Changes when a thread has taken a cell.
+    /// Changes whenever a thread takes a cell.
     pub fn claims(&self) -> u32 {
         self.claims.load(Acquire)
     }
 
-    /// Cells that are, or were once, taken.
+    /// All cells that are or were taken.
     pub fn cells(&self) -> &[TaskCell] {
         &self.cells[..(self.cells_used.load(Acquire) as usize).min(CELLS)]
     }
 
-    /// Enters a new task into the table; the number of its entry, 0 when the table is full.
+    /// Adds a task to the table. Returns the number of its entry, 0 if the table is full.
     pub fn register(&self, task: u64, text: &TaskText, now: u64) -> u32 {
         let Some(number) = self.take_free().or_else(|| self.take_new()) else {
             self.lost.fetch_add(1, Relaxed);
@@ -285,7 +285,7 @@ impl TaskPool {
         };
         let entry = &self.entries[number as usize - 1];
         entry.polled_by.store(0, Relaxed);
-        entry.turn.store(0, Relaxed);
+        entry.polls.store(0, Relaxed);
         entry.since.store(now, Relaxed);
         let lengths = u64::from(text.name_len) | u64::from(text.file_len) << 16 | u64::from(text.line) << 32;
         entry.lengths.store(lengths, Relaxed);
@@ -296,10 +296,10 @@ impl TaskPool {
         number
     }
 
-    /// Takes a task out of the table. Nothing happens when the entry is not its own any more.
+    /// Removes a task from the table. Does nothing if the entry is no longer its own.
     pub fn unregister(&self, task: u64, number: u32) {
         let Some(entry) = self.entry(number) else { return };
-        // What a wiped page or another task holds is not ours to free.
+        // The entry may be wiped, or have another task.
         if entry.id.compare_exchange(task, 0, AcqRel, Relaxed).is_err() {
             return;
         }
@@ -338,40 +338,40 @@ impl TaskPool {
         self.entries.get((number as usize).wrapping_sub(1))
     }
 
-    /// Numbers of entries that are, or were once, in use: from 1 to this.
+    /// Highest number of an entry that is or was in use.
     pub fn entries_used(&self) -> u32 {
         self.entries_used.load(Acquire).min(ENTRIES as u32)
     }
 
-    /// Kernel id of the thread that polls this task now.
+    /// Kernel id of the thread that polls this task.
     pub fn owner_of(&self, entry: &TaskEntry) -> Option<u32> {
         let number = entry.polled_by.load(Acquire) as usize;
         self.cells.get(number.wrapping_sub(1)).map(TaskCell::owner).filter(|owner| *owner != 0)
     }
 
-    /// Tasks that found the table full.
+    /// Tasks for which the table had no room.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Sampler: a new run begins; its number.
+    /// Starts a run and returns its number. For the sampler.
     pub fn begin_run(&self) -> u32 {
         self.run.fetch_add(1, AcqRel) + 1
     }
 
-    /// The run of the sampler that goes on, or was last.
+    /// The current or last run of the sampler.
     #[inline]
     pub fn run(&self) -> u32 {
         self.run.load(Relaxed)
     }
 
-    /// Whether the end of each poll is to be timed.
+    /// Whether the end of each poll is timed.
     #[inline(always)]
     pub fn is_timed(&self) -> bool {
         self.timed.load(Relaxed) != 0
     }
 
-    /// Sampler: polls are timed from now on, or not.
+    /// Sets whether polls are timed. For the sampler.
     pub fn set_timed(&self, on: bool) {
         self.timed.store(on.into(), Relaxed);
     }
@@ -413,22 +413,22 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_told_once_in_a_run_and_to_its_own_task_only() {
+    fn a_text_is_sent_once_in_a_run_and_for_its_own_task_only() {
         let pool = pool();
         let run = pool.begin_run();
         let number = pool.register(7, &TaskText::new("a", "f", 1), 0);
         let entry = pool.entry(number).unwrap();
-        assert_eq!(name_of(&entry.untold(7, run).unwrap()), ("a".into(), "f".into()));
-        assert_eq!(entry.untold(8, run), None);
-        entry.set_told(7, run);
-        assert_eq!(entry.untold(7, run), None);
-        assert!(entry.untold(7, pool.begin_run()).is_some());
-        // Not its own: nothing happens.
+        assert_eq!(name_of(&entry.unsent_text(7, run).unwrap()), ("a".into(), "f".into()));
+        assert_eq!(entry.unsent_text(8, run), None);
+        entry.set_text_sent(7, run);
+        assert_eq!(entry.unsent_text(7, run), None);
+        assert!(entry.unsent_text(7, pool.begin_run()).is_some());
+        // The entry of another task stays.
         pool.unregister(8, number);
         assert_eq!(entry.id(), 7);
         pool.unregister(7, number);
-        assert_eq!(pool.register(9, &TaskText::new("b", "f", 1), 0), number, "the place is used again");
-        assert_eq!(name_of(&entry.untold(9, run).unwrap()).0, "b");
+        assert_eq!(pool.register(9, &TaskText::new("b", "f", 1), 0), number, "the entry is reused");
+        assert_eq!(name_of(&entry.unsent_text(9, run).unwrap()).0, "b");
     }
 
     #[test]
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_register_and_no_place_is_given_twice() {
+    fn concurrent_threads_never_get_the_same_entry() {
         let pool = pool();
         std::thread::scope(|scope| {
             for thread in 0..4u64 {
@@ -463,11 +463,11 @@ mod tests {
                 });
             }
         });
-        assert!(pool.entries_used() <= 20, "{} places for 20 tasks at a time", pool.entries_used());
+        assert!(pool.entries_used() <= 20, "{} entries for 20 tasks at a time", pool.entries_used());
     }
 
     #[test]
-    fn cells_are_taken_and_given_back() {
+    fn cells_are_taken_and_freed() {
         let pool = pool();
         let (cell, number) = pool.claim(70).unwrap();
         let outer = cell.enter(7, 1);
