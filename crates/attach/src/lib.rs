@@ -1,12 +1,11 @@
-//! Looking at a process that knows nothing of us, from outside and while it runs.
+//! Samples a running process from outside. The process needs no preparation and links nothing of Stackglass.
 //!
-//! [`Attachment`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
-//! process_vm_readv, and has running ones show theirs by perf events or ptrace ([`choice`]). What it
-//! sees are the same events that a sampler inside a program writes, so recordings, reports and files
-//! are those of every other program.
+//! [`Attachment`] finds modules and threads in `/proc`. It reads the stacks of sleeping threads with
+//! process_vm_readv, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
+//! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
-//! The process always runs on. It is never sent a signal; a thread that sleeps is not woken as long as the
-//! kernel's account of it stands still; when we end, however we end, the kernel lets go of its threads.
+//! The process keeps running. It is never sent a signal, and a sleeping thread is not disturbed while its scheduler
+//! statistics do not change. When this process ends, for whatever reason, the kernel detaches all threads.
 #![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;
@@ -39,12 +38,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracer_lock::TracerLock;
 
-/// Why nothing more can be seen of a process.
+/// Why a process cannot be sampled any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
     /// It has ended.
     Gone,
-    /// It has exec'ed a program that may not be looked at; why and what to do.
+    /// It has exec'ed a program that may not be sampled: the reason and the remedy.
     Locked(String),
 }
 
@@ -57,15 +56,15 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// What the recording thread and the looking one tell each other.
+/// Shared between the thread that samples and the one that drains.
 pub(crate) struct Orders {
     stop: AtomicBool,
-    /// Images that the recording thread has not taken up.
+    /// Streams that the draining thread has not picked up yet.
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
     processors: usize,
     seizing: deadlock::Seizing,
-    /// A process in which nothing moves is looked at less often: it is one of many.
+    /// Sample less often while all threads sleep: the process is one of many.
     rests: bool,
 }
 
@@ -79,7 +78,7 @@ impl Orders {
     }
 }
 
-/// A process that is looked at. When it is dropped, the process is let go.
+/// A process that is being sampled. Dropping it detaches from the process.
 pub struct Attachment {
     pid: u32,
     delay: Duration,
@@ -88,15 +87,14 @@ pub struct Attachment {
     thread: Option<JoinHandle<()>>,
     choice: Choice,
     mode: AttachMode,
-    /// Held as long as threads may be traced.
+    /// Held while threads may be traced.
     tracer_lock: Option<TracerLock>,
 }
 
 impl Attachment {
-    /// Begins to look at all threads of a process, once in each `delay`.
+    /// Starts to sample all threads of a process, once in each `delay`.
     ///
-    /// # Errors
-    /// When it is gone, or may not be looked at; what permission is missing and how to get it.
+    /// # Errors If the process does not exist or may not be sampled: which permission is missing, and how to get it.
     pub fn begin(
         pid: u32,
         delay: Duration,
@@ -106,7 +104,7 @@ impl Attachment {
         Attachment::begin_as(pid, delay, driver, mode, false)
     }
 
-    /// The same; one of many processes, which `rests` while nothing moves in it.
+    /// Like [`Attachment::begin`]. With `rests`, the process is sampled less often while all its threads sleep.
     pub fn begin_as(
         pid: u32,
         delay: Duration,
@@ -115,7 +113,7 @@ impl Attachment {
         rests: bool,
     ) -> Result<Attachment, Refusal> {
         let choice = choice::choose(pid, driver);
-        // Perf events do not do for each thread, but for most: they need no turn.
+        // Perf events need no tracer lock: ptrace is then used for few threads only.
         let tracer_lock = match choice.driver {
             Driver::Ptrace => Some(TracerLock::take(pid, mode).map_err(|other| access::taken(pid, other))?),
             Driver::Perf => None,
@@ -142,17 +140,17 @@ impl Attachment {
         Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, mode, tracer_lock })
     }
 
-    /// How running threads are made to show their stacks, and why so.
+    /// The driver that is used, and why.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// Streams that have begun since the last call, one for each image of the process.
+    /// Streams that have begun since the last call: one for each image of the process.
     pub fn new_streams(&self) -> Vec<Stream> {
         std::mem::take(&mut *self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps an exec of the process going. To be called every 50 ms at least.
+    /// Resolves a deadlock between an exec of the process and PTRACE_SEIZE. Call it at least every 50 ms.
     pub fn help_exec(&self) {
         self.orders.seizing.help(self.pid);
     }
@@ -162,12 +160,12 @@ impl Attachment {
         clock::monotonic()
     }
 
-    /// Why nothing more is to come, once that is so.
+    /// Why the process is not sampled any more; `None` while it is.
     pub fn stopped(&self) -> Option<Stopped> {
         self.orders.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Begins to look again, as before, after it has been [stopped](Attachment::stop).
+    /// Samples the process again with the same settings, after [`Attachment::stop`].
     pub fn resume(&mut self) {
         if self.stopped().is_some() {
             return;
@@ -178,7 +176,7 @@ impl Attachment {
         }
     }
 
-    /// Ends the looking; what was seen until then can still be drained.
+    /// Stops sampling. The events written so far can still be drained.
     pub fn stop(&mut self) {
         self.orders.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };

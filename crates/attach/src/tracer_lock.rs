@@ -1,31 +1,30 @@
-//! One at a time: a process can be traced by one other only, and whoever comes second is told before it has begun.
+//! The lock of the tracer: only one process can trace another, so a second Stackglass finds out before it starts.
 //!
-//! An abstract socket's name is the lock: it leaves no file, and it is free again when its holder dies.
-//! Source: unix(7).
+//! The lock is the name of an abstract socket. It leaves no file, and it is released when its holder dies. Source:
+//! unix(7).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// How long somebody means to look.
+/// How long a process stays attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachMode {
-    /// A peek: others wait for its end.
+    /// For a peek: others wait for its end.
     Brief,
-    /// Until somebody ends it: nobody waits.
+    /// Until the user ends it: others do not wait.
     Long,
 }
 
-/// The right to trace a process, among all stackglasses.
+/// The right to trace a process, among all instances of Stackglass.
 pub(super) struct TracerLock {
     _names: [Option<UnixListener>; 2],
 }
 
 impl TracerLock {
-    /// Takes it.
+    /// Takes the lock. On systems without abstract sockets this always succeeds.
     ///
-    /// # Errors
-    /// How long whoever has it means to mode. Where there are no such names, nobody waits.
+    /// # Errors The mode of the process that holds the lock.
     pub fn take(pid: u32, mode: AttachMode) -> Result<TracerLock, AttachMode> {
         let long = || name(format!("stackglass-stay-{pid}"));
         let Ok(turn) = name(format!("stackglass-look-{pid}")) else {
@@ -37,7 +36,7 @@ impl TracerLock {
     }
 }
 
-/// Takes a name; an error when another has it.
+/// Binds a name; an error if another process has bound it, `None` if the system has no such names.
 fn name(name: String) -> Result<Option<UnixListener>, ()> {
     match SocketAddr::from_abstract_name(name).and_then(|name| UnixListener::bind_addr(&name)) {
         Ok(name) => Ok(Some(name)),

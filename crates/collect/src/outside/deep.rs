@@ -1,10 +1,10 @@
-//! Stacks that are deeper than what comes with a sample.
+//! Stacks that are deeper than the copy in a sample.
 //!
-//! The kernel copies the top of a stack, some hundred frames. What lies beyond is read from the process, at a later
-//! moment. That is believed only where all of it, to the outermost frame, was the same before the sample and after, and
-//! where the end of what came with the sample is the same as well: a program that returns into its outer functions
-//! and goes down again leaves other words there, if only those of its loops. Single words are no proof: two functions
-//! that call themselves in turn have frames of the same size. Where anything differs, the stack is cut.
+//! The kernel copies the top of a stack, some hundred frames. The rest is read from the process, at a later moment.
+//! It is used only if all of it, up to the outermost frame, was the same before and after the sample, and if it
+//! matches the end of the sampled copy. A program that returns to its outer functions and calls others leaves
+//! different words there, at least those of its loops. Single words prove nothing: two functions that call each other
+//! have frames of the same size. If anything differs, the stack is cut.
 
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::StackMemory;
@@ -13,17 +13,17 @@ use stackglass_unwind::memory::read_process;
 /// Bytes that are copied at first, and at most.
 const LEAST: usize = 256 << 10;
 const MOST: usize = 8 << 20;
-/// The copy begins so far below what is first asked for: the next samples end elsewhere.
+/// The copy begins so far below the first address that was requested: later samples end elsewhere.
 const BELOW: u64 = 64 << 10;
-/// Bytes at the end of what came with a sample that must be the same.
+/// Bytes at the end of the sampled copy that must match.
 const SEAM: u64 = 16 << 10;
 
-/// Part of a stack at one moment.
+/// A part of a stack at one moment.
 #[derive(Default)]
 struct Copy {
-    /// Number of the drain in which it was made.
+    /// Number of the drain that made it.
     drain: u64,
-    /// CLOCK_MONOTONIC ns before and after it was made; 0 for none.
+    /// CLOCK_MONOTONIC ns before and after the copy; 0: no copy.
     began: u64,
     ended: u64,
     start: u64,
@@ -51,9 +51,9 @@ pub(super) struct DeepStack {
 }
 
 impl DeepStack {
-    /// Makes a copy of what lies from `from` on, once in each drain. The stack begins at `sp`.
+    /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`.
     ///
-    /// False when there is one already that will do.
+    /// Returns false if the existing copy is sufficient.
     pub(super) fn refresh(&mut self, pid: u32, sp: u64, from: u64, drain: u64) -> bool {
         let again = self.now.drain == drain;
         if again && self.now.start <= from {
@@ -73,20 +73,20 @@ impl DeepStack {
     }
 }
 
-/// The stack of a sample: its top as it was copied, and what lies beyond.
+/// The stack of a sample: the sampled copy, and what is beyond it.
 pub(super) struct SampledStack<'a> {
     at: u64,
     top: &'a [u8],
     taken: u64,
     beyond: Option<&'a mut DeepStack>,
-    /// End of what was read beyond the top.
+    /// End of the bytes that were read beyond the sampled copy.
     reached: u64,
-    /// Something beyond the top was asked for.
+    /// An address beyond the sampled copy was read.
     pub passed_top: bool,
 }
 
 impl<'a> SampledStack<'a> {
-    /// `top` lies at `at` and was copied at the moment `taken`.
+    /// `top` was copied from address `at` at the moment `taken`.
     pub(super) fn new(
         at: u64,
         top: &'a [u8],
@@ -101,7 +101,7 @@ impl<'a> SampledStack<'a> {
     }
 
     fn beyond(&mut self, address: u64) -> Option<u64> {
-        /// Stacks are no larger; other addresses are no part of it.
+        /// Stacks are no larger; other addresses do not belong to it.
         const LARGEST: u64 = 1 << 30;
         let end = self.end();
         if address < end.saturating_sub(7) || address > end.saturating_add(LARGEST) {
@@ -121,7 +121,7 @@ impl<'a> SampledStack<'a> {
         word
     }
 
-    /// Whether all that was read is to be believed.
+    /// Whether everything that was read is confirmed.
     pub(super) fn is_proven(&self) -> bool {
         if self.reached == 0 {
             return true;
@@ -153,7 +153,7 @@ impl StackMemory for SampledStack<'_> {
 mod tests {
     use super::*;
 
-    /// What lies in these words beyond a top of 100, and whether all that was read is believed.
+    /// The words beyond a sampled copy of 100, and whether everything that was read is confirmed.
     fn read(
         deep: &mut DeepStack,
         at: u64,
@@ -188,7 +188,7 @@ mod tests {
         let mut other = top.clone();
         other[790] ^= 1;
         assert!(!read(&mut deep, at, &other, first, &[100]).1, "the sample was taken on other frames");
-        // Within one drain a copy serves all samples.
+        // Within one drain, one copy serves all samples.
         assert!(!deep.refresh(me, at, at + 1600, 2));
         assert_eq!(read(&mut deep, at, &top, first, &[1 << 40]).0, [None]);
     }

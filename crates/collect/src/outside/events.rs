@@ -1,10 +1,10 @@
-//! The perf events of a program that we start: two on each processor, opened on the starting thread and inherited by
-//! the program and all its threads and children.
+//! The perf events of a program that we start. There are two for each processor. They are opened on the starting
+//! thread and inherited by the program, its threads and its children.
 //!
-//! One event samples: after each period that a thread has run, the kernel copies its registers and the top of its
-//! stack. The other one counts nothing and tells what happens to threads: begin, end, exec, mappings of code, and each
-//! time that a processor is given or taken. Each has a ring of its own, so that many samples push no news out. Both
-//! begin with the program's exec.
+//! One event samples: after each period of a running thread, the kernel copies its registers and the top of its
+//! stack. The other event counts nothing and reports thread events: begin, end, exec, mappings of code, and each
+//! switch to or from a processor. Each has its own ring buffer, so that samples do not displace thread events. Both
+//! start at the program's exec.
 
 use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
@@ -18,42 +18,42 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Bytes of stack that the kernel copies with each sample: with the rest of a record, as much as a record may have.
+/// Bytes of stack that the kernel copies in each sample. With the other fields, the record has its largest possible
+/// size.
 pub(super) const DUMP: usize = 63 << 10;
-/// Bytes of a ring of news.
-const NEWS: usize = 256 << 10;
-/// Bytes of a ring of samples: the most that is asked for, and the least that will do (four samples).
+/// Bytes of a ring buffer of thread events.
+const THREAD_EVENTS: usize = 256 << 10;
+/// Bytes of a ring buffer of samples: the most that is requested, and the least that is sufficient (four samples).
 const SAMPLES: (usize, usize) = (4 << 20, 256 << 10);
-/// Bytes of all rings of samples together, on machines with many processors.
+/// Bytes of all ring buffers of samples together, for machines with many processors.
 const ALL_SAMPLES: usize = 64 << 20;
 
-/// What is asked of the events.
+/// Settings of the events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Time that a thread runs between two samples, ns.
+    /// CPU time between two samples of a thread, ns.
     pub period: u64,
-    /// Sampling begins with the program, and not when it is [told](Events::set_sampling) to.
+    /// Sampling starts with the program, and not with [`Events::set_sampling`].
     pub at_once: bool,
 }
 
 /// All events of a recording.
 pub(super) struct Events {
-    news: Vec<Ring>,
+    thread_events: Vec<Ring>,
     samples: Vec<Ring>,
-    /// Time in the kernel is sampled as well.
+    /// Kernel time is sampled as well.
     pub counts_kernel: bool,
-    /// Each thread keeps its own events. Else the kernel swaps them between threads that were made from each other, and what a
-    /// thread had run towards its next sample ends with a short-lived one that has got its event.
+    /// Each thread keeps its own events. Otherwise the kernel swaps events between related threads. What a thread has
+    /// run since its last sample is then lost when a short-lived thread ends with its event.
     pub keeps_events: bool,
-    /// Rings with something to read: the time of their oldest record.
+    /// Ring buffers with records, by the time of their oldest record.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Events {
-    /// Opens them on the calling thread, which must be the one that starts the program.
+    /// Opens the events on the calling thread, which must be the one that starts the program.
     ///
-    /// # Errors
-    /// When perf events are refused here, or the kernel is too old to say when a processor is taken (Linux 4.3).
+    /// # Errors If perf events are refused here, or the kernel does not report switches (before Linux 4.3).
     pub(super) fn open(plan: Plan) -> io::Result<Events> {
         let kernel_too = match Events::open_with(plan, true, true) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, true, false),
@@ -70,22 +70,22 @@ impl Events {
     }
 
     fn open_with(plan: Plan, counts_kernel: bool, keeps_events: bool) -> io::Result<Events> {
-        let (news, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
-        let mut events = Events { news, samples, counts_kernel, keeps_events, waiting };
+        let (thread_events, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
+        let mut events = Events { thread_events, samples, counts_kernel, keeps_events, waiting };
         let processors = online();
         let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(SAMPLES.1, SAMPLES.0);
         for processor in processors {
-            let news = news_of(counts_kernel);
-            let ring = match Ring::open(&news, 0, Some(processor), NEWS) {
-                // Linux before 5.12 tells no build ids.
+            let thread_events = thread_events_of(counts_kernel);
+            let ring = match Ring::open(&thread_events, 0, Some(processor), THREAD_EVENTS) {
+                // Linux before 5.12 does not report build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    let older = Attributes { flags: news.flags & !flags::BUILD_ID, ..news };
-                    Ring::open(&older, 0, Some(processor), NEWS)
+                    let older = Attributes { flags: thread_events.flags & !flags::BUILD_ID, ..thread_events };
+                    Ring::open(&older, 0, Some(processor), THREAD_EVENTS)
                 }
                 opened => opened,
             };
-            events.news.push(ring?);
+            events.thread_events.push(ring?);
             let ring = loop {
                 let samples = samples_of(plan, counts_kernel, keeps_events, size);
                 match Ring::open(&samples, 0, Some(processor), size) {
@@ -104,33 +104,34 @@ impl Events {
         Ok(events)
     }
 
-    /// Threads and processes that begin from now on are sampled with this period. Those that go on keep theirs.
+    /// Changes the period of threads and processes that begin from now on. Existing ones keep theirs.
     pub(super) fn set_period(&self, period: u64) {
         self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
 
-    /// Processors that have events.
+    /// Number of processors that have events.
     pub(super) fn processors(&self) -> usize {
         self.samples.len()
     }
 
-    /// Starts or stops the sampling; news go on.
+    /// Starts or stops the sampling. Thread events continue.
     pub(super) fn set_sampling(&self, on: bool) {
         self.samples.iter().for_each(|ring| set_enabled(ring, on));
     }
 
-    /// Descriptors on which poll(2) returns when a ring has become fairly full.
+    /// Descriptors that become readable when a ring buffer has filled to a quarter.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
-        self.news.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
+        self.thread_events.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
     }
 
-    /// Takes up, in the order of time, all records up to the moment `until`; later ones wait for the next call, by which
-    /// time all processors have written what came before them. How full the fullest ring was, 0 to 1.
+    /// Passes all records up to the moment `until` to `each`, in the order of time. Later records wait for the next
+    /// call: by then, all processors have written the records before them. Returns how full the fullest ring buffer
+    /// was, 0 to 1.
     pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) -> f64 {
         let mut fullest = 0f64;
         let counted = self.keeps_events;
         self.waiting.clear();
-        for index in 0..self.news.len() + self.samples.len() {
+        for index in 0..self.thread_events.len() + self.samples.len() {
             fullest = fullest.max(self.ring(index).refresh());
             self.wait(index);
         }
@@ -145,11 +146,11 @@ impl Events {
             ring.advance();
             self.wait(index);
         }
-        self.news.iter().chain(&self.samples).for_each(Ring::publish);
+        self.thread_events.iter().chain(&self.samples).for_each(Ring::publish);
         fullest
     }
 
-    /// Enters the time of the ring's oldest record; a record without one is passed over at once.
+    /// Enters the time of the buffer's oldest record; a record without a time comes first.
     fn wait(&mut self, index: usize) {
         let ring = self.ring(index);
         if let Some(raw) = ring.peek() {
@@ -158,10 +159,14 @@ impl Events {
         }
     }
 
-    /// News come first: at equal times a thread begins before it is sampled.
+    /// Thread events come first: at equal times, a thread begins before it is sampled.
     fn ring(&mut self, index: usize) -> &mut Ring {
-        let news = self.news.len();
-        if index < news { &mut self.news[index] } else { &mut self.samples[index - news] }
+        let thread_events = self.thread_events.len();
+        if index < thread_events {
+            &mut self.thread_events[index]
+        } else {
+            &mut self.samples[index - thread_events]
+        }
     }
 }
 
@@ -182,7 +187,7 @@ fn common(counts_kernel: bool, at_once: bool) -> u64 {
 }
 
 fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) -> Attributes {
-    // Inherited events whose count is in their samples are never swapped (Linux 6.12; refused before).
+    // Inherited events with the count in their samples are never swapped (Linux 6.12; older kernels refuse this).
     let count = if keeps_events { sample::READ } else { 0 };
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
@@ -203,7 +208,7 @@ fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) 
     }
 }
 
-fn news_of(counts_kernel: bool) -> Attributes {
+fn thread_events_of(counts_kernel: bool) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,
@@ -217,13 +222,13 @@ fn news_of(counts_kernel: bool) -> Attributes {
             | flags::COMM_EXEC
             | flags::TASK
             | flags::CONTEXT_SWITCH,
-        wakeup: (NEWS / 4) as u32,
+        wakeup: (THREAD_EVENTS / 4) as u32,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     }
 }
 
-/// Processors that may run something (`0-3,8`).
+/// Processors that are online (`0-3,8`).
 fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut all = ranges(text.trim());

@@ -1,12 +1,13 @@
-//! A program and all that it starts, seen from outside: nothing of ours is in it, nothing interrupts it.
+//! Samples a program and all its descendants from outside. Nothing runs inside the program, and nothing interrupts
+//! it.
 //!
-//! Perf events, which the kernel hands on to every thread and child by itself, bring the stacks of running threads and
-//! tell what happens to threads and processes ([`events`]). From that a table of all processes is kept up
-//! ([`tree`]); stacks are walked with the unwind rules of the files that were mapped ([`mappings`], [`deep`]); sleeping
-//! threads are looked at in /proc, once for each sleep at most ([`sleepers`]); the time of each thread is split among
-//! its stacks ([`time`], [`thread`]). Everything goes straight into a [`Recorder`].
+//! Perf events, which the kernel passes on to every thread and child, provide the stacks of running threads and the
+//! thread events ([`events`]). They keep a table of all processes up to date ([`tree`]). Stacks are walked with the
+//! unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through `/proc`, at most once
+//! in each sleep ([`sleepers`]). The time of each thread is divided among its stacks ([`time`], [`thread`]). All
+//! samples go to a [`Recorder`].
 //!
-//! What the program can notice of this: `docs/EFFECTS.md`.
+//! What the program can notice: `docs/EFFECTS.md`.
 
 mod burst_start;
 mod deep;
@@ -33,24 +34,24 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use tree::Tree;
 
-/// Records younger than this are left for the next time: processors write them side by side, ns.
+/// Records younger than this are left for the next drain, because processors write them concurrently, ns.
 const UNORDERED: u64 = 300_000;
-/// Time after which all threads are settled, those that do nothing included, ns.
+/// Time after which all threads are settled, idle ones included, ns.
 const SETTLE_ALL: u64 = 1_000_000_000;
-/// Time between two drains: where nothing happens, and where threads come and go to sleep.
+/// Time between two drains: while nothing happens, and while threads fall asleep and wake up.
 const CALM: Duration = Duration::from_millis(80);
 const LIVELY: Duration = Duration::from_millis(20);
 
-/// Where a thread begins in less than so many delays after the one before, most of them are short.
+/// If threads begin less than so many delays apart, most of them are short-lived.
 const MANY: u64 = 4;
 
-/// Periods in delays: of most threads, and where many are short.
+/// Periods, in delays: usually, and while many threads are short-lived.
 const USUAL: (f64, f64) = (0.97, 1.03);
 const SHORTER: (f64, f64) = (0.1, 1.0);
 
-/// How fast threads and processes begin, over so many of them or so much time.
+/// The rate at which threads and processes begin.
 struct Forks {
-    /// Of the last drain.
+    /// Count at the last drain.
     latest: u64,
     counted: u64,
     since: u64,
@@ -65,7 +66,7 @@ impl Forks {
         Forks { latest: 0, counted: 0, since: now, are_many: false }
     }
 
-    /// `forks` have begun by `now`; they are many where they come sooner than in `each` after each other.
+    /// `forks` threads have begun by `now`. They are many if they begin less than `each` ns apart.
     fn count(&mut self, forks: u64, now: u64, each: u64) {
         self.latest = forks;
         let (new, passed) = (forks - self.counted, now.saturating_sub(self.since));
@@ -76,28 +77,28 @@ impl Forks {
     }
 }
 
-/// Looks at one program and all that it starts.
+/// Samples one program and its descendants.
 pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
     phase_shift: PhaseShift,
-    /// Drains come at moments that no program can be in step with, and each new thread has a period of its own.
+    /// For the moments of drains, so that no program is in step with them, and for the periods of new threads.
     random: Random,
     delay: u64,
     forks: Forks,
 }
 
 impl Outside {
-    /// Prepares on the calling thread, which must be the one that then starts the program: from its exec on everything is
-    /// seen. Sampling begins at once, or when it is [told](Outside::set_sampling) to.
+    /// Opens the events on the calling thread, which must be the one that starts the program. From its exec on,
+    /// everything is recorded. Sampling begins at once or with [`Outside::set_sampling`].
     ///
-    /// # Errors
-    /// When perf events are refused here.
+    /// # Errors If perf events are refused here.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
-        // A program that does the same again and again in a round time would be met at the same places each time.
+        // With a round period, a program that repeats itself in a round time would always be sampled at the same
+        // places.
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
@@ -105,25 +106,25 @@ impl Outside {
         Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
     }
 
-    /// The program has been started: what is ours alone from here on may change.
+    /// The program has been started: changes to this process do not affect it any more.
     pub(crate) fn started(&self) {
         stackglass_procfs::threads::allow_many_files();
     }
 
-    /// Descriptors on which poll(2) returns when it is time for a drain.
+    /// Descriptors that become readable when it is time for a drain.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.events.descriptors()
     }
 
-    /// How long to wait for the next drain, where nothing on the descriptors asks for one.
+    /// Time until the next drain, unless a descriptor becomes readable earlier.
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.tree.is_lively() { LIVELY } else { CALM };
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
-    /// Chooses the period of the processes and threads that begin next. The kernel samples a process first when it has run
-    /// for one period, and never one that has not. So where many processes come and go, periods are shorter, and all
-    /// differ: a hit stands for the period of its own thread.
+    /// Chooses the period of processes and threads that begin from now on. The kernel takes the first sample of a
+    /// process after one period, and none of a shorter process. So the periods are shorter while many processes
+    /// begin, and all differ: a hit stands for the period of its own thread.
     fn choose_period(&mut self) {
         let forks = self.tree.forks();
         if forks == self.forks.latest {
@@ -134,7 +135,7 @@ impl Outside {
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
-    /// Takes up what happened since the last call. How full the fullest ring was, 0 to 1.
+    /// Adds what has happened since the last call. Returns how full the fullest ring buffer was, 0 to 1.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
         let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
@@ -149,12 +150,12 @@ impl Outside {
         let Outside { events, tree, .. } = self;
         tree.begin_drain(until);
         let fullest = events.drain(until, |record| tree.apply(record, recorder));
-        tree.make_up_for_lost(recorder);
-        tree.look_at_sleepers(recorder);
+        tree.recover_lost(recorder);
+        tree.read_sleepers(recorder);
         fullest
     }
 
-    /// Gives all time so far to stacks, so that the recording can be shown or written.
+    /// Divides all time so far among stacks, so that the recording can be shown or written.
     pub(crate) fn settle(&mut self, recorder: &mut Recorder) {
         let now = monotonic();
         let all = now.saturating_sub(self.settled) >= SETTLE_ALL;
@@ -164,12 +165,12 @@ impl Outside {
         self.tree.settle(all, recorder);
     }
 
-    /// The same for all threads, whatever they do.
+    /// The same, for idle threads as well.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
         self.tree.settle(true, recorder);
     }
 
-    /// Starts or stops the sampling. Time before a start belongs to no stack.
+    /// Starts or stops the sampling. Time before the start belongs to no stack.
     pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         self.drain(recorder);
         self.events.set_sampling(on);
@@ -182,12 +183,12 @@ impl Outside {
         self.tree.forget_samples(recorder);
     }
 
-    /// Processes that have not ended.
+    /// Number of processes that have not ended.
     pub(crate) fn processes(&self) -> usize {
         self.tree.processes()
     }
 
-    /// Ends the looking. Processes that live on have no end in the recording.
+    /// Ends the sampling. Processes that go on have no end in the recording.
     pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn periods_follow_the_rate_of_forks() {
         let mut forks = Forks::new(0);
-        // A compiler's driver starts three programs at once, every 30 ms.
+        // A compiler driver starts three programs at once, every 30 ms.
         for file in 1..=20 {
             forks.count(file * 3, file * 30_000_000, 4_000_000);
             assert!(!forks.are_many);

@@ -1,9 +1,9 @@
-//! Stacks out of step with the program.
+//! Keeps the samples out of step with the program.
 //!
-//! The kernel takes the stacks of a thread in even steps of the time that it runs. A program that does the same again and
-//! again may be in step with that for seconds, and is then met at the same place each time (seen: bursts of 0.1 ms, a fifth
-//! more stacks than their time in one function). So sampling pauses now and then for some fraction of a millisecond: each
-//! pause moves the next stack of a running thread to another place.
+//! The kernel samples a thread in even steps of its CPU time. A program that repeats itself may be in step with that
+//! for seconds, and is then always sampled at the same place (seen: with bursts of 0.1 ms, one function had a fifth
+//! more stacks than its share of the time). So sampling pauses now and then for a fraction of a millisecond. Each
+//! pause moves the next sample of a running thread to another place.
 
 use super::events::Events;
 use stackglass_sampling::Random;
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
-/// Time to the first pause, ns: programs that start have nothing to be in step with.
+/// Time to the first pause, ns: a starting program is not in step with anything.
 const FIRST: u64 = 20_000_000;
-/// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
+/// Time between two pauses, ns: the minimum, and its multiple while no thread sleeps now and then.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 const BUSY: f64 = 4.0;
-/// What a pause costs each processor that runs a thread of the program, for each of its events, ns: an interruption. And
-/// what it costs us for each event of each thread.
+/// Cost of a pause, ns: an interruption for each event on a processor that runs a thread of the program, and our own
+/// work for each event of each thread.
 const INTERRUPT: f64 = 6_000.0;
 const VISIT: f64 = 600.0;
-/// The part of the time that interruptions may take, and that our visits may.
+/// Share of the time that interruptions and our own work may take.
 const BUDGETS: (f64, f64) = (0.001, 0.01);
 
-/// Threads that matter to a pause.
+/// Facts about the threads that decide about pauses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads {
     pub all: usize,
-    /// Those that were sampled lately.
+    /// Threads that were sampled lately.
     pub running: usize,
     /// Some of them slept in between.
     pub lively: bool,
@@ -35,12 +35,13 @@ pub(super) struct Threads {
     pub sampled: bool,
 }
 
-/// When the next pause comes, and how long all were.
+/// The time of the next pause, and the length of all pauses so far.
 pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
-    /// Events are started once more at the next drain: those of a thread that was made meanwhile may have been missed.
+    /// Start the events once more at the next drain: those of a thread that was created meanwhile may have been
+    /// missed.
     again: bool,
 }
 
@@ -50,7 +51,7 @@ impl PhaseShift {
         PhaseShift { began: now, next: now + FIRST, paused: 0, again: false }
     }
 
-    /// Pauses, where it is time to.
+    /// Pauses if it is time to.
     pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
@@ -69,14 +70,14 @@ impl PhaseShift {
         self.next = now + between.max(least_time(events.processors(), threads)) as u64;
     }
 
-    /// What a period stands for, where pauses are counted in.
+    /// The time that a period stands for, pauses included.
     pub(super) fn with_pauses(&self, now: u64) -> f64 {
         let passed = now.saturating_sub(self.began).max(1_000_000_000);
         1.0 + self.paused as f64 / passed as f64
     }
 }
 
-/// The least time from one pause to the next, ns, by what a pause costs.
+/// Shortest time between two pauses, ns, given the cost of a pause.
 fn least_time(processors: usize, threads: Threads) -> f64 {
     let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / BUDGETS.0;
     interruptions.max(VISIT * (processors * threads.all) as f64 / BUDGETS.1)
@@ -90,7 +91,7 @@ mod tests {
     fn pauses_are_rare_where_they_are_dear() {
         let threads = |all, running| Threads { all, running, lively: true, sampled: true };
         assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
-        // 64 processors that all run the program, or 10 000 threads that wait.
+        // 64 processors that all run the program, or 10 000 waiting threads.
         assert!(least_time(64, threads(64, 64)) > 10e9);
         assert!(least_time(2, threads(10_000, 1)) > 1e9);
     }

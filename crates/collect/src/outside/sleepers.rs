@@ -1,7 +1,7 @@
-//! Where a sleeping thread sleeps: its stack, read from outside without waking it.
+//! The stack of a sleeping thread, read from outside without waking it.
 //!
-//! The kernel tells the place of a thread that is off its processor (`/proc/PID/task/TID/syscall`), its stack is read by
-//! process_vm_readv(2), and its account (`schedstat`) says afterwards whether it has stood still meanwhile.
+//! The kernel reports where a sleeping thread is (`/proc/PID/task/TID/syscall`), process_vm_readv(2) reads its stack,
+//! and its statistics (`schedstat`) show afterwards whether it slept all the time.
 
 use super::files::Files;
 use super::process::Process;
@@ -13,8 +13,8 @@ use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
-/// The stack of a thread that sleeps, in the frames of `walking`: their number, and why there are not more. `None` when it
-/// does not sleep, or not any more.
+/// Walks the stack of a sleeping thread into the frames of `walking`. Returns their number and the reason for a cut.
+/// `None` if the thread does not sleep (any more).
 pub(super) fn look(
     process: &mut Process,
     thread: &mut Thread,

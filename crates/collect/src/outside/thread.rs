@@ -1,10 +1,10 @@
-//! One thread: the stacks that were taken of it, and the time that they stand for.
+//! One thread: its stacks, and the time that they stand for.
 //!
-//! Stacks are kept for a moment and *settled* together: a stack in the program's own code stands for one period of
-//! processor time; what the thread's clock has beyond these was spent in the kernel and belongs to the stacks taken
-//! there, in proportion. Never are all hits scaled to the clock: where the kernel cannot be sampled at all, its share
-//! would fall on the program's own code. (Measured against programs that keep their own account: a hit in user code is
-//! worth 0.93 to 1.08 periods in every condition tried, shares of hits are wrong by up to a third.)
+//! Stacks are collected for a moment and then *settled* together. A stack in the program's own code stands for one
+//! period of CPU time. The rest of the thread's CPU time was spent in the kernel and is divided among the stacks
+//! taken there. Hits are never scaled to the CPU time: if the kernel cannot be sampled, its share would fall on the
+//! program's own code. (Measured with programs that know their own times: a hit in user code is worth 0.93 to 1.08
+//! periods under all conditions, shares of hits are wrong by up to a third.)
 
 use super::burst_start::BurstStart;
 use super::time::{Phase, SwitchCost, ThreadTime};
@@ -13,17 +13,17 @@ use stackglass_procfs::threads::Files;
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::{ThreadId, ThreadName, cut};
 
-/// A stack, and why it is not complete (0: it is).
+/// A stack and the reason for its cut (0: it is complete).
 pub(super) type Stack = (StackId, u8);
 
-/// A stack that was taken while the thread ran.
+/// A stack of the running thread.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     stack: Stack,
     at: u64,
-    /// The thread ran its own code; else it was in the kernel.
+    /// The thread ran its own code; otherwise it was in the kernel.
     in_user_code: bool,
-    /// How long it had run since the last one, ns.
+    /// CPU time since the last sample, ns.
     period: u64,
     /// It was taken in the thread's own code, shortly after the thread got a processor.
     at_start: bool,
@@ -32,30 +32,30 @@ struct Hit {
 /// What is known of the place where a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sleep {
-    /// Nobody has looked.
+    /// The stack was not read.
     Unknown,
     /// It sleeps on this stack.
     On(Stack),
 }
 
-/// A place where a thread sleeps.
+/// A stack on which a thread slept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     stack: Stack,
-    /// What it slept there, as far as that was seen, ns.
+    /// Observed time asleep there, ns.
     time: u64,
-    /// Brief sleeps there that were seen.
+    /// Number of observed short sleeps there.
     brief: u64,
 }
 
-/// Sleeps shorter than this may fall between two looks, ns: those that were seen stand for the others.
+/// Shorter sleeps may fall between two reads, ns: the observed ones stand for all of them.
 const BRIEF: u64 = 50_000_000;
 
 /// One thread of one image.
 pub(super) struct Thread {
     pub pid: u32,
     pub tid: u32,
-    /// Number within its image.
+    /// Number in its image.
     pub number: ThreadId,
     pub name: ThreadName,
     pub began: u64,
@@ -63,17 +63,17 @@ pub(super) struct Thread {
     burst_began: u64,
     burst_start: BurstStart,
     sleep: Sleep,
-    /// Beginning of the sleep that goes on, or of the part of it that was not settled.
+    /// Start of the current sleep, or of the part of it that was not settled.
     sleeps_since: u64,
     pub files: Files,
     /// Something happened since it was last settled.
     pub moved: bool,
-    /// The recording knows it.
+    /// The recording has it.
     pub announced: bool,
-    /// Copies of its stack beyond what comes with samples; only of deep ones.
+    /// Copies of its stack beyond the sampled top, if it is deep.
     pub deep: Option<Box<super::deep::DeepStack>>,
     hits: Vec<Hit>,
-    /// Where it was seen asleep since it was last settled.
+    /// Where it slept since it was last settled.
     asleep: Vec<Place>,
     last_awake: Option<Stack>,
     last_asleep: Option<Stack>,
@@ -85,7 +85,7 @@ pub(super) struct Sink<'a> {
     pub thread: ThreadNumber,
     /// A stack without frames.
     pub no_stack: StackId,
-    /// Time in the kernel is not sampled here.
+    /// Kernel time is not sampled here.
     pub user_only: bool,
 }
 
@@ -122,7 +122,7 @@ impl Thread {
         }
     }
 
-    /// A stack was taken while it ran.
+    /// Adds a stack of the running thread.
     pub(super) fn hit(&mut self, stack: Stack, at: u64, in_user_code: bool, period: u64) {
         let at_start = in_user_code
             && self.time.phase() == Phase::Running
@@ -130,7 +130,7 @@ impl Thread {
         self.hits.push(Hit { stack, at, in_user_code, period, at_start });
     }
 
-    /// From now on it does something else.
+    /// From now on it is in another phase.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         if self.time.phase() == Phase::Asleep {
             self.count_sleep(at, true);
@@ -150,7 +150,7 @@ impl Thread {
         self.sleep = Sleep::On(stack);
     }
 
-    /// The sleep that goes on belongs to its place up to `at`, where that is known.
+    /// Adds the current sleep, up to `at`, to its stack if that is known.
     fn count_sleep(&mut self, at: u64, ends: bool) {
         let Sleep::On(stack) = self.sleep else { return };
         let time = at.saturating_sub(self.sleeps_since);
@@ -162,25 +162,26 @@ impl Thread {
         }
     }
 
-    /// Stacks that wait to be settled.
+    /// Whether stacks wait to be settled.
     pub(super) fn has_hits(&self) -> bool {
         !self.hits.is_empty()
     }
 
-    /// Stacks that wait to be settled, or processor time that could be.
-    pub(super) fn has_news(&self) -> bool {
+    /// Whether stacks or CPU time wait to be settled.
+    pub(super) fn has_events(&self) -> bool {
         self.moved || !self.hits.is_empty()
     }
 
-    /// Forgets all stacks and all time so far: the recording begins anew at `at`.
-    pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
-        self.time.begin_anew(at, cost);
+    /// Forgets all stacks and all time: the recording starts again at `at`.
+    pub(super) fn restart(&mut self, at: u64, cost: &SwitchCost) {
+        self.time.restart(at, cost);
         self.hits.clear();
         self.asleep.clear();
         (self.last_awake, self.last_asleep, self.sleep, self.sleeps_since) = (None, None, Sleep::Unknown, at);
     }
 
-    /// Gives all time up to `at` to stacks. What has no stack yet waits for the next time, unless this is the `last`.
+    /// Divides all time up to `at` among stacks. Time without a stack waits for the next call, unless this is the
+    /// `last`.
     pub(super) fn settle(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         self.time.advance(at);
         let at = self.time.until();
@@ -203,7 +204,7 @@ impl Thread {
         self.time.give(times.iter().sum());
         let period = self.hits.last().map_or(1_000_000, |hit| hit.period);
         self.hits.clear();
-        // Of a thread that ran for a few periods only nobody knows whether it was its own code or the kernel's.
+        // After only a few periods, it is not known whether they were spent in its own code or in the kernel.
         let in_kernel = sink.user_only && rest > 4 * period && ran > 20 * period;
         let stack = match self.last_awake {
             _ if in_kernel => (sink.no_stack, cut::IN_KERNEL),
@@ -235,14 +236,14 @@ impl Thread {
         let mut goes_on = 0;
         if self.time.phase() == Phase::Asleep {
             self.count_sleep(at, false);
-            // Where nobody has looked yet, somebody will.
+            // The stack of the current sleep may still be read.
             goes_on = if last { 0 } else { at.saturating_sub(self.sleeps_since) };
         }
         let seen: u64 = self.asleep.iter().map(|place| place.time).sum();
         let unseen = self.time.slept().saturating_sub(seen + goes_on);
         let mut brief: u64 = self.asleep.iter().map(|place| place.brief).sum();
         if brief == 0 && (last || unseen > BRIEF) && unseen > 0 {
-            // None of the brief sleeps was seen: they are like the last one that was.
+            // No short sleep was observed: they are attributed to the last observed place.
             let Some(stack) = self.last_asleep.or(self.asleep.last().map(|place| place.stack)) else {
                 if last {
                     sink.add((sink.no_stack, cut::SHORT), at, unseen, State::Asleep, 0);
@@ -262,10 +263,10 @@ impl Thread {
     }
 }
 
-/// Periods that a stack in the kernel may stand for.
+/// Periods that a stack in the kernel may stand for at most.
 const MOST_PERIODS: u64 = 4;
 
-/// What each hit stands for when `pending` ns of processor time are to be given, and what is left over.
+/// What each hit stands for if `pending` ns of CPU time are to be divided, and what remains.
 fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let sum = |user: bool| -> u64 {
         hits.iter().filter(|hit| hit.in_user_code == user).map(|hit| hit.period).sum()
@@ -273,12 +274,12 @@ fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let (user, kernel) = (sum(true), sum(false));
     let scaled =
         |time: u64, part: u64, of: u64| (u128::from(time) * u128::from(part) / u128::from(of.max(1))) as u64;
-    // A stack in the kernel stands for some periods at most: the kernel is not sampled while it changes threads.
+    // A stack in the kernel stands for a few periods at most: the kernel is not sampled while it switches threads.
     let rest = pending.saturating_sub(user).min(kernel.saturating_mul(MOST_PERIODS));
     let times: Vec<u64> = hits
         .iter()
         .map(|hit| match hit.in_user_code {
-            // Of a thread that has ended no stack gets more than it ran.
+            // For a thread that has ended, the stacks do not get more than its CPU time.
             true if last && user > pending => scaled(hit.period, pending, user),
             true => hit.period,
             false => scaled(rest, hit.period, kernel),
@@ -309,11 +310,11 @@ mod tests {
             shares(5000, &hits(&[true, false, true, false]), false),
             (vec![1000, 1500, 1000, 1500], 0)
         );
-        // One in the kernel stands for so much and not more.
+        // A hit in the kernel stands for no more than this.
         assert_eq!(shares(9000, &hits(&[true, false]), false), (vec![1000, 4000], 4000));
-        // Without a stack in the kernel the rest waits.
+        // Without a stack in the kernel, the rest waits.
         assert_eq!(shares(5000, &hits(&[true, true]), false), (vec![1000, 1000], 3000));
-        // More hits than time: the clock catches up, unless the thread has ended.
+        // More hits than CPU time: the clock catches up, unless the thread has ended.
         assert_eq!(shares(1500, &hits(&[true, true, false]), false), (vec![1000, 1000, 0], 0));
         assert_eq!(shares(1500, &hits(&[true, true, false]), true), (vec![750, 750, 0], 0));
         assert_eq!(shares(700, &[], true), (vec![], 700));

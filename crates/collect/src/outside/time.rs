@@ -1,28 +1,28 @@
-//! The time of one thread: what it ran, waited for a processor and slept, and what of it was given to stacks.
+//! The time of one thread: running, waiting for a processor, asleep; and how much of it stacks have received.
 //!
-//! Between two switches everything is exact. Only what a switch itself costs is in the kernel's account of a thread and
-//! not between the moments at which the switches are told; so the account is read now and then while the thread is off
-//! its processor, and where that is not possible (it has ended) the mean cost of a switch stands in.
+//! Between two switches the time is exact. But the cost of a switch itself is included only in the kernel's
+//! statistics of a thread (`schedstat`). So they are read now and then while the thread is off its processor. If that
+//! is not possible because it has ended, the mean cost of a switch is used.
 
-/// What a switch may cost at most, ns. More is no cost of switching but a mistake.
+/// Largest plausible cost of a switch, ns. A larger value is an error.
 const DEAREST_SWITCH: u64 = 100_000;
-/// How far the account of a thread that runs may lag behind, ns: one tick at 100 Hz.
+/// The statistics of a running thread may lag behind by so much, ns: one tick at 100 Hz.
 const ACCOUNT_LAG: u64 = 10_000_000;
-/// Switches after which the mean is believed.
+/// Number of switches from which on the mean is reliable.
 const ENOUGH: u64 = 50;
 
-/// What a thread does.
+/// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It has a processor.
+    /// It runs on a processor.
     Running,
-    /// It wants one.
+    /// It is runnable.
     Ready,
-    /// It waits for something else.
+    /// It sleeps.
     Asleep,
 }
 
-/// The mean cost of a switch on this machine, learned from threads whose account could be read.
+/// Mean cost of a switch on this machine, learned from threads whose statistics could be read.
 #[derive(Default, Debug)]
 pub(super) struct SwitchCost {
     extra: u64,
@@ -50,13 +50,13 @@ impl SwitchCost {
 pub(super) struct ThreadTime {
     phase: Phase,
     since: u64,
-    /// What it ran between switches.
+    /// CPU time between switches.
     ran: u64,
-    /// Times it was given a processor.
+    /// Number of switches to a processor.
     switches: u64,
-    /// The kernel's account when it was last read: that, and `ran` and `switches` then.
+    /// The kernel's CPU time at the last reading, and `ran` and `switches` at that moment.
     reading: Option<(u64, u64, u64)>,
-    /// What the account had more than `ran` at the last reading.
+    /// How much the kernel's CPU time exceeded `ran` at the last reading.
     extra: i64,
     given: u64,
     waited: u64,
@@ -79,12 +79,12 @@ impl ThreadTime {
         }
     }
 
-    /// What it does now.
+    /// The current phase.
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// From now on it does something else. Moments that run backwards count as standing still.
+    /// Changes the phase. A moment before the last one counts as the last one.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         self.advance(at);
         if phase == Phase::Running && self.phase != Phase::Running {
@@ -93,7 +93,7 @@ impl ThreadTime {
         self.phase = phase;
     }
 
-    /// Counts up to `at` what goes on.
+    /// Adds the current phase up to `at`.
     pub(super) fn advance(&mut self, at: u64) {
         let passed = at.saturating_sub(self.since);
         self.since = self.since.max(at);
@@ -104,8 +104,8 @@ impl ThreadTime {
         }
     }
 
-    /// The kernel's account of the thread, which is off its processor, is `account` ns. The first reading is where
-    /// later ones count from.
+    /// The kernel's CPU time of the thread, which is off its processor, is `account` ns. The first reading is the
+    /// reference for later ones.
     pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
         match self.reading {
             None => self.extra = cost.of(self.switches) as i64,
@@ -118,7 +118,7 @@ impl ThreadTime {
         self.reading = Some((account, self.ran, self.switches));
     }
 
-    /// News of it were lost: it cannot have run for more than its whole account says.
+    /// Events of it were lost: it cannot have run for longer than the kernel says.
     pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
         let over = self.clock(cost).saturating_sub(account);
         if over > ACCOUNT_LAG {
@@ -126,51 +126,51 @@ impl ThreadTime {
         }
     }
 
-    /// Processor time since its beginning, ns.
+    /// CPU time since its beginning, ns.
     pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
         let unread = self.switches - self.reading.map_or(0, |(.., switches)| switches);
         let clock = (self.ran + cost.of(unread)) as i64 + self.extra;
         clock.max(0) as u64
     }
 
-    /// Processor time that no stack has got; negative when stacks have got too much.
+    /// CPU time that no stack has received; negative if stacks have received too much.
     pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
         self.clock(cost) as i64 - self.given as i64
     }
 
-    /// Stacks have got `time` of the processor time.
+    /// Stacks have received `time` of the CPU time.
     pub(super) fn give(&mut self, time: u64) {
         self.given += time;
     }
 
-    /// All processor time that stacks have got.
+    /// CPU time that stacks have received in total.
     pub(super) fn given(&self) -> u64 {
         self.given
     }
 
-    /// The time it waited for a processor, which is given to a stack now.
+    /// Takes the time that it waited for a processor, which a stack receives now.
     pub(super) fn take_waited(&mut self) -> u64 {
         std::mem::take(&mut self.waited)
     }
 
-    /// The time it slept that no stack has got.
+    /// Time asleep that no stack has received.
     pub(super) fn slept(&self) -> u64 {
         self.slept
     }
 
-    /// Stacks have got `time` of it.
+    /// Stacks have received `time` of the time asleep.
     pub(super) fn give_slept(&mut self, time: u64) {
         self.slept = self.slept.saturating_sub(time);
     }
 
-    /// Forgets what was not given, and begins to count at `at`.
-    pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
+    /// Discards time that no stack has received, and restarts at `at`.
+    pub(super) fn restart(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
         (self.waited, self.slept) = (0, 0);
         self.given = self.clock(cost);
     }
 
-    /// The last moment that was counted.
+    /// The moment up to which time was added.
     pub(super) fn until(&self) -> u64 {
         self.since
     }
@@ -189,7 +189,7 @@ mod tests {
         time.enter(Phase::Running, 2000);
         time.enter(Phase::Ready, 2005);
         time.enter(Phase::Running, 2025);
-        // A moment from before is no step back.
+        // An earlier moment does not turn back time.
         time.advance(1900);
         time.advance(2030);
         assert_eq!((time.clock(&cost), time.slept(), time.waited), (310, 600, 120));
@@ -198,11 +198,11 @@ mod tests {
         assert_eq!((time.pending(&cost), time.given()), (10, 300));
         time.give_slept(500);
         assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
-        time.begin_anew(3000, &cost);
+        time.restart(3000, &cost);
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }
 
-    /// A thread that runs 100 times for 10 us, with an account that has 2 us more for each switch.
+    /// A thread that runs 100 times for 10 µs, with 2 µs more in the kernel's statistics for each switch.
     fn hundred_turns(time: &mut ThreadTime, from: u64) -> u64 {
         for turn in 0..100 {
             time.enter(Phase::Running, from + turn * 100_000);
@@ -215,17 +215,17 @@ mod tests {
     fn the_kernels_account_adds_what_switches_cost() {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
-        // What the account had before, nobody asks for.
+        // CPU time before the first reading is not used.
         time.read(5_000_000, &mut cost);
         let ran = hundred_turns(&mut time, 0);
         assert_eq!(time.clock(&cost), 1_000_000);
         time.read(5_000_000 + ran, &mut cost);
         assert_eq!(time.clock(&cost), 1_200_000);
-        // Another thread, which cannot be read, is counted with what was learned.
+        // For a thread that cannot be read, the mean is used.
         let mut other = ThreadTime::new(0, Phase::Asleep);
         hundred_turns(&mut other, 0);
         assert_eq!(other.clock(&cost), 1_200_000);
-        // And one that is read late loses nothing.
+        // A thread that is read late loses nothing.
         other.read(77, &mut cost);
         assert_eq!(other.clock(&cost), 1_200_000);
         let ran = hundred_turns(&mut other, 20_000_000);

@@ -1,4 +1,4 @@
-//! All processes and threads of a recording, kept up by what the kernel tells of them.
+//! All processes and threads of a recording, kept up to date by thread events.
 
 mod lost;
 mod samples;
@@ -17,45 +17,45 @@ use stackglass_procfs::clock::monotonic;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
 
-/// Process id of a thread that is no more.
+/// Process id of a thread that has ended.
 const NOBODY: u32 = u32::MAX;
 
-/// What watching a switch costs the program, ns (5 to 16 µs were measured, most of it the kernel's own change of events);
-/// below so many switches nobody minds.
+/// Cost of observing a switch for the program, ns (5 to 16 µs were measured, most of it the kernel's own switch of
+/// events), and the number of switches below which it does not matter.
 const SWITCH: u64 = 8_000;
 const MANY_SWITCHES: u64 = 500;
 
-/// The table.
+/// The table of processes and threads.
 pub(super) struct Tree {
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
-    /// Threads that have news since they were settled, by id.
+    /// Threads with events since they were last settled, by id.
     moved: Vec<u32>,
-    /// Threads that went to sleep, or slept already, since the last drain.
+    /// Threads that fell asleep, or that slept already, since the last drain.
     sleepers: Vec<u32>,
     files: Files,
     walking: Walking,
     cost: SwitchCost,
-    /// Time in the kernel is not sampled.
+    /// Kernel time is not sampled.
     user_only: bool,
-    /// Stacks are taken now.
+    /// Stacks are being taken.
     sampling: bool,
     follow_children: bool,
-    /// The only process, where children are not followed.
+    /// The only process, if children are not followed.
     only: Option<u32>,
-    /// Number of this drain, and the moment up to which it looks.
+    /// Number of this drain, and the moment up to which it reads.
     drain: u64,
     until: u64,
-    /// Our own process.
+    /// Id of this process.
     own: u32,
     lost: u64,
-    /// Times that threads went to sleep.
+    /// Number of times that threads fell asleep.
     switches: u64,
-    /// Some were lost in this drain.
+    /// Records were lost in this drain.
     lost_now: bool,
-    /// Threads and processes that have begun.
+    /// Number of threads and processes that have begun.
     forks: u64,
-    /// Some thread was looked at in the last drain.
+    /// A sleeping thread was read in the last drain.
     looked: bool,
     /// What a period of the kernel stands for.
     worth: f64,
@@ -63,7 +63,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Nothing known yet.
+    /// An empty table.
     pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
         Tree {
             processes: HashMap::default(),
@@ -90,39 +90,39 @@ impl Tree {
         }
     }
 
-    /// Processes that have not ended.
+    /// Number of processes that have not ended.
     pub(super) fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// Whether threads fell asleep lately: then it is worth to look soon where.
+    /// Whether threads fell asleep lately, so that the next drain should come soon.
     pub(super) fn is_lively(&self) -> bool {
         self.looked
     }
 
-    /// The threads there are; none runs while sampling is off.
+    /// Facts about the threads; while sampling is off, none counts as running.
     pub(super) fn threads_now(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
         Threads { all: self.threads.len(), running, lively: self.looked, sampled: self.sampling }
     }
 
-    /// What a period of the kernel stands for, from now on.
+    /// Sets what a period of the kernel stands for, from now on.
     pub(super) fn set_worth(&mut self, of_period: f64) {
         self.worth = of_period;
     }
 
-    /// Threads and processes that have begun so far.
+    /// Number of threads and processes that have begun so far.
     pub(super) fn forks(&self) -> u64 {
         self.forks
     }
 
-    /// A drain begins, of all that happened until this moment.
+    /// Starts a drain of all events up to this moment.
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
         self.until = until;
     }
 
-    /// Takes up one record.
+    /// Applies one record.
     pub(super) fn apply(&mut self, record: &Record<'_>, recorder: &mut Recorder) {
         let Record { pid, tid, at, .. } = *record;
         if let What::Lost(n) = record.what {
@@ -170,7 +170,7 @@ impl Tree {
         }
     }
 
-    /// The thread with this id; one that was never told of is taken up as it is.
+    /// The thread with this id. A thread whose begin was lost is added now.
     fn thread(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) -> Option<&mut Thread> {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             self.threads.remove(&tid);
@@ -182,7 +182,7 @@ impl Tree {
     fn begin(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
         let process = self.processes.entry(pid).or_insert_with(|| {
             let mut process = Process::new(pid, 0, at);
-            // News of it were lost.
+            // Its events were lost.
             process.scan(monotonic(), &mut self.files);
             process
         });
@@ -217,7 +217,7 @@ impl Tree {
         }
     }
 
-    /// The last word on a thread.
+    /// Settles a thread that has ended, and emits its end.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
         let Tree { processes, cost, user_only, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
@@ -226,7 +226,7 @@ impl Tree {
         }
         settle(thread, process, at, true, cost, *user_only, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.given());
-        if let Some(image) = process.told_image() {
+        if let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }
     }
@@ -236,9 +236,9 @@ impl Tree {
         let mut carried = None;
         for other in others {
             let Some(mut thread) = self.threads.remove(&other) else { continue };
-            let told = self.processes.get(&pid).is_some_and(Process::is_told);
+            let told = self.processes.get(&pid).is_some_and(Process::is_recorded);
             if other == tid && !told && !thread.has_hits() {
-                // Nobody knows of the image before: its time belongs to this one.
+                // The image before is not in the recording: its time belongs to this one.
                 carried = Some(thread);
             } else {
                 self.end(&mut thread, at, recorder);
@@ -269,12 +269,12 @@ impl Tree {
         if pid == tid {
             process.name = name;
         }
-        if announced && let Some(image) = process.told_image() {
+        if announced && let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
         }
     }
 
-    /// Gives all time so far to stacks: of threads with news, or of `all`.
+    /// Divides all time so far among stacks: of threads with events, or of `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
         let Tree { processes, threads, moved, cost, user_only, sampling, .. } = self;
@@ -283,7 +283,7 @@ impl Tree {
         }
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
-                && (all || thread.has_news())
+                && (all || thread.has_events())
             {
                 settle(thread, process, until, false, cost, *user_only, recorder);
             }
@@ -297,34 +297,34 @@ impl Tree {
         self.refresh(recorder);
     }
 
-    /// Stacks are taken from now on, or not any more.
+    /// Starts or stops taking stacks.
     pub(super) fn set_sampling(&mut self, on: bool, now: u64, recorder: &mut Recorder) {
         if on && !self.sampling {
-            self.threads.values_mut().for_each(|thread| thread.begin_anew(now, &self.cost));
+            self.threads.values_mut().for_each(|thread| thread.restart(now, &self.cost));
         } else if !on {
             self.settle(true, recorder);
         }
         self.sampling = on;
     }
 
-    /// Forgets all samples; the recorder forgets them as well.
+    /// Forgets all samples, in the recorder as well.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         let before = recorder.clear_samples();
         for process in self.processes.values_mut() {
-            if let Some(image) = process.told_image() {
+            if let Some(image) = process.recorded_image() {
                 image.forget_stacks(&before, recorder);
             }
         }
         let until = self.until;
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for thread in self.threads.values_mut() {
-            thread.begin_anew(until, &self.cost);
+            thread.restart(until, &self.cost);
         }
-        // Where they sleep is asked anew.
+        // All sleeping threads are read again.
         self.sleepers = tids;
     }
 
-    /// Ends everything; what lives on has no end.
+    /// Ends the recording; threads that go on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         let now = monotonic();
@@ -369,7 +369,7 @@ impl Tree {
     }
 }
 
-/// Tells the recording of a thread before its first sample.
+/// Adds a thread to the recording before its first sample.
 fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
@@ -386,8 +386,8 @@ fn settle(
     user_only: bool,
     recorder: &mut Recorder,
 ) {
-    // Most forked children exec at once: what they ran before belongs to what follows.
-    if process.forked && !process.is_told() && !thread.has_hits() && !last {
+    // Most forked children exec at once: what they ran before belongs to the next image.
+    if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
         return;
     }
     let Some(image) = process.image(recorder) else { return };

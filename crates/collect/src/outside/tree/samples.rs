@@ -1,4 +1,4 @@
-//! Stacks of running threads: walked from the copy that came with the sample, and interned.
+//! Stacks of running threads: walked from the copy in the sample, and interned.
 
 use super::super::deep::SampledStack;
 use super::super::files::Files;
@@ -27,7 +27,7 @@ impl Tree {
         }
     }
 
-    /// Takes a stack of a thread that is known.
+    /// Takes a stack of a known thread.
     fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
         let Tree { processes, threads, walking, files, drain, worth, .. } = self;
         let period = (sample.period as f64 * *worth) as u64;
@@ -48,7 +48,7 @@ impl Tree {
     }
 }
 
-/// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
+/// Walks the stack of a sample into the frames of `walking`. Returns their number and the reason for a cut.
 fn walk(
     process: &mut Process,
     thread: &mut Thread,
@@ -66,7 +66,7 @@ fn walk(
         let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
         let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
         if !stack.is_proven() {
-            // Its own part is right in any case.
+            // The sampled copy alone is correct in any case.
             let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
             let len =
                 process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);

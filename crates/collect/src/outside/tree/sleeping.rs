@@ -1,4 +1,4 @@
-//! Threads that have gone to sleep: where they sleep is asked once for each sleep at most.
+//! Threads that have fallen asleep: each is read once in a sleep at most.
 
 use super::super::sleepers;
 use super::super::time::Phase;
@@ -6,12 +6,12 @@ use super::{Tree, announce};
 use crate::recording::recorder::Recorder;
 use stackglass_wire::Counter;
 
-/// Threads that are looked at in one drain.
+/// Largest number of threads that are read in one drain.
 const LOOKS: usize = 64;
 
 impl Tree {
-    /// Looks where threads sleep that have gone to sleep.
-    pub(in crate::outside) fn look_at_sleepers(&mut self, recorder: &mut Recorder) {
+    /// Reads the stacks of threads that have fallen asleep.
+    pub(in crate::outside) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
             self.looked = false;
@@ -20,7 +20,7 @@ impl Tree {
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_unstable();
         sleepers.dedup();
-        // With very many, not the same ones each time.
+        // If there are too many, different ones in each drain.
         let from = self.drain as usize * LOOKS % sleepers.len().max(1);
         let looks = sleepers.len().min(LOOKS);
         self.looked = looks > 0;
@@ -40,7 +40,7 @@ impl Tree {
             thread.asleep_on((stack, reason));
             self.count(Counter::StacksAsleep, 1);
         }
-        // Those that were not reached have another chance.
+        // Threads that were not reached are read in the next drain.
         if looks < sleepers.len() {
             self.sleepers = sleepers;
         }
