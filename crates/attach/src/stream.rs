@@ -2,6 +2,7 @@
 //! process writes to it, the one that records reads it.
 
 use stackglass_procfs::{Status, process};
+use stackglass_sampling::{SampleSink, Stack};
 use stackglass_unwind::Module;
 use stackglass_wire::stream::Writer;
 use stackglass_wire::{
@@ -85,15 +86,6 @@ pub(crate) struct Outlet {
     control: &'static ControlPage,
 }
 
-/// A stack to be told.
-#[derive(Clone, Copy)]
-pub(crate) struct Stack<'a> {
-    /// Look-up addresses, leaf first.
-    pub frames: &'a [u64],
-    /// Why it is not complete, 0 if it is.
-    pub cut: u8,
-}
-
 impl Outlet {
     /// Counts something.
     pub fn count(&self, what: Counter) {
@@ -105,20 +97,9 @@ impl Outlet {
         self.writer.push(event)
     }
 
-    /// A stack that was taken.
-    pub fn sample(&mut self, thread: u32, at: u64, time: u64, state: State, stack: Stack<'_>) -> bool {
-        let Stack { frames, cut } = stack;
-        if cut != 0 {
-            self.count(Counter::Cut);
-        }
-        let hits = u32::from(!frames.is_empty());
-        let thread = ThreadId(thread);
-        self.push(&Event::Sample { thread, at, time, task: 0, state, cut, hits, frames })
-    }
-
-    /// More time for the last stack.
-    pub fn repeat(&mut self, thread: u32, at: u64, time: u64, state: State) -> bool {
-        self.push(&Event::Repeat { thread: ThreadId(thread), at, time, state })
+    /// The sink for one thread's samples.
+    pub fn of(&mut self, thread: ThreadId) -> ThreadEvents<'_> {
+        ThreadEvents { outlet: self, thread }
     }
 
     /// A module is there.
@@ -158,5 +139,26 @@ impl Outlet {
         self.control.last_tick_ns.store(at, Release);
         self.control.sampler_cpu_ns.store(own_cpu, Relaxed);
         self.control.state.store(ProcessState::Stopped as u32, Release);
+    }
+}
+
+/// The events of one thread.
+pub(crate) struct ThreadEvents<'a> {
+    outlet: &'a mut Outlet,
+    thread: ThreadId,
+}
+
+impl SampleSink for ThreadEvents<'_> {
+    fn push_sample(&mut self, at: u64, time: u64, state: State, stack: Stack<'_>, hits: u32) -> bool {
+        let Stack { frames, cut, task } = stack;
+        if cut != 0 {
+            self.outlet.count(Counter::Cut);
+        }
+        let thread = self.thread;
+        self.outlet.push(&Event::Sample { thread, at, time, task, state, cut, hits, frames })
+    }
+
+    fn push_repeat(&mut self, at: u64, time: u64, state: State) -> bool {
+        self.outlet.push(&Event::Repeat { thread: self.thread, at, time, state })
     }
 }

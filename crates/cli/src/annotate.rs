@@ -1,4 +1,4 @@
-//! `stackglass annotate [FILE]`: source lines with the time spent in them beside them.
+//! `stackglass annotate [FILE]`: source lines with the time spent in them.
 
 use crate::callers::no_such_file;
 use crate::failure::{Failure, Outcome};
@@ -16,44 +16,44 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   stackglass annotate                      hottest files, newest recording
-  stackglass annotate --file search.rs     one file, wherever it lies
+  stackglass annotate --file search.rs     one file, in any folder
   stackglass annotate --file @serde        all files of a crate
   stackglass annotate --file 'src/*.rs' --context 5 server.glass
   stackglass annotate --asleep             where threads wait instead
 
-Of a program of Rust, `debug = \"line-tables-only\"` in its profile makes lines
-known. Sources are read where the compiler saw them, else in this user's cargo
-registry, in rustup's rust-src, and in this folder.";
+Rust programs have line information if their Cargo profile sets
+`debug = \"line-tables-only\"`. Sources are read from where the compiler saw
+them, else from the Cargo registry, rustup's rust-src, or this folder.";
 
-/// Show source lines with the time spent in them.
+/// Print source lines with the time spent in them.
 ///
-/// `ms` is the processor time of stacks that pass through the line, `own ms` of those that end in it or
-/// in code of the standard or C library that it calls.
+/// `ms` is the CPU time of stacks that pass through the line. `own ms` is the CPU time of stacks that end in the line,
+/// or in code of the standard or C library that it calls.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass or .jlprof file, - for stdin [default: the newest *.glass of this folder]
+    /// A .glass or .jlprof file, or - for stdin [default: the newest *.glass in this folder]
     #[arg(value_name = "FILE")]
     recording: Option<PathBuf>,
 
-    /// Only source files of this name: io.rs, src/io.rs, @serde, 'net*.rs'
+    /// Only these source files: io.rs, src/io.rs, @serde, 'net*.rs'
     #[arg(long, value_name = "PATTERN")]
     file: Option<String>,
 
-    /// Every file, and every line that was seen
+    /// Show every file, and every line with samples
     #[arg(long)]
     all: bool,
 
-    /// Lines shown around one that matters
+    /// Lines to show around each line that matters
     #[arg(long, value_name = "LINES", default_value = "2", value_parser = whole::<u16>)]
     context: u16,
 
-    /// Count the time in which threads slept
+    /// Count time asleep instead of CPU time
     #[arg(long)]
     asleep: bool,
 
     #[command(flatten)]
-    look: LayoutFlags,
+    layout: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -66,13 +66,13 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     {
         return Err(Failure::new(no_such_file(&name, text)));
     }
-    let look = flags.look.of_stdout();
-    // A line of a file may be long, but it is a line of source at most.
-    let columns = if look.terminal { look.columns } else { look.columns.min(160) };
+    let layout = flags.layout.of_stdout();
+    // Files have no width; lines of source rarely need more.
+    let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
     let annotate = Annotate::new()
         .cols(columns)
-        .style(look.style)
-        .links(look.links)
+        .style(layout.style)
+        .links(layout.links)
         .files(pattern)
         .everything(flags.all)
         .context(flags.context.into())
@@ -81,7 +81,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let listed = annotate.write(&recording, &mut |file| sources.read(file), &mut out)?;
     out.flush()?;
-    let time = if flags.asleep { "sleep" } else { "processor time" };
+    let time = if flags.asleep { "time asleep" } else { "CPU time" };
     match (listed.any, &flags.file) {
         (true, Some(file)) if listed.files == 0 => {
             Err(Failure::new(format!("{name}: no {time} was seen in source files that match `{file}`")))
@@ -95,7 +95,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
 }
 
-/// Names the modules that have none.
+/// Names up to four modules without line information.
 fn without_lines(recording: &Recording) -> String {
     let notes = recording.symbols.notes().iter();
     let modules: BTreeSet<&str> =
@@ -103,8 +103,8 @@ fn without_lines(recording: &Recording) -> String {
     match modules.len() {
         0 => String::new(),
         n => {
-            let shown: Vec<&str> = modules.into_iter().take(4).collect();
-            format!(" (none in {}{})", shown.join(", "), if n > shown.len() { ", …" } else { "" })
+            let first: Vec<&str> = modules.into_iter().take(4).collect();
+            format!(" (none in {}{})", first.join(", "), if n > first.len() { ", …" } else { "" })
         }
     }
 }

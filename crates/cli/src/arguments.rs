@@ -1,4 +1,4 @@
-//! The verbs and how their values are read. Each verb's flags are in its own file.
+//! The command line: all verbs. The flags of a verb are in the file of that verb.
 
 use crate::{
     annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, flamegraph, info,
@@ -16,26 +16,27 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass demo                         what it looks like, in three seconds
-  stackglass record -- ./server --port 1  profile a program; Ctrl-C reports
-  stackglass record -- sh -c 'make -j4'   children are followed
-  stackglass run -- ./server              ready to be peeked at (SIGUSR1)
+  stackglass demo                         profile a bundled program (3 s)
+  stackglass record -- ./server --port 1  profile a program; Ctrl-C stops it
+  stackglass record -- sh -c 'make -j4'   child processes are included
+  stackglass run -- ./server              let the program answer SIGUSR1
   stackglass peek 1234                    what is process 1234 doing?
   stackglass top 1234                     the same, live
-  stackglass print                        this folder's newest recording again
-  stackglass callers malloc               who called it, from which lines
+  stackglass print                        the newest recording in this folder
+  stackglass callers malloc               its callers, by line
   stackglass annotate --file search.rs    source lines with their times
-  stackglass flamegraph                   a picture of it, in a page
-  stackglass diff before.glass after.glass  which functions became slower
+  stackglass flamegraph                   a flame graph as an HTML page
+  stackglass diff before.glass after.glass   which functions became slower
   stackglass convert rg.glass rg.folded   for other tools
-  cargo stackglass --bin server           build with line tables, record, report
+  cargo stackglass --bin server           build with line tables, then record
 
-Status: that of the program (128+N when signal N ended it); 125 when
-stackglass itself failed before the program was started, 126 when the program
-cannot be executed, 127 when it or its interpreter does not exist, 2 for wrong
-flags.";
+Exit status: that of the program (128+N if signal N killed it).
+  2    wrong flags
+  125  stackglass itself failed before it started the program
+  126  the program cannot be executed
+  127  the program or its interpreter does not exist";
 
-/// See where a program spends its time: each thread, running or asleep, down to the line.
+/// Show where a program spends its time: every thread, running or asleep, down to the source line.
 #[derive(Parser, Debug)]
 #[command(name = "stackglass", version, styles = STYLES, after_help = EXAMPLES)]
 pub(crate) struct Stackglass {
@@ -65,7 +66,7 @@ pub(crate) enum Verb {
     Completions(completions::Flags),
 }
 
-/// Cargo's view: `cargo stackglass …`.
+/// The command line as Cargo passes it on: `cargo stackglass …`.
 #[derive(Parser, Debug)]
 #[command(name = "cargo", bin_name = "cargo", version, styles = STYLES)]
 pub(crate) struct CargoCommand {

@@ -1,4 +1,4 @@
-//! `stackglass callers FUNC [FILE]`: who called a function, from which lines, and how often.
+//! `stackglass callers FUNC [FILE]`: the callers of a function, by line and count.
 
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -13,41 +13,41 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass callers search_path             rg::search::search_path, too
-  stackglass callers Searcher::search_path   whole parts of the path count
-  stackglass callers malloc server.glass     functions of C as well
-  stackglass callers --regex '^serde_.*de$'  any expression, on whole paths
+  stackglass callers search_path             also rg::search::search_path
+  stackglass callers Searcher::search_path   the last parts of a path
+  stackglass callers malloc server.glass     C functions as well
+  stackglass callers --regex '^serde_.*de$'  a regular expression
   stackglass callers read --file src/io.rs --line 10-40   only these calls";
 
-/// Show who called a function.
+/// Print the callers of a function, by line.
 ///
-/// Counts are snapshots of all threads, running or asleep. Inlined functions are callers like
-/// others; a recursive function is its own caller, and counts for each call.
+/// Counts are snapshots of all threads, running or asleep. Inlined functions count as callers. A recursive function is
+/// its own caller and counts once per call.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// The function, by its path or the last parts of it
+    /// The function: its path, or the last parts of the path
     #[arg(value_name = "FUNC")]
     func: String,
 
-    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
+    /// A .glass, .jlprof or folded file, or - for stdin [default: the newest *.glass in this folder]
     #[arg(value_name = "FILE")]
     recording: Option<PathBuf>,
 
-    /// FUNC is a regular expression, searched for in whole paths
+    /// Treat FUNC as a regular expression, searched for in whole paths
     #[arg(long)]
     regex: bool,
 
-    /// Only functions in source files of this name: io.rs, src/io.rs, @serde, 'net*.rs'
+    /// Only functions in these source files: io.rs, src/io.rs, @serde, 'net*.rs'
     #[arg(long, value_name = "SOURCE")]
     file: Option<String>,
 
-    /// Only calls from these lines of FUNC itself: 12 or 10-40
+    /// Only calls from these lines of FUNC: 12 or 10-40
     #[arg(long, value_name = "A-B", requires = "file", value_parser = lines)]
     line: Option<RangeInclusive<i64>>,
 
     #[command(flatten)]
-    look: LayoutFlags,
+    layout: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
@@ -56,7 +56,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         true => {
             let regex = Regex::new(&flags.func).map_err(|error| Failure {
                 status: 2,
-                line: format!("`{}` is no regular expression: {}", flags.func, last_line(&error)),
+                line: format!("`{}` is not a regular expression: {}", flags.func, last_line(&error)),
             })?;
             Callers::matching(move |name| regex.is_match(name))
         }
@@ -80,28 +80,28 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             lines => at_other_lines(flags, lines, &input.name),
         }));
     }
-    let look = flags.look.of_stdout();
+    let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
-    CallersText::new(look.columns, look.style, look.links).write(&answer, source, &mut out)?;
+    CallersText::new(layout.columns, layout.style, layout.links).write(&answer, source, &mut out)?;
     out.flush()?;
     Ok(0)
 }
 
-/// Says that no source file matches.
+/// The message if no source file matches.
 pub(crate) fn no_such_file(recording: &str, pattern: &str) -> String {
     format!(
-        "{recording}: no source file matches `{pattern}`; name whole parts of a path (io.rs, src/io.rs) or use `*`"
+        "{recording}: no source file matches `{pattern}`; write whole parts of a path (io.rs, src/io.rs) or use `*`"
     )
 }
 
-/// Says at which lines the function was seen, though none of them was asked for.
+/// The message if the function was seen only at other lines.
 fn at_other_lines(flags: &Flags, lines: &[i64], name: &str) -> String {
-    let shown: Vec<String> = lines.iter().take(12).map(i64::to_string).collect();
-    let more = if lines.len() > shown.len() { ", …" } else { "" };
-    format!("{name}: `{}` was not seen at these lines, but at {}{more}", flags.func, shown.join(", "))
+    let first: Vec<String> = lines.iter().take(12).map(i64::to_string).collect();
+    let more = if lines.len() > first.len() { ", …" } else { "" };
+    format!("{name}: `{}` was not seen at these lines, only at {}{more}", flags.func, first.join(", "))
 }
 
-/// What to ask instead.
+/// The message if the function was not seen, with similar names.
 fn not_seen(flags: &Flags, source: Source<'_>, name: &str) -> String {
     let func = &flags.func;
     let place = if flags.file.is_some() { " there" } else { "" };
@@ -117,14 +117,14 @@ fn not_seen(flags: &Flags, source: Source<'_>, name: &str) -> String {
         .collect();
     let mut line = format!("{name}: no function `{func}` was seen{place}");
     if !similar.is_empty() && !flags.regex {
-        let shown: Vec<&str> = similar.iter().copied().take(4).collect();
-        let more = if similar.len() > shown.len() { ", …" } else { "" };
-        line += &format!("; there is {}{more} (--regex finds parts of names)", shown.join(", "));
+        let first: Vec<&str> = similar.iter().copied().take(4).collect();
+        let more = if similar.len() > first.len() { ", …" } else { "" };
+        line += &format!("; similar names: {}{more} (--regex finds parts of names)", first.join(", "));
     }
     line
 }
 
-/// Of a message that draws the expression, the line that says what is wrong.
+/// The last line of a message of `regex`; the lines before it draw the expression.
 fn last_line(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -132,7 +132,7 @@ fn last_line(error: &regex::Error) -> String {
 
 /// `12`, `10-40`, `10:40`.
 fn lines(text: &str) -> Result<RangeInclusive<i64>, String> {
-    let wrong = || "write a line or a range of lines: 12 or 10-40".to_owned();
+    let wrong = || "expected a line or a range of lines: 12 or 10-40".to_owned();
     let (first, last) = text.split_once(['-', ':']).unwrap_or((text, text));
     let number = |text: &str| text.trim().parse::<u32>().map(i64::from).map_err(|_| wrong());
     let (first, last) = (number(first)?, number(last)?);

@@ -1,7 +1,7 @@
-//! Whether a Cargo profile has debug information, and the setting that adds it.
+//! Checks whether a Cargo profile has debug information, and names the setting that adds it.
 //!
-//! Asked in Cargo's order: environment, `config.toml` files from the current folder upwards, the
-//! workspace's manifest; then the profile it inherits from. Cargo has no command that tells
+//! Sources are read in the order of Cargo: the environment, `config.toml` files from the current folder upwards, the
+//! manifest of the workspace; then the same for the profile that it inherits from. Cargo has no stable command for this
 //! (`cargo config get` is unstable).
 //! Rules: <https://doc.rust-lang.org/cargo/reference/profiles.html>.
 
@@ -9,7 +9,7 @@ use cargo_metadata::{Metadata, MetadataCommand};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Profiles that may inherit from each other in a row before we stop asking.
+/// Longest chain of inheritance that is followed.
 const MOST_INHERITED: usize = 8;
 
 /// An environment variable for Cargo.
@@ -21,8 +21,8 @@ pub(crate) struct Setting {
     pub(crate) value: &'static str,
 }
 
-/// The setting that gives `profile` line tables; `None` when it has debug information or says
-/// that there shall be a particular kind of it.
+/// The setting that gives `profile` line tables; `None` if the profile already has debug information or sets a
+/// particular kind of it.
 pub(crate) fn missing_line_tables(profile: &str, manifest: Option<&Path>) -> Option<Setting> {
     let tables = settings(manifest);
     let from_environment = |profile: &str| std::env::var(variable(profile)).ok();
@@ -32,7 +32,7 @@ pub(crate) fn missing_line_tables(profile: &str, manifest: Option<&Path>) -> Opt
     Some(Setting { variable: variable(profile), value: "line-tables-only" })
 }
 
-/// `cargo metadata` without dependencies; `None` when Cargo refuses (it says why when it builds).
+/// `cargo metadata` without dependencies; `None` if Cargo fails (the build then prints the reason).
 pub(crate) fn metadata(manifest: Option<&Path>) -> Option<Metadata> {
     let mut command = MetadataCommand::new();
     command.no_deps();
@@ -46,7 +46,7 @@ fn variable(profile: &str) -> String {
     format!("CARGO_PROFILE_{}_DEBUG", profile.to_uppercase().replace('-', "_"))
 }
 
-/// Configuration and manifest, the most important first.
+/// Configuration files and the manifest, in order of priority.
 fn settings(manifest: Option<&Path>) -> Vec<Table> {
     let mut files: Vec<PathBuf> = Vec::new();
     let here = std::env::current_dir().unwrap_or_default();
@@ -65,12 +65,12 @@ fn has_debug_info(profile: &str, tables: &[Table], environment: impl Fn(&str) ->
     let mut profile = profile.to_string();
     for _ in 0..MOST_INHERITED {
         if let Some(value) = environment(&profile) {
-            return !is_none(&Value::String(value));
+            return !is_off(&Value::String(value));
         }
         let entry =
             |key: &str| tables.iter().find_map(|table| table.get("profile")?.get(profile.as_str())?.get(key));
         if let Some(debug) = entry("debug") {
-            return !is_none(debug);
+            return !is_off(debug);
         }
         let inherits = entry("inherits").and_then(Value::as_str).map(str::to_string);
         profile = match (inherits, profile.as_str()) {
@@ -79,15 +79,15 @@ fn has_debug_info(profile: &str, tables: &[Table], environment: impl Fn(&str) ->
             (_, "test") => "dev".into(),
             (_, "bench") => "release".into(),
             (Some(parent), _) => parent,
-            // Unknown: Cargo will refuse it.
+            // Unknown: Cargo will reject it.
             (None, _) => return true,
         };
     }
     true
 }
 
-/// The ways to say "no debug information".
-fn is_none(debug: &Value) -> bool {
+/// Whether the value means "no debug information".
+fn is_off(debug: &Value) -> bool {
     match debug {
         Value::Boolean(on) => !on,
         Value::Integer(level) => *level == 0,
@@ -120,7 +120,7 @@ mod tests {
         assert!(!has("release", "[profile.release]\ndebug = 'none'"));
         assert!(
             has("a", "[profile.a]\ninherits = 'b'\n[profile.b]\ninherits = 'a'"),
-            "Cargo refuses it later"
+            "Cargo rejects it later"
         );
     }
 

@@ -1,8 +1,7 @@
-//! `cargo stackglass`: build with Cargo, then record what was built.
+//! `cargo stackglass`: build with Cargo, then record the program.
 //!
-//! Names follow Cargo's conventions, and so does what is run when none is given. Profiles without
-//! debug information get line tables for this build, through an environment variable: nothing in
-//! the project changes.
+//! Target names and the default target follow Cargo. If the profile has no debug information, an environment variable
+//! adds line tables for this build. The project is not changed.
 
 use crate::cargo_profile;
 use crate::failure::{self, Failure, Outcome};
@@ -21,15 +20,15 @@ use std::process::{Command, Stdio};
 const EXAMPLES: &str = "\
 Examples:
   cargo stackglass                          the package's program, optimised
-  cargo stackglass --bin server -- --port 1 another one, with arguments
+  cargo stackglass --bin server -- --port 1 another program, with arguments
   cargo stackglass --bench parse            a benchmark
   cargo stackglass --test slow -- one_case  an integration test
   cargo stackglass --profile dev            without optimisation
 
-Flags of stackglass itself (--delay, --duration, -o, …) are those of
-`stackglass record`.";
+The flags for sampling (--delay, --duration, -o, …) are those of `stackglass
+record`.";
 
-/// Build with Cargo, then record what was built.
+/// Build with Cargo, then record the program.
 #[derive(Args, Debug)]
 #[command(name = "stackglass", version, after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -44,7 +43,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME", default_value = "release")]
     profile: String,
 
-    /// Features to activate, separated by commas or blanks
+    /// Features to activate, separated by commas or spaces
     #[arg(short = 'F', long, value_name = "FEATURES")]
     features: Vec<String>,
 
@@ -60,7 +59,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
 
-    /// File for the recording [default: NAME.glass in this folder, replaced each time]
+    /// File for the recording [default: NAME.glass in this folder; an older one is replaced]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
@@ -72,20 +71,20 @@ pub(crate) struct Flags {
     arguments: Vec<OsString>,
 }
 
-/// What to build; at most one.
+/// The target to build; at most one.
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 struct TargetFlags {
-    /// This binary
+    /// Record this binary
     #[arg(long, value_name = "NAME")]
     bin: Option<String>,
-    /// This example
+    /// Record this example
     #[arg(long, value_name = "NAME")]
     example: Option<String>,
-    /// This integration test
+    /// Record this integration test
     #[arg(long, value_name = "NAME")]
     test: Option<String>,
-    /// This benchmark
+    /// Record this benchmark
     #[arg(long, value_name = "NAME")]
     bench: Option<String>,
 }
@@ -101,7 +100,7 @@ impl TargetFlags {
     }
 }
 
-/// What Cargo built.
+/// An executable that Cargo built.
 struct Built {
     name: String,
     executable: PathBuf,
@@ -113,7 +112,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     if let Some(setting) = cargo_profile::missing_line_tables(&flags.profile, flags.manifest_path.as_deref())
     {
         message::print(&format!(
-            "profile {} has no debug information: building with {}={} for names and lines",
+            "profile {} has no debug information: building with {}={} to get names and lines",
             flags.profile, setting.variable, setting.value
         ));
         build.env(setting.variable, setting.value);
@@ -121,7 +120,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let built = run_build(build, flags.target.kind())?;
     let [built] = <[Built; 1]>::try_from(built).map_err(|built| choose(&built))?;
 
-    // As Cargo does: programs start where we are, tests and benchmarks in their package's folder.
+    // As Cargo does: programs start in the current folder, tests and benchmarks in the folder of their package.
     let test = flags.target.test.is_some() || flags.target.bench.is_some();
     let mut arguments = flags.arguments;
     if flags.target.bench.is_some() {
@@ -172,7 +171,7 @@ fn command(flags: &Flags) -> Command {
     cargo
 }
 
-/// `default-run` of the package that would be run.
+/// `default-run` of the package that `cargo run` would run.
 fn default_run(flags: &Flags) -> Option<String> {
     let metadata = cargo_profile::metadata(flags.manifest_path.as_deref())?;
     let named = |name: &String| metadata.packages.iter().find(|package| *package.name == **name);
@@ -186,7 +185,7 @@ fn default_run(flags: &Flags) -> Option<String> {
     package.default_run.clone()
 }
 
-/// Builds, and returns the programs of this kind. (Integration tests build the package's binaries as well.)
+/// Builds, and returns the executables of this kind. (Integration tests build the binaries of the package as well.)
 fn run_build(mut build: Command, kind: TargetKind) -> Result<Vec<Built>, Failure> {
     let cannot = |error: std::io::Error| Failure::new(format!("cannot run cargo: {error}"));
     let mut child = build.spawn().map_err(cannot)?;
@@ -212,7 +211,7 @@ fn run_build(mut build: Command, kind: TargetKind) -> Result<Vec<Built>, Failure
     if status.success() {
         return Ok(built);
     }
-    // Cargo has said why.
+    // Cargo has printed the reason.
     Err(Failure { status: status.code().unwrap_or(failure::OWN_FAILURE), line: String::new() })
 }
 
@@ -221,6 +220,6 @@ fn choose(built: &[Built]) -> Failure {
         return Failure::new("Cargo built no program: name one with --bin, --example, --test or --bench");
     }
     let mut names: Vec<&str> = built.iter().map(|built| built.name.as_str()).collect();
-    names.sort_unstable(); // Cargo tells them as they are finished.
-    Failure::new(format!("there are several programs: name one with --bin ({})", names.join(", ")))
+    names.sort_unstable(); // Cargo lists them in the order in which they finish.
+    Failure::new(format!("there are several programs: choose one with --bin ({})", names.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! `stackglass clear PID`: have a recording that is being made begin anew.
+//! `stackglass clear PID`: discard the samples of a recording in progress.
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -9,15 +9,15 @@ use stackglass_collect::session::clearing::{self, Cleared};
 const EXAMPLES: &str = "\
 Examples:
   stackglass record -- ./server &
-  stackglass clear $(pidof server)   it has warmed up: from here on
+  stackglass clear $(pidof server)   after warming up
 
-The recording goes on; all samples so far are forgotten, in its file as well.";
+Recording continues. All samples so far are discarded, also in the file.";
 
-/// Forget what was sampled so far of a recording that is being made.
+/// Discard the samples so far of a recording in progress.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// Id of a process that is being recorded, or of its `stackglass record`
+    /// Id of the recorded process, or of its `stackglass record`
     #[arg(value_parser = process_id)]
     pid: u32,
 }
@@ -32,12 +32,12 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     })?;
     match clearing::ask(&folder) {
         Ok(Cleared::Done) => {
-            message::print("all samples so far are forgotten");
+            message::print("all samples so far are discarded");
             Ok(0)
         }
         Ok(Cleared::NotAnswered) => Err(Failure::new(format!(
-            "the stackglass of process {pid} does not answer: it does not record (stackglass run), or is stopped"
+            "the stackglass of process {pid} does not answer: it does not record (stackglass run), or it is stopped"
         ))),
-        Err(error) => Err(Failure::new(format!("the recording of process {pid} cannot be asked: {error}"))),
+        Err(error) => Err(Failure::new(format!("cannot reach the recording of process {pid}: {error}"))),
     }
 }

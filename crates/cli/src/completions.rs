@@ -5,7 +5,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 
-/// Write completions for a shell to stdout
+/// Write shell completions to stdout
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  source <(stackglass completions bash)")]
 pub(crate) struct Flags {

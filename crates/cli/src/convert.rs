@@ -1,4 +1,4 @@
-//! `stackglass convert A B`: a recording in another format.
+//! `stackglass convert A B`: write a recording in another format.
 
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input, Kind};
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file of this size is spoken of before it is written.
+/// The size of a file this large is announced before it is written.
 const LARGE: u64 = 1 << 30;
 
 const EXAMPLES: &str = "\
@@ -25,18 +25,18 @@ Examples:
   stackglass convert rg.glass - --to folded | flamegraph.pl > rg.svg
   perf script | stackcollapse-perf.pl | stackglass convert - perf.glass
 
-What A is, its content says; what B shall be, its extension or --to. B appears
-when it is complete.";
+The format of A follows from its content, that of B from its extension or --to.
+B appears when it is complete.";
 
 /// Write a recording in another format.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass, .jlprof or folded file, - for stdin
+    /// A .glass, .jlprof or folded file, output of perf script, or - for stdin
     #[arg(value_name = "A")]
     from: PathBuf,
 
-    /// File to write, - for stdout
+    /// File to write, or - for stdout
     #[arg(value_name = "B")]
     to: PathBuf,
 
@@ -47,60 +47,60 @@ pub(crate) struct Flags {
 
 fn kind_help(kind: Kind) -> &'static str {
     match kind {
-        Kind::Glass => "our recording",
+        Kind::Glass => "a recording of Stackglass",
         Kind::Jlprof => "samples for Julia (form 1)",
-        Kind::Folded => "a line for each stack: root;…;leaf 12",
-        Kind::PerfScript => "text of `perf script`",
+        Kind::Folded => "one line per stack: root;…;leaf 12",
+        Kind::PerfScript => "output of `perf script`",
     }
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let Some(kind) = flags.format.or_else(|| Kind::of_name(&flags.to)) else {
         let to = match input::is_stream(&flags.to) {
-            true => "standard output has no extension".to_owned(),
-            false => format!("the extension of {} is none of these", flags.to.display()),
+            true => "stdout has no extension".to_owned(),
+            false => format!("cannot tell the format from the name {}", flags.to.display()),
         };
-        let line = format!("{to}: say --to glass, --to jlprof or --to folded");
+        let line = format!("{to}: give --to glass, --to jlprof or --to folded");
         return Err(Failure { status: 2, line });
     };
     if input::is_stream(&flags.to) && kind != Kind::Folded && io::stdout().is_terminal() {
-        return Err(Failure::new("a .glass or .jlprof file is nothing for a terminal: name a file for it"));
+        return Err(Failure::new(".glass and .jlprof files are not written to a terminal: name a file"));
     }
     input::refuse_same(&flags.from, &flags.to)?;
-    // Folded stacks do not tell moments, so their memory need not grow with the length of a recording.
+    // Folded stacks have no times, so equal samples can be merged while reading.
     let input = match kind {
         Kind::Folded => input::read(&flags.from)?,
         Kind::Glass | Kind::Jlprof | Kind::PerfScript => input::read_exactly(&flags.from)?,
     };
-    let said = lost(input.kind, kind);
+    let lost = lost(input.kind, kind);
     match input::is_stream(&flags.to) {
         true => to_stdout(input, kind)?,
         false => to_file(input, kind, &flags.to, mode_of(&flags.from))?,
     }
-    if let Some(lost) = said {
+    if let Some(lost) = lost {
         message::print(lost);
     }
     Ok(0)
 }
 
-/// What the second kind has no place for, in a line.
+/// What the second format cannot hold, in one line.
 fn lost(from: Kind, to: Kind) -> Option<&'static str> {
     Some(match (from, to) {
         (Kind::Glass, Kind::Jlprof) => {
-            "lost: processes, modules, full names, exact times (a sample stands for each delay)"
+            "lost: processes, modules, full names, exact times (one sample per delay)"
         }
         (Kind::Glass, Kind::Folded) => {
-            "lost: files, lines, threads, times, states (counts are snapshots, asleep ones too)"
+            "lost: files, lines, threads, times, states (counts include sleeping threads)"
         }
-        (Kind::Jlprof, Kind::Glass) => "lost: the clocks of all but the last of equal neighbours",
+        (Kind::Jlprof, Kind::Glass) => "lost: the clocks of equal neighbours, except the last",
         (Kind::Jlprof, Kind::Folded) => "lost: files, lines, addresses, threads, tasks, clocks, states",
         (Kind::Glass, Kind::Glass) | (Kind::Jlprof, Kind::Jlprof) => return None,
         (Kind::Folded, _) | (_, Kind::PerfScript) => return None,
-        (Kind::PerfScript, _) => "lost: addresses of inlined calls, times, processors, events",
+        (Kind::PerfScript, _) => "lost: addresses of inlined calls, times, CPUs, events",
     })
 }
 
-/// What may be done with A, and so with a new B at most: what is private stays so.
+/// The permissions of A. A new B gets no more than these: private data stays private.
 fn mode_of(from: &Path) -> u32 {
     let about = match input::is_stream(from) {
         true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
@@ -117,7 +117,7 @@ fn to_file(input: Input, kind: Kind, path: &Path, mode: u32) -> Result<(), Failu
             return Ok(());
         }
         Kind::Jlprof => write_whole_at_most(path, mode, |out| write_jlprof(&input, out)),
-        // What perf prints is read only: no flag and no extension asks for it.
+        // Output of perf is only read: no flag and no extension selects it.
         Kind::Folded | Kind::PerfScript => {
             let recording = recording(input)?;
             write_whole_at_most(path, mode, |out| folded::write_to(out, &recording))
@@ -130,7 +130,7 @@ fn to_stdout(input: Input, kind: Kind) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match kind {
         Kind::Glass => {
-            // Its writer goes back to what it has written, so it needs a file.
+            // The writer seeks back, so it needs a file.
             let passing = tempfile::Builder::new().suffix(".glass").tempfile()?;
             stackglass_files::write(passing.path(), &recording(input)?).map_err(Failure::new)?;
             io::copy(&mut File::open(passing.path())?, &mut out)?;
@@ -163,13 +163,13 @@ fn recording(input: Input) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-/// Says the size first, where samples that were counted together fill a disk one by one.
+/// Announces the size if merged samples become very many single ones.
 fn announce(input: &Input) {
     if let Source::Recording(recording) = input.source() {
         let bytes = recording.words_len().saturating_mul(8);
         if bytes >= LARGE {
             message::print(&format!(
-                "writing {:.1} GB: each snapshot is a sample there",
+                "writing {:.1} GB: this format has one sample per snapshot",
                 bytes as f64 * 1e-9
             ));
         }

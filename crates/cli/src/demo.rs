@@ -1,4 +1,4 @@
-//! `stackglass demo`: profile a bundled program, show what comes of it, and say what to try next.
+//! `stackglass demo`: profile a bundled program, print the report, and suggest next steps.
 
 use crate::failure::{Failure, Outcome};
 use crate::output::output_file;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 The bundled program has threads that compute, sleep, wait for a lock, recurse,
-allocate, and call back through the C library's qsort. It runs for three
-seconds as a child process.";
+allocate, and are called back by qsort of the C library. It runs for three
+seconds, as a child process.";
 
-/// Profile a bundled program, to see what it looks like.
+/// Profile a bundled program, as an example.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -41,26 +41,26 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             no_children: false,
             walltime: false,
             sampler: None,
-            peek_duration: std::time::Duration::from_secs(1),
+            peek_duration: Duration::from_secs(1),
             quiet: false,
         },
     })?;
     let file = flags.output.display();
-    let ours = ourselves();
+    let command_name = own_command();
     let mut out = std::io::stderr().lock();
     writeln!(out, "\nTry next:")?;
     for (what, command) in [
-        ("the same recording, one row for each function and line", format!("print {file} --format flat")),
-        ("its processes and threads, and how the sampling went", format!("info {file}")),
-        ("your own program, unchanged", "record -- ./your-program".into()),
+        ("the same recording, one row per function and line", format!("print {file} --format flat")),
+        ("its processes and threads, and how sampling went", format!("info {file}")),
+        ("your own program, without changes", "record -- ./your-program".into()),
     ] {
-        writeln!(out, "  {what}:\n    {ours} {command}")?;
+        writeln!(out, "  {what}:\n    {command_name} {command}")?;
     }
     Ok(status)
 }
 
-/// How this command was called, for people to call it again: Cargo tells its children where it is.
-fn ourselves() -> &'static str {
+/// How to call this command again. Under `cargo run`, Cargo sets `CARGO`.
+fn own_command() -> &'static str {
     match (std::env::var_os("CARGO"), cfg!(debug_assertions)) {
         (Some(_), false) => "cargo run --release --",
         (Some(_), true) => "cargo run --",

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Run the bundled program.
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// How long
+    /// How long it runs
     #[arg(long, default_value = "3s", value_parser = duration)]
     time: Duration,
 }

@@ -19,42 +19,42 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   stackglass diff before.glass after.glass
-  stackglass diff before.glass after.glass -o diff.html   a flame graph of it, too
+  stackglass diff before.glass after.glass -o diff.html   with a flame graph
   stackglass diff before.glass after.glass --all | less
   stackglass diff old.folded new.folded            samples instead of time
 
-A function's own time is time in it and in code of the standard library and the
-C library that it called. Errors are standard errors of the number of samples;
-! marks changes of more than three of them. What most functions have in common
-(another processor, a busier machine) is taken off first, and said.";
+A function's own time includes code of the standard library and the C library
+that it calls. Errors are standard errors, from the number of samples; ! marks
+changes of more than three of them. A change that most functions have in common
+(another CPU, a busier machine) is subtracted first and reported.";
 
 /// Compare two profiles, function by function.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// The profile before: .glass, .jlprof, folded stacks or perf script text, - for stdin
+    /// The older profile: .glass, .jlprof, folded stacks, output of perf script, or - for stdin
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// The profile now
+    /// The newer profile
     #[arg(value_name = "B")]
     after: PathBuf,
 
-    /// Draw the difference as well: .html, .svg or .png
+    /// Also draw the difference: .html, .svg or .png
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Show all functions, those within the noise too
+    /// Show all functions, including changes within the noise
     #[arg(long)]
     all: bool,
 
     #[command(flatten)]
-    look: LayoutFlags,
+    layout: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     if input::is_stream(&flags.before) && input::is_stream(&flags.after) {
-        let line = "one of the two can come from standard input: name a file for the other".into();
+        let line = "only one of the two can come from stdin: name a file for the other".into();
         return Err(Failure { status: 2, line });
     }
     let format = match flags.output.as_deref().map(|output| (output, format::choose(None, output))) {
@@ -62,7 +62,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Some((_, Ok(format))) if format != Format::Jlprof => Some(format),
         Some((output, _)) => {
             let line = format!(
-                "{} is no picture of a difference: end its name in .html, .svg or .png",
+                "cannot draw a difference to {}: the name must end in .html, .svg or .png",
                 output.display()
             );
             return Err(Failure { status: 2, line });
@@ -78,20 +78,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if comparison.rows.is_empty() {
         return Err(Failure::new(format!("{} and {} have no samples of running code", before.0, after.0)));
     }
-    let look = flags.look.of_stdout();
+    let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let text = ComparisonText::new(&comparison, look.columns, look.style).all(flags.all);
+    let text = ComparisonText::new(&comparison, layout.columns, layout.style).all(flags.all);
     text.write((&before.0, &after.0), &mut out)?;
     out.flush()?;
     drop(out);
     if let (Some(output), Some(format)) = (&flags.output, format) {
         draw(&comparison, &before, &after, output, format)?;
-        message::print(&format!("{}: the difference, drawn", output.display()));
+        message::print(&format!("difference drawn to {}", output.display()));
     }
     Ok(0)
 }
 
-/// Draws both, with what changed in colour.
+/// Draws both profiles, with changes in colour.
 fn draw(
     comparison: &Comparison,
     before: &(String, Recording),
@@ -106,12 +106,12 @@ fn draw(
         drawn.graph.ok_or_else(|| Failure::new(format!("{name}: nothing to draw")))
     };
     let (old, new) = (graph(before)?, graph(after)?);
-    // Samples of another length are worth more or less.
+    // A sample stands for the delay of its recording.
     let delays = match (before.1.about.delay.0, after.1.about.delay.0) {
         (0, _) | (_, 0) => 1.0,
         (before, after) => before as f64 / after as f64,
     };
-    // Pictures count as if each sample stood for the same time: those that stand for more are less sure.
+    // Pictures count samples as if all stood for the same time. Samples that stand for more time make the counts less certain.
     let weight = |cost: &Cost, recording: &Recording| {
         let each = recording.about.delay.0 as f64;
         if comparison.timed && each > 0.0 && cost.amount > 0.0 {
@@ -120,8 +120,8 @@ fn draw(
             1.0
         }
     };
-    let unsure = weight(&comparison.before, &before.1).max(weight(&comparison.after, &after.1)).max(1.0);
-    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread * unsure);
+    let uncertainty = weight(&comparison.before, &before.1).max(weight(&comparison.after, &after.1)).max(1.0);
+    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread * uncertainty);
     let mut title = format!("{} → {}", before.0, after.0);
     if comparison.common != 1.0 {
         title +=

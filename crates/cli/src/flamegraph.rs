@@ -1,4 +1,4 @@
-//! `stackglass flamegraph [FILE]`: the picture that people open first.
+//! `stackglass flamegraph [FILE]`: flame graphs as a page, a picture, or a graph for Julia.
 
 mod colors;
 pub(crate) mod format;
@@ -9,10 +9,12 @@ mod views;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
 use crate::message;
+use crate::report_flags::recur_help;
 use crate::values::one_of;
 use clap::Args;
 use colors::Scheme;
 use format::Format;
+use pruned::{PruneRule, func_at_file};
 use regex::Regex;
 use stackglass_report::{Pick, Recur};
 use std::io::{self, IsTerminal, Write};
@@ -24,81 +26,81 @@ Examples:
   stackglass flamegraph rg.glass -o rg.svg    a picture for a document
   stackglass flamegraph rg.glass --open       the page, in the browser
   stackglass flamegraph --filter 'serde_json' only branches with such a frame
-  stackglass flamegraph --wall                asleep moments, too
-  stackglass flamegraph --prune sort@src/sort.rs   nothing below that function
+  stackglass flamegraph --wall                sleeping threads as well
+  stackglass flamegraph --prune sort@src/sort.rs   without this function
   perf script | stackglass flamegraph - -o perf.html
 
-Width is time on a processor, in samples; order is by name, not by time. A page
-(.html) has all threads and tasks, search, zoom and an inverted view in it.";
+Width is CPU time, in samples. Boxes are ordered by name, not by time. The page
+(.html) has all threads and tasks, search, zoom and an inverted view.";
 
-/// Draw a flame graph: a page, a picture, or a graph for Julia.
+/// Draw a flame graph: an HTML page, a picture, or a graph for Julia.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass, .jlprof or folded file, text of perf script, - for stdin [default: the newest *.glass of this folder]
+    /// A .glass, .jlprof or folded file, output of perf script, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 
-    /// File to write, - for stdout; its extension says what: .html, .svg, .png, .jlprof [default: FILE.html, here]
+    /// File to write, or - for stdout; the extension selects the format: .html, .svg, .png, .jlprof [default: FILE.html in this folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// What to write [default: by the extension of the output]
+    /// Format [default: by the extension of the output]
     #[arg(long = "to", value_name = "FORMAT", value_parser = one_of(Format::ALL, Format::word, Format::help))]
     to: Option<Format>,
 
-    /// Show foreign frames, those not compiled from Rust [default: only if the program has no other ones]
+    /// Show foreign frames (not compiled from Rust) [default: only if the program has no others]
     #[arg(long, overrides_with = "no_c")]
     c: bool,
 
-    /// Show frames compiled from Rust only
+    /// Show only frames compiled from Rust
     #[arg(long, overrides_with = "c")]
     no_c: bool,
 
-    /// A box for each address, instead of one for equal functions at equal lines
+    /// One box per address instead of one per function and line
     #[arg(long)]
     no_combine: bool,
 
-    /// Fold recursion by call site [default: off]
-    #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, |_| ""))]
+    /// Fold recursive calls from the same call site [default: off]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
     recur: Option<Recur>,
 
-    /// Keep what only starts programs and threads at the root
+    /// Keep the frames at the root that only start programs and threads
     #[arg(long)]
     no_norepl: bool,
 
-    /// Leave out this function of this file, and all it calls; may be repeated
+    /// Leave out this function in this file, and everything it calls; may be repeated
     #[arg(long, value_name = "FUNC@FILE", value_parser = func_at_file)]
-    prune: Vec<(String, String)>,
+    prune: Vec<PruneRule>,
 
-    /// Keep only branches with a frame that matches: `NAME at FILE:LINE`
+    /// Keep only branches with a frame that matches, written as `NAME at FILE:LINE`
     #[arg(long, value_name = "RE")]
     filter: Option<Regex>,
 
-    /// Count these threads only: 2, or 1,3,5-7 (numbers as in `stackglass info`)
+    /// Only these threads: 2, or 1,3,5-7 (numbers as in `stackglass info`)
     #[arg(long, value_name = "NUMBERS")]
     threads: Option<Pick>,
 
-    /// Count these tasks only, by id: 0x7f00 (ids as `print --groupby task` shows them)
+    /// Only these tasks, by id: 0x7f00 (ids as `print --groupby task` prints them)
     #[arg(long, value_name = "IDS")]
     tasks: Option<Pick>,
 
-    /// Count moments asleep or waiting for a processor, too
+    /// Count threads that sleep or wait for a CPU as well
     #[arg(long)]
     wall: bool,
 
-    /// Functions first, their callers above them
+    /// Invert the graph: leaf functions at the root, their callers above them
     #[arg(long)]
     inverted: bool,
 
-    /// The root on top
+    /// Draw the root at the top
     #[arg(long)]
     icicle: bool,
 
-    /// What colours say [default: kind]
+    /// Meaning of the colours [default: kind]
     #[arg(long, value_name = "SCHEME", value_parser = one_of(Scheme::ALL, Scheme::word, Scheme::help))]
     colors: Option<Scheme>,
 
-    /// Dark colours; pages and .svg follow the reader's setting anyway
+    /// Dark colours; .html and .svg follow the reader's setting
     #[arg(long)]
     dark: bool,
 
@@ -110,13 +112,13 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "POINTS", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(200..))]
     width: u16,
 
-    /// Show it, in $BROWSER or what the desktop opens it with
+    /// Open the file with $BROWSER, or with the desktop's default program
     #[arg(long)]
     open: bool,
 }
 
 impl Flags {
-    /// A flag that says how samples become a graph, where one was given.
+    /// The first flag given that only applies to samples, not to a saved graph.
     fn of_samples(&self) -> Option<&'static str> {
         let given = [
             ("--c", self.c),
@@ -134,32 +136,22 @@ impl Flags {
     }
 }
 
-fn func_at_file(text: &str) -> Result<(String, String), String> {
-    match text.rsplit_once('@') {
-        // Reports show files of known folders as @folder/file.
-        Some((func, file)) if !func.trim_end_matches('@').is_empty() => {
-            Ok((func.strip_suffix('@').unwrap_or(func).to_owned(), file.to_owned()))
-        }
-        _ => Err("write the function, @ and its file: sort!@sort.jl, rg::walk@src/walk.rs".into()),
-    }
-}
-
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
     let output = flags.output.clone().unwrap_or_else(|| beside(&path, flags.to.unwrap_or(Format::Html)));
     let format = format::choose(flags.to, &output)?;
     let stream = input::is_stream(&output);
     if stream && flags.open {
-        let line = "what goes to standard output is in no file that could be opened: name one with -o".into();
+        let line = "--open needs a file, not stdout: name one with -o".into();
         return Err(Failure { status: 2, line });
     }
     if stream && io::stdout().is_terminal() {
-        return Err(Failure::new("a picture is nothing for a terminal: name a file with -o"));
+        return Err(Failure::new("pictures are not written to a terminal: name a file with -o"));
     }
     input::refuse_same(&path, &output)?;
     let drawing = match input::read_drawable(&path)? {
         Drawable::Samples(input) => views::draw(flags, &input, format)?,
-        Drawable::Graph(name, graph) => views::saved(flags, name, graph, format)?,
+        Drawable::Graph { name, graph } => views::saved(flags, name, graph, format)?,
     };
     match stream {
         true => {
@@ -179,7 +171,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// The page of a recording lies in the current folder, under the recording's name.
+/// The default output: the name of the recording, in the current folder.
 fn beside(input: &Path, format: Format) -> PathBuf {
     let stem = input.file_stem().filter(|_| !input::is_stream(input));
     PathBuf::from(stem.unwrap_or("flamegraph".as_ref())).with_extension(format.word())

@@ -1,4 +1,4 @@
-//! `stackglass info [FILE]`: what lies in a recording and how its sampling went.
+//! `stackglass info [FILE]`: the contents of a recording and how its sampling went.
 
 use crate::failure::Outcome;
 use crate::{input, recording_file};
@@ -11,10 +11,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Show a recording's processes, threads, modules and counters.
+/// Print the processes, threads, modules and counters of a recording.
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
+    /// A .glass, .jlprof or folded file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
-/// Made of samples that tell of no program and no time: `.jlprof` files, folded stacks.
+/// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
 fn is_from_elsewhere(about: &About) -> bool {
     about.delay.0 == 0
 }
@@ -101,7 +101,7 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// Threads of which nothing is known besides their numbers and perhaps names.
+/// Threads with only a number and perhaps a name.
 fn write_threads(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  {:>6}  name", "thread")?;
     for (number, thread) in recording.threads.iter().enumerate() {
@@ -148,7 +148,7 @@ fn write_process(
     Ok(())
 }
 
-/// Async tasks that have names; those of one name and place share a line.
+/// Named async tasks; tasks of one name and place share a line.
 fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     if recording.tasks.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a verb reads: a `.glass` recording, Julia's samples or folded stacks, told apart by content.
+//! Input files: `.glass` recordings, samples of Julia, folded stacks and output of perf, told apart by content.
 
 use crate::failure::Failure;
 use crate::message;
@@ -15,24 +15,24 @@ use std::io::{self, Cursor, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Kinds of files with samples.
+/// A format of files with samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Our recordings.
+    /// A recording of Stackglass.
     Glass,
     /// Samples as Julia saves them.
     Jlprof,
     /// `root;…;leaf N`
     Folded,
-    /// Text of `perf script`.
+    /// Output of `perf script`.
     PerfScript,
 }
 
 impl Kind {
-    /// All that can be written.
+    /// The formats that can be written.
     pub(crate) const ALL: &[Kind] = &[Kind::Glass, Kind::Jlprof, Kind::Folded];
 
-    /// Its name on the command line, and its file extension.
+    /// The name on the command line, also the file extension.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Glass => "glass",
@@ -42,16 +42,16 @@ impl Kind {
         }
     }
 
-    /// By the extension of a file.
+    /// The format that the extension of a file names.
     pub(crate) fn of_name(path: &Path) -> Option<Kind> {
         let extension = path.extension().and_then(OsStr::to_str)?;
         Kind::ALL.iter().copied().find(|kind| kind.word().eq_ignore_ascii_case(extension))
     }
 
-    /// By a file's first bytes and, where they could be anything, its name.
+    /// The format by the first bytes of a file; if they fit none, by its name.
     fn of_content(head: &[u8], name: Option<Kind>) -> Option<Kind> {
         let order = head.get(8..12);
-        // Julia does not look at the first eight bytes of its own files; the next four tell the byte order.
+        // Julia does not check the first eight bytes of its own files; the next four give the byte order.
         let is_jlprof = head.starts_with(b"JLPROF")
             || order == Some([4, 3, 2, 1].as_slice())
             || order == Some([1, 2, 3, 4].as_slice());
@@ -63,7 +63,7 @@ impl Kind {
                 Some(Kind::PerfScript)
             }
             [_, ..] if is_text => Some(Kind::Folded),
-            // Its reader says what is wrong with it.
+            // The reader of that format reports what is wrong.
             _ => name,
         }
     }
@@ -75,9 +75,9 @@ impl Display for Kind {
     }
 }
 
-/// What was read.
+/// Samples that were read.
 pub(crate) struct Input {
-    /// As messages call it.
+    /// The name for messages.
     pub(crate) name: String,
     pub(crate) kind: Kind,
     samples: Samples,
@@ -89,7 +89,7 @@ enum Samples {
 }
 
 impl Input {
-    /// For reports.
+    /// The source for reports.
     pub(crate) fn source(&self) -> Source<'_> {
         match &self.samples {
             Samples::Recording(recording) => Source::Recording(recording),
@@ -97,10 +97,10 @@ impl Input {
         }
     }
 
-    /// The recording, where it knows how long things took.
+    /// The recording, if its samples have times.
     pub(crate) fn timed(&self) -> Option<&Recording> {
         match &self.samples {
-            // One that was made of samples from elsewhere has no times; an empty one may have had no samples.
+            // Converted samples have no times and no delay. An empty recording counts as timed.
             Samples::Recording(recording) if recording.about.delay.0 > 0 || recording.samples.is_empty() => {
                 Some(recording)
             }
@@ -108,7 +108,7 @@ impl Input {
         }
     }
 
-    /// As a recording, whatever it was.
+    /// Converts the samples to a recording.
     pub(crate) fn into_recording(self) -> Result<Recording, Failure> {
         match self.samples {
             Samples::Recording(recording) => Ok(*recording),
@@ -118,17 +118,17 @@ impl Input {
     }
 }
 
-/// Bytes that tell what a file is.
+/// Number of bytes read to recognise the format.
 const HEAD: u64 = 512;
 
-/// Whether a name stands for standard input or output.
+/// Whether the path is `-`: standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a `.glass` file has this name, which can be read in parts.
+/// Whether this is a regular `.glass` file, which can be read in parts.
 pub(crate) fn is_recording(path: &Path) -> bool {
-    // What is read of a pipe is gone.
+    // A pipe can be read only once.
     if is_stream(path) || !path.metadata().is_ok_and(|about| about.is_file()) {
         return false;
     }
@@ -137,20 +137,20 @@ pub(crate) fn is_recording(path: &Path) -> bool {
     read.is_ok() && Kind::of_content(&head, Kind::of_name(path)) == Some(Kind::Glass)
 }
 
-/// Refuses an output that is the input, by whatever name.
+/// Refuses an output that is the same file as the input.
 pub(crate) fn refuse_same(input: &Path, output: &Path) -> Result<(), Failure> {
     if is_stream(input) || is_stream(output) {
         return Ok(());
     }
     let (Ok(a), Ok(b)) = (input.metadata(), output.metadata()) else { return Ok(()) };
     if (a.dev(), a.ino()) == (b.dev(), b.ino()) && a.is_file() {
-        let line = format!("{} is what is read: write to another file", output.display());
+        let line = format!("{} is the input: write to another file", output.display());
         return Err(Failure::new(line));
     }
     Ok(())
 }
 
-/// The file that is named, or the newest recording of this folder.
+/// The given file, or the newest recording in this folder.
 pub(crate) fn choose(file: Option<&Path>) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => Ok(file.to_path_buf()),
@@ -158,45 +158,45 @@ pub(crate) fn choose(file: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Reads a file, or standard input for `-`, with every sample in its place.
+/// Reads a file, or standard input for `-`, with every single sample.
 pub(crate) fn read_exactly(path: &Path) -> Result<Input, Failure> {
     read_with(path, Detail::Samples)
 }
 
-/// Reads a file, or standard input for `-`, for a report: of a `.glass` file in memory that does not grow
-/// with its length.
+/// Reads a file, or standard input for `-`, for a report. Samples of a `.glass` file are merged, so memory does not
+/// grow with the length of the recording.
 pub(crate) fn read(path: &Path) -> Result<Input, Failure> {
     read_with(path, Detail::Stacks)
 }
 
-/// What is wanted of a `.glass` file.
+/// What to read from a `.glass` file.
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
-    /// Each sample.
+    /// Every sample.
     Samples,
-    /// Each stack of each thread, its samples counted together.
+    /// One merged sample per stack and thread.
     Stacks,
 }
 
-/// What a picture can be drawn of.
+/// Input that a flame graph can be drawn from.
 pub(crate) enum Drawable {
     /// Samples.
     Samples(Input),
-    /// A flame graph that was saved, and its name.
-    Graph(String, Graph),
+    /// A saved flame graph.
+    Graph { name: String, graph: Graph },
 }
 
-/// As [`read_for_report`], and flame graphs as Julia saves them.
+/// Like [`read_for_report`], but also reads flame graphs saved by Julia.
 pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
     let opened = open(path)?;
     if opened.kind != Kind::Jlprof {
-        return told(samples_of(opened, path, Detail::Stacks)?).map(Drawable::Samples);
+        return with_threads(samples_of(opened, path, Detail::Stacks)?).map(Drawable::Samples);
     }
     let wrong = |error: JlprofError| Failure::new(format!("{}: {error}", opened.name));
     match jlprof::read_from(opened.input).map_err(wrong)? {
         Content::Samples(samples) => {
             let samples = Samples::Words(samples.data, Box::new(samples.dictionary));
-            told(Input { name: opened.name, kind: opened.kind, samples }).map(Drawable::Samples)
+            with_threads(Input { name: opened.name, kind: opened.kind, samples }).map(Drawable::Samples)
         }
         Content::Graph(nodes) => {
             let mut builder = GraphBuilder::default();
@@ -207,18 +207,18 @@ pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
             }
             let graph = builder.finish();
             let graph =
-                graph.ok_or_else(|| Failure::new(format!("{}: a flame graph without a box", opened.name)))?;
-            Ok(Drawable::Graph(opened.name, graph))
+                graph.ok_or_else(|| Failure::new(format!("{}: the flame graph is empty", opened.name)))?;
+            Ok(Drawable::Graph { name: opened.name, graph })
         }
     }
 }
 
-/// A file that was opened, and what it is.
+/// An open file and its format.
 struct Opened {
     name: String,
     kind: Kind,
     input: Box<dyn Read>,
-    /// It can be read once only.
+    /// It can be read only once.
     stream: bool,
 }
 
@@ -229,7 +229,7 @@ fn read_with(path: &Path, detail: Detail) -> Result<Input, Failure> {
 fn open(path: &Path) -> Result<Opened, Failure> {
     let name = if is_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let cannot = |error: io::Error| Failure::new(format!("cannot read {name}: {error}"));
-    // A pipe that has a name can be opened once as well.
+    // A named pipe can also be read only once.
     let (mut input, stream): (Box<dyn Read>, bool) = match is_stream(path) {
         true => (Box::new(io::stdin().lock()), true),
         false => {
@@ -241,9 +241,9 @@ fn open(path: &Path) -> Result<Opened, Failure> {
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head).map_err(cannot)?;
     let Some(kind) = Kind::of_content(&head, Kind::of_name(path)) else {
-        let what = if head.is_empty() { "is empty" } else { "is none of these" };
+        let what = if head.is_empty() { "is empty" } else { "has an unknown format" };
         return Err(Failure::new(format!(
-            "{name} {what}: .glass, .jlprof, folded stacks (`root;…;leaf 12`) and text of `perf script` can be read"
+            "{name} {what}: expected .glass, .jlprof, folded stacks (`root;…;leaf 12`) or output of `perf script`"
         )));
     };
     Ok(Opened { name, kind, input: Box::new(Cursor::new(head).chain(input)), stream })
@@ -288,20 +288,20 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
     Ok(Input { name, kind, samples })
 }
 
-/// As [`read`], for the complete report, which needs to know threads and tasks.
+/// Like [`read`], for the full report, which needs threads and tasks.
 pub(crate) fn read_for_report(path: &Path) -> Result<Input, Failure> {
-    told(read(path)?)
+    with_threads(read(path)?)
 }
 
-/// Samples that name no threads get one, which is said.
-fn told(mut input: Input) -> Result<Input, Failure> {
+/// Gives samples without threads one thread, with a message.
+fn with_threads(mut input: Input) -> Result<Input, Failure> {
     if let Samples::Words(data, _) = &mut input.samples
         && !data.is_empty()
         && !data.has_meta()
     {
         let faked = data.strip_meta().and_then(|bare| bare.add_fake_meta(1, 1));
         *data = faked.map_err(|error| Failure::new(format!("{}: {error}", input.name)))?;
-        message::print(&format!("{}: its samples name no threads: shown as one", input.name));
+        message::print(&format!("{}: its samples have no thread ids: shown as one thread", input.name));
     }
     Ok(input)
 }

@@ -1,8 +1,8 @@
-//! The `stackglass` command: one file for each verb, and what they share.
+//! The `stackglass` command: one file per verb, and the files that they share.
 //!
-//! Each verb declares its flags once, with clap; help, the man page and shell completions are made
-//! from the same declarations. What programs print goes to stdout untouched; what we say while one
-//! runs goes to stderr. Errors are one line.
+//! Each verb declares its flags once, with clap. Help, the manual pages and shell completions are made from these
+//! declarations. The output of the profiled program goes to stdout untouched; Stackglass prints to stderr while the
+//! program runs. An error is one line.
 
 mod annotate;
 mod arguments;
@@ -49,7 +49,7 @@ use std::ffi::OsString;
 
 /// Runs `stackglass` with these arguments (the command's name first) and returns its exit status.
 pub fn stackglass(arguments: Vec<OsString>) -> i32 {
-    // A link named cargo-stackglass to this executable is enough for `cargo stackglass`.
+    // A link to this executable named cargo-stackglass provides `cargo stackglass`.
     let name = arguments.first().map(std::path::Path::new).and_then(|path| path.file_name());
     if name.is_some_and(|name| name == "cargo-stackglass") {
         return cargo_stackglass(arguments);

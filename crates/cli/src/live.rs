@@ -1,32 +1,32 @@
-//! The line that shows how a recording fares, on a terminal only.
+//! The status line at the bottom of the terminal during a recording.
 //!
-//! The program writes to the same terminal and must not notice. So the bottom row is taken out of
-//! the scrolling region, as apt does: the program's lines scroll above it, and nothing of theirs is
-//! ever overwritten. (A progress bar that redraws its own line erases what was printed since.)
-//! While a program reads keys itself (an editor, a prompt with line editing) nothing is drawn.
+//! The program writes to the same terminal and must not be disturbed. The bottom row is therefore removed from the
+//! scrolling region, as apt does: the output of the program scrolls above it and is never overwritten. (A progress bar
+//! that redraws its own line would erase that output.) While a program reads single keys, such as an editor or a prompt
+//! with line editing, nothing is drawn.
 
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize};
 use stackglass_collect::recording::Progress;
 use std::io::{IsTerminal, Write, stderr};
 
-/// Terminals with fewer rows keep them.
+/// Terminals with fewer rows get no status line.
 const FEWEST_ROWS: u16 = 8;
 
-/// A line at the bottom of the terminal that is drawn anew a few times a second.
+/// The status line, redrawn a few times a second.
 pub(crate) struct Live {
     wanted: bool,
-    /// The terminal's size while its bottom row is ours.
-    taken: Option<Winsize>,
+    /// The size of the terminal while its bottom row is reserved.
+    reserved: Option<Winsize>,
 }
 
 impl Live {
-    /// A line, or none where nobody would see it.
+    /// A status line; it stays invisible if `quiet`, or if stderr is no capable terminal.
     pub(crate) fn new(quiet: bool) -> Live {
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        Live { wanted: !quiet && capable && stderr().is_terminal(), taken: None }
+        Live { wanted: !quiet && capable && stderr().is_terminal(), reserved: None }
     }
 
-    /// Draws it.
+    /// Draws the line.
     pub(crate) fn show(&mut self, progress: &Progress) {
         if !self.wanted {
             return;
@@ -35,18 +35,21 @@ impl Live {
         let line_mode = tcgetattr(stderr()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
         let Some(size) = size.filter(|_| line_mode) else { return self.clear() };
         let mut out = String::new();
-        if self.taken.is_none_or(|taken| (taken.ws_row, taken.ws_col) != (size.ws_row, size.ws_col)) {
-            out += &take_bottom_row(size.ws_row);
-            self.taken = Some(size);
+        if self
+            .reserved
+            .is_none_or(|reserved| (reserved.ws_row, reserved.ws_col) != (size.ws_row, size.ws_col))
+        {
+            out += &reserve_bottom_row(size.ws_row);
+            self.reserved = Some(size);
         }
         let text: String = line(progress).chars().take(usize::from(size.ws_col)).collect();
         out += &at_bottom(size.ws_row, &text);
         write(&out);
     }
 
-    /// Gives the row back; it is taken again with the next [`Live::show`].
+    /// Frees the row. The next [`Live::show`] reserves it again.
     pub(crate) fn clear(&mut self) {
-        if let Some(size) = self.taken.take() {
+        if let Some(size) = self.reserved.take() {
             // Save the cursor, whole screen scrolls, restore; then empty the row.
             write(&format!("\x1b7\x1b[r\x1b8{}", at_bottom(size.ws_row, "")));
         }
@@ -59,19 +62,19 @@ impl Drop for Live {
     }
 }
 
-/// Makes sure there is a row below the cursor, then lets only the rows above the last one scroll.
-fn take_bottom_row(rows: u16) -> String {
+/// Makes room for a row below the cursor, then limits scrolling to the rows above the last one.
+fn reserve_bottom_row(rows: u16) -> String {
     // Down one row (scrolling at the bottom, keeping the column) and up again.
     format!("\x1bD\x1b[1A\x1b7\x1b[1;{}r\x1b8", rows - 1)
 }
 
-/// Writes to the bottom row and brings the cursor back.
+/// Writes to the bottom row and restores the cursor.
 fn at_bottom(rows: u16, text: &str) -> String {
     format!("\x1b7\x1b[{rows};1H\x1b[2K{text}\x1b8")
 }
 
 fn write(text: &str) {
-    // In one piece; nothing can be done about a terminal that has gone.
+    // In one write. A closed terminal is not an error here.
     let _ = stderr().lock().write_all(text.as_bytes());
 }
 

@@ -4,10 +4,11 @@ use crate::failure::Outcome;
 use clap::{Args, Command};
 use std::io::Write;
 
-/// Write the manual page to stdout (`stackglass man | man -l -`).
+/// Write the manual page to stdout (`stackglass man | man -l -`)
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// The page of this verb instead of the overview
+    /// Write the page of this command instead of the overview
+    #[arg(value_name = "COMMAND")]
     verb: Option<String>,
 }
 
@@ -20,7 +21,7 @@ pub(crate) fn run(flags: &Flags, mut command: Command) -> Outcome {
             .find_subcommand(verb)
             .cloned()
             .ok_or_else(|| {
-                crate::failure::Failure::new(format!("there is no verb {verb}: see stackglass --help"))
+                crate::failure::Failure::new(format!("there is no command {verb}: see stackglass --help"))
             })?
             .name(format!("stackglass-{verb}").leak() as &'static str),
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A path for a recording. `-` is refused: a recording needs a file, and a file named `-` is never meant.
 pub(crate) fn output_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.to_str() {
-        Some("-") => Err("a recording is not written to stdout; name a file, such as run.glass"),
+        Some("-") => Err("a recording cannot be written to stdout; name a file, such as run.glass"),
         _ => Ok(path),
     })
 }

@@ -1,4 +1,4 @@
-//! `stackglass peek PID`: what a running program does now, and where the next second goes.
+//! `stackglass peek PID`: what each thread of a process is doing now, then a short profile.
 
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
@@ -18,32 +18,33 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long a profile takes, and time between two looks, of a program that has no defaults of its own.
+/// Length of the profile and time between two samples, if the program has no defaults of its own.
 const DURATION: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(1);
-/// How long the rest of an answer is waited for when the process is gone: its names may have to be looked for.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-/// How long somebody is waited for who takes the question to answer it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Time between two looks for more of it.
-const PAUSE: Duration = Duration::from_millis(10);
+/// After the process has ended, its launcher may still look up names for the rest of the answer.
+const WAIT_AFTER_END: Duration = Duration::from_secs(3);
+/// How long to wait until a request is taken.
+const WAIT_FOR_RESPONDER: Duration = Duration::from_secs(5);
+/// Time between two reads of the answer.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass peek 1234                  what each thread does, then a second
+  stackglass peek 1234                  all threads now, then one second
   stackglass peek $(pidof server) --duration 5s
 
-Any program: nothing need be prepared. It runs on and is sent no signal; a
-thread that sleeps is not woken. A program that answers peeks by itself (by
-stackglass::peek::install: it knows its async tasks), or whose stackglass does
-(under stackglass run), is asked to, by SIGUSR1. One peek at a time: yours may
-have to wait for another's end. Ready threads count as running, as in Julia: R of
-\"running R of N\" and Utilization hold also those that wait for a processor.
+Works on any process, without preparation. The process runs on and receives no
+signal, and sleeping threads stay asleep. Exception: a program that answers
+peeks itself (stackglass::peek::install, which knows async tasks), or that runs
+under `stackglass run`, is asked by SIGUSR1. Peeks at one process run one after
+another, so yours may have to wait. Threads that are ready to run count as
+running, as in Julia: \"running R of N\" and Utilization include threads that
+wait for a CPU.
 
-Status: 0; 125 when there was nothing to see, or the process ended before
-the peek's end (what was seen until then is shown), or stdout is closed.";
+Exit status: 0, or 125 if there was nothing to see, stdout is closed, or the
+process ended during the peek (what was seen until then is printed).";
 
-/// See what a running program does now, and where the next second goes.
+/// Print what each thread of a process is doing now, then a one-second profile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -51,11 +52,11 @@ pub(crate) struct Flags {
     #[arg(value_parser = process_id)]
     pid: u32,
 
-    /// How long the profile takes [default: 1s, or what a program that answers itself has set]
+    /// Length of the profile [default: 1s, or what the program has set for its own answers]
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     duration: Option<Duration>,
 
-    /// Time between two looks at each thread (100us to 1h) [default: 1ms, or as above]
+    /// Time between two samples of each thread (100us to 1h) [default: 1ms, or what the program has set]
     #[arg(long, value_name = "TIME", value_parser = delay)]
     delay: Option<Duration>,
 
@@ -63,21 +64,21 @@ pub(crate) struct Flags {
     driver: DriverFlag,
 
     #[command(flatten)]
-    look: LayoutFlags,
+    layout: LayoutFlags,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     if is_closed(&io::stdout()) {
-        return Err(Failure::new("standard output is closed: there is nowhere to show the peek"));
+        return Err(Failure::new("stdout is closed: the peek cannot be printed"));
     }
     let pid = process_of(flags.pid);
-    let look = flags.look.of_stdout();
-    if flags.driver.asked().is_none() && handler::carries_our_handler(pid) {
+    let layout = flags.layout.of_stdout();
+    if flags.driver.driver().is_none() && handler::carries_our_handler(pid) {
         let options = PeekOptions {
             duration: flags.duration,
             delay: flags.delay,
-            columns: Some(look.columns),
-            colours: look.style == Style::Ansi,
+            columns: Some(layout.columns),
+            colours: layout.style == Style::Ansi,
         };
         return ask(pid, &options);
     }
@@ -85,16 +86,16 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         pid,
         duration: flags.duration.unwrap_or(DURATION),
         delay: flags.delay.unwrap_or(DELAY),
-        driver: flags.driver.asked(),
+        driver: flags.driver.driver(),
     };
     let mut written = Ok(());
     let early = attached::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
-                peek_text::threads(recording, activity, *profile, &look, &mut text)
+                peek_text::threads(recording, activity, *profile, &layout, &mut text)
             }
-            PeekPart::Report { recording, .. } => peek_text::report(recording, &look, &mut text),
+            PeekPart::Report { recording, .. } => peek_text::report(recording, &layout, &mut text),
             PeekPart::Nothing { why } => {
                 message::print_wrapped(why);
                 Ok(())
@@ -110,18 +111,18 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }
 
-/// Nothing was shown here.
+/// Exit status if the answer was printed elsewhere.
 const NO_ANSWER: i32 = 125;
 
-/// Sends the signal that the program has put up a sign for, and shows what it answers.
+/// Sends SIGUSR1 to a program that announces its handler, and prints the answer.
 fn ask(pid: u32, options: &PeekOptions) -> Outcome {
     let image = ImageKey::read(pid);
     let request = PeekRequest::new(pid, options);
-    handler::ask(pid).map_err(|error| Failure::new(format!("process {pid} cannot be asked: {error}")))?;
+    handler::ask(pid).map_err(|error| Failure::new(format!("cannot ask process {pid}: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
         message::print_wrapped(&format!(
-            "process {pid} answers peeks itself, on its standard error or that of the stackglass which runs it \
-             ({why}; --driver ptrace looks from here)"
+            "process {pid} answers peeks on its own stderr, or on that of the stackglass that runs it \
+             ({why}; --driver ptrace samples it from here)"
         ));
         Ok(NO_ANSWER)
     };
@@ -130,7 +131,7 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
         Err(error) => return elsewhere(&error),
     };
     let asked = Instant::now();
-    // Since when the program that was asked is not there any more.
+    // When the program that was asked was first missing.
     let mut gone: Option<Instant> = None;
     let mut out = io::stdout().lock();
     while request.end().is_none() {
@@ -143,16 +144,14 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
         if !text.is_empty() {
             continue;
         }
-        // The stackglass that runs it may have something to say still.
-        if gone.is_some_and(|since| since.elapsed() > LAST_WORDS) {
+        // The stackglass that runs it may still be writing.
+        if gone.is_some_and(|since| since.elapsed() > WAIT_AFTER_END) {
             break;
         }
-        if !request.is_accepted() && gone.is_none() && asked.elapsed() > PATIENCE {
-            return elsewhere(
-                &"it sees another /tmp, is stopped, or has another version of stackglass in it",
-            );
+        if !request.is_accepted() && gone.is_none() && asked.elapsed() > WAIT_FOR_RESPONDER {
+            return elsewhere(&"it sees another /tmp, is stopped, or contains another version of stackglass");
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     match (request.end(), gone) {
         (Some(ResponseEnd::Complete), _) => Ok(0),
@@ -160,16 +159,18 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
             let what = if Status::read(pid).is_none_or(|status| status.has_ended()) {
                 "ended"
             } else {
-                "began to run another program"
+                "started another program"
             };
             Err(Failure::new(format!("process {pid} {what} after {:.1?} of the peek", since - asked)))
         }
-        (_, None) => Err(Failure::new(format!("the peek at process {pid} was broken off by who answers it"))),
+        (_, None) => {
+            Err(Failure::new(format!("the peek at process {pid} was interrupted before it was complete")))
+        }
     }
 }
 
-/// Whether there is no standard output: where it was closed, the standard library has opened /dev/null for reading and
-/// writing in its place, which nobody does who wants nothing shown.
+/// Whether standard output was closed when the command started. The standard library then opens /dev/null in its place,
+/// for reading and writing. A redirection to /dev/null opens it for writing only.
 fn is_closed(out: &impl AsFd) -> bool {
     let both = fcntl_getfl(out).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR);
     both && fstat(out).is_ok_and(|stat| {

@@ -1,4 +1,4 @@
-//! What a peek has found: for whoever asked by `stackglass peek`, else on standard error.
+//! Prints the parts of a peek, to the `stackglass peek` that asked or to stderr.
 
 use crate::terminal::Layout;
 use foldhash::HashMap;
@@ -9,29 +9,29 @@ use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Set to a truthy value, a peek takes a heap snapshot as well.
+/// As in Julia, a truthy value asks for a heap snapshot. Stackglass has none and says so.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 
-/// Standard error of a program in the background is a log, read by people: no wider than that.
+/// Width of a peek in a log file.
 const WIDEST_LOG: usize = 120;
 
-/// Shows a part of a peek in one piece, as wide as whoever asked wishes.
+/// Prints one part of a peek in one write, in the width that was requested.
 pub(crate) fn answer(part: &PeekPart, responder: &Responder) {
-    let mut look = Layout::of_stderr();
+    let mut layout = Layout::of_stderr();
     if !responder.is_stderr() {
         let style = if responder.options().colours { Style::Ansi } else { Style::Plain };
-        let columns = responder.options().columns.unwrap_or(look.columns);
-        look = Layout { columns, style, terminal: false, links: None };
-    } else if !look.terminal {
-        look.columns = look.columns.min(WIDEST_LOG);
+        let columns = responder.options().columns.unwrap_or(layout.columns);
+        layout = Layout { columns, style, terminal: false, links: None };
+    } else if !layout.terminal {
+        layout.columns = layout.columns.min(WIDEST_LOG);
     }
     let mut text = Vec::new();
-    // Writing to memory does not fail, and nothing can be done about a closed stderr.
+    // Writing to memory does not fail, and a closed stderr is not an error.
     let made = match part {
         PeekPart::Threads { recording, activity, profile } => {
-            threads(recording, activity, *profile, &look, &mut text)
+            threads(recording, activity, *profile, &layout, &mut text)
         }
-        PeekPart::Report { recording, .. } => report(recording, &look, &mut text),
+        PeekPart::Report { recording, .. } => report(recording, &layout, &mut text),
         PeekPart::Nothing { why } => writeln!(text, "stackglass: {why}"),
     };
     if made.is_ok() && !responder.write(&text) {
@@ -42,26 +42,26 @@ pub(crate) fn answer(part: &PeekPart, responder: &Responder) {
     }
 }
 
-/// The first notice, where a profile follows, and what all threads do now.
+/// Writes what all threads are doing now. If a profile follows, a notice comes first.
 pub(crate) fn threads(
     recording: &Recording,
     activity: &HashMap<u32, Activity>,
     profile: Option<Duration>,
-    look: &Layout,
+    layout: &Layout,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let peek = peek(profile.unwrap_or_default(), look);
+    let peek = peek(profile.unwrap_or_default(), layout);
     if profile.is_some() {
         peek.begin(out)?;
     }
     peek.threads(recording, activity, out)
 }
 
-/// The second notice and the profile.
-pub(crate) fn report(recording: &Recording, look: &Layout, out: &mut Vec<u8>) -> io::Result<()> {
-    let peek = peek(Duration::ZERO, look);
+/// Writes the second notice and the profile.
+pub(crate) fn report(recording: &Recording, layout: &Layout, out: &mut Vec<u8>) -> io::Result<()> {
+    let peek = peek(Duration::ZERO, layout);
     peek.end(out)?;
-    // Of the errors there are only one can come about here: writing.
+    // The only possible error is a failed write.
     peek.report(recording, out).map_err(io::Error::other)?;
     if stackglass_report::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
         writeln!(out, "{}", stackglass_report::peek::NO_HEAP_SNAPSHOT)?;
@@ -69,6 +69,6 @@ pub(crate) fn report(recording: &Recording, look: &Layout, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-fn peek(duration: Duration, look: &Layout) -> Peek {
-    Peek::new(duration).cols(look.columns).style(look.style).links(look.links.clone())
+fn peek(duration: Duration, layout: &Layout) -> Peek {
+    Peek::new(duration).cols(layout.columns).style(layout.style).links(layout.links.clone())
 }

@@ -1,4 +1,4 @@
-//! `stackglass print [FILE]`: the first screen of a recording again, or its complete report.
+//! `stackglass print [FILE]`: the summary of a recording, or its full report.
 
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
@@ -13,37 +13,36 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass print                        the newest recording of this folder
-  stackglass print server.glass --all     nothing folded, nothing trimmed
-  stackglass print | less                 piped: the complete report
+  stackglass print                        the newest recording in this folder
+  stackglass print server.glass --all     the summary with nothing hidden
+  stackglass print | less                 the full report
   stackglass print --format flat --sortedby overhead   hottest lines last
-  stackglass print --groupby thread --threads 1,3,5-7  a tree for each thread
-  stackglass print --mincount 20 --maxdepth 12         the trunk of a big tree
-  stackglass print run.jlprof -o tree.txt samples of Julia, into a file
+  stackglass print --groupby thread --threads 1,3,5-7  one tree per thread
+  stackglass print --mincount 20 --maxdepth 12         the main branches only
+  stackglass print run.jlprof -o tree.txt samples from Julia, into a file
   perf script | stackcollapse-perf.pl | stackglass print -   folded stacks";
 
-/// Show the report of a recording.
+/// Print the report of a recording.
 ///
-/// On a terminal this is the screen that `record` showed. The complete report, a tree of all
-/// snapshots of all threads, running or asleep, comes in a pipe, in a file, with any option of it,
-/// and for files without times (.jlprof, folded stacks).
+/// On a terminal this is the summary that `record` prints. The full report is a tree of all snapshots of all threads,
+/// running or asleep. It is printed to pipes and files, with any of its options below, and for files without times
+/// (.jlprof, folded stacks).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .glass, .jlprof or folded file, - for stdin [default: the newest *.glass of this folder]
+    /// A .glass, .jlprof or folded file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
 
-    /// The screen of `record` with every branch, frame and thread; beside options of the complete report,
-    /// which folds nothing anyway, it changes nothing
+    /// Show every branch, frame and thread in the summary; the full report always does
     #[arg(long)]
     all: bool,
 
-    /// Write to this file instead, 1000 columns wide unless --cols is given
+    /// Write to this file, 1000 columns wide unless --cols is given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    look: LayoutFlags,
+    layout: LayoutFlags,
 
     #[command(flatten)]
     report: ReportFlags,
@@ -60,20 +59,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let input = input::read_for_report(&path)?;
     let Some(output) = output else {
-        let look = flags.look.of_stdout();
+        let layout = flags.layout.of_stdout();
         let mut out = BufWriter::new(io::stdout().lock());
-        match write(flags, &input, &look, &mut out) {
+        match write(flags, &input, &layout, &mut out) {
             Ok(()) => out.flush()?,
             Err(ReportError::Io(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::new(error)),
         }
         return Ok(0);
     };
-    let columns = flags.look.cols.unwrap_or(FILE_COLUMNS);
-    let look = Layout { columns, style: Style::Plain, terminal: false, links: None };
+    let columns = flags.layout.cols.unwrap_or(FILE_COLUMNS);
+    let layout = Layout { columns, style: Style::Plain, terminal: false, links: None };
     let mut failed = None;
     let written = stackglass_files::write_whole(output, |out| {
-        write(flags, &input, &look, out).map_err(|error| match error {
+        write(flags, &input, &layout, out).map_err(|error| match error {
             ReportError::Io(error) => error,
             error => {
                 failed = Some(Failure::new(error));
@@ -88,17 +87,18 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
 }
 
-fn write(flags: &Flags, input: &Input, look: &Layout, out: &mut dyn Write) -> Result<(), ReportError> {
-    let screen = flags.all || look.terminal;
+fn write(flags: &Flags, input: &Input, layout: &Layout, out: &mut dyn Write) -> Result<(), ReportError> {
+    let screen = flags.all || layout.terminal;
     if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
-        return Ok(summary::write(recording, look, flags.all, out)?);
+        return Ok(summary::write(recording, layout, flags.all, out)?);
     }
     let foreign = match input.source() {
         Source::Recording(recording) => !recording.has_rust(),
-        // Whose code a frame is stays unknown here: others than foreign ones are what was meant, if there are any.
+        // Julia's samples do not tell Rust frames from others: show foreign frames only if there are no other ones.
         source @ Source::Data(..) => source.frames().iter().all(|frame| frame.foreign),
     };
-    let report = flags.report.report(foreign).cols(look.columns).style(look.style).links(look.links.clone());
+    let report =
+        flags.report.report(foreign).cols(layout.columns).style(layout.style).links(layout.links.clone());
     let written = report.write(input.source(), out)?;
     written.warnings.iter().for_each(|warning| message::print(warning));
     Ok(())

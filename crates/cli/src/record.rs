@@ -1,4 +1,4 @@
-//! `stackglass record -- PROGRAM ARGS`: run a program and see where its time goes.
+//! `stackglass record`: record a program, or a process that runs already.
 
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
@@ -15,26 +15,26 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   stackglass record -- ./server                 until it ends, or Ctrl-C
-  stackglass record --duration 30s -- ./server  30 s; the server goes on
-  stackglass record -o build.glass -- make      make and all it starts
-  stackglass record --delay 10ms -- ./batch     fewer samples for a long run
-  stackglass record --pid 1234 --duration 10s   a program that runs already
+  stackglass record --duration 30s -- ./server  30 s; the server runs on
+  stackglass record -o build.glass -- make      make and its child processes
+  stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
+  stackglass record --pid 1234 --duration 10s   a process that runs already
 
-The program keeps its terminal, its input and output, its signals and its
-exit status; what stackglass says goes to stderr. Programs it starts are
-followed. The recording is written while the program runs: whatever happens,
-`stackglass print` reads it up to the last quarter of a second.
+The program keeps its terminal, input, output, signals and exit status.
+Stackglass prints to stderr. Child processes are recorded as well. The
+recording is written while the program runs: whatever happens, `stackglass
+print` reads all of it but the last quarter of a second.
 
-Ctrl-C reaches the program as always and the report follows when it has
-ended; a second Ctrl-C reports at once although it has not. `stackglass save`
-(or SIGUSR2 to stackglass) writes a complete recording beside the growing one
-and shows the report so far.";
+Ctrl-C goes to the program as usual, and the report follows when the program
+has ended. A second Ctrl-C prints the report at once. `stackglass save` (or
+SIGUSR2 to stackglass) writes a complete recording beside the growing one and
+prints the report so far.";
 
-/// Run a program, or look at one that runs, and see where its time goes.
+/// Record a program, or a running process, and print where its time goes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// File for the recording [default: PROGRAM.glass in this folder, replaced each time]
+    /// File for the recording [default: PROGRAM.glass in this folder; an older one is replaced]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
@@ -48,14 +48,14 @@ pub(crate) struct Flags {
     #[command(flatten)]
     driver: DriverFlag,
 
-    /// Program to run, and its arguments.
+    /// Program to run, and its arguments
     #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(flags: Flags) -> Outcome {
     if let Some(pid) = flags.pid {
-        return record_pid::record(pid, flags.output, flags.sampling, flags.driver.asked());
+        return record_pid::record(pid, flags.output, flags.sampling, flags.driver.driver());
     }
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();

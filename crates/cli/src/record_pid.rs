@@ -1,4 +1,4 @@
-//! `stackglass record --pid PID`: record a process that runs already and knows nothing of us.
+//! `stackglass record --pid PID`: record a process that runs already, without preparation.
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -18,14 +18,14 @@ pub(crate) fn record(
     driver: Option<Driver>,
 ) -> Outcome {
     if sampling.walltime {
-        let line = "--walltime looks at async tasks, which only the program itself knows: start it with \
-                    `stackglass record --walltime -- PROGRAM` (or leave --walltime out)";
+        let line = "--walltime samples async tasks, which only the program itself knows: start it with \
+                    `stackglass record --walltime -- PROGRAM`, or leave --walltime out";
         return Err(Failure { status: 2, line: line.into() });
     }
     let process = process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {
-        message::print(&format!("{pid} is a thread of process {process}: all of that is recorded"));
+        message::print(&format!("{pid} is a thread of process {process}: the whole process is recorded"));
     }
     let options = Options {
         pid: process,

@@ -1,7 +1,7 @@
-//! Finding and reading a recording: the one that was named, or the newest of this folder.
+//! Finds and reads a recording: the given one, or the newest in this folder.
 //!
-//! Reports do not need each moment, so memory is that of the distinct stacks, however long was
-//! recorded. What takes more than a moment shows a bar, where somebody watches.
+//! Reports do not need single samples, so samples are merged while they are read: memory is proportional to the
+//! distinct stacks. A read that takes longer shows a progress bar on a terminal.
 
 use crate::failure::Failure;
 use crate::message;
@@ -12,7 +12,7 @@ use stackglass_profile::Recording;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Reads a recording for a report: samples that differ in clock, time and hits only become one.
+/// Reads a recording for a report. Samples that differ only in clock, time and hits are merged.
 pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
     let mut bar = Bar::new();
     let read = stackglass_files::read_merged(path, |at, of| bar.show(at, of));
@@ -21,7 +21,7 @@ pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
     Ok(with_names(&path.display().to_string(), recording, &completeness))
 }
 
-/// What a recording says besides its samples, and how many there are.
+/// Reads everything but the samples of a recording, and how many samples there are.
 pub(crate) fn read_tables(path: &Path) -> Result<(Recording, Totals), Failure> {
     let mut bar = Bar::new();
     let read = stackglass_files::read_tables(path, |at, of| bar.show(at, of));
@@ -31,7 +31,7 @@ pub(crate) fn read_tables(path: &Path) -> Result<(Recording, Totals), Failure> {
     Ok((recording, totals))
 }
 
-/// A recording that was never finished (or still grows) is told of, and its names are looked for now.
+/// Reports an unfinished recording, and looks up names that the recording does not have yet.
 pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Completeness) -> Recording {
     warn(name, completeness);
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
@@ -46,35 +46,35 @@ fn warn(name: &str, completeness: &Completeness) {
     }
 }
 
-/// The newest recording of this folder; newer files that are none are told of.
+/// The newest recording in this folder. Newer files that cannot be read are reported.
 pub(crate) fn newest() -> Result<PathBuf, Failure> {
-    let mut passed_over = Vec::new();
-    let newest = stackglass_files::latest(".", |why| passed_over.push(why.to_string()))
+    let mut skipped = Vec::new();
+    let newest = stackglass_files::latest(".", |why| skipped.push(why.to_string()))
         .map_err(|error| Failure::new(format!("cannot look for recordings in this folder: {error}")))?;
-    let why = match passed_over.as_slice() {
+    let why = match skipped.as_slice() {
         [] => None,
         [only] => Some(only.clone()),
-        [first, others @ ..] => Some(format!("{first}; {} more like it", others.len())),
+        [first, others @ ..] => Some(format!("{first}; {} more", others.len())),
     };
     match (newest, why) {
         (Some(path), None) => Ok(path),
         (Some(path), Some(why)) => {
-            message::print(&format!("{why}: passed over for {}", path.display()));
+            message::print(&format!("{why}: using {} instead", path.display()));
             Ok(path)
         }
         (None, why) => {
             let why = why.map_or_else(String::new, |why| format!(" ({why})"));
             Err(Failure::new(format!(
-                "no recording (*.glass) in this folder{why}: make one with `stackglass record -- PROGRAM`, or name one"
+                "no recording (*.glass) in this folder{why}: make one with `stackglass record -- PROGRAM`, or name a file"
             )))
         }
     }
 }
 
-/// What is over before this shows no bar.
-const A_MOMENT: Duration = Duration::from_millis(300);
+/// Reads shorter than this show no bar.
+const BAR_DELAY: Duration = Duration::from_millis(300);
 
-/// A bar on a terminal's standard error; nothing elsewhere. It goes when this goes.
+/// A progress bar on stderr, if that is a terminal. Dropping it removes the bar.
 struct Bar {
     begin: Instant,
     wanted: bool,
@@ -84,14 +84,14 @@ struct Bar {
 
 impl Bar {
     fn new() -> Bar {
-        let look = Layout::of_stderr();
+        let layout = Layout::of_stderr();
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        Bar { begin: Instant::now(), wanted: look.terminal && capable, columns: look.columns, bar: None }
+        Bar { begin: Instant::now(), wanted: layout.terminal && capable, columns: layout.columns, bar: None }
     }
 
     fn show(&mut self, at: u64, of: u64) {
         // A pipe has no length.
-        if !self.wanted || of == 0 || (self.bar.is_none() && self.begin.elapsed() < A_MOMENT) {
+        if !self.wanted || of == 0 || (self.bar.is_none() && self.begin.elapsed() < BAR_DELAY) {
             return;
         }
         self.bar.get_or_insert_with(|| bar(of, self.begin, self.columns)).set_position(at);
@@ -99,12 +99,12 @@ impl Bar {
 }
 
 fn bar(of: u64, begin: Instant, columns: usize) -> ProgressBar {
-    // The words take 60 columns at most; in a terminal that is narrower they do without the bar.
+    // The text takes up to 60 columns. A narrower terminal gets no bar.
     let template = match columns.saturating_sub(60).min(30) {
         0..4 => "reading {percent} %".to_owned(),
         width => format!("reading {{bar:{width}}} {{bytes}} of {{total_bytes}}, {{eta}} left"),
     };
-    let style = ProgressStyle::with_template(&template).expect("the template is right");
+    let style = ProgressStyle::with_template(&template).expect("the template is valid");
     ProgressBar::new(of).with_style(style).with_elapsed(begin.elapsed())
 }
 

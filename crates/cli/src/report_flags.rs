@@ -1,42 +1,42 @@
-//! The options of the complete report as flags, by the names that Julia's `Profile.print` gives them.
+//! The options of the full report as flags, named as in Julia's `Profile.print`.
 
 use crate::values::{one_of, whole};
 use clap::Args;
 use stackglass_report::{Format, GroupBy, Pick, Recur, Report, SortedBy};
 
-/// Everything a [`Report`] can be asked.
+/// All options of a [`Report`].
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "The complete report")]
+#[command(next_help_heading = "Full report")]
 pub(crate) struct ReportFlags {
-    /// Its shape [default: tree]
+    /// Layout of the report [default: tree]
     #[arg(long, value_parser = one_of(Format::ALL, Format::word, format_help))]
     format: Option<Format>,
 
-    /// Show foreign frames, those not compiled from Rust [default: only if the program has no other ones]
+    /// Show foreign frames (not compiled from Rust) [default: only if the program has no others]
     #[arg(long, overrides_with = "no_c")]
     c: bool,
 
-    /// Show frames compiled from Rust only
+    /// Show only frames compiled from Rust
     #[arg(long, overrides_with = "c")]
     no_c: bool,
 
-    /// One entry for equal functions at equal lines [default]
+    /// Merge entries of the same function and line [default]
     #[arg(long, overrides_with = "no_combine")]
     combine: bool,
 
-    /// One entry for each address
+    /// One entry per address
     #[arg(long, overrides_with = "combine")]
     no_combine: bool,
 
-    /// Show this many levels and one more (tree)
+    /// Deepest level to print; the root is level 0 (tree)
     #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = whole::<i64>)]
     maxdepth: Option<i64>,
 
-    /// Hide what was counted less often, and in a tree all below it
+    /// Hide entries with a lower count; in a tree, also everything below them
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = whole::<u64>)]
     mincount: Option<u64>,
 
-    /// Hide what is counted less than FACTOR times the root of its caller's count (tree)
+    /// Hide entries below FACTOR × √(caller's count) (tree)
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = factor)]
     noisefloor: Option<f64>,
 
@@ -44,25 +44,25 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "KEY", value_parser = one_of(SortedBy::ALL, SortedBy::word, sort_help))]
     sortedby: Option<SortedBy>,
 
-    /// Divide the report [default: none]
+    /// Split the report [default: none]
     #[arg(long, value_name = "KEY", value_parser = one_of(GroupBy::ALL, GroupBy::word, group_help))]
     groupby: Option<GroupBy>,
 
-    /// Fold recursion by call site (tree) [default: off]
+    /// Fold recursive calls from the same call site (tree) [default: off]
     #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
     recur: Option<Recur>,
 
-    /// Count these threads only: 2, or 1,3,5-7 (numbers as in `stackglass info`)
+    /// Only these threads: 2, or 1,3,5-7 (numbers as in `stackglass info`)
     #[arg(long, value_name = "NUMBERS")]
     threads: Option<Pick>,
 
-    /// Count these tasks only, by id: 0x7f00 (ids as --groupby task shows them)
+    /// Only these tasks, by id: 0x7f00 (ids as --groupby task prints them)
     #[arg(long, value_name = "IDS")]
     tasks: Option<Pick>,
 }
 
 impl ReportFlags {
-    /// Whether any of them was given.
+    /// Whether any of these flags was given.
     pub(crate) fn given(&self) -> bool {
         let flags = [self.c, self.no_c, self.combine, self.no_combine];
         let values = [
@@ -79,7 +79,7 @@ impl ReportFlags {
         flags.into_iter().chain(values).any(|given| given)
     }
 
-    /// Options that contradict each other.
+    /// Why two of the options contradict each other, if they do.
     pub(crate) fn contradiction(&self) -> Option<String> {
         if self.format != Some(Format::Flat) {
             return None;
@@ -87,13 +87,13 @@ impl ReportFlags {
         if self.recur.is_some_and(|recur| recur != Recur::Off) {
             return Some(stackglass_report::ReportError::FlatRecur.to_string());
         }
-        // The reference passes over them, which looks as if nothing had been hidden.
+        // Julia ignores them without a word, as if nothing had been hidden.
         let of_trees = [("--maxdepth", self.maxdepth.is_some()), ("--noisefloor", self.noisefloor.is_some())];
         let (flag, _) = of_trees.into_iter().find(|(_, given)| *given)?;
-        Some(format!("the flat format has no levels: leave {flag} off, or use the tree format"))
+        Some(format!("the flat format has no levels: omit {flag}, or use the tree format"))
     }
 
-    /// The report they ask for; foreign frames are shown if `foreign` unless told otherwise.
+    /// The report with these options. Foreign frames are shown if `foreign`, unless a flag says otherwise.
     pub(crate) fn report(&self, foreign: bool) -> Report {
         let mut report = Report::new()
             .format(self.format.unwrap_or_default())
@@ -123,35 +123,35 @@ impl ReportFlags {
 
 fn format_help(format: Format) -> &'static str {
     match format {
-        Format::Tree => "callers above what they call",
-        Format::Flat => "a row for each function and line",
+        Format::Tree => "callers above their callees",
+        Format::Flat => "one row per function and line",
     }
 }
 
 fn sort_help(key: SortedBy) -> &'static str {
     match key {
         SortedBy::FileFuncLine => "file, function, line",
-        SortedBy::Count => "snapshots in it or below it",
-        SortedBy::Overhead => "snapshots in it alone",
+        SortedBy::Count => "snapshots in the function or its callees",
+        SortedBy::Overhead => "snapshots in the function itself",
         SortedBy::FlatCount => "as count, with recursion folded (tree)",
     }
 }
 
 fn group_help(key: GroupBy) -> &'static str {
     match key {
-        GroupBy::None => "everything together",
-        GroupBy::Thread => "a part for each thread",
-        GroupBy::Task => "a part for each task",
-        GroupBy::ThreadTask => "for each task of each thread",
-        GroupBy::TaskThread => "for each thread of each task",
+        GroupBy::None => "one report",
+        GroupBy::Thread => "one part per thread",
+        GroupBy::Task => "one part per task",
+        GroupBy::ThreadTask => "by thread, then by task",
+        GroupBy::TaskThread => "by task, then by thread",
     }
 }
 
-fn recur_help(recur: Recur) -> &'static str {
+pub(crate) fn recur_help(recur: Recur) -> &'static str {
     match recur {
-        Recur::Off => "not at all",
-        Recur::Flat => "unless the call site is foreign",
-        Recur::FlatC => "always",
+        Recur::Off => "do not fold",
+        Recur::Flat => "fold, unless the call site is foreign",
+        Recur::FlatC => "always fold",
     }
 }
 
@@ -159,5 +159,5 @@ fn factor(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|factor: &f64| factor.is_finite() && *factor >= 0.0)
-        .ok_or_else(|| "write a number from 0 on: 0.5 or 2".into())
+        .ok_or_else(|| "expected a number >= 0, such as 0.5 or 2".into())
 }

@@ -1,4 +1,4 @@
-//! `stackglass run -- PROGRAM ARGS`: run a program that can be peeked at; nothing is recorded.
+//! `stackglass run -- PROGRAM ARGS`: run a program that answers peeks; nothing is recorded.
 
 use crate::failure::{self, Failure, Outcome};
 use crate::message;
@@ -19,30 +19,30 @@ Examples:
   stackglass run -- ./server &      until it ends
   kill -USR1 $(pidof server)        what is it doing?
 
-SIGUSR1 to the program (or to any of those that it starts) shows on standard
-error what each of its threads does, at once, and where the next second goes.
-Until then nothing is sampled and the program runs as if alone: it gets a
-handler of SIGUSR1 and no thread. A program that handles SIGUSR1 itself keeps
-it; `stackglass peek PID` looks at such a one from outside. One that links the
-crate and calls stackglass::peek::install answers itself.";
+SIGUSR1 to the program, or to a process that it starts, prints on stderr what
+each thread is doing now, and then a profile of the next second. Until then
+nothing is sampled: the program gets a handler for SIGUSR1 and no thread. A
+program that handles SIGUSR1 itself keeps its handler; `stackglass peek PID`
+works for it from outside. A program that calls stackglass::peek::install
+answers by itself.";
 
-/// Run a program so that SIGUSR1 shows what it is doing; nothing is recorded.
+/// Run a program so that SIGUSR1 prints what it is doing; record nothing.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// How long the profile takes that follows SIGUSR1
+    /// Length of the profile that follows SIGUSR1
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_duration)]
     peek_duration: Duration,
 
-    /// Time between two looks at each thread during a peek (100us to 1h)
+    /// Time between two samples of each thread during a peek (100us to 1h)
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
     delay: Duration,
 
-    /// Only the program itself can be peeked at, not what it starts
+    /// Prepare only the program itself, not the processes it starts
     #[arg(long)]
     no_children: bool,
 
-    /// Program to run, and its arguments.
+    /// Program to run, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
@@ -69,17 +69,17 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         walltime: false,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let end = launch::run(&options, &mut Teller).map_err(|error| Failure {
+    let end = launch::run(&options, &mut PeekObserver).map_err(|error| Failure {
         status: error.program_status().unwrap_or(failure::OWN_FAILURE),
         line: error.to_string(),
     })?;
     Ok(launch::exit_status(end))
 }
 
-/// Tells people at the terminal what happens.
-struct Teller;
+/// Prints notes and peeks on stderr.
+struct PeekObserver;
 
-impl Observer for Teller {
+impl Observer for PeekObserver {
     fn note(&mut self, line: &str) {
         message::print(line);
     }

@@ -1,7 +1,7 @@
-//! Finding the sources that a recording names on this machine, and whether they are still the same.
+//! Finds the sources that a recording names, on this machine, and checks whether they have changed since.
 //!
-//! A recording may come from elsewhere: what Cargo fetched lies in this user's registry, the
-//! standard library where rustup put it, and a package perhaps in this folder.
+//! The recording may come from another machine. Sources of dependencies are looked up in this user's Cargo folder, those
+//! of the standard library where rustup installed it, and those of a package in this folder.
 
 use stackglass_profile::{Recording, ShortPath};
 use stackglass_report::annotate::SourceFile;
@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime};
 /// Larger files are not sources.
 const LARGEST: u64 = 64 << 20;
 
-/// Sources of one recording.
+/// The sources of one recording.
 pub(crate) struct Sources<'r> {
     recording: &'r Recording,
-    /// When it began, where that is known.
+    /// When the recording started, if known.
     started: Option<SystemTime>,
-    /// This folder.
+    /// The current folder.
     here: PathBuf,
 }
 
@@ -28,14 +28,14 @@ impl<'r> Sources<'r> {
         Sources { recording, started, here: std::env::current_dir().unwrap_or_default() }
     }
 
-    /// The source that a recording calls by this path, as it is now.
+    /// The source file that the recording names, with its current text.
     pub(crate) fn read(&self, recorded: &str) -> SourceFile {
         let Some(path) = self.find(recorded) else { return SourceFile::default() };
         let found = Some(path.to_string_lossy().into_owned()).filter(|path| path != recorded);
         let text = match read(&path) {
             Ok(text) => text,
             Err(why) => {
-                let remark = Some(format!("{}: {why}; functions are shown instead of lines", path.display()));
+                let remark = Some(format!("{}: {why}; showing functions instead of lines", path.display()));
                 return SourceFile { found, text: None, remark };
             }
         };
@@ -44,7 +44,7 @@ impl<'r> Sources<'r> {
             remarks.push(format!("read from {}", path.display()));
         }
         if self.is_newer(&path) {
-            remarks.push("changed after the recording began: lines may have moved".to_owned());
+            remarks.push("changed since the recording: lines may have moved".to_owned());
         }
         let remark = (!remarks.is_empty()).then(|| remarks.join("; "));
         SourceFile { found, text: Some(text), remark }
@@ -68,7 +68,7 @@ impl<'r> Sources<'r> {
             .or_else(|| self.of_package(self.recording.symbols.short_path(recorded)?))
     }
 
-    /// `@name/src/x.rs` where this folder, one around it or one in it is the package `name`.
+    /// `@name/src/x.rs`, if the package `name` is this folder, a parent, or a folder in it.
     fn of_package(&self, short: &ShortPath) -> Option<PathBuf> {
         let name = short.prefix.strip_prefix('@')?;
         let around = self.here.ancestors().map(Path::to_owned);
@@ -89,37 +89,38 @@ fn is_package(folder: &Path, name: &str) -> bool {
     found == Some(name)
 }
 
-/// What Cargo fetched: from a registry, or with git.
+/// A source that Cargo fetched, from a registry or with git.
 fn fetched(recorded: &str) -> Option<PathBuf> {
     let home = home("CARGO_HOME", ".cargo")?;
     if let Some((_, within)) = recorded.split_once("/git/checkouts/") {
-        return Some(home.join("git/checkouts").join(safe(within)?)).filter(|path| path.is_file());
+        return Some(home.join("git/checkouts").join(relative_inside(within)?)).filter(|path| path.is_file());
     }
     let package = match recorded.split_once("/registry/src/") {
         Some((_, after)) => after.split_once('/')?.1,
         None => recorded.strip_prefix("/rust/deps/")?,
     };
-    let package = safe(package)?;
+    let package = relative_inside(package)?;
     let registries = fs::read_dir(home.join("registry/src")).ok()?.flatten();
     registries.map(|registry| registry.path().join(package)).find(|path| path.is_file())
 }
 
-/// The standard library as rustup or a distribution installed it.
+/// A source of the standard library, as rustup or a distribution installed it.
 fn installed(recorded: &str) -> Option<PathBuf> {
     if let Some(after) = recorded.strip_prefix("/rustc/") {
         let (commit, within) = after.split_once('/')?;
         let library = stackglass_symbols::library_sources(commit)?;
-        return Some(library.join(safe(within.strip_prefix("library/")?)?)).filter(|path| path.is_file());
+        return Some(library.join(relative_inside(within.strip_prefix("library/")?)?))
+            .filter(|path| path.is_file());
     }
-    // Recorded where it was installed, under another home.
+    // The library was installed under another home.
     let (_, within) =
         recorded.split_once("/toolchains/").filter(|(_, within)| within.contains("/rustlib/src/"))?;
-    let path = home("RUSTUP_HOME", ".rustup")?.join("toolchains").join(safe(within)?);
+    let path = home("RUSTUP_HOME", ".rustup")?.join("toolchains").join(relative_inside(within)?);
     Some(path).filter(|path| path.is_file())
 }
 
-/// A path that stays where it is looked for.
-fn safe(within: &str) -> Option<&Path> {
+/// The path, if it cannot leave the folder that it is joined to.
+fn relative_inside(within: &str) -> Option<&Path> {
     let path = Path::new(within);
     let inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     inside.then_some(path)
@@ -145,8 +146,8 @@ mod tests {
 
     #[test]
     fn paths_stay_inside() {
-        assert!(safe("serde-1.0.2/src/de.rs").is_some());
-        assert!(safe("../../etc/passwd").is_none() && safe("/etc/passwd").is_none());
+        assert!(relative_inside("serde-1.0.2/src/de.rs").is_some());
+        assert!(relative_inside("../../etc/passwd").is_none() && relative_inside("/etc/passwd").is_none());
     }
 
     #[test]

@@ -1,30 +1,30 @@
-//! The first screen, on a terminal or into a file.
+//! Prints the summary of a recording, on a terminal or to a file.
 
 use crate::terminal::Layout;
 use stackglass_profile::Recording;
 use stackglass_report::Summary;
 use std::io::{self, BufWriter, Write};
 
-/// Shows it on standard error, in one piece.
+/// Prints it on stderr, in one write.
 pub(crate) fn to_stderr(recording: &Recording) {
-    let look = Layout::of_stderr();
+    let layout = Layout::of_stderr();
     let mut text = Vec::new();
-    // Writing to memory does not fail, and nothing can be done about a closed stderr.
-    let _ = write(recording, &look, false, &mut text);
+    // Writing to memory does not fail, and a closed stderr is not an error.
+    let _ = write(recording, &layout, false, &mut text);
     let _ = io::stderr().lock().write_all(&text);
 }
 
-/// Writes it.
+/// Writes it; `everything` hides nothing.
 pub(crate) fn write(
     recording: &Recording,
-    look: &Layout,
+    layout: &Layout,
     everything: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    // A line of a file may be long, but rules and columns shall not be.
-    let columns = if look.terminal { look.columns } else { look.columns.min(120) };
+    // Columns must not grow with the unlimited width of a file.
+    let columns = if layout.terminal { layout.columns } else { layout.columns.min(120) };
     let mut out = BufWriter::new(out);
-    let screen = Summary::new().cols(columns).style(look.style).links(look.links.clone());
-    screen.everything(everything).write(recording, &mut out)?;
+    let summary = Summary::new().cols(columns).style(layout.style).links(layout.links.clone());
+    summary.everything(everything).write(recording, &mut out)?;
     out.flush()
 }

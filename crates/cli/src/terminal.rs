@@ -1,46 +1,46 @@
-//! What the terminal is like: its width, whether colours and links are wanted.
+//! The layout of output: width, colours and links, as the terminal, the environment and flags ask for.
 
 use clap::Args;
 use stackglass_report::{FILE_COLUMNS, Links, Style};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// How something is to look, as flags.
+/// Flags for the layout.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LayoutFlags {
-    /// Columns to use [default: those of the terminal; $COLUMNS]
+    /// Width in columns [default: $COLUMNS, or the terminal's width]
     #[arg(long, alias = "width", value_name = "COLUMNS", value_parser = columns)]
     pub(crate) cols: Option<usize>,
 
-    /// Do not make file names links that the terminal can open
+    /// Do not turn file names into links
     #[arg(long)]
     no_links: bool,
 }
 
 impl LayoutFlags {
-    /// How standard output shall look.
+    /// The layout for standard output.
     pub(crate) fn of_stdout(&self) -> Layout {
-        let mut look = Layout::of(&std::io::stdout(), self.cols);
-        look.links = look.links.filter(|_| !self.no_links);
-        look
+        let mut layout = Layout::of(&std::io::stdout(), self.cols);
+        layout.links = layout.links.filter(|_| !self.no_links);
+        layout
     }
 }
 
-/// Where something is written to.
+/// The layout of one output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     /// Width in columns.
     pub(crate) columns: usize,
-    /// Colours or none.
+    /// With colours or without.
     pub(crate) style: Style,
-    /// A person sees it at once.
+    /// Whether the output is a terminal.
     pub(crate) terminal: bool,
-    /// Where file names lead.
+    /// Links for file names, if wanted.
     pub(crate) links: Option<Links>,
 }
 
 impl Layout {
-    /// How `stream` looks, `width` overruling its own width.
+    /// The layout for `stream`; `width` overrides the width of the terminal.
     pub(crate) fn of(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Layout {
         let terminal = stream.is_terminal();
         let measured = || terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
@@ -54,28 +54,31 @@ impl Layout {
         Layout { columns, style, terminal, links }
     }
 
-    /// How standard error looks.
+    /// The layout for standard error.
     pub(crate) fn of_stderr() -> Layout {
         Layout::of(&std::io::stderr(), None)
     }
 }
 
-/// Links to this machine's files, in the user's editor where it has addresses for them.
+/// Links to files on this machine, opened in the user's editor if that has URLs.
 fn links() -> Links {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Links::new(|name| std::env::var(name).ok().filter(|value| !value.is_empty()), &host)
 }
 
 fn columns(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|columns| *columns > 0).ok_or_else(|| "write a number of columns: 80".into())
+    text.parse()
+        .ok()
+        .filter(|columns| *columns > 0)
+        .ok_or_else(|| "expected a number of columns, such as 80".into())
 }
 
-/// `$COLUMNS`, where it is a number.
+/// The value of `$COLUMNS`, if it is a number.
 fn columns_variable() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
-/// <https://no-color.org>: any value but an empty one turns colours off.
+/// Any value but an empty one turns colours off: <https://no-color.org>.
 fn wants_colours() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

@@ -22,7 +22,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() {
-        return Err("nothing can be sampled in no time; write 500ms or 30s, or leave it out".into());
+        return Err("must be longer than zero: 500ms or 30s, or omit the flag".into());
     }
     Ok(duration)
 }
@@ -30,12 +30,13 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 /// A [`duration`] between two samples of a thread. A unit is required.
 pub(crate) fn delay(text: &str) -> Result<Duration, String> {
     if text.parse::<f64>().is_ok() {
-        return Err(format!("of what? write {text}ms or {text}us"));
+        return Err(format!("a unit is missing: {text}ms or {text}us?"));
     }
     let delay = duration(text)?;
     if delay < SHORTEST_DELAY {
         return Err(
-            "shorter than 100us (10 000 a second): the program would hardly run for taking samples".into()
+            "shorter than 100us (10 000 samples a second): sampling would slow the program down too much"
+                .into(),
         );
     }
     if delay > LONGEST_DELAY {
@@ -47,7 +48,7 @@ pub(crate) fn delay(text: &str) -> Result<Duration, String> {
 /// The id of a process.
 pub(crate) fn process_id(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("write the id of a process, a number as ps and pgrep show it".into()),
+        Ok(0) | Err(_) => Err("expected a process id, a number as ps and pgrep print it".into()),
         Ok(pid) => Ok(pid),
     }
 }
@@ -61,7 +62,7 @@ pub(crate) fn words(text: &str) -> Result<u64, String> {
         Some((at, 'g' | 'G')) => (&plain[..at], 1_000_000_000),
         _ => (plain.as_str(), 1),
     };
-    let n: u64 = digits.parse().map_err(|_| "write a number of words: 10000000 or 10M".to_string())?;
+    let n: u64 = digits.parse().map_err(|_| "expected a number of words: 10000000 or 10M".to_string())?;
     n.checked_mul(factor).ok_or_else(|| "too large".to_string())
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, 
     text.parse()
         .ok()
         .filter(|number| *number >= T::default())
-        .ok_or_else(|| "write a whole number from 0 on: 12".into())
+        .ok_or_else(|| "expected a whole number >= 0, such as 12".into())
 }
 
 /// One of a few words. clap answers a wrong word with the list of all words.

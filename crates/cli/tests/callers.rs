@@ -47,8 +47,8 @@ fn files_and_lines_choose_calls() {
     assert_eq!(whole, place.shown(&["callers", "count_leaves"]));
     assert!(place.refused(&["callers", "count_leaves", "--file", "no.rs"]).contains("no.rs"));
     let said = place.refused(&["callers", "count_leaves", "--file", "lib.rs", "--line", "1-2"]);
-    assert!(said.contains("`count_leaves` was not seen at these lines, but at "), "{said}");
-    let seen = said.trim_end().rsplit_once("but at ").unwrap().1.split(", ").next().unwrap();
+    assert!(said.contains("`count_leaves` was not seen at these lines, only at "), "{said}");
+    let seen = said.trim_end().rsplit_once("only at ").unwrap().1.split(", ").next().unwrap();
     let there = place.shown(&["callers", "count_leaves", "--file", "lib.rs", "--line", seen]);
     assert!(there.contains("on the stack in"), "{there}");
     let said = place.refused(&["callers", "no_such_function", "--file", "lib.rs", "--line", "1-2"]);
@@ -68,7 +68,7 @@ fn files_and_lines_choose_calls() {
 
 #[test]
 fn julias_samples_give_what_the_reference_gives() {
-    // By hand from the buffer: `callers` counts a caller for each frame below it.
+    // Counted here from the buffer: `callers` counts a caller for each frame below it.
     let place = Place::new();
     std::fs::write(place.file("s.folded"), "main;a::f;b::f 3\nmain;a::f 2\na::f 1\nmain;my_f 9\n").unwrap();
     let shown = place.shown(&["callers", "f", "s.folded"]);

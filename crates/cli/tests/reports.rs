@@ -1,4 +1,4 @@
-//! `print`: every option of the report is a flag of the same meaning, whatever the file is.
+//! `print`: every option of the report is a flag with the same meaning, for every kind of file.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn written(report: &Report, source: Source<'_>) -> String {
     text(&out)
 }
 
-/// Flags, and the report they ask for.
+/// Flags, and the report with the same options.
 fn flags() -> Vec<(&'static [&'static str], Report)> {
     let report = || Report::new().cols(100);
     vec![
@@ -81,9 +81,9 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
         ("--recur", vec!["off", "flat", "flatc"]),
         ("--threads", vec!["1,3,5-7"]),
         ("--tasks", vec!["1,3,5-7"]),
-        ("--maxdepth", vec!["whole number from 0 on"]),
-        ("--mincount", vec!["whole number from 0 on"]),
-        ("--noisefloor", vec!["from 0 on: 0.5 or 2"]),
+        ("--maxdepth", vec!["whole number >= 0"]),
+        ("--mincount", vec!["whole number >= 0"]),
+        ("--noisefloor", vec![">= 0, such as 0.5 or 2"]),
         ("--cols", vec!["80"]),
     ] {
         let below_zero = ["--maxdepth", "--mincount", "--noisefloor"].contains(&flag);
@@ -98,8 +98,8 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
     }
     for (flag, value, reason) in [
         ("--recur", "flat", "does not fold recursion"),
-        ("--maxdepth", "3", "leave --maxdepth off"),
-        ("--noisefloor", "1", "leave --noisefloor off"),
+        ("--maxdepth", "3", "omit --maxdepth"),
+        ("--noisefloor", "1", "omit --noisefloor"),
     ] {
         let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", flag, value]);
         assert!(said.contains(reason), "{said}");
@@ -188,9 +188,11 @@ fn every_kind_of_file_is_told_by_its_content() {
             assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
         }
     }
-    for (content, reason) in
-        [(&b""[..], "is empty"), (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "none of these"), (b"main f\n", "line 1")]
-    {
+    for (content, reason) in [
+        (&b""[..], "is empty"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "unknown format"),
+        (b"main f\n", "line 1"),
+    ] {
         fs::write(place.file("odd"), content).unwrap();
         let said = place.refused(&["print", "odd"]);
         assert!(said.contains(reason) && said.contains("odd"), "{said}");

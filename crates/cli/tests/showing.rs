@@ -1,4 +1,4 @@
-//! What print, info, help, the man page and the completions show, and to whom.
+//! The output of print, info, help, the manual page and the completions, on a terminal and in a pipe.
 
 mod support;
 
@@ -136,10 +136,10 @@ fn what_is_no_recording_hides_none() {
         let output = place.run([verb]);
         assert!(output.status.success() && !output.stdout.is_empty(), "{verb}");
         let said = text(&output.stderr);
-        assert_eq!(said, "stackglass: ./empty.glass is empty: passed over for ./r.glass\n", "{verb}");
+        assert_eq!(said, "stackglass: ./empty.glass is empty: using ./r.glass instead\n", "{verb}");
     }
     fs::write(place.file("odd.glass"), "x").unwrap();
-    assert!(text(&place.run(["info"]).stderr).contains("; 1 more like it: passed over for ./r.glass"));
+    assert!(text(&place.run(["info"]).stderr).contains("; 1 more: using ./r.glass instead"));
     fs::remove_file(place.file("r.glass")).unwrap();
     let said = place.refused(&["print"]);
     assert!(said.contains("no recording") && said.contains(".glass is"), "{said}");

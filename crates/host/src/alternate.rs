@@ -1,34 +1,34 @@
-//! Alternate signal stacks, and who may be signalled although it has a small one.
+//! Alternate signal stacks, and whether a thread with a small one may be signalled.
 //!
-//! A thread has one alternate stack, for all handlers that ask for it. While a handler of the program runs there, the
-//! kernel puts the frame of our signal on top of it, and our handler needs its part: [`enough_for_two`]. Where
-//! that does not fit, what lies below the stack is overwritten, or the program killed. The hooks of the preload library make
-//! our signal wait until such a handler is done. Without hooks a thread with a smaller stack is not signalled in a
-//! program that has such handlers. Handlers of faults are no reason: they run when the program is about to end, or in
-//! runtimes with large stacks of their own; our handler takes no stack where it finds less room than it may need.
+//! A thread has one alternate stack, for all handlers that ask for it. If the signal arrives while a handler of the program
+//! runs there, the kernel puts another frame on top, and the profiler's handler needs room as well ([`enough_for_two`]).
+//! Without that room, memory below the stack is overwritten, or the program is killed. The preload library's hooks block
+//! the signal while such a handler runs. Without hooks, a thread with a smaller stack is not signalled if the
+//! program has such handlers. Handlers of faults do not count: they run when the program is about to end, or in runtimes
+//! with large alternate stacks. The profiler's handler takes no stack if it finds too little room.
 
-use crate::signal;
+use crate::action::{self, Action};
+use crate::handler::HANDLER_BYTES;
+use crate::program_actions;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-/// Bytes that the handler uses below the kernel's frame, at most.
-pub const HANDLER_BYTES: usize = 2048;
-/// What a handler of the program's may use besides.
+/// Bytes that a handler of the program may use.
 const PROGRAM_BYTES: usize = 4096;
-/// The kernel's frame where it does not tell its size (before 5.14), with AVX-512.
+/// Bytes of the kernel's frame with AVX-512, for kernels that do not tell (before 5.14).
 const FRAME_BYTES: usize = 3584;
 
-/// The program has, or had, a handler that runs on the alternate stack and is not one of a fault.
+/// The program has, or had, a handler that runs on the alternate stack and is not for a fault.
 static USED: AtomicBool = AtomicBool::new(false);
 
-/// Asks the kernel for the program's handlers: for processes without hooks, which would block our signal in them.
+/// Asks the kernel for the program's handlers. For processes without hooks.
 pub fn look_for_handlers() {
-    let runs_there = |action: signal::Action| action.flags & libc::SA_ONSTACK as u64 != 0;
-    if signal::handlers().any(|(number, action)| runs_there(action) && !signal::is_fault(number)) {
+    let runs_there = |action: Action| action.flags & libc::SA_ONSTACK as u64 != 0;
+    if program_actions::handlers().any(|(number, action)| runs_there(action) && !action::is_fault(number)) {
         USED.store(true, Release);
     }
 }
 
-/// Bytes of an alternate stack on which our signal may interrupt a handler of the program's.
+/// Bytes of an alternate stack on which the signal may interrupt a handler of the program.
 pub fn enough_for_two() -> usize {
     // SAFETY: no pointers.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -36,7 +36,7 @@ pub fn enough_for_two() -> usize {
     2 * frame + HANDLER_BYTES + PROGRAM_BYTES
 }
 
-/// Whether a thread with an alternate stack of so many bytes (0 for none) may be signalled now.
+/// Whether a thread with an alternate stack of so many bytes (0 for none) may be signalled.
 pub fn may_signal(bytes: usize) -> bool {
     bytes == 0 || !USED.load(Acquire) || bytes >= enough_for_two()
 }

@@ -1,7 +1,7 @@
 //! The limit on file sizes (`ulimit -f`), which must never end the program.
 //!
-//! Growing a file beyond it sends `SIGXFSZ`, whose default action is death. So the limit is asked for before a
-//! file gets its size; and since it may change at any moment, the signal is kept away meanwhile as well.
+//! A file that grows beyond it raises `SIGXFSZ`, whose default action ends the process. So the limit is read before a file
+//! gets its size. Because the limit may change at any moment, the signal is blocked meanwhile as well.
 
 use crate::system;
 
@@ -13,12 +13,12 @@ pub fn largest_file() -> u64 {
     limit.rlim_cur
 }
 
-/// Does something with files during which the limit is an error and not a signal.
+/// Runs `act`, which changes files, so that the limit is an error and not a signal.
 pub fn without_signal<T>(act: impl FnOnce() -> T) -> T {
     const XFSZ: u64 = 1 << (libc::SIGXFSZ - 1);
     let before = system::blocked();
     system::set_blocked(before | XFSZ);
-    // One that waits already is the program's own.
+    // A signal that is pending already is the program's own.
     let theirs = system::pending() & XFSZ != 0;
     let done = act();
     if !theirs && system::pending() & XFSZ != 0 {

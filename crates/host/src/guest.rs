@@ -1,30 +1,27 @@
-//! The memory of our stay in this process: slots, mailboxes, news, and where the stream lies.
+//! The profiler's memory in this process: slots, mailboxes, thread events, and where the stream lies.
 //!
-//! One anonymous mapping, touched lazily, not given to forked children (`MADV_DONTFORK`). Once made it is
-//! never unmapped: a late signal or a thread that is just beginning may still look at it.
+//! One anonymous mapping, touched lazily and not inherited by forked children (`MADV_DONTFORK`). It is never
+//! unmapped, because a late signal or a starting thread may still access it.
 
-use crate::arrivals::Arrivals;
-use crate::events::{EVENTS, Event};
 use crate::mailbox::{MAILBOXES, Mailbox};
 use crate::slot::{CAPACITY, Slot, SlotIndex};
-use crate::{marker, system};
+use crate::thread_events::ThreadEventQueue;
+use crate::{fork_guard, system};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_wire::{ControlPage, Counter};
 
-/// Everything the handler, the hooks and the sampler share. All zeros is an empty guest.
+/// Everything that the handler, the hooks and the sampler share. All zeros is an empty guest.
 #[repr(C)]
 pub struct Guest {
     control: AtomicPtr<ControlPage>,
     ring: AtomicPtr<core::sync::atomic::AtomicU64>,
     ring_words: AtomicUsize,
-    /// Changes when the sampler shall look up before its next tick is due.
-    pub call: AtomicU32,
+    /// Counts requests that the sampler wake up before its next tick.
+    pub wakeups: AtomicU32,
     /// Set by the hooks when a library was closed.
     pub modules_changed: AtomicU32,
-    /// News from the program's threads.
-    pub arrivals: Arrivals,
-    /// Events of the kernel's that signal threads, by descriptor.
-    pub events: [Event; EVENTS],
+    /// Events that the program's threads report.
+    pub thread_events: ThreadEventQueue,
     /// The pool of mailboxes.
     pub mailboxes: [Mailbox; MAILBOXES],
     slots: [Slot; CAPACITY],
@@ -35,13 +32,12 @@ static GUEST: AtomicPtr<Guest> = AtomicPtr::new(core::ptr::null_mut());
 /// The guest of this process, `None` before the first start and in a forked child.
 #[inline]
 pub fn current() -> Option<&'static Guest> {
-    marker::armed()?;
-    // SAFETY: null, or a mapping that is never unmapped in the process that made it; `armed` says that this
-    // is that process.
+    fork_guard::sampled_process()?;
+    // SAFETY: null, or a mapping that is never unmapped in the process that made it, which is this process.
     unsafe { GUEST.load(Acquire).as_ref() }
 }
 
-/// Makes the guest of this process and arms the marker, or gives the one there is.
+/// Makes the guest of this process and arms the fork_guard, or gives the one there is.
 ///
 /// `None` when the kernel refuses the memory. Not for two threads at once.
 pub fn establish() -> Option<&'static Guest> {
@@ -53,17 +49,17 @@ pub fn establish() -> Option<&'static Guest> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: advice on the mapping just made. Without it a child only carries needless address space.
+    // SAFETY: advice on the mapping just made. Without it a child only inherits unused address space.
     unsafe { libc::madvise(at.cast(), bytes, libc::MADV_DONTFORK) };
     GUEST.store(at.cast(), Release);
-    if !marker::arm() {
+    if !fork_guard::arm() {
         return None;
     }
     current()
 }
 
 impl Guest {
-    /// Where control page and stream lie from now on. They must stay mapped for good.
+    /// Sets the control page and the stream. They must stay mapped for as long as the process lives.
     pub fn attach(&self, control: &'static ControlPage, ring: &'static [core::sync::atomic::AtomicU64]) {
         self.ring.store(ring.as_ptr().cast_mut(), Relaxed);
         self.ring_words.store(ring.len(), Relaxed);
@@ -77,7 +73,7 @@ impl Guest {
         unsafe { self.control.load(Acquire).as_ref() }
     }
 
-    /// Counts one more of something, where there is a control page already.
+    /// Adds one to a counter, if there is a control page.
     #[inline]
     pub fn count(&self, which: Counter) {
         if let Some(control) = self.control() {
@@ -91,9 +87,9 @@ impl Guest {
         &self.slots[index.0 as usize % CAPACITY]
     }
 
-    /// Makes the sampler look up at once.
-    pub fn call_sampler(&self) {
-        self.call.fetch_add(1, AcqRel);
-        system::wake(&self.call);
+    /// Wakes the sampler.
+    pub fn wake_sampler(&self) {
+        self.wakeups.fetch_add(1, AcqRel);
+        system::wake(&self.wakeups);
     }
 }

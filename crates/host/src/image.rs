@@ -1,9 +1,8 @@
-//! One process image and what it writes: a control page and a stream, in a file of the session folder or in
-//! private memory.
+//! The process image and its output: a control page and a stream, in a file of the session folder or in private memory.
 //!
-//! The file gets its full length at once but its pages in two steps: the control page's when it is made, so
-//! that even the shortest process is seen; the stream's by [`Image::reserve`] on the sampler's thread. Only
-//! reserved pages are written to, so that a full disk is an error here and never a SIGBUS in the program.
+//! The file gets its full length at once and its pages in two steps: the control page when it is created, so that even the
+//! shortest process is seen; the stream later, by [`ProcessImage::reserve`] on the sampler's thread. Only reserved pages
+//! are written to. So a full disk is an error here and never a SIGBUS in the program.
 
 use crate::file_limit;
 use crate::session::PATH_BYTES;
@@ -11,11 +10,11 @@ use crate::system::{self, Fd, PathText};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use stackglass_wire::{CONTROL_BYTES, ControlPage, PROCESS_FILE_PREFIX, ProcessState, TEXT_BYTES, stream};
 
-/// Streams smaller than this hold no deep stack, larger than that nobody asks for.
+/// Sizes of a stream. A smaller one holds no deep stack.
 const STREAM_BYTES: core::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
 
-/// A process image, mapped. Never unmapped.
-pub struct Image {
+/// A mapped process image. It is never unmapped.
+pub struct ProcessImage {
     /// Its control page.
     pub control: &'static ControlPage,
     /// Its stream.
@@ -24,10 +23,10 @@ pub struct Image {
     path: Option<PathText<PATH_BYTES>>,
 }
 
-/// What could not be done, and the errno.
+/// A step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The step that failed, in words for people.
+    /// The step, for messages.
     pub step: &'static str,
     /// The kernel's error number.
     pub errno: i32,
@@ -38,13 +37,12 @@ fn refused(step: &'static str) -> Refused {
     Refused { step, errno: unsafe { *libc::__errno_location() } }
 }
 
-impl Image {
-    /// Makes this process's file in the session `folder`.
+impl ProcessImage {
+    /// Creates this process's file in the session `folder`.
     ///
     /// # Errors
-    /// [`Refused`] when the folder cannot be written to, the disk is full, files may not be large enough, or there
-    /// is no memory.
-    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<Image, Refused> {
+    /// [`Refused`] if the folder is not writable, the disk is full, the limit on file sizes is too low, or there is no memory.
+    pub fn in_folder(folder: &[u8], start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
         let stream_bytes = size_within(stream_bytes, file_limit::largest_file())?;
         let length = CONTROL_BYTES as u64 + stream_bytes;
         let path = PathText::<PATH_BYTES>::new()
@@ -83,14 +81,14 @@ impl Image {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at, length as usize, libc::MADV_DONTFORK) };
-        Image::over(at.cast(), length as usize, stream_bytes, Some(path), start)
+        ProcessImage::over(at.cast(), length as usize, stream_bytes, Some(path), start)
     }
 
-    /// Makes a control page and a stream in private memory, for a reader in the same process.
+    /// Creates a control page and a stream in private memory, for a reader in the same process.
     ///
     /// # Errors
-    /// [`Refused`] when there is no memory.
-    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<Image, Refused> {
+    /// [`Refused`] if there is no memory.
+    pub fn in_memory(start: u64, stream_bytes: u64) -> Result<ProcessImage, Refused> {
         let stream_bytes = checked_size(stream_bytes);
         let length = CONTROL_BYTES + stream_bytes as usize;
         let at = system::map_private(length);
@@ -99,7 +97,7 @@ impl Image {
         }
         // SAFETY: advice on the mapping just made: children do not get it.
         unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTFORK) };
-        Image::over(at, length, stream_bytes, None, start)
+        ProcessImage::over(at, length, stream_bytes, None, start)
     }
 
     fn over(
@@ -108,22 +106,22 @@ impl Image {
         stream_bytes: u64,
         path: Option<PathText<PATH_BYTES>>,
         start: u64,
-    ) -> Result<Image, Refused> {
+    ) -> Result<ProcessImage, Refused> {
         // SAFETY: `at` is a mapping of `length` bytes that is never unmapped; this process accesses it through
         // atomics only, and so does the reader.
         let view = unsafe { stream::view(at, length, stream_bytes as usize / 8) };
         let (control, ring) = view.ok_or(Refused { step: "laying out the stream", errno: libc::EINVAL })?;
-        let image = Image { control, ring, path };
+        let image = ProcessImage { control, ring, path };
         image.introduce(start);
         Ok(image)
     }
 
-    /// The same memory once more, for the thread that writes to it.
-    pub fn share(&self) -> Image {
-        Image { control: self.control, ring: self.ring, path: None }
+    /// A second handle of the same memory, for the thread that writes to it.
+    pub fn share(&self) -> ProcessImage {
+        ProcessImage { control: self.control, ring: self.ring, path: None }
     }
 
-    /// Begins anew in the same private memory. Nobody may write to the stream or read from it meanwhile.
+    /// Starts over in the same private memory. No thread may write to the stream or read from it meanwhile.
     pub fn renew(&self, start: u64) {
         let words: *const AtomicU64 = (self.control as *const ControlPage).cast();
         for i in 0..size_of::<ControlPage>() / 8 {
@@ -158,10 +156,10 @@ impl Image {
         control.publish();
     }
 
-    /// Reserves the stream's pages. Until it has, nothing may be written to the stream. True in private memory.
+    /// Reserves the stream's pages. Before that, nothing may be written to the stream. In private memory it does nothing.
     ///
     /// # Errors
-    /// [`Refused`] when the disk is full.
+    /// [`Refused`] if the disk is full.
     pub fn reserve(&self) -> Result<(), Refused> {
         let Some(path) = &self.path else { return Ok(()) };
         let file = Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)
@@ -175,13 +173,13 @@ impl Image {
     }
 }
 
-/// A power of two in the range we serve.
+/// The largest power of two within the limits that is not above `asked`.
 fn checked_size(asked: u64) -> u64 {
     let asked = asked.clamp(*STREAM_BYTES.start(), *STREAM_BYTES.end());
     if asked.is_power_of_two() { asked } else { asked.next_power_of_two() / 2 }
 }
 
-/// The size of a stream in a file that may not be larger than `largest`: smaller than asked for, if it must be.
+/// The size of a stream in a file of at most `largest` bytes.
 fn size_within(asked: u64, largest: u64) -> Result<u64, Refused> {
     let room = largest.saturating_sub(CONTROL_BYTES as u64);
     if room < *STREAM_BYTES.start() {
@@ -219,7 +217,7 @@ mod tests {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         let start = system::now();
-        let image = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
+        let image = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20).unwrap();
         assert!(image.control.is_ready());
         assert_eq!(image.control.pid.load(Relaxed), std::process::id());
         let mut text = [0; TEXT_BYTES];
@@ -232,10 +230,10 @@ mod tests {
         image.reserve().unwrap();
         let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&file).unwrap());
         assert!(blocks * 512 >= meta.len(), "every page has its place");
-        let again = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let again = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(again.err().map(|r| r.errno), Some(libc::EEXIST));
         std::fs::remove_dir_all(&folder).unwrap();
-        let gone = Image::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
+        let gone = ProcessImage::in_folder(folder.as_os_str().as_bytes(), start, 1 << 20);
         assert_eq!(gone.err().map(|r| r.errno), Some(libc::ENOENT));
     }
 }

@@ -1,37 +1,41 @@
-//! Being a guest in somebody's process.
+//! Living inside a process that does not know of the profiler.
 //!
-//! Duty: everything the sampler needs to live inside a program that knows nothing of it: memory that a
-//! forked child does not inherit ([`guest`]), the numbered threads ([`slot`]), the mailboxes a signal
-//! handler fills ([`mailbox`]), the handler itself ([`signal`]), the request to be looked at ([`peek`]), the
-//! session folder and this process's file in it ([`session`], [`image`]).
+//! This crate has what the sampler needs inside a program: memory that a forked child does not inherit ([`guest`]), numbered
+//! threads ([`slot`]), the mailboxes ([`mailbox`]) that the signal handler fills, the signal itself ([`signal`]), peek
+//! requests ([`peek`]), the session folder and this process's file in it ([`session`], [`image`]).
 //!
-//! Not its duty: when to look at which thread (that is the sampler's), names, files for people.
+//! It does not decide when to sample which thread (`stackglass-sampler` does), and knows nothing of names or reports.
 //!
-//! # Rules kept here
-//! - No `malloc`: memory comes from `mmap`, lazily touched.
-//! - The handler takes no lock, makes no lazily made thread-local, keeps `errno`, and uses at most 2 KiB of
-//!   stack below the kernel's frame; all its scratch lies in the mailbox.
-//! - A forked child finds a wiped [`marker`] and thereby knows that it is not the profiled process.
+//! # Rules
+//! - No `malloc`: memory comes from `mmap` and is touched lazily.
+//! - The handler takes no lock, uses no lazily initialised thread-local, preserves `errno`, and uses at most 2 KiB of
+//!   stack below the kernel's frame. All its working memory lies in the mailbox.
+//! - A forked child finds a wiped page ([`fork_guard`]) and so learns that it is not the sampled process.
 #![allow(unsafe_code, reason = "signal handlers, shared memory and system calls")]
 
+mod action;
 pub mod alternate;
-pub mod arrivals;
-pub mod events;
 pub mod file_limit;
+pub mod fork_guard;
 pub mod guest;
+mod handler;
 pub mod image;
 pub mod mailbox;
-pub mod marker;
 pub mod peek;
+mod program_actions;
 pub mod restart;
 pub mod session;
 pub mod signal;
 pub mod slot;
 pub mod system;
 pub mod task;
+pub mod thread_events;
 
+pub use action::Action;
 pub use guest::Guest;
-pub use mailbox::{Mailbox, Ticket};
+pub use handler::{is_first_stack, set_empty as set_empty_handler};
+pub use mailbox::{Mailbox, SignalToken};
+pub use program_actions::has_our_handler;
 pub use slot::{Slot, SlotIndex};
 
 use stackglass_unwind::Unwinder;

@@ -1,11 +1,10 @@
-//! The mailboxes: where a signal handler leaves the stack it has taken.
+//! Mailboxes, into which the signal handler writes the stacks it takes.
 //!
-//! The sampler owns a small pool and hands one mailbox out with each signal, never two to one thread. A
-//! mailbox goes free -> out -> running -> done -> free. Each time it is handed out it gets a new
-//! generation, which the signal carries as well: a signal that comes so late that its mailbox was taken
-//! back finds another generation and leaves it alone.
+//! The sampler owns a small pool and sends one mailbox's token with each signal. A thread never has two. A mailbox goes
+//! from free to reserved, writing, done, and back to free. Each reservation gets a new generation, which the signal
+//! carries too. So a signal that arrives after its mailbox was revoked finds another generation and writes nothing.
 
-use crate::slot::SlotIndex;
+use crate::slot::{CAPACITY, SlotIndex};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -20,14 +19,15 @@ pub const MAILBOXES: usize = 64;
 pub const ASIDE: usize = 2048;
 
 const FREE: u64 = 0;
-const OUT: u64 = 1;
-const RUNNING: u64 = 2;
+const RESERVED: u64 = 1;
+const WRITING: u64 = 2;
 const DONE: u64 = 3;
 const STATE_BITS: u32 = 2;
+const STATE: u64 = (1 << STATE_BITS) - 1;
 
-/// What a signal carries in `si_value`: mailbox, slot, generation.
+/// What a signal carries in `si_value`: mailbox, slot and generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket {
+pub struct SignalToken {
     /// Index of the mailbox.
     pub mailbox: u8,
     /// Index of the thread's slot.
@@ -36,144 +36,150 @@ pub struct Ticket {
     pub generation: u32,
 }
 
-impl Ticket {
-    /// As one word.
+impl SignalToken {
+    /// Packs the token into one word.
     pub fn to_word(self) -> u64 {
         self.generation as u64 | (self.slot.0 as u64) << 32 | (self.mailbox as u64) << 48
     }
 
-    /// From one word; `None` when it names no mailbox or slot.
+    /// Unpacks a word; `None` if it names no mailbox or slot.
     #[inline]
-    pub fn from_word(word: u64) -> Option<Ticket> {
+    pub fn from_word(word: u64) -> Option<SignalToken> {
         let mailbox = (word >> 48) as usize;
         let slot = (word >> 32) as u16;
-        if mailbox >= MAILBOXES || slot as usize >= crate::slot::CAPACITY {
+        if mailbox >= MAILBOXES || slot as usize >= CAPACITY {
             return None;
         }
-        Some(Ticket { mailbox: mailbox as u8, slot: SlotIndex(slot), generation: word as u32 })
+        Some(SignalToken { mailbox: mailbox as u8, slot: SlotIndex(slot), generation: word as u32 })
     }
 }
 
-/// What the handler found, apart from the frames.
+/// What the handler writes beside the frames.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Letter {
+pub struct SampleHeader {
     /// Frames written.
     pub len: usize,
     /// Why the walk ended early, 0 if it reached the root.
     pub cut: u8,
     /// The task that was being polled.
     pub polled: Polled,
-    /// What that task is called, where the sampler does not know yet.
+    /// That task's name, if it was not sent yet.
     pub text: Option<TaskText>,
     /// Stack pointer of the interrupted code.
     pub sp: u64,
-    /// Thread pointer, 0 when not asked for.
+    /// Thread pointer; 0 unless the stack's bounds are missing.
     pub thread_pointer: u64,
-    /// True when the stack's bounds in the slot did not serve.
+    /// The slot's bounds of the stack are missing or wrong.
     pub bounds_missing: bool,
     /// Bytes of the thread's alternate signal stack, 0 for none.
     pub alternate: u64,
-    /// Too little room was left on the stack for a walk: there are no frames.
+    /// Too little stack was left for a walk, so there are no frames.
     pub no_room: bool,
 }
 
 /// One mailbox. All zeros is a free one.
 #[repr(C, align(64))]
 pub struct Mailbox {
-    /// Generation << 2 | state.
+    /// Generation << STATE_BITS | state. The first reservation initialises `header` and `scratch`.
     state: AtomicU64,
-    letter: UnsafeCell<Letter>,
+    header: UnsafeCell<MaybeUninit<SampleHeader>>,
     scratch: UnsafeCell<MaybeUninit<Scratch>>,
     aside: UnsafeCell<[u8; ASIDE]>,
     frames: UnsafeCell<[u64; MAX_FRAMES]>,
 }
 
-// SAFETY: the cells are touched only by whom `state` names: the handler between `begin` and `finish`, the
-// sampler otherwise; both sides pass the mailbox on with Release and take it with Acquire.
+// SAFETY: `state` says which side may touch the cells: the handler between `begin_write` and `finish_write`, the
+// sampler otherwise. Each side hands over with Release and takes over with Acquire.
 unsafe impl Sync for Mailbox {}
 
-/// A mailbox in the hands of the handler.
-pub struct Desk<'a> {
-    /// Where frames go.
+/// The handler's exclusive access to a mailbox.
+pub struct MailboxWriter<'a> {
+    /// The frames.
     pub frames: &'a mut [u64; MAX_FRAMES],
     /// Working memory of the walk.
     pub scratch: &'a mut Scratch,
-    /// Room for pieces of the stack that cannot be read with plain loads.
+    /// Room for parts of the stack that cannot be read with plain loads.
     pub aside: &'a mut [u8; ASIDE],
-    /// What else is to be told.
-    pub letter: &'a mut Letter,
+    /// Everything else about the sample.
+    pub header: &'a mut SampleHeader,
 }
 
 impl Mailbox {
-    /// Sampler: hands a mailbox out for which nobody waits; the generation for the ticket, `None` when a handler is at work
-    /// in it.
+    fn word(generation: u32, state: u64) -> u64 {
+        u64::from(generation) << STATE_BITS | state
+    }
+
+    /// Sampler: reserves the mailbox for one signal. The generation for its token, or `None` while a handler writes.
     ///
-    /// A letter that is there already was waited for no longer: its thread was taken for gone, or an earlier run of
-    /// the sampler ended before the handler did.
-    pub fn hand_out(&self) -> Option<u32> {
-        let state = self.state.load(Acquire);
-        if state & 3 != FREE && state & 3 != DONE {
+    /// A sample that is done but unread is discarded: its thread has ended, or an earlier run of the sampler has.
+    pub fn reserve(&self) -> Option<u32> {
+        let word = self.state.load(Acquire);
+        if !matches!(word & STATE, FREE | DONE) {
             return None;
         }
-        let generation = (state >> STATE_BITS) as u32;
+        let generation = (word >> STATE_BITS) as u32;
         if generation == 0 {
-            // SAFETY: nobody but the sampler touches it; the first time its scratch is not made yet.
-            unsafe { (*self.scratch.get()).write(Scratch::new()) };
+            // SAFETY: no token of this mailbox exists yet, so the sampler alone has access.
+            unsafe {
+                (*self.header.get()).write(SampleHeader::default());
+                (*self.scratch.get()).write(Scratch::new());
+            }
         }
         let generation = generation.wrapping_add(1).max(1);
-        self.state.store((generation as u64) << STATE_BITS | OUT, Release);
+        self.state.store(Self::word(generation, RESERVED), Release);
         Some(generation)
     }
 
-    /// Sampler: takes a mailbox back whose signal was not answered. False when the handler has begun.
-    pub fn take_back(&self, generation: u32) -> bool {
-        let out = (generation as u64) << STATE_BITS;
-        self.state.compare_exchange(out | OUT, out | FREE, AcqRel, Relaxed).is_ok()
+    /// Sampler: revokes a reservation whose signal was not answered. False if the handler has begun to write.
+    pub fn revoke(&self, generation: u32) -> bool {
+        let (reserved, free) = (Self::word(generation, RESERVED), Self::word(generation, FREE));
+        self.state.compare_exchange(reserved, free, AcqRel, Relaxed).is_ok()
     }
 
-    /// Handler: begins to write. `None` when the mailbox was taken back meanwhile.
+    /// Handler: begins to write. `None` if the reservation was revoked.
     ///
     /// # Safety
-    /// To be called once for each ticket, from the handler only.
+    /// To be called once for each token, from the handler only.
     #[inline]
     #[allow(clippy::mut_from_ref)] // exclusive by the state, see the Sync impl
-    pub unsafe fn begin(&self, generation: u32) -> Option<Desk<'_>> {
-        let out = (generation as u64) << STATE_BITS;
-        self.state.compare_exchange(out | OUT, out | RUNNING, AcqRel, Relaxed).ok()?;
-        // SAFETY: state is RUNNING by us: nobody else touches the cells until `finish`. The scratch was made
-        // by the first `hand_out`, which precedes every OUT.
+    pub unsafe fn begin_write(&self, generation: u32) -> Option<MailboxWriter<'_>> {
+        let (reserved, writing) = (Self::word(generation, RESERVED), Self::word(generation, WRITING));
+        self.state.compare_exchange(reserved, writing, AcqRel, Relaxed).ok()?;
+        // SAFETY: the state is WRITING, set by this call, so no other code touches the cells until `finish_write`. The
+        // first `reserve`, which precedes every RESERVED, has initialised header and scratch.
         unsafe {
-            Some(Desk {
+            Some(MailboxWriter {
                 frames: &mut *self.frames.get(),
                 scratch: (*self.scratch.get()).assume_init_mut(),
                 aside: &mut *self.aside.get(),
-                letter: &mut *self.letter.get(),
+                header: (*self.header.get()).assume_init_mut(),
             })
         }
     }
 
-    /// Handler: the letter is written.
+    /// Handler: the sample is complete.
     #[inline]
-    pub fn finish(&self, generation: u32) {
-        self.state.store((generation as u64) << STATE_BITS | DONE, Release);
+    pub fn finish_write(&self, generation: u32) {
+        self.state.store(Self::word(generation, DONE), Release);
     }
 
-    /// Sampler: the letter and its frames, once it is there.
-    pub fn read(&self, generation: u32) -> Option<(Letter, &[u64])> {
-        if self.state.load(Acquire) != (generation as u64) << STATE_BITS | DONE {
+    /// Sampler: reads the sample, once it is complete.
+    pub fn read(&self, generation: u32) -> Option<(SampleHeader, &[u64])> {
+        if self.state.load(Acquire) != Self::word(generation, DONE) {
             return None;
         }
-        // SAFETY: DONE: the handler has left, and only the sampler moves the state on.
+        // SAFETY: DONE: the handler has finished, and only the sampler changes the state from here. A generation is
+        // reserved before it is done, so the header is initialised.
         unsafe {
-            let letter = *self.letter.get();
+            let header = (*self.header.get()).assume_init();
             let frames: &[u64; MAX_FRAMES] = &*self.frames.get();
-            Some((letter, &frames[..letter.len.min(MAX_FRAMES)]))
+            Some((header, &frames[..header.len.min(MAX_FRAMES)]))
         }
     }
 
-    /// Sampler: done with the letter.
+    /// Sampler: frees the mailbox after the sample was read.
     pub fn release(&self, generation: u32) {
-        self.state.store((generation as u64) << STATE_BITS | FREE, Release);
+        self.state.store(Self::word(generation, FREE), Release);
     }
 }
 
@@ -187,54 +193,54 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_survives_the_way_through_a_signal() {
-        let ticket = Ticket { mailbox: 63, slot: SlotIndex(32_767), generation: u32::MAX };
-        assert_eq!(Ticket::from_word(ticket.to_word()), Some(ticket));
-        assert_eq!(Ticket::from_word(64 << 48), None);
-        assert_eq!(Ticket::from_word(32_768 << 32), None);
+    fn a_token_survives_a_signal() {
+        let token = SignalToken { mailbox: 63, slot: SlotIndex(32_767), generation: u32::MAX };
+        assert_eq!(SignalToken::from_word(token.to_word()), Some(token));
+        assert_eq!(SignalToken::from_word(64 << 48), None);
+        assert_eq!(SignalToken::from_word(32_768 << 32), None);
     }
 
     #[test]
-    fn a_letter_goes_the_whole_way() {
+    fn a_sample_is_written_read_and_released() {
         let mailbox = mailbox();
-        let generation = mailbox.hand_out().unwrap();
-        assert!(mailbox.hand_out().is_none());
+        let generation = mailbox.reserve().unwrap();
+        assert!(mailbox.reserve().is_none());
         assert!(mailbox.read(generation).is_none());
-        // SAFETY: this test plays the handler, once.
-        let desk = unsafe { mailbox.begin(generation) }.unwrap();
-        desk.frames[0] = 42;
-        desk.letter.len = 1;
-        mailbox.finish(generation);
+        // SAFETY: this test stands in for the handler, once.
+        let writer = unsafe { mailbox.begin_write(generation) }.unwrap();
+        writer.frames[0] = 42;
+        writer.header.len = 1;
+        mailbox.finish_write(generation);
         assert_eq!(mailbox.read(generation).unwrap().1, [42]);
         mailbox.release(generation);
-        assert_ne!(mailbox.hand_out(), Some(generation));
+        assert_ne!(mailbox.reserve(), Some(generation));
     }
 
     #[test]
-    fn a_late_signal_finds_its_mailbox_gone() {
+    fn a_late_signal_finds_its_mailbox_revoked() {
         let mailbox = mailbox();
-        let late = mailbox.hand_out().unwrap();
-        assert!(mailbox.take_back(late));
-        // SAFETY: this test plays the handler, once for each generation.
-        assert!(unsafe { mailbox.begin(late) }.is_none());
-        let next = mailbox.hand_out().unwrap();
+        let late = mailbox.reserve().unwrap();
+        assert!(mailbox.revoke(late));
+        // SAFETY: this test stands in for the handler, once for each generation.
+        assert!(unsafe { mailbox.begin_write(late) }.is_none());
+        let next = mailbox.reserve().unwrap();
         // SAFETY: as above.
-        assert!(unsafe { mailbox.begin(late) }.is_none());
+        assert!(unsafe { mailbox.begin_write(late) }.is_none());
         // SAFETY: as above.
-        assert!(unsafe { mailbox.begin(next) }.is_some());
-        assert!(!mailbox.take_back(next), "the handler has begun");
+        assert!(unsafe { mailbox.begin_write(next) }.is_some());
+        assert!(!mailbox.revoke(next), "the handler has begun");
     }
 
     #[test]
-    fn a_letter_that_nobody_waits_for_keeps_no_mailbox() {
+    fn a_sample_that_is_never_read_blocks_no_mailbox() {
         let mailbox = mailbox();
-        let left = mailbox.hand_out().unwrap();
-        // SAFETY: this test plays the handler, once for each generation.
-        let desk = unsafe { mailbox.begin(left) };
-        assert!(desk.is_some() && !mailbox.take_back(left));
-        assert!(mailbox.hand_out().is_none(), "a handler is at work");
-        mailbox.finish(left);
-        let next = mailbox.hand_out().unwrap();
-        assert!(next != left && mailbox.read(left).is_none() && mailbox.take_back(next));
+        let left = mailbox.reserve().unwrap();
+        // SAFETY: this test stands in for the handler, once for each generation.
+        let writer = unsafe { mailbox.begin_write(left) };
+        assert!(writer.is_some() && !mailbox.revoke(left));
+        assert!(mailbox.reserve().is_none(), "a handler writes");
+        mailbox.finish_write(left);
+        let next = mailbox.reserve().unwrap();
+        assert!(next != left && mailbox.read(left).is_none() && mailbox.revoke(next));
     }
 }

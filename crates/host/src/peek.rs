@@ -1,18 +1,18 @@
-//! The request to be looked at: SIGUSR1, as in the reference.
+//! Peek requests: SIGUSR1, as in Julia.
 //!
-//! The handler counts the request and wakes whoever waits for one; everything else happens on threads of
-//! ours. It is installed only where the program has nothing of its own there (default action), and it gives
-//! way when the program takes the signal later: SIGUSR1 is the program's by right. A forked child that has not called exec,
-//! by `vfork` as well, is not the process that the [`marker`] names and gets what it would have got without us: its end.
+//! The handler counts the request and wakes the thread that waits for one; that thread does the rest. The handler is installed
+//! only if the program leaves the signal at its default action, and is removed when the program takes the signal later.
+//! A forked child that has not called exec, also one made by `vfork`, is not the sampled process ([`fork_guard`]): the
+//! signal ends it, as it would without the profiler.
 //!
-//! Under `stackglass run` the launcher answers: there the handler counts in a page of the session ([`count_in`]), and a
-//! forked child, which shares the page, counts for itself.
+//! Under `stackglass run` the launcher answers. The handler then counts in a page of the session ([`count_in`]), and a
+//! forked child, which shares the page, counts requests of its own.
 //!
-//! A program that is ready shows it from outside: bit 10 of `SigCgt` in `/proc/PID/status`, and a mapping
-//! with the name [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have. Nobody has to try.
+//! A program that is ready is recognised from outside by bit 10 of `SigCgt` in `/proc/PID/status`, and by a mapping named
+//! [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have.
 
-use crate::signal::{self, Action};
-use crate::{guest, marker, restart, system};
+use crate::action::{self, Action, SA_RESTART};
+use crate::{fork_guard, guest, restart, system};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
@@ -20,19 +20,20 @@ use stackglass_wire::{PEEK_MARK, PEEK_SYMBOL, Requests};
 /// The signal.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Requests so far; also the word that is waited on.
+/// Requests so far. Also the word that waiting threads sleep on.
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static MARK_AT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// The process that has the mark: a forked child inherits the pointer and not the page.
+/// The process that has the mark. A forked child inherits the pointer and not the page.
 static MARK_OF: AtomicU32 = AtomicU32::new(0);
 
-/// Where requests are counted that a launcher answers; null: here.
+/// The page in which a launcher reads the requests; null if they are counted here.
 static SHARED: AtomicPtr<Requests> = AtomicPtr::new(core::ptr::null_mut());
 /// Forked children count there as well.
 static WITH_CHILDREN: AtomicBool = AtomicBool::new(false);
 
-/// From now on requests are counted in a page that a launcher reads; those to forked children only where it says so.
+/// From now on requests are counted in a page that a launcher reads. Those of forked children are counted there only
+/// with `with_children`.
 pub fn count_in(requests: &'static Requests, with_children: bool) {
     WITH_CHILDREN.store(with_children, Release);
     SHARED.store(core::ptr::from_ref(requests).cast_mut(), Release);
@@ -42,17 +43,17 @@ pub fn count_in(requests: &'static Requests, with_children: bool) {
 fn shared() -> Option<&'static Requests> {
     // SAFETY: null, or a page that is never unmapped.
     let shared = unsafe { SHARED.load(Acquire).as_ref() }?;
-    let own = || marker::armed().is_some_and(|(pid, _)| pid == system::process_id());
+    let own = || fork_guard::sampled_process().is_some_and(|process| process.pid == system::process_id());
     (WITH_CHILDREN.load(Relaxed) || own()).then_some(shared)
 }
 
-/// The address of the handler that counts for a launcher, 0 where there is none.
+/// The address of the handler that counts for a launcher, 0 if there is none.
 pub fn handler_for_launcher() -> usize {
     if shared().is_some() && INSTALLED.load(Acquire) { enter as *const () as usize } else { 0 }
 }
 
-/// Whether a handler is the one by which the preload library counts for a launcher. The crate takes its place: it
-/// knows more of the program.
+/// Whether a handler is the preload library's, which counts for a launcher. The crate replaces it, because it knows more of
+/// the program.
 fn gives_way(handler: usize) -> bool {
     // SAFETY: the name ends with a zero byte; the symbol, where there is one, is a function of this type.
     unsafe {
@@ -65,7 +66,7 @@ fn gives_way(handler: usize) -> bool {
     }
 }
 
-/// Why there is no peek by signal.
+/// Why SIGUSR1 is no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotInstalled {
     /// The program handles or ignores SIGUSR1 itself.
@@ -74,38 +75,39 @@ pub enum NotInstalled {
     Refused(i32),
 }
 
-/// Makes SIGUSR1 a request. Harmless when repeated.
+/// Makes SIGUSR1 a request. Harmless if repeated.
 ///
 /// # Errors
-/// [`NotInstalled`]; nothing was changed then.
+/// [`NotInstalled`]; nothing has changed then.
 pub fn install() -> Result<(), NotInstalled> {
-    let before = signal::kernel_action(SIGNAL, None).map_err(NotInstalled::Refused)?;
-    if is_handler(before.handler) && marker::armed().is_some() {
+    let before = action::kernel_action(SIGNAL, None).map_err(NotInstalled::Refused)?;
+    if is_handler(before.handler) && fork_guard::is_sampled() {
         return Ok(());
     }
     if before.handler != libc::SIG_DFL && !is_handler(before.handler) && !gives_way(before.handler) {
         return Err(NotInstalled::Owned);
     }
-    if marker::armed().is_none() && !marker::arm() {
+    if !fork_guard::is_sampled() && !fork_guard::arm() {
         return Err(NotInstalled::Refused(libc::ENOMEM));
     }
-    signal::kernel_action(SIGNAL, Some(&action())).map_err(NotInstalled::Refused)?;
+    action::set_peek_handler(enter as *const () as usize);
+    action::kernel_action(SIGNAL, Some(&own_action())).map_err(NotInstalled::Refused)?;
     INSTALLED.store(true, Release);
     show_mark();
     Ok(())
 }
 
-/// True for the address of our handler: a program that asks for the action before its own finds the default one.
+/// Whether this is the handler's address. A program that asks for the action is told the default one.
 pub fn is_handler(handler: usize) -> bool {
     handler == enter as *const () as usize
 }
 
-/// The program has taken SIGUSR1, or (`false`) set it to its default, for which ours stands in.
+/// The program has taken SIGUSR1, or (`false`) has set it to its default, which the handler replaces.
 pub fn program_owns(owns: bool) {
     if owns {
         hide_mark();
-    } else if INSTALLED.load(Acquire) && (marker::armed().is_some() || shared().is_some()) {
-        let _ = signal::kernel_action(SIGNAL, Some(&action()));
+    } else if INSTALLED.load(Acquire) && (fork_guard::is_sampled() || shared().is_some()) {
+        let _ = action::kernel_action(SIGNAL, Some(&own_action()));
         show_mark();
     }
 }
@@ -115,28 +117,28 @@ pub fn requests() -> u32 {
     REQUESTS.load(Acquire)
 }
 
-/// In a forked child, before its sampler starts: its parent's requests are not its own.
+/// Resets the count in a forked child, before its sampler starts.
 pub fn after_fork() {
     REQUESTS.store(0, Release);
 }
 
-/// Waits until there are other than `seen` requests, for so long at the most. May return early.
+/// Waits until the count differs from `seen`, for at most `time`. May return early.
 pub fn wait_for(seen: u32, time: core::time::Duration) {
     let until = system::now().saturating_add(time.as_nanos() as u64);
     system::sleep_until(&REQUESTS, seen, until);
 }
 
-/// Counts a request that came another way than by signal, and wakes who waits.
+/// Counts a request that came without a signal, and wakes the threads that wait.
 pub fn request() {
     REQUESTS.fetch_add(1, AcqRel);
     system::wake(&REQUESTS);
     if let Some(guest) = guest::current() {
-        guest.call_sampler();
+        guest.wake_sampler();
     }
 }
 
-fn action() -> Action {
-    signal::quiet_action(enter as *const () as usize)
+fn own_action() -> Action {
+    Action::own(enter as *const () as usize, SA_RESTART)
 }
 
 /// The handler.
@@ -147,10 +149,10 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
         let errno = libc::__errno_location();
         let kept = *errno;
         let is_request = if let Some(requests) = shared() {
-            // A child of `vfork` has the memory of its parent and an id of its own.
+            // A child of `vfork` has its parent's memory and a process id of its own.
             requests.add(system::process_id());
             true
-        } else if marker::armed().is_some() && marker::is_own_process() {
+        } else if fork_guard::is_sampled() && fork_guard::is_own_process() {
             request();
             true
         } else {
@@ -159,15 +161,15 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
         if is_request {
             restart::put_back(&mut *context.cast());
         } else {
-            // Blocked while this handler runs, delivered when it returns.
-            let _ = signal::kernel_action(number, Some(&Action::DEFAULT));
+            // The signal is blocked while this handler runs, and delivered when it returns.
+            let _ = action::kernel_action(number, Some(&Action::DEFAULT));
             libc::syscall(libc::SYS_tkill, system::thread_id(), number);
         }
         *errno = kept;
     }
 }
 
-/// A page of a nameable mapping; nothing is ever written to it.
+/// Maps a page with the name of the mark. It is never written to.
 fn show_mark() {
     let pid = system::process_id();
     if MARK_OF.swap(pid, AcqRel) != pid {
@@ -208,9 +210,9 @@ mod tests {
     use super::*;
 
     fn is_installed() -> bool {
-        marker::armed().is_some()
+        fork_guard::is_sampled()
             && INSTALLED.load(Acquire)
-            && signal::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
+            && action::kernel_action(SIGNAL, None).is_ok_and(|action| is_handler(action.handler))
     }
 
     fn mapped() -> bool {

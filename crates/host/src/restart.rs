@@ -1,54 +1,54 @@
-//! Which interrupted system calls leave no trace, and which are put back.
+//! Which interrupted system calls resume by themselves, and which are put back.
 //!
-//! `SA_RESTART` lets the kernel resume most calls after a handler ([`restarts_by_itself`]), but not `poll`, `select`,
-//! `epoll_wait`, `nanosleep`, waits with a time-out and a few more (signal(7)): they come back with `EINTR`. A thread
-//! that sleeps in such a call is never signalled, but a running one may enter it while the signal is on its way.
+//! `SA_RESTART` lets the kernel resume most calls after a handler ([`restarts_by_itself`]). Exceptions are `poll`, `select`,
+//! `epoll_wait`, `nanosleep`, waits with a time-out and a few more (signal(7)), which return `EINTR`. A thread
+//! that sleeps in such a call is never signalled, but a running thread may enter one before its signal arrives.
 //!
-//! Then the handler finds the thread right behind a `syscall` instruction with `-EINTR` in its result register.
-//! It steps the thread back to that instruction, with the number of the call, only where nobody else can have caused that
-//! interruption and nothing is lost by a second call:
-//! - no handler of the program is or was installed, but for faults, which end no call. Else one may have run before ours, in the very call: put
-//!   back, `sigsuspend` or `ppoll` would wait for ever for what has happened. The hooks of the preload library tell of a
-//!   handler before it is installed ([`program_has_a_handler`]); the kernel is asked at the start and again at the moment
-//!   itself. Without hooks (in the crate) nothing is put back.
-//! - the call is one of a list ([`is_safe_to_repeat`]): `EINTR` says that it has done nothing yet.
+//! The handler then finds the thread behind a `syscall` instruction with `-EINTR` in its result register. It steps the
+//! thread back to that instruction, with the number of the call, if no other signal can have interrupted the call and
+//! a second call loses nothing:
+//! - The program has, and had, no handler except for faults, which interrupt no call. Otherwise the program's handler may have
+//!   run before, in the same call; put back, `sigsuspend` or `ppoll` would wait for ever for what has happened. The
+//!   preload library's hooks report a handler before it is installed ([`program_has_a_handler`]). The kernel is asked at
+//!   the start, and again when a call is about to be put back. Without hooks (in the crate) no call is put back.
+//! - The call is in a list ([`is_safe_to_repeat`]): with `EINTR` it has done nothing yet.
 //!
-//! The number is gone from the registers, but callers nearly always load it right before the instruction
-//! (`mov $nr, %eax; syscall`, at most one load from the stack between them); where they do not, the call returns
-//! `EINTR`. A time-out begins anew, by the microseconds that had passed.
+//! The registers no longer hold the call's number, but callers nearly always load it just before the instruction
+//! (`mov $nr, %eax; syscall`, with at most one load from the stack in between). Otherwise the call returns
+//! `EINTR`. A time-out begins anew, which adds the microseconds that had passed.
 
-use crate::signal;
+use crate::{action, program_actions};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-/// Whether a call may be put back in this process. A forked child inherits it with the handlers.
+/// Whether calls may be put back in this process. A forked child inherits it with the handlers.
 static KNOWN: AtomicU32 = AtomicU32::new(NO_HOOKS);
-/// Nobody tells of new handlers.
+/// There are no hooks that report new handlers.
 const NO_HOOKS: u32 = 0;
 /// The hooks are in place and there has never been a handler.
 const NO_HANDLER: u32 = 1;
 /// The program has, or had, a handler.
 const HANDLER: u32 = 2;
 
-/// From now on the program's handlers are told before they are installed.
+/// From now on handlers are reported before they are installed.
 pub fn hooks_are_in_place() {
-    let known = if signal::program_has_handlers() { HANDLER } else { NO_HANDLER };
+    let known = if program_actions::program_has_handlers() { HANDLER } else { NO_HANDLER };
     let _ = KNOWN.compare_exchange(NO_HOOKS, known, AcqRel, Acquire);
 }
 
-/// The program is about to install a handler for this signal: no call is put back any more.
+/// The program is about to install a handler for this signal: from now on no call is put back.
 pub fn program_has_a_handler(number: i32) {
-    if !signal::is_fault(number) {
+    if !action::is_fault(number) {
         KNOWN.store(HANDLER, Release);
     }
 }
 
-/// Whether an interrupted call can be put back, as far as is known without asking the kernel.
+/// Whether an interrupted call can be put back, as far as that is known without asking the kernel.
 pub fn may_put_back() -> bool {
     KNOWN.load(Acquire) == NO_HANDLER
 }
 
-/// Whether the kernel resumes this call after a handler with `SA_RESTART`, as read in a thread's `syscall` file: its number and
-/// its first arguments. Sockets with a time-out do not resume; `is_socket` is asked where that matters.
+/// Whether the kernel resumes a call after a handler with `SA_RESTART`. Number and arguments are those of a thread's
+/// `syscall` file. Sockets with a time-out do not resume, so `is_socket` is asked for calls on descriptors.
 pub fn restarts_by_itself(number: i64, arguments: [u64; 6], is_socket: impl FnOnce(u64) -> bool) -> bool {
     const LOCK: u64 = libc::F_SETLKW as u64;
     const OPEN_FILE_LOCK: u64 = libc::F_OFD_SETLKW as u64;
@@ -64,7 +64,7 @@ pub fn restarts_by_itself(number: i64, arguments: [u64; 6], is_socket: impl FnOn
     }
 }
 
-/// Whether a call that returned `EINTR` has done nothing yet, so that it may be made once more.
+/// Whether a call that returns `EINTR` has done nothing, so that it may be repeated.
 pub fn is_safe_to_repeat(number: u32) -> bool {
     matches!(
         i64::from(number),
@@ -104,20 +104,20 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 const MOV_EAX: u8 = 0xb8;
 /// `xor %eax, %eax`: the number of `read`.
 const XOR_EAX_EAX: [u8; 2] = [0x31, 0xc0];
-/// Above every number there is.
+/// Larger than every call's number.
 const NUMBERS: u32 = 1024;
 
-/// The bytes looked at before the program counter.
+/// Bytes before the program counter that are read.
 pub const BEFORE: usize = 12;
 
-/// The number of the call that was made by the instructions right before the program counter, of which
-/// `before` are the bytes. `None` when these are not the usual ones.
+/// The number of the call that the instructions just before the program counter have made. `before` are their bytes. `None` if
+/// they are not the usual ones.
 pub fn number_of(before: &[u8; BEFORE]) -> Option<u32> {
     let before = before.strip_suffix(&SYSCALL)?;
     if before.ends_with(&XOR_EAX_EAX) {
         return Some(0);
     }
-    // Nothing between, or `mov disp8(%rsp), %reg` without and with a prefix.
+    // Nothing in between, or `mov disp8(%rsp), %reg` without and with a prefix.
     let before = match before {
         [rest @ .., 0x40..=0x4f, 0x8b, modrm, 0x24, _] if modrm & 0xc7 == 0x44 => rest,
         [rest @ .., 0x8b, modrm, 0x24, _] if modrm & 0xc7 == 0x44 => rest,
@@ -128,7 +128,7 @@ pub fn number_of(before: &[u8; BEFORE]) -> Option<u32> {
     (number < NUMBERS).then_some(number)
 }
 
-/// Puts the call back in `context` if one was interrupted; true when it did.
+/// Puts an interrupted call back, by changing `context`. Whether it did.
 ///
 /// # Safety
 /// `context` must be the third argument of a signal handler, which runs now.
@@ -148,8 +148,8 @@ pub unsafe fn put_back(context: &mut libc::ucontext_t) -> bool {
     }
     match number_of(&before) {
         Some(number) if is_safe_to_repeat(number) => {
-            // A handler that the hooks have not seen: installed by a bare system call.
-            if signal::program_has_handlers() {
+            // A handler that the hooks have not seen, installed by a bare system call.
+            if program_actions::program_has_handlers() {
                 KNOWN.store(HANDLER, Release);
                 return false;
             }

@@ -1,13 +1,13 @@
-//! The session: where the launcher left its orders.
+//! The session: a folder in which the launcher leaves its orders.
 //!
-//! The environment names a folder, the folder holds one page. Whatever is odd about either (gone, not ours,
-//! another version) means: no session, and the program runs as if we were not there.
+//! The environment names the folder, and the folder holds one page. If either is missing, has another owner or is of another
+//! version, there is no session, and the program runs as if the library were not there.
 
 use crate::system::{Fd, PathText};
 use core::ffi::CStr;
 use stackglass_wire::{REQUESTS_FILE, Requests, SESSION_FILE, SessionPage};
 
-/// Longest folder name taken.
+/// Longest name of a folder.
 pub const PATH_BYTES: usize = 512;
 
 /// An open session. Never closed: the page stays mapped, also in forked children.
@@ -20,8 +20,8 @@ pub struct Session {
 
 /// Opens the session in `folder`.
 ///
-/// `None` when there is none: the folder or its page is missing, belongs to somebody else, is not ready or is
-/// of another version.
+/// `None` if there is none: the folder or its page is missing, belongs to another user, is not ready, or is of another
+/// version.
 pub fn open(folder: &CStr) -> Option<Session> {
     let bytes = folder.to_bytes();
     if bytes.first() != Some(&b'/') || bytes.len() + 64 > PATH_BYTES {
@@ -41,8 +41,8 @@ pub fn open(folder: &CStr) -> Option<Session> {
 }
 
 impl Session {
-    /// The page in which peeks are counted, shared with all processes of the session and with this one's forked children.
-    /// `None` where the session has none.
+    /// The page that counts peek requests, shared by all processes of the session and their forked children. `None` if the
+    /// session has none.
     pub fn requests(&self) -> Option<&'static Requests> {
         let path = PathText::<PATH_BYTES>::new()
             .text(self.folder.as_bytes())
@@ -57,10 +57,10 @@ impl Session {
     }
 }
 
-/// Maps a shared file, for good.
+/// Maps a shared file for as long as the process lives.
 ///
 /// # Safety
-/// The file is large enough for a `T`, for which any bytes are a value and any change by others is one as well.
+/// The file must be large enough for a `T`, and any bytes in it, at any time, must be a value of `T`.
 unsafe fn map<T>(file: &Fd, protection: i32) -> Option<&'static T> {
     // SAFETY: a new mapping at an address of the kernel's choice; never unmapped, page-aligned, as large as the caller says.
     unsafe {
@@ -70,7 +70,7 @@ unsafe fn map<T>(file: &Fd, protection: i32) -> Option<&'static T> {
     }
 }
 
-/// The size of the file, if it belongs to the user we act as.
+/// The size of the file, if it belongs to the effective user.
 fn is_ours(file: &Fd) -> Option<i64> {
     // SAFETY: an all-zero stat is a value, and the kernel fills it; geteuid cannot fail.
     unsafe {

@@ -1,38 +1,38 @@
-//! One slot for each thread: what the handler must know of the thread it runs on.
+//! One slot for each thread, with what the handler must know of the thread that it interrupts.
 //!
-//! Slots lie in one dense array, so that a signal can name its thread by a small number. Only the sampler
-//! hands slots out and takes them back; the handler reads the stack's bounds and where the thread says its task.
+//! Slots lie in one dense array, so that a signal can name its thread by a small number. Only the sampler assigns
+//! slots. The handler reads the bounds of the stack, and the cell in which the thread writes its task.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_wire::task::{Polled, TaskCell};
 
-/// Most threads followed at a time.
+/// Most threads tracked at a time.
 pub const CAPACITY: usize = 32 * 1024;
 
-/// Which slot.
+/// Index of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotIndex(pub u16);
 
-/// The shared part of what is known about one thread.
+/// What sampler and handler share about one thread.
 #[repr(C, align(64))]
 pub struct Slot {
     /// Kernel id; 0 while the slot is free.
     pub tid: AtomicU32,
-    /// The stack grows as it is used: below `stack_low` there is more.
+    /// The stack grows as it is used: more of it lies below `stack_low`.
     grows: AtomicU32,
     /// Lowest address of the stack that may be read with plain loads, 0 if none is known.
     stack_low: AtomicU64,
-    /// Address after the highest that may be read with plain loads.
+    /// End of the addresses that may be read with plain loads.
     stack_high: AtomicU64,
-    /// Where the thread says which async task it polls; null if it never did.
+    /// The cell in which the thread writes which async task it polls; null if it has none.
     cell: AtomicPtr<TaskCell>,
 }
 
 impl Slot {
-    /// The part of the stack around `sp` that may be read with plain loads, if that is known.
+    /// The part of the stack around `sp` that may be read with plain loads, if it is known.
     #[inline]
     pub fn stack_around(&self, sp: u64) -> Option<(u64, u64)> {
-        // Low is cleared first and written last, so a pair read with the same low twice belongs together.
+        // The low bound is cleared first and written last, so bounds read between two equal low bounds belong together.
         let low = self.stack_low.load(Acquire);
         let high = self.stack_high.load(Acquire);
         (low != 0 && low <= sp && sp < high && self.stack_low.load(Acquire) == low).then_some((low, high))
@@ -52,14 +52,14 @@ impl Slot {
         self.stack_low.store(low, Release);
     }
 
-    /// Makes the slot belong to thread `tid` (0 frees it), with nothing known yet.
+    /// Assigns the slot to thread `tid` (0 frees it), with nothing known yet.
     pub fn assign(&self, tid: u32) {
         self.set_stack(0, 0, false);
         self.cell.store(core::ptr::null_mut(), Relaxed);
         self.tid.store(tid, Release);
     }
 
-    /// From now on the task is read in this cell; for the sampler only.
+    /// Sets the cell in which the thread writes its task; for the sampler only.
     pub fn set_cell(&self, cell: &'static TaskCell) {
         self.cell.store((cell as *const TaskCell).cast_mut(), Release);
     }

@@ -1,7 +1,7 @@
-//! The few kernel calls that have no safe or no allocation-free face elsewhere.
+//! Kernel calls for which no other interface is safe and free of allocation.
 //!
-//! Every function here makes system calls only: no `malloc`, no lock, nothing that a forked child of a
-//! program with threads may not do.
+//! The functions make system calls only: no `malloc` and no lock, nothing that a forked child of a program with
+//! threads may not do.
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
@@ -18,7 +18,7 @@ pub fn process_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_getpid) as u32 }
 }
 
-/// A clock in nanoseconds; `None` when the kernel refuses it.
+/// A clock in nanoseconds; `None` if the kernel refuses it.
 fn clock(id: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live timespec that the kernel writes.
@@ -41,7 +41,7 @@ pub fn own_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// CPU time that a thread of this process has used, ns; `None` when there is no such thread.
+/// CPU time that a thread of this process has used, ns; `None` if there is no such thread.
 ///
 /// The clock's number is made as the kernel makes it (`include/linux/posix-timers_types.h`: complement of
 /// the thread id, shifted by three, 4 for "one thread", 2 for "scheduler's clock").
@@ -54,8 +54,7 @@ pub fn thread_cpu(tid: u32) -> Option<u64> {
     (answer == 0).then(|| time[0] as u64 * 1_000_000_000 + time[1] as u64)
 }
 
-/// Sleeps until `until` (CLOCK_MONOTONIC ns), or until `word` is no longer `expected` and somebody
-/// [wakes](wake) it.
+/// Sleeps until `until` (CLOCK_MONOTONIC ns), or until `word` is no longer `expected` and [`wake`] is called.
 pub fn sleep_until(word: &AtomicU32, expected: u32, until: u64) {
     let time = [(until / 1_000_000_000) as i64, (until % 1_000_000_000) as i64];
     // SAFETY: FUTEX_WAIT_BITSET (private, absolute CLOCK_MONOTONIC) reads `word` and `time`, both live.
@@ -72,7 +71,7 @@ pub fn sleep_until(word: &AtomicU32, expected: u32, until: u64) {
     }
 }
 
-/// Wakes whoever [sleeps](sleep_until) on `word`.
+/// Wakes the threads that [sleep](sleep_until) on `word`.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: FUTEX_WAKE only uses the address of `word`, which is live.
     unsafe {
@@ -80,9 +79,9 @@ pub fn wake(word: &AtomicU32) {
     }
 }
 
-/// Sets the calling thread's blocked signals and gives those it had.
+/// Sets the calling thread's blocked signals and returns the previous ones.
 ///
-/// Straight to the kernel: the C library's function may be one of the preload library's.
+/// This goes to the kernel directly: the C library's function may be replaced by the preload library's.
 pub fn set_blocked(mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: the kernel reads and writes eight bytes of two live words.
@@ -101,7 +100,7 @@ pub fn blocked() -> u64 {
     mask
 }
 
-/// Signals that wait for the calling thread, or for any thread of the process.
+/// Signals that are pending for the calling thread, or for the process.
 pub fn pending() -> u64 {
     let mut mask = 0u64;
     // SAFETY: the kernel writes eight bytes of a live word.
@@ -109,7 +108,7 @@ pub fn pending() -> u64 {
     mask
 }
 
-/// Takes one waiting signal of `mask` away, if there is one. They must be blocked.
+/// Removes one pending signal of `mask`, if there is one. The signals must be blocked.
 pub fn take_pending(mask: u64) {
     let at_once = [0i64; 2];
     let none: *mut libc::siginfo_t = core::ptr::null_mut();
@@ -117,15 +116,15 @@ pub fn take_pending(mask: u64) {
     unsafe { libc::syscall(libc::SYS_rt_sigtimedwait, &raw const mask, none, at_once.as_ptr(), 8) };
 }
 
-/// All signals but the two that the C library keeps for itself (32: cancellation, 33: setuid in all threads).
+/// All signals except the two that the C library reserves (32 for cancellation, 33 for setuid in all threads).
 pub const ALL_SIGNALS: u64 = !(1 << 31 | 1 << 32);
 
-/// Zeroed private memory that is touched lazily; null when there is none.
+/// Zeroed private memory that is touched lazily; null if there is none.
 ///
-/// In a program that locks all its memory (`mlockall`) it stays out: most of it is never touched.
+/// It is not locked in a program that locks all its memory (`mlockall`): most of it is never touched.
 pub fn map_private(bytes: usize) -> *mut u8 {
     // SAFETY: a new anonymous mapping at an address of the kernel's choice disturbs nobody; what follows concerns it alone.
-    // Nothing is locked that cannot be accessed, so no page is filled before the lock is taken off.
+    // The kernel does not fill inaccessible pages, so no page is locked before the lock is removed.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let at = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
@@ -149,16 +148,8 @@ impl Fd {
     pub fn open(at: i32, path: &CStr, flags: i32, mode: u32) -> Option<Fd> {
         // SAFETY: `path` ends with a zero byte; openat keeps no pointer.
         let fd = unsafe { libc::openat(at, path.as_ptr(), flags | libc::O_CLOEXEC, mode) };
-        // Not `then_some`: it would make, and close, a descriptor in any case, and errno would be lost.
+        // Not `then_some`: it would make and close a descriptor in any case, and errno would be lost.
         (fd >= 0).then(|| Fd(fd))
-    }
-
-    /// A descriptor that was made some other way; `None` for an error.
-    ///
-    /// # Safety
-    /// It is nobody else's.
-    pub unsafe fn from_raw(raw: i32) -> Option<Fd> {
-        (raw >= 0).then_some(Fd(raw))
     }
 
     /// The number.
@@ -166,7 +157,7 @@ impl Fd {
         self.0
     }
 
-    /// Reads from offset `at`; the bytes read, 0 at the end and on any error.
+    /// Reads from offset `at`: the number of bytes, 0 at the end and on any error.
     pub fn read_at(&self, into: &mut [u8], at: u64) -> usize {
         // SAFETY: the kernel writes at most `into.len()` bytes into `into`.
         let n = unsafe { libc::pread(self.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
@@ -194,7 +185,7 @@ impl Drop for Fd {
     }
 }
 
-/// A path put together in place, without allocation.
+/// A path that is put together in place, without allocation.
 pub struct PathText<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -206,7 +197,7 @@ impl<const N: usize> PathText<N> {
         PathText { bytes: [0; N], len: 0 }
     }
 
-    /// Appends bytes; what does not fit (with its closing zero) is dropped, and the path then fails to open.
+    /// Appends bytes. Those that do not fit with the closing zero are dropped, and the path then fails to open.
     #[must_use]
     pub fn text(mut self, text: &[u8]) -> Self {
         for byte in text {

@@ -1,12 +1,11 @@
-//! Which async task each thread polls: this copy's side of the process's [`TaskPool`].
+//! Which async task each thread polls: this copy's access to the process's [`TaskPool`].
 //!
-//! A program that uses the crate holds a [`Polling`] during each poll, sampled or not: it costs a look at a thread-local
-//! and some stores. The thread takes a cell of the pool at its first poll and gives it back when it ends.
-//! Under `stackglass record` two copies of this code are in the process; both then use the pool of the preload
-//! library ([`TASKS_SYMBOL`]), whose sampler is the one that looks.
+//! A program that uses the crate holds a [`Polling`] during each poll, sampled or not. It costs one access to a thread-local
+//! and some stores. A thread takes a cell of the pool at its first poll and releases it when it ends.
+//! Under `stackglass record` the process may have two copies of this code. Both then use the pool of the preload library
+//! ([`TASKS_SYMBOL`]), because its sampler is the one that runs.
 //!
-//! The pool is wiped in a forked child. The child's thread then finds that its cell is not its own any more and takes
-//! another.
+//! The pool is wiped in a forked child. The child's thread then finds that its cell is no longer its own, and takes another.
 
 use crate::system;
 use core::cell::Cell;
@@ -19,25 +18,25 @@ pub use stackglass_wire::task::{Polled, TaskCell, TaskEntry, TaskPool, TaskText}
 static POOL: AtomicPtr<TaskPool> = AtomicPtr::new(core::ptr::null_mut());
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-/// The pool of this process, if there is one yet.
+/// The pool of this process, if there is one.
 #[inline]
 pub fn pool() -> Option<&'static TaskPool> {
     // SAFETY: null, or a mapping that is never unmapped and made of atomics.
     unsafe { POOL.load(Acquire).as_ref() }
 }
 
-/// The pool of this process: the preload library's, or one made now. `None` without memory.
+/// The pool of this process: the preload library's, or a new one. `None` without memory.
 pub fn pool_or_new() -> Option<&'static TaskPool> {
     pool().or_else(|| install(agents().or_else(map)?))
 }
 
-/// As [`pool_or_new`], for the preload library itself, which has nobody to ask.
+/// As [`pool_or_new`], for the preload library itself.
 pub fn own_pool() -> Option<&'static TaskPool> {
     pool().or_else(|| install(map()?))
 }
 
 fn install(new: *mut TaskPool) -> Option<&'static TaskPool> {
-    // Of two threads that make one at once the loser's stays unused.
+    // If two threads make a pool at once, one pool stays unused.
     let _ = POOL.compare_exchange(core::ptr::null_mut(), new, AcqRel, Acquire);
     pool()
 }
@@ -52,7 +51,7 @@ fn map() -> Option<*mut TaskPool> {
     Some(at.cast())
 }
 
-/// The pool of the preload library, where there is one in this process.
+/// The preload library's pool, if the library is in this process.
 fn agents() -> Option<*mut TaskPool> {
     let mut name = [0u8; 64];
     name[..TASKS_SYMBOL.len()].copy_from_slice(TASKS_SYMBOL.as_bytes());
@@ -69,9 +68,9 @@ fn agents() -> Option<*mut TaskPool> {
     }
 }
 
-/// What a task is called, where the sampler that runs does not know it yet. To be asked while the task is polled.
+/// A task's name, if this run of the sampler has not pushed it. To be called while the task is polled.
 #[inline]
-pub fn untold(polled: Polled) -> Option<TaskText> {
+pub fn unsent_text(polled: Polled) -> Option<TaskText> {
     if polled.task == 0 {
         return None;
     }
@@ -79,7 +78,7 @@ pub fn untold(polled: Polled) -> Option<TaskText> {
     pool.entry(polled.entry)?.unsent_text(polled.task, pool.run())
 }
 
-/// A task as its owner knows it: its id, and its entry in the table. Dropped, it leaves the table.
+/// A task as its owner holds it: its id and its entry in the table. Dropping it removes the entry.
 #[derive(Debug)]
 pub struct Task {
     id: u64,
@@ -89,7 +88,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A new task with this name, made at this place.
+    /// A new task with this name, created at this place.
     pub fn new(name: &str, file: &str, line: u32) -> Task {
         let id = LAST_ID.fetch_add(1, Relaxed) + 1;
         let text = TaskText::new(name, file, line);
@@ -99,7 +98,7 @@ impl Task {
         Task { id, entry, number }
     }
 
-    /// Its id, never 0, of this process alone.
+    /// Its id, unique in this process and never 0.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -117,44 +116,44 @@ impl Drop for Task {
 #[derive(Clone, Copy)]
 struct Own {
     cell: &'static TaskCell,
-    /// Its number, 0 for nobody's.
+    /// Its number, 0 for none.
     number: u32,
-    /// The kernel id that must stand in it.
+    /// The kernel id that the cell must hold.
     owner: u32,
 }
 
-static NOBODYS: TaskCell = TaskCell::unowned();
-/// No thread has this kernel id: the first look finds that the cell is not its own.
-const NOBODY: u32 = u32::MAX;
+static UNOWNED: TaskCell = TaskCell::unowned();
+/// A kernel id that no thread has, so that the first check fails.
+const NO_THREAD: u32 = u32::MAX;
 
 thread_local! {
-    // Without a destructor, so that a poll pays none of what that asks for, and so that it is there to the very end.
-    static OWN: Cell<Own> = const { Cell::new(Own { cell: &NOBODYS, number: 0, owner: NOBODY }) };
+    // Without a destructor: a poll then pays no check for one, and the cell is valid until the thread has ended.
+    static OWN: Cell<Own> = const { Cell::new(Own { cell: &UNOWNED, number: 0, owner: NO_THREAD }) };
     static LEAVER: Leaver = const { Leaver };
 }
 
-/// Gives the cell back when the thread ends.
+/// Releases the cell when the thread ends.
 struct Leaver;
 
 impl Drop for Leaver {
     fn drop(&mut self) {
         let own = OWN.get();
-        // Polls in destructors that run later are nobody's.
-        OWN.set(Own { cell: &NOBODYS, number: 0, owner: 0 });
+        // Polls in destructors that run later are not recorded.
+        OWN.set(Own { cell: &UNOWNED, number: 0, owner: 0 });
         if own.number != 0 && own.cell.owner() == own.owner {
             own.cell.release();
         }
     }
 }
 
-/// A poll that goes on; dropped, whatever was polled before is polled again.
+/// A poll in progress. When it is dropped, the thread again polls what it polled before.
 #[must_use = "the poll ends when this is dropped"]
 pub struct Polling<'a> {
     task: &'a Task,
     begun: Begun,
 }
 
-/// The beginning of a poll, for [`Task::end`] on the same thread.
+/// The start of a poll, for [`Task::end`] on the same thread.
 #[derive(Clone, Copy)]
 pub struct Begun {
     own: Own,
@@ -162,13 +161,13 @@ pub struct Begun {
 }
 
 impl Task {
-    /// This thread polls the task as long as the answer lives.
+    /// This thread polls the task until the result is dropped.
     #[inline(always)]
     pub fn poll(&self) -> Polling<'_> {
         Polling { task: self, begun: self.begin() }
     }
 
-    /// This thread begins to poll the task. It must [end](Task::end) that, in the reverse order of beginnings.
+    /// This thread begins to poll the task. Polls must [end](Task::end) in the reverse order.
     #[inline(always)]
     pub fn begin(&self) -> Begun {
         let mut own = OWN.get();
@@ -183,7 +182,7 @@ impl Task {
         Begun { own, before }
     }
 
-    /// This thread has polled the task.
+    /// This thread ends a poll of the task.
     #[inline(always)]
     pub fn end(&self, begun: Begun) {
         if let Some(entry) = self.entry {
@@ -192,7 +191,7 @@ impl Task {
             }
             entry.end();
         }
-        // In a child forked meanwhile the cell is not ours any more.
+        // In a child that was forked meanwhile the cell belongs to the parent.
         if begun.own.cell.owner() == begun.own.owner {
             begun.own.cell.leave(begun.before);
         }
@@ -212,13 +211,13 @@ fn claim() {
     let owner = system::thread_id();
     let claimed = pool_or_new().and_then(|pool| pool.claim(owner));
     let own = match claimed {
-        // A thread that is past its destructors could not give a cell back.
+        // A thread whose destructors have run could not release a cell.
         Some((cell, number)) if LEAVER.try_with(|_| ()).is_ok() => Own { cell, number, owner },
         Some((cell, _)) => {
             cell.release();
-            Own { cell: &NOBODYS, number: 0, owner: 0 }
+            Own { cell: &UNOWNED, number: 0, owner: 0 }
         }
-        None => Own { cell: &NOBODYS, number: 0, owner: 0 },
+        None => Own { cell: &UNOWNED, number: 0, owner: 0 },
     };
     OWN.set(own);
 }

@@ -8,7 +8,7 @@
 use crate::hooks::{mask_word, set_of};
 use crate::next;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use stackglass_host::{alternate, signal};
+use stackglass_host::{alternate, has_our_handler, signal};
 
 /// Signals whose handler has ours in its mask by us, a bit each.
 static MASKED: AtomicU64 = AtomicU64::new(0);
@@ -35,7 +35,7 @@ pub fn signal_changed(before: i32) {
 
 fn mask_all(before: Option<i32>) {
     let Some(real) = next::sigaction() else { return };
-    for number in (1..=64).filter(|number| !signal::has_our_handler(*number)) {
+    for number in (1..=64).filter(|number| !has_our_handler(*number)) {
         // SAFETY: an all-zero sigaction is a value; the C library fills it and then reads it.
         unsafe {
             let mut action: libc::sigaction = core::mem::zeroed();

@@ -2,10 +2,10 @@
 
 use crate::{children, environment, next, ready, threads};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::session::{self, Session};
 use stackglass_host::signal::Placement;
-use stackglass_host::{marker, peek, restart, system};
+use stackglass_host::{fork_guard, peek, restart, system};
 use stackglass_sampler::{NotStarted, Orders, Plan};
 use stackglass_wire::SessionState;
 use std::sync::OnceLock;
@@ -80,7 +80,7 @@ fn is_glibc() -> bool {
 
 extern "C" fn destructor() {
     // A child of `vfork` that calls `exit` comes by here with its parent's memory.
-    if marker::is_own_process() {
+    if fork_guard::is_own_process() {
         stackglass_sampler::stop(LAST_LOOK);
     }
 }
@@ -91,14 +91,18 @@ pub fn session() -> Option<&'static Session> {
 }
 
 /// Makes this process's file in the session folder.
-pub fn make_image(start: u64) -> Result<Image, Refused> {
+pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
     let session = session().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
-    Image::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
+    ProcessImage::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
 }
 
 /// Starts the sampler of this process, which began at `start` (and had used that much CPU time then); without an image
 /// it makes one itself after `patience` ns.
-pub fn launch((start, start_cpu): (u64, u64), image: Option<Image>, patience: u64) -> Result<(), NotStarted> {
+pub fn launch(
+    (start, start_cpu): (u64, u64),
+    image: Option<ProcessImage>,
+    patience: u64,
+) -> Result<(), NotStarted> {
     let session = session().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
     let create_thread = next::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
     stackglass_sampler::launch(Plan {

@@ -6,7 +6,7 @@
 use crate::begin;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::{UNWINDER, peek, system};
 use stackglass_wire::{ImageFlags, SessionState};
 
@@ -49,7 +49,7 @@ unsafe extern "C" fn after_fork() {
 }
 
 /// The image of a forked child, made on its sampler's thread.
-pub fn make_image(start: u64) -> Result<Image, Refused> {
+pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
     let image = begin::make_image(start)?;
     image.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
     Ok(image)

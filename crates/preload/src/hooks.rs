@@ -14,8 +14,8 @@ use crate::alternate_handlers;
 use crate::next::{self, Handler};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::signal::{self, Action};
-use stackglass_host::{guest, marker, peek, restart};
+use stackglass_host::{Action, has_our_handler, signal};
+use stackglass_host::{fork_guard, guest, peek, restart};
 
 pub(crate) fn fail(errno: c_int) -> c_int {
     // SAFETY: errno's address is this thread's own and always valid.
@@ -24,7 +24,7 @@ pub(crate) fn fail(errno: c_int) -> c_int {
 }
 
 fn is_ours(number: c_int) -> bool {
-    signal::has_our_handler(number)
+    has_our_handler(number)
 }
 
 /// The program is about to install a handler: what is known of its handlers must be true before it can run.
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn sigaction(
 ) -> c_int {
     // SAFETY: the caller's pointers are null or valid, as the C library asks for.
     let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
-    if !marker::is_own_process() {
+    if !fork_guard::is_own_process() {
         // SAFETY: as they came.
         return unsafe { sigaction_of_child(number, new, old) };
     }
@@ -162,7 +162,7 @@ unsafe fn sigaction_of_child(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
-    if !marker::is_own_process() {
+    if !fork_guard::is_own_process() {
         return set_action(number, handler, libc::SA_RESTART);
     }
     before_handler(number, handler);
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn bsd_signal(number: c_int, handler: Handler) -> Handler 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handler {
     const FLAGS: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
-    if !marker::is_own_process() {
+    if !fork_guard::is_own_process() {
         return set_action(number, handler, FLAGS);
     }
     before_handler(number, handler);
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     let Some(real) = next::sigaltstack() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointer is null or valid, as the C library asks for.
-    let asked = unsafe { new.as_ref() }.filter(|_| marker::is_own_process());
+    let asked = unsafe { new.as_ref() }.filter(|_| fork_guard::is_own_process());
     let bytes = asked.map(|new| if new.ss_flags & libc::SS_DISABLE == 0 { new.ss_size } else { 0 });
     if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
         if bytes < signal::smallest_alternate_stack() {
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
-    if marker::is_own_process() {
+    if fork_guard::is_own_process() {
         before_handler(number, handler);
     }
     match next::sigset() {

@@ -13,7 +13,7 @@ use crate::hooks::{fail, mask_word, set_of};
 use crate::next;
 use core::cell::Cell;
 use core::ffi::c_int;
-use stackglass_host::{guest, marker, signal};
+use stackglass_host::{fork_guard, guest, signal};
 
 /// This many of the first 31 signals in one set mean "all of them".
 const ALL_OF_THEM: u32 = 20;
@@ -59,7 +59,8 @@ impl Passed {
             let mask = mask_word(set);
             let all = (mask & 0x7fff_ffff).count_ones() >= ALL_OF_THEM || left_out & ours != 0;
             let meant = all && mask & ours != 0;
-            (meant && guest::current().is_some() && marker::is_own_process()).then(|| set_of(mask & !ours))
+            (meant && guest::current().is_some() && fork_guard::is_own_process())
+                .then(|| set_of(mask & !ours))
         });
         Passed { caller, copy }
     }
@@ -97,7 +98,7 @@ unsafe fn change_mask(
     old: *mut libc::sigset_t,
 ) -> c_int {
     let before = left_out();
-    if !marker::is_own_process() {
+    if !fork_guard::is_own_process() {
         // A child that has its parent's memory, thread-locals included: it has a mask of its own and nothing is sampled there.
         // SAFETY: passed on as it came; `old` is null or was filled just now.
         return unsafe {

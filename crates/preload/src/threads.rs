@@ -7,8 +7,8 @@
 use crate::{next, signal_sets};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use stackglass_host::arrivals::News;
-use stackglass_host::{guest, marker, system};
+use stackglass_host::thread_events::ThreadEvent;
+use stackglass_host::{fork_guard, guest, system};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -89,7 +89,7 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
     signal_sets::inherit(cell.left_out.load(Acquire));
     cell.state.store(FREE, Release);
     if let Some(guest) = guest::current() {
-        guest.arrivals.push(News::Begin { tid: system::thread_id(), at: system::now() });
+        guest.thread_events.push(ThreadEvent::Start { tid: system::thread_id(), at: system::now() });
         if let Some(key) = KEY.load(Acquire).checked_sub(1) {
             // SAFETY: the key exists; any value but null makes the destructor run.
             unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, (&raw const KEY).cast()) };
@@ -99,9 +99,9 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    if let Some(guest) = guest::current().filter(|_| marker::is_own_process()) {
+    if let Some(guest) = guest::current().filter(|_| fork_guard::is_own_process()) {
         let (at, cpu) = (system::now(), system::own_cpu());
-        guest.arrivals.push(News::End { tid: system::thread_id(), at, cpu });
+        guest.thread_events.push(ThreadEvent::Exit { tid: system::thread_id(), at, cpu });
     }
 }
 
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     let Some(real) = next::pthread_create() else { return libc::EAGAIN };
     let sampled =
-        guest::current().is_some() && !stackglass_sampler::is_sampler(start) && marker::is_own_process();
+        guest::current().is_some() && !stackglass_sampler::is_sampler(start) && fork_guard::is_own_process();
     let Some(cell) = sampled.then(take_cell).flatten() else {
         // SAFETY: passed on as it came.
         return unsafe { real(thread, attributes, start, argument) };

@@ -103,7 +103,7 @@ pub fn links(pid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_sampling::Call;
+    use stackglass_sampling::{Call, Sleep};
 
     #[test]
     fn our_own_threads_are_known_by_their_names() {
@@ -132,7 +132,10 @@ mod tests {
     fn a_child_that_sleeps_stands_still() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut files = Files::new(child.id(), child.id());
-        while !matches!(files.state(), ThreadState::Blocked { call: Some(Call { number: 230, .. }), .. }) {
+        while !matches!(
+            files.state(),
+            ThreadState::Asleep(Sleep { call: Some(Call { number: 230, .. }), .. })
+        ) {
             std::thread::yield_now();
         }
         let before = files.stat().unwrap();

@@ -1,12 +1,13 @@
-//! Sampling one's own process, without a launcher: for the crate.
+//! Samples the own process without a launcher, for the crate `stackglass`.
 
-use crate::run::{self, NotStarted, Plan};
-use crate::sampler::Orders;
+use crate::lifecycle::{self, NotStarted, Plan};
+use crate::orders::Orders;
+use crate::run_state;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
-use stackglass_host::image::{Image, Refused};
+use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::signal::Placement;
-use stackglass_host::{marker, system};
+use stackglass_host::{fork_guard, system};
 use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 
 /// How to sample.
@@ -14,30 +15,21 @@ use stackglass_wire::{AGENT_SYMBOL, ControlPage, STREAM_BYTES};
 pub struct Config {
     /// Time between two ticks, ns.
     pub delay_ns: u64,
-    /// The signal: SIGURG, or SIGPROF where a program needs SIGURG for itself.
+    /// The signal: SIGURG, or SIGPROF for a program that needs SIGURG for itself.
     pub signal: i32,
     /// Bytes of the stream (a power of two).
     pub stream_bytes: usize,
     /// A wall-time profile: each tick looks at one live task, whatever it does.
     pub walltime: bool,
-    /// The kernel is asked to tick threads by their own clocks (`perf_event_open`), which is refused in many containers. Not the
-    /// default: beside threads that come and go on a loaded machine, opening and closing events holds the sampler up.
-    pub events: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config {
-            delay_ns: 1_000_000,
-            signal: libc::SIGURG,
-            stream_bytes: STREAM_BYTES,
-            walltime: false,
-            events: false,
-        }
+        Config { delay_ns: 1_000_000, signal: libc::SIGURG, stream_bytes: STREAM_BYTES, walltime: false }
     }
 }
 
-/// Sampling that was started. Stop it with [`Handle::stop`]; dropped, it goes on.
+/// Sampling in progress. [`Handle::stop`] stops it; dropping the handle does not.
 pub struct Handle {
     control: &'static ControlPage,
     ring: &'static [AtomicU64],
@@ -48,23 +40,23 @@ pub struct Handle {
 /// The longest that [`Handle::stop`] waits for the sampler, ns.
 const STOP_PATIENCE: u64 = 1_000_000_000;
 
-/// The memory of an earlier run, to be used again: control page and stream are never unmapped, because a late
-/// signal may still count itself there.
+/// The memory of an earlier run, which the next run uses again. Control page and stream are never unmapped, because a late signal
+/// may still add to a counter there.
 static USED: AtomicPtr<Kept> = AtomicPtr::new(core::ptr::null_mut());
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
 struct Kept {
-    image: Image,
+    image: ProcessImage,
     pid: u32,
 }
 
 /// Starts sampling this process into private memory.
 ///
-/// Not for two threads at once. The reader of an earlier run must be done: its stream is used again.
+/// Not for two threads at once. The reader of an earlier run must have finished, because its stream is used again.
 ///
 /// # Errors
-/// [`NotStarted::Delegated`] under `stackglass record`, [`NotStarted::Running`] when sampling goes on already,
-/// [`NotStarted::Refused`] when the kernel refuses memory or a thread.
+/// [`NotStarted::Delegated`] under `stackglass record`, [`NotStarted::Running`] if this process is sampled already,
+/// [`NotStarted::Refused`] if the kernel refuses memory or a thread.
 ///
 /// # Example
 /// ```
@@ -82,7 +74,7 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     if is_delegated() {
         return Err(NotStarted::Delegated);
     }
-    if run::is_running() {
+    if run_state::is_running() {
         return Err(NotStarted::Running);
     }
     stay_loaded();
@@ -92,11 +84,11 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
             kept.renew(start);
             kept
         }
-        None => keep(Image::in_memory(start, config.stream_bytes as u64)?),
+        None => keep(ProcessImage::in_memory(start, config.stream_bytes as u64)?),
     };
     let (control, ring) = (image.control, image.ring);
-    let thread = run::launch(Plan {
-        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime, events: config.events },
+    let thread = lifecycle::launch(Plan {
+        orders: Orders::Own { delay: config.delay_ns, walltime: config.walltime },
         signal: config.signal,
         placement: Placement::Interrupted,
         make_image: |_| Err(Refused { step: "an image", errno: libc::EINVAL }),
@@ -109,13 +101,13 @@ pub fn start(config: Config) -> Result<Handle, NotStarted> {
     Ok(Handle { control, ring, thread, pid: system::process_id() })
 }
 
-fn kept(stream_bytes: usize) -> Option<&'static Image> {
+fn kept(stream_bytes: usize) -> Option<&'static ProcessImage> {
     // SAFETY: null, or a `Kept` that is never freed.
     let kept = unsafe { USED.load(Acquire).as_ref() }?;
     (WORDS.load(Relaxed) == stream_bytes && kept.pid == system::process_id()).then_some(&kept.image)
 }
 
-fn keep(image: Image) -> &'static Image {
+fn keep(image: ProcessImage) -> &'static ProcessImage {
     let asked = image.ring.len() * 8;
     let kept = Box::leak(Box::new(Kept { image, pid: system::process_id() }));
     WORDS.store(asked, Relaxed);
@@ -123,7 +115,7 @@ fn keep(image: Image) -> &'static Image {
     &kept.image
 }
 
-/// Keeps the library that this code is part of from being unloaded: the handler stays installed for good.
+/// Keeps the library that contains this code from being unloaded, because the handler stays installed.
 fn stay_loaded() {
     // SAFETY: `info` is live and filled by dladdr before it is read; RTLD_NOLOAD only looks for what is loaded.
     unsafe {
@@ -150,7 +142,7 @@ pub fn is_delegated() -> bool {
 }
 
 impl Handle {
-    /// State, counters and the two ends of the stream.
+    /// The control page: state, counters, and the positions of both ends of the stream.
     pub fn control(&self) -> &'static ControlPage {
         self.control
     }
@@ -160,13 +152,13 @@ impl Handle {
         self.ring
     }
 
-    /// Stops sampling: waits (some ms at most) for the stacks that are on their way, brings the times up to
-    /// the moment, ends every thread in the stream. In a forked child there is nothing to stop.
+    /// Stops sampling. It waits some milliseconds at most for samples that are still to come, gives all time up to this moment,
+    /// and ends every thread in the stream. In a forked child it does nothing.
     pub fn stop(&self) {
-        if marker::armed().map(|(pid, _)| pid) != Some(self.pid) {
+        if fork_guard::sampled_process().map(|process| process.pid) != Some(self.pid) {
             return;
         }
-        if run::stop(STOP_PATIENCE) && run::claim_join(self.thread) {
+        if lifecycle::stop(STOP_PATIENCE) && lifecycle::claim_join(self.thread) {
             // SAFETY: the handle of a thread that we made, whose last act was to say that it has stopped; it is
             // joined once, since it can be claimed once.
             unsafe { libc::pthread_join(self.thread, core::ptr::null_mut()) };

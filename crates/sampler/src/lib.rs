@@ -1,40 +1,54 @@
-//! Time: when to look at which thread of the own process, and how to get its stack.
+//! Samples all threads of the own process, from a thread of its own.
 //!
-//! One thread named `stackglass` wakes at every tick, reads the CPU clocks of the other threads, and decides:
-//! who has run is signalled and takes its own stack ([`look`](self)); who sleeps is left alone, its stack read
-//! from outside once and counted again for as long as its clock stands still. Everything that is found goes as
-//! events into the stream of `stackglass-wire`.
+//! The thread, named `stackglass`, wakes at every tick and reads the CPU clocks of the other threads. A thread that
+//! runs gets a signal and walks its own stack. A thread that sleeps is left alone: its stack is read from outside once, and reused
+//! for as long as its CPU clock does not advance. The results go as events into the stream of `stackglass-wire`.
 //!
-//! - [`start`] samples the own process into private memory (the crate's way).
-//! - [`launch`] is the general form, used by the preload library for a launcher's session.
+//! - [`start`] samples into private memory; the crate `stackglass` uses it.
+//! - [`launch`] is the general form; the preload library uses it for a launcher's session.
 //!
-//! Not its duty: symbols, profiles, files for people; how the signal handler works (that is `stackglass-host`).
+//! Symbols, profiles and reports are made elsewhere; the signal handler is in `stackglass-host`.
 #![allow(unsafe_code, reason = "system calls, and memory made with mmap")]
 
-mod attendance;
-mod calls;
-mod departed;
-mod events;
+mod call_ends;
+mod event_writer;
 mod in_process;
-mod kept;
-mod look;
+mod lifecycle;
 mod memory;
-mod modules;
-mod outlet;
-mod polled;
+mod module_events;
+mod open_files;
+mod orders;
+mod own_threads;
+mod parts;
+mod pending_signal;
+mod periodic_checks;
+mod poll;
 mod privilege;
-mod roster;
-mod run;
+mod recently_exited;
+mod run_state;
 mod sampler;
-mod tasks;
+mod samples;
+mod schedule;
+mod signals;
+mod sleep_reader;
+mod sleeping;
+mod stack_bounds;
+mod task_choice;
+mod task_folder;
+mod task_names;
+mod thread_discovery;
+mod thread_files;
+mod thread_status;
+mod thread_table;
 mod walltime;
 
 pub use in_process::{Config, Handle, is_delegated, start};
-pub use run::{
-    CreateThread, NotStarted, Plan, control, count_this_thread_again, expect_helper, expect_no_helper,
-    expects_helper, is_ours, is_running, is_sampler, launch, leave_out_this_thread, stop,
+pub use lifecycle::{CreateThread, NotStarted, Plan, is_sampler, launch, stop};
+pub use orders::Orders;
+pub use own_threads::{
+    count_this_thread_again, expect_helper, expect_no_helper, expects_helper, is_ours, leave_out_this_thread,
 };
-pub use sampler::Orders;
-pub use stackglass_host::signal::set_empty as set_empty_handler;
+pub use run_state::is_running;
+pub use stackglass_host::set_empty_handler;
 pub use stackglass_host::{peek, task};
 pub use stackglass_unwind::mapping::force_text as force_text_maps;

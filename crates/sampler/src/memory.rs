@@ -1,93 +1,46 @@
 //! The sampler's working memory: one mapping for as long as the sampler runs, touched lazily.
 
-use crate::calls::Instructions;
-use crate::departed::Departed;
-use crate::modules::Told;
-use crate::roster::Roster;
-use crate::tasks::Tasks;
-use core::mem::MaybeUninit;
-use stackglass_host::mailbox::{MAILBOXES, Mailbox};
-use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::{SPAN, SleepCache, SleepEntry};
-use stackglass_unwind::Scratch;
-use stackglass_wire::MAX_FRAMES;
+use crate::call_ends::SyscallInstructions;
+use crate::module_events::LoadedModules;
+use crate::open_files::OpenFiles;
+use crate::pending_signal::PendingSignals;
+use crate::recently_exited::RecentlyExited;
+use crate::sleep_reader::SleepReader;
+use crate::task_folder::ScanBuffer;
+use crate::thread_table::ThreadTable;
+use stackglass_host::system;
 
-/// Descriptors kept open for looking at sleepers.
-pub const LOOKERS: usize = 256;
-/// Stacks of sleepers that are stored.
-const SLEEPERS: usize = 256;
-/// Bits that remember at which places a signal was tried.
-const TRIED_BITS: usize = 1 << 16;
-
-/// Everything large. All zeros is the beginning.
+/// The parts that need much memory. All zeros is the beginning of each.
 pub struct Memory {
-    /// Threads.
-    pub roster: Roster,
-    /// Threads that are gone and of which news may still come.
-    pub departed: Departed,
-    /// The task folder.
-    pub tasks: Tasks,
-    /// Modules the reader knows.
-    pub told: Told,
-    /// Stacks of sleepers that took a signal.
-    pub sleep_cache: SleepCache<[SleepEntry; SLEEPERS]>,
-    /// Which stacks were taken at the end of a system call.
-    pub instructions: Instructions,
-    /// Frames of a sleeper.
-    pub frames: [u64; MAX_FRAMES],
-    /// Stack of a sleeper.
-    pub stack: [u8; SPAN],
-    /// Working memory of walks.
-    pub scratch: MaybeUninit<Scratch>,
-    /// Whose errand each mailbox is on: index + 1.
-    pub holders: [u32; MAILBOXES],
-    /// Threads whose `syscall` file is open: index + 1.
-    pub lookers: [u32; LOOKERS],
-    /// Next place in `lookers`.
-    pub next_looker: usize,
-    tried: [u64; TRIED_BITS / 64],
+    pub(crate) threads: ThreadTable,
+    pub(crate) exited: RecentlyExited,
+    pub(crate) scan_buffer: ScanBuffer,
+    pub(crate) files: OpenFiles,
+    pub(crate) signals: PendingSignals,
+    pub(crate) sleep: SleepReader,
+    pub(crate) syscalls: SyscallInstructions,
+    pub(crate) modules: LoadedModules,
 }
 
 impl Memory {
-    /// Maps it; `None` when the kernel refuses.
+    /// Maps it; `None` if the kernel refuses.
     pub fn map() -> Option<&'static mut Memory> {
         let at = system::map_private(size_of::<Memory>()).cast::<Memory>();
-        // SAFETY: null, or a new mapping that nobody else knows, large and aligned enough; all zeros is a value
-        // of every field: numbers, arrays, enums whose first variant is zero, and uninitialized scratch.
+        // SAFETY: null, or a new mapping that no other code knows, large and aligned enough. All zeros is a value of every
+        // field: they are made of numbers, bools, arrays of these, and `MaybeUninit`.
         let memory = unsafe { at.as_mut() }?;
-        memory.scratch.write(Scratch::new());
+        memory.sleep.init();
         // SAFETY: advice on the mapping just made; a forked child has no sampler.
         unsafe { libc::madvise(at.cast(), size_of::<Memory>(), libc::MADV_DONTFORK) };
         Some(memory)
     }
 
-    /// Gives it back.
+    /// Unmaps it.
     ///
     /// # Safety
-    /// `memory` must come from [`Memory::map`] and not be used afterwards.
+    /// `memory` must come from [`Memory::map`] and must not be used afterwards.
     pub unsafe fn unmap(memory: *mut Memory) {
         // SAFETY: by the caller.
         unsafe { libc::munmap(memory.cast(), size_of::<Memory>()) };
-    }
-
-    /// Whether a signal was tried before for this thread at this place; from now on it was.
-    pub fn tried_before(&mut self, number: u32, (pc, sp): (u64, u64)) -> bool {
-        let mixed = (pc.rotate_left(32) ^ sp ^ (number as u64) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let bit = (mixed >> 40) as usize % TRIED_BITS;
-        let word = &mut self.tried[bit / 64];
-        let before = *word >> (bit % 64) & 1 == 1;
-        *word |= 1 << (bit % 64);
-        before
-    }
-
-    /// Hands out the lowest mailbox that is on no errand and in which no handler is at work; its generation.
-    pub fn hand_out(&self, mailboxes: &[Mailbox; MAILBOXES]) -> Option<(usize, u32)> {
-        let unheld = self.holders.iter().enumerate().filter(|(_, holder)| **holder == 0);
-        unheld.map(|(i, _)| i).find_map(|i| Some((i, mailboxes[i].hand_out()?)))
-    }
-
-    /// Whose errand a mailbox is on.
-    pub fn holder(&self, mailbox: usize) -> Option<SlotIndex> {
-        self.holders[mailbox].checked_sub(1).map(|i| SlotIndex(i as u16))
     }
 }

@@ -1,6 +1,6 @@
-//! How the sampler's thread asks not to be late: priority, timer slack, a table of descriptors of its own.
+//! Requests of the sampler's thread for punctuality: priority, timer slack, and a descriptor table of its own.
 //!
-//! Every request may be refused (containers, limits); what was granted is told in the control page.
+//! Every request may be refused (containers, limits). The control page says what was granted.
 
 use stackglass_host::system;
 use stackglass_wire::ImageFlags;
@@ -22,7 +22,7 @@ struct SchedAttr {
     period: u64,
 }
 
-/// Asks for punctuality; bits of [`ImageFlags`] for what was granted.
+/// Asks for punctuality. The result is the bits of [`ImageFlags`] that were granted.
 pub fn ask_for_punctuality() -> u32 {
     // SAFETY: prctl with these options reads a number or a string that ends with a zero byte; the scheduler
     // calls read the live structs they are given; 0 names the calling thread throughout.
@@ -38,7 +38,7 @@ pub fn ask_for_punctuality() -> u32 {
         if libc::setpriority(libc::PRIO_PROCESS, system::thread_id(), -20) == 0 {
             return ImageFlags::NICE;
         }
-        // A short slice lets a thread that sleeps most of the time run sooner (since Linux 6.12).
+        // With a short slice, a thread that sleeps most of the time runs sooner (since Linux 6.12).
         let size = size_of::<SchedAttr>() as u32;
         let slice = SchedAttr { size, runtime: 100_000, ..SchedAttr::default() };
         libc::syscall(libc::SYS_sched_setattr, 0, &slice, 0);
@@ -46,22 +46,21 @@ pub fn ask_for_punctuality() -> u32 {
     }
 }
 
-/// Gives the calling thread its own, empty table of descriptors: what it opens is never seen by the program,
-/// takes no number from it and is not closed by programs that close everything. False where the kernel
-/// cannot do that (before 5.9); then nothing may stay open.
+/// Gives the calling thread an empty descriptor table of its own. The program never sees what it opens, loses no descriptor
+/// number to it, and cannot close it. False if the kernel cannot do that (before 5.9): then no file may stay open.
 pub fn own_descriptors() -> bool {
     // SAFETY: close_range with UNSHARE only changes the calling thread's table.
     unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, CLOSE_RANGE_UNSHARE) == 0 }
 }
 
-/// Whether the kernel answers which mapping holds an address (`PROCMAP_QUERY`, Linux 6.11), which is told in
-/// the control page; `stackglass_unwind::mapping` finds its own way in either case.
+/// Whether the kernel tells which mapping holds an address (`PROCMAP_QUERY`, Linux 6.11). This is for the control page only;
+/// `stackglass_unwind::mapping` finds out by itself.
 pub fn maps_can_be_queried() -> bool {
     const PROCMAP_QUERY: u64 = 0xc068_6611;
     let Some(maps) = system::Fd::open(libc::AT_FDCWD, c"/proc/self/maps", libc::O_RDONLY, 0) else {
         return false;
     };
-    // struct procmap_query: its size, flags, the address asked for, then what the kernel answers.
+    // struct procmap_query: its size, flags, the address, then the kernel's answer.
     let mut query = [0u64; 13];
     query[0] = size_of_val(&query) as u64;
     query[2] = (&raw const query).addr() as u64;

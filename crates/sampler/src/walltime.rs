@@ -1,231 +1,181 @@
 //! The wall-time profile: each tick looks at one live task, chosen at random, running or waiting.
 //!
 //! So every task gets the same share of looks, whatever it does, and a look stands for the time since the one before. The
-//! stack of a task that is polled is that of its thread, by the two ways of [`look`](crate::look). One that waits has no
-//! stack: it is told by name, with how long it has waited. Where no task lives, threads are chosen instead.
+//! stack of a task that is polled is that of its thread. A task that waits has no stack: it is pushed with how
+//! long it has waited. If no task is live, threads are chosen instead.
 
-use crate::outlet::{Outlet, Stack};
-use crate::roster::Record;
-use crate::sampler::Sampler;
-use stackglass_host::task::{self, Polled, TaskEntry, TaskPool};
+use crate::parts::Parts;
+use crate::pending_signal::TaskLook;
+use crate::signals::{self, Purpose};
+use crate::sleeping::{self, SleepingStack};
+use crate::task_choice::LiveTask;
+use stackglass_host::mailbox::MAILBOXES;
+use stackglass_host::task::{self, Polled, TaskPool};
 use stackglass_host::{SlotIndex, system};
-use stackglass_sampling::{Random, ThreadState};
+use stackglass_sampling::{Sleep, Stack, ThreadState};
 use stackglass_wire::cut;
 
-/// Places of the table that are tried at random before all are gone through.
-const TRIES: u32 = 64;
-
-/// What is remembered between ticks.
-#[derive(Default)]
-pub(crate) struct Wall {
-    /// This is a wall-time profile.
-    pub(crate) on: bool,
-    /// When the last look was.
-    last: u64,
-    /// Time of looks that found nothing, for the next one.
-    left: u64,
-    /// When sampling began: nothing is known of waits before.
-    began: u64,
-    random: Random,
-    /// Who was chosen at this tick, until somebody tells of it.
-    chosen: Option<Chosen>,
-}
-
-/// A task that is looked at. Without a task it is the thread that is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Chosen {
-    polled: Polled,
-    /// What the looks stand for, ns.
-    time: u64,
-    /// How many there were before the stack came.
-    looks: u32,
-}
-
-impl Wall {
-    /// Nothing chosen yet.
-    pub(crate) fn new(on: bool) -> Wall {
-        Wall { on, ..Wall::default() }
+/// Sampling begins.
+pub(crate) fn begin(parts: &mut Parts, now: u64) {
+    parts.walltime.begin(now);
+    if !parts.walltime.is_on {
+        return;
     }
-
-    /// Tells a look.
-    pub(crate) fn tell(
-        &mut self,
-        outlet: &mut Outlet,
-        thread: &mut Record,
-        now: u64,
-        chosen: Chosen,
-        stack: Stack<'_>,
-    ) {
-        if !outlet.of_task(thread, now, chosen.time, stack, chosen.looks) {
-            self.left += chosen.time;
-        }
-    }
-
-    /// Any live task, each as likely as the others: its entry's number.
-    fn choose(&mut self, pool: &'static TaskPool) -> Option<(&'static TaskEntry, Polled)> {
-        let used = pool.entries_used();
-        let live = |number: u32| {
-            let entry = pool.entry(number)?;
-            let task = entry.id();
-            (task != 0).then_some((entry, Polled { task, entry: number }))
-        };
-        if used == 0 {
-            return None;
-        }
-        for _ in 0..TRIES {
-            let number = self.random.below(used.into()) as u32 + 1;
-            if let Some(found) = live(number) {
-                return Some(found);
-            }
-        }
-        // Few live where many have: one pass, in which the nth that is met replaces the one kept with chance 1 / n.
-        let (mut kept, mut met) = (None, 0);
-        for found in (1..=used).filter_map(live) {
-            met += 1;
-            if self.random.below(met) == 0 {
-                kept = Some(found);
-            }
-        }
-        kept
+    if let Some(pool) = task::pool_or_new() {
+        pool.set_timed(true);
+        // Times that an earlier profile left are too early.
+        (1..=pool.entries_used())
+            .filter_map(|number| pool.entry(number))
+            .for_each(|entry| entry.set_since(0));
     }
 }
 
-impl Sampler {
-    /// Sampling begins.
-    pub(crate) fn begin_wall(&mut self, now: u64) {
-        (self.wall.last, self.wall.left) = (now, 0);
-        // Not the numbers that say when the ticks come: who is chosen must not depend on that.
-        (self.wall.began, self.wall.random) =
-            (now, Random::new((now ^ now >> 30).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        if !self.wall.on {
-            return;
-        }
-        if let Some(pool) = task::pool_or_new() {
-            pool.set_timed(true);
-            // What an earlier profile left there is too early.
-            (1..=pool.entries_used())
-                .filter_map(|number| pool.entry(number))
-                .for_each(|entry| entry.set_since(0));
+/// Sampling ends.
+pub(crate) fn finish(parts: &mut Parts) {
+    if let Some(pool) = task::pool().filter(|_| parts.walltime.is_on) {
+        pool.set_timed(false);
+    }
+}
+
+/// One tick: a look at one task, or at one thread.
+pub(crate) fn tick(parts: &mut Parts, now: u64) {
+    for mailbox in 0..MAILBOXES {
+        if let Some(index) = parts.signals.thread_of(mailbox) {
+            signals::check_overdue(parts, index, now);
         }
     }
-
-    /// Sampling ends.
-    pub(crate) fn finish_wall(&mut self) {
-        if let Some(pool) = task::pool().filter(|_| self.wall.on) {
-            pool.set_timed(false);
-        }
-    }
-
-    /// One tick: a look at one task.
-    pub(crate) fn take_one(&mut self, now: u64) {
-        for mailbox in 0..self.memory.holders.len() {
-            if let Some(index) = self.memory.holder(mailbox) {
-                self.ask_after(index, now);
+    let time = parts.walltime.take_time(now);
+    let look = |polled| TaskLook { task: polled, time, count: 1 };
+    match task::pool().and_then(|pool| Some((pool, parts.walltime.choose(pool)?))) {
+        Some((pool, LiveTask { entry, polled })) => {
+            match pool.owner_of(entry).and_then(|tid| parts.threads.lookup(tid)) {
+                Some(index) => look_at(parts, index, now, look(polled)),
+                None => push_waiting_task(parts, now, look(polled)),
             }
         }
-        let time = self.wall.left + now.saturating_sub(self.wall.last);
-        (self.wall.last, self.wall.left) = (now, 0);
-        match task::pool().and_then(|pool| Some((pool, self.wall.choose(pool)?))) {
-            Some((pool, (entry, polled))) => {
-                let chosen = Chosen { polled, time, looks: 1 };
-                match pool.owner_of(entry).and_then(|tid| self.memory.roster.find(tid)) {
-                    Some(index) => self.look_for(index, now, chosen),
-                    None => self.tell_of_waiting(now, chosen),
-                }
+        None if parts.threads.len() > 0 => {
+            let i = parts.walltime.below(parts.threads.len());
+            let index = parts.threads.nth(i);
+            look_at(parts, index, now, look(Polled::default()));
+        }
+        None => parts.walltime.put_back(look(Polled::default())),
+    }
+}
+
+/// Gets the stack of the thread for this look.
+fn look_at(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook) {
+    let thread = parts.threads.get(index);
+    let (tid, is_blocked) = (thread.header.tid, now < thread.blocked_until);
+    if let Some(pending) = &mut thread.pending {
+        // Its stack is still to come: a thread that waits for a processor answers late.
+        match &mut pending.look {
+            Some(before) if before.task == look.task => {
+                before.time += look.time;
+                before.count += 1;
             }
-            None if self.memory.roster.len() > 0 => {
-                let n = self.memory.roster.len() as u32;
-                let index = self.memory.roster.nth(self.wall.random.below(n.into()) as usize);
-                self.look_for(index, now, Chosen { polled: Polled::default(), time, looks: 1 });
+            _ => parts.walltime.put_back(look),
+        }
+        return;
+    }
+    let Some(cpu) = system::thread_cpu(tid) else {
+        parts.due.scan = true;
+        return parts.walltime.put_back(look);
+    };
+    match parts.state(index) {
+        ThreadState::Asleep(sleep) => look_at_sleeper(parts, index, now, cpu, sleep, look),
+        _ if is_blocked => {
+            let stack = Stack { task: look.task.task, ..Stack::unsampled(cut::BLOCKED) };
+            push(parts, index, now, TaskLook { count: 0, ..look }, stack);
+        }
+        _ => signal(parts, index, now, Purpose { asleep_at: None, look: Some(look) }),
+    }
+}
+
+fn look_at_sleeper(parts: &mut Parts, index: SlotIndex, now: u64, cpu: u64, sleep: Sleep, look: TaskLook) {
+    let polled = parts.shared.guest.slot(index).polled();
+    match sleeping::read(parts, index, now, cpu, sleep) {
+        SleepingStack::None => parts.walltime.put_back(look),
+        SleepingStack::NeedsSignal => {
+            signal(parts, index, now, Purpose { asleep_at: Some(sleep.place), look: Some(look) });
+        }
+        SleepingStack::Read(read) => {
+            let thread = parts.threads.get(index);
+            parts.task_names.push_polled(&mut parts.events, &mut thread.header, polled);
+            if !is_of(parts, index, look, polled.task) {
+                return push_waiting_task(parts, now, look);
             }
-            None => self.wall.left = time,
-        }
-        if let Some(chosen) = self.wall.chosen.take() {
-            // It woke up, or is gone.
-            self.wall.left = chosen.time;
-        }
-    }
-
-    /// Gets the stack of the thread, for whoever was chosen. Where that fails the time is left to the next look.
-    fn look_for(&mut self, index: SlotIndex, now: u64, chosen: Chosen) {
-        let thread = self.memory.roster.get(index);
-        let (tid, blocked) = (thread.tid, now < thread.blocked_until);
-        if let Some(errand) = &mut thread.errand {
-            // Its stack is on its way: a thread that waits for a processor answers late.
-            match &mut errand.chosen {
-                Some(before) if before.polled == chosen.polled => {
-                    before.time += chosen.time;
-                    before.looks += 1;
-                }
-                _ => self.wall.left = chosen.time,
+            let stack = Stack { frames: parts.sleep.frames(read.len), cut: read.cut, task: polled.task };
+            let header = &mut parts.threads.get(index).header;
+            if !parts.events.push_look(header, now, look.time, stack, look.count) {
+                parts.walltime.put_back(look);
             }
-            return;
-        }
-        let Some(cpu) = system::thread_cpu(tid) else {
-            (self.scan_soon, self.wall.left) = (true, chosen.time);
-            return;
-        };
-        self.wall.chosen = Some(chosen);
-        match self.look(index) {
-            ThreadState::Blocked { pc, sp, call } => self.take_asleep(index, now, cpu, (pc, sp), call),
-            _ if blocked => {
-                let stack = Stack { frames: &[], cut: cut::BLOCKED, task: chosen.polled.task };
-                let thread = self.memory.roster.get(index);
-                self.wall.tell(&mut self.outlet, thread, now, Chosen { looks: 0, ..chosen }, stack);
-            }
-            _ => self.send(index, now, None),
         }
     }
+}
 
-    /// Who was chosen at this tick, if nobody has told of it yet.
-    pub(crate) fn take_chosen(&mut self) -> Option<Chosen> {
-        self.wall.chosen.take()
+/// Sends a signal for a look. If none goes out, the look has found nothing.
+fn signal(parts: &mut Parts, index: SlotIndex, now: u64, purpose: Purpose) {
+    signals::send(parts, index, now, purpose);
+    if parts.threads.get(index).pending.is_none()
+        && let Some(look) = purpose.look
+    {
+        parts.walltime.put_back(look);
     }
+}
 
-    /// The stack of a signalled thread has come.
-    pub(crate) fn tell_chosen(&mut self, index: SlotIndex, now: u64, chosen: Chosen, stack: Stack<'_>) {
-        if self.is_of(index, chosen, stack.task) {
-            let thread = self.memory.roster.get(index);
-            self.wall.tell(&mut self.outlet, thread, now, chosen, stack);
-        } else {
-            self.tell_of_waiting(now, chosen);
-        }
+/// The stack of a signalled thread has come.
+pub(crate) fn push_signalled(
+    parts: &mut Parts,
+    index: SlotIndex,
+    now: u64,
+    look: TaskLook,
+    stack: Stack<'_>,
+) {
+    if is_of(parts, index, look, stack.task) {
+        push(parts, index, now, look, stack);
+    } else {
+        push_waiting_task(parts, now, look);
     }
+}
 
-    /// Whether a stack of the thread that was polling `task` is one of whom we have chosen: of the task itself, or of one
-    /// that it polls. Else its poll has ended meanwhile.
-    pub(crate) fn is_of(&mut self, index: SlotIndex, chosen: Chosen, task: u64) -> bool {
-        let asked = chosen.polled;
-        if asked.task == 0 || asked.task == task {
-            return true;
-        }
-        let tid = self.memory.roster.get(index).tid;
-        let still = |pool: &TaskPool| {
-            let entry = pool.entry(asked.entry)?;
-            Some(entry.id() == asked.task && pool.owner_of(entry)? == tid)
-        };
-        task != 0 && task::pool().and_then(still).unwrap_or(false)
+fn push(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook, stack: Stack<'_>) {
+    let header = &mut parts.threads.get(index).header;
+    if !parts.events.push_look(header, now, look.time, stack, look.count) {
+        parts.walltime.put_back(look);
     }
+}
 
-    /// A task that is not polled now.
-    pub(crate) fn tell_of_waiting(&mut self, now: u64, chosen: Chosen) {
-        // Some thread must stand for it: the first there is.
-        let Some(entry) = task::pool().and_then(|pool| pool.entry(chosen.polled.entry)) else { return };
-        if self.memory.roster.len() == 0 {
-            return;
-        }
-        let index = self.memory.roster.nth(0);
-        let since = entry.since().max(self.wall.began);
-        let text = task::untold(chosen.polled);
-        if entry.id() != chosen.polled.task {
-            // It has ended.
-            self.wall.left += chosen.time;
-            return;
-        }
-        self.tell_task(index, chosen.polled, text);
-        let waits = [now.saturating_sub(since)];
-        let stack = Stack { frames: &waits, cut: cut::WAITS, task: chosen.polled.task };
-        let thread = self.memory.roster.get(index);
-        self.wall.tell(&mut self.outlet, thread, now, chosen, stack);
+/// Whether a stack of the thread that polled `task` answers the look: the task is the one that was chosen, or one that the
+/// chosen task polls. Otherwise the chosen task's poll has ended meanwhile.
+fn is_of(parts: &mut Parts, index: SlotIndex, look: TaskLook, task: u64) -> bool {
+    let chosen = look.task;
+    if chosen.task == 0 || chosen.task == task {
+        return true;
     }
+    let tid = parts.threads.get(index).header.tid;
+    let is_still_polled = |pool: &TaskPool| {
+        let entry = pool.entry(chosen.entry)?;
+        Some(entry.id() == chosen.task && pool.owner_of(entry)? == tid)
+    };
+    task != 0 && task::pool().and_then(is_still_polled).unwrap_or(false)
+}
+
+/// Pushes a task that no thread polls now, with the time that it has waited.
+fn push_waiting_task(parts: &mut Parts, now: u64, look: TaskLook) {
+    let Some(entry) = task::pool().and_then(|pool| pool.entry(look.task.entry)) else { return };
+    if parts.threads.len() == 0 {
+        return;
+    }
+    // An event needs a thread: the first one there is.
+    let index = parts.threads.nth(0);
+    let since = entry.since().max(parts.walltime.began);
+    let text = task::unsent_text(look.task);
+    if entry.id() != look.task.task {
+        // The task has ended.
+        return parts.walltime.put_back(look);
+    }
+    let thread = parts.threads.get(index);
+    parts.task_names.push(&mut parts.events, &mut thread.header, look.task, text);
+    let waits = [now.saturating_sub(since)];
+    push(parts, index, now, look, Stack { frames: &waits, cut: cut::WAITS, task: look.task.task });
 }

@@ -1,13 +1,13 @@
-//! One thread's time: what passed, what of it the thread ran and waited, what was given to its stacks.
+//! One thread's time: what it ran, what it waited, and how much of both was given to stacks.
 //!
 //! Each reading of the thread's CPU clock splits the time since the last one into what the thread *ran* and the *rest*.
-//! What it ran is *pending* until a stack is taken while it runs; so the pending time of a thread that is hardly ever caught
-//! running goes, in the mean, where it belongs, and nothing is lost. The sums are exact: everything given as run
-//! equals the kernel's clock, run and rest equal the wall clock.
+//! What it ran is *pending* until a stack is taken while it runs. So the time of a thread that is rarely sampled while it
+//! runs goes, on average, where it belongs, and none is lost. The sums are exact: all time given as run equals the
+//! kernel's clock, and run and rest together equal the wall clock.
 
 use crate::SchedStat;
 
-/// Rest below this is kept back until there is more, ns: two clocks are never read at the same moment.
+/// A rest below this is kept until there is more, ns: two clocks are never read at the same moment.
 const WORTH_GIVING: i64 = 50_000;
 
 /// The time of one thread. All zeros is a thread that began at time zero.
@@ -26,7 +26,7 @@ pub struct CpuAccount {
     rest_waited: u64,
 }
 
-/// What passed between two readings.
+/// The time between two readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passed {
     /// Time since the last reading, ns.
@@ -41,12 +41,12 @@ impl CpuAccount {
         CpuAccount { read_at: at, ran: cpu, ..CpuAccount::default() }
     }
 
-    /// The same, with the kernel's whole account of the thread.
+    /// The same, with all numbers of the kernel's account.
     pub fn open_with(at: u64, stat: SchedStat) -> CpuAccount {
         CpuAccount { waited: stat.waited, ..CpuAccount::open(at, stat.ran) }
     }
 
-    /// Enters a reading of the CPU clock. Clocks that seem to run backwards count as standing still.
+    /// Adds a reading of the CPU clock. A clock that seems to run backwards counts as standing still.
     pub fn update(&mut self, at: u64, cpu: u64) -> Passed {
         let elapsed = at.saturating_sub(self.read_at);
         let ran = cpu.saturating_sub(self.ran);
@@ -57,8 +57,8 @@ impl CpuAccount {
         Passed { elapsed, ran }
     }
 
-    /// Enters a reading of the kernel's whole account. On a processor it lags behind by up to one of the kernel's
-    /// ticks, so it should be read while the thread is off.
+    /// Adds a reading of the kernel's whole account. While the thread is on a processor, the account lags behind by up to one of
+    /// the kernel's ticks, so read it while the thread is off.
     pub fn update_with(&mut self, at: u64, stat: SchedStat) -> Passed {
         self.rest_waited += stat.waited.saturating_sub(self.waited);
         self.waited = self.waited.max(stat.waited);
@@ -70,12 +70,12 @@ impl CpuAccount {
         self.ran
     }
 
-    /// The moment of the last reading: the last one at which the thread was known to live.
+    /// The moment of the last reading, at which the thread was last known to live.
     pub fn until(&self) -> u64 {
         self.read_at
     }
 
-    /// Time run that waits for a stack.
+    /// Time run that no stack has got yet.
     pub fn pending(&self) -> u64 {
         self.pending
     }
@@ -86,15 +86,7 @@ impl CpuAccount {
         self.pending = 0;
     }
 
-    /// Gives so much of the pending time to a stack; what was given.
-    pub fn give(&mut self, time: u64) -> u64 {
-        let time = time.min(self.pending);
-        self.given += time;
-        self.pending -= time;
-        time
-    }
-
-    /// The rest that waits for a stack, 0 while it is too small to be given (never with `all`).
+    /// Rest that no stack has got yet, 0 while it is too small to be given (never with `all`).
     pub fn rest(&self, all: bool) -> u64 {
         if self.rest >= WORTH_GIVING || all { self.rest.max(0) as u64 } else { 0 }
     }
@@ -104,19 +96,19 @@ impl CpuAccount {
         self.rest = self.rest.saturating_sub_unsigned(time);
     }
 
-    /// The thread stood for `time` because it was made to: it was ready to run.
+    /// The thread was stopped for `time` by the profiler, and was ready to run.
     pub fn add_waited(&mut self, time: u64) {
         self.rest_waited += time;
     }
 
-    /// Of the rest, the time in which the thread was ready to run; none of it is kept back.
+    /// Removes and returns the part of the rest in which the thread was ready to run.
     pub fn take_waited(&mut self) -> u64 {
         let waited = self.rest_waited.min(self.rest(false));
         self.rest_waited -= waited;
         waited
     }
 
-    /// The thread has slept since: what it waited to wake up belongs to its sleep.
+    /// The thread has slept since: its wait to wake up belongs to its sleep.
     pub fn forget_waited(&mut self) {
         self.rest_waited = 0;
     }

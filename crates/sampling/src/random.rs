@@ -1,4 +1,4 @@
-//! Random numbers for moments and periods: good enough to be out of step with any program, and free of state elsewhere.
+//! Random numbers for moments and periods. They only need to be out of step with any program.
 
 /// A generator of random numbers: xorshift64 (Marsaglia 2003).
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ impl Default for Random {
 }
 
 impl Random {
-    /// A generator that begins with this seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed | 1)
     }
@@ -24,12 +24,12 @@ impl Random {
         self.0
     }
 
-    /// A number from 0 to `end`, which is left out.
+    /// A number from 0 up to but not including `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from `low` to `high`, which is left out.
+    /// A number from `low` up to but not including `high`.
     pub fn between(&mut self, (low, high): (f64, f64)) -> f64 {
         low + (high - low) * self.below(1 << 32) as f64 / (1u64 << 32) as f64
     }

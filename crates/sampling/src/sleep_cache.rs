@@ -1,25 +1,25 @@
-//! Stacks of sleeping threads that could not be read from outside.
+//! A cache of stacks of sleeping threads that cannot be read from outside.
 //!
-//! Some functions hide `rbp`, so that the stack of a sleeper takes a signal or a stop. To do that once only, the stack
-//! is stored under the thread, its program counter and stack pointer, together with where its return
-//! addresses lie. When the thread sleeps there again and the same return addresses lie in the same words, it
-//! is the same stack.
+//! Some functions hide `rbp`, so that the stack of a sleeping thread needs a signal or a stop. To need that only once, the
+//! stack is stored under the thread and the place where it sleeps, together with the positions of its return
+//! addresses. If the thread sleeps at the same place again, with the same return addresses in the same words, its stack
+//! is the same.
 
-use crate::hash_index;
+use crate::{SleepPlace, hash_index};
 
 /// Deepest stack that is stored.
 const FRAMES: usize = 128;
 /// Bytes of stack searched for return addresses.
 pub const SPAN: usize = 32 << 10;
 
-/// Room for one stack. All zeros is empty.
+/// One stored stack. All zeros is an empty entry.
 #[derive(Clone, Copy)]
 pub struct SleepEntry {
     thread: u32,
     cut: u8,
-    /// 0: nothing is stored, or what was tried could not be.
+    /// 0 if nothing is stored, or the stack could not be.
     len: u8,
-    /// Word in which each frame's return address lies, counted from the stack pointer.
+    /// For each frame, the word that holds its return address, counted from the stack pointer.
     words: [u16; FRAMES],
     pc: u64,
     sp: u64,
@@ -32,8 +32,17 @@ impl Default for SleepEntry {
     }
 }
 
-/// As many stacks as there are entries (an array or a vector of them, not empty); a newer stack replaces an older one in the
-/// same entry. All zeros is empty.
+/// A stack found in the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CachedStack {
+    /// Frames copied.
+    pub len: usize,
+    /// Why the stack is incomplete, 0 if it is complete.
+    pub cut: u8,
+}
+
+/// The cache, over an array or a vector of entries. A newer stack replaces an older one in the same entry. All zeros is an
+/// empty cache.
 #[derive(Default)]
 pub struct SleepCache<E> {
     entries: E,
@@ -49,33 +58,33 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
         SleepCache { entries }
     }
 
-    fn index(&self, thread: u32, (pc, sp): (u64, u64)) -> usize {
+    fn index(&self, thread: u32, SleepPlace { pc, sp }: SleepPlace) -> usize {
         hash_index(&[u64::from(thread), pc, sp], self.entries.as_ref().len())
     }
 
-    fn entry(&self, thread: u32, place: (u64, u64)) -> &SleepEntry {
+    fn entry(&self, thread: u32, place: SleepPlace) -> &SleepEntry {
         &self.entries.as_ref()[self.index(thread, place)]
     }
 
-    /// Whether [`SleepCache::insert`] was tried for this place of a thread, with or without success.
-    pub fn was_tried(&self, thread: u32, place: (u64, u64)) -> bool {
+    /// Whether [`SleepCache::insert`] was called for this thread at this place, with or without success.
+    pub fn was_tried(&self, thread: u32, place: SleepPlace) -> bool {
         let entry = self.entry(thread, place);
-        (entry.thread, entry.pc, entry.sp) == (thread, place.0, place.1)
+        (entry.thread, entry.pc, entry.sp) == (thread, place.pc, place.sp)
     }
 
-    /// Stores the stack of a thread that sleeps at `place` (pc, sp). `read` copies memory of the process to its buffer
-    /// and gives the number of bytes; `room` is working memory. False when the return addresses are not all found in
-    /// their order, or the stack is too deep.
+    /// Stores the stack of a thread that sleeps at `place`. `read` copies memory of the process into its buffer and returns
+    /// the number of bytes; `room` is working memory. False if a return address is not found in its order, or the
+    /// stack is too deep.
     pub fn insert(
         &mut self,
         thread: u32,
-        place: (u64, u64),
+        place: SleepPlace,
         frames: &[u64],
         cut: u8,
         read: impl FnOnce(u64, &mut [u8]) -> usize,
         room: &mut [u8; SPAN],
     ) -> bool {
-        let (pc, sp) = place;
+        let SleepPlace { pc, sp } = place;
         let index = self.index(thread, place);
         let entry = &mut self.entries.as_mut()[index];
         (entry.thread, entry.pc, entry.sp, entry.cut, entry.len) = (thread, pc, sp, cut, 0);
@@ -94,16 +103,15 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
         true
     }
 
-    /// Writes the frames of a thread that sleeps at `place` to `into`, where they are known; their number and why there
-    /// are not more.
+    /// Copies the stored stack of a thread that sleeps at `place` into `into`, if it is still the same.
     pub fn lookup(
         &self,
         thread: u32,
-        place: (u64, u64),
+        place: SleepPlace,
         read: impl FnOnce(u64, &mut [u8]) -> usize,
         room: &mut [u8; SPAN],
         into: &mut [u64],
-    ) -> Option<(usize, u8)> {
+    ) -> Option<CachedStack> {
         let entry = self.entry(thread, place);
         let len = usize::from(entry.len);
         if len == 0 || !self.was_tried(thread, place) {
@@ -111,7 +119,7 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
         }
         let last = if len > 1 { usize::from(entry.words[len - 1]) + 1 } else { 0 };
         let stack = room.get_mut(..last * 8)?;
-        if read(place.1, stack) != last * 8 {
+        if read(place.sp, stack) != last * 8 {
             return None;
         }
         let same = (1..len).all(|i| {
@@ -121,7 +129,7 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
         if same {
             into.get_mut(..len)?.copy_from_slice(&entry.frames[..len]);
         }
-        same.then_some((len, entry.cut))
+        same.then_some(CachedStack { len, cut: entry.cut })
     }
 }
 
@@ -151,13 +159,16 @@ mod tests {
         let mut stack = vec![0u64; 512];
         (stack[3], stack[9]) = (0x1001, 0x2001);
         let mut frames = [0u64; 8];
-        let place = (0x500, 0x7000);
+        let place = SleepPlace { pc: 0x500, sp: 0x7000 };
         let stored = [0x500, 0x1000, 0x2000];
         assert!(cache.lookup(4, place, reader(&stack), &mut room, &mut frames).is_none());
         assert!(!cache.was_tried(4, place));
         assert!(cache.insert(4, place, &stored, 2, reader(&stack), &mut room));
         stack[5] = 77;
-        assert_eq!(cache.lookup(4, place, reader(&stack), &mut room, &mut frames), Some((3, 2)));
+        assert_eq!(
+            cache.lookup(4, place, reader(&stack), &mut room, &mut frames),
+            Some(CachedStack { len: 3, cut: 2 })
+        );
         assert_eq!(frames[..3], stored);
         assert!(cache.lookup(5, place, reader(&stack), &mut room, &mut frames).is_none());
         assert!(cache.lookup(4, place, |_, _| 8, &mut room, &mut frames).is_none(), "memory that is gone");

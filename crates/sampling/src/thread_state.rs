@@ -1,15 +1,15 @@
 //! What the kernel says of a thread: whether it has run, whether it sleeps, and where.
 //!
-//! Files of `/proc/PID/task/TID`. `schedstat` is exact for a thread that is off the processor: its first number moves when
-//! the thread has run, its third when it was given a processor, however briefly. So a sleeper whose numbers stand still has
-//! not moved. `syscall` tells where a thread sleeps (proc_pid_syscall(5)).
+//! The files are in `/proc/PID/task/TID`. `schedstat` is exact for a thread that is off the processor: its first number changes
+//! when the thread has run, its third when the thread was given a processor, however briefly. So a sleeping thread with
+//! unchanged numbers has not moved. `syscall` tells where a thread sleeps (proc_pid_syscall(5)).
 
 /// The three numbers of `schedstat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedStat {
     /// Time on processors, ns.
     pub ran: u64,
-    /// Time ready to run without a processor, ns. A wait that still lasts is not in it.
+    /// Time ready to run without a processor, ns, without a wait that still lasts.
     pub waited: u64,
     /// How often the thread was given a processor.
     pub turns: u64,
@@ -23,36 +23,47 @@ impl SchedStat {
     }
 }
 
-/// A system call in which a thread is.
+/// The system call that a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
     /// Its number.
     pub number: i64,
-    /// What it was given; what it does not take is whatever the registers held, what is not told is `u64::MAX`.
+    /// Its arguments. Those it does not take hold any value; those that are not known are `u64::MAX`.
     pub arguments: [u64; 6],
 }
 
-/// Where the kernel says a thread is.
+/// The program counter and the stack pointer with which a thread sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SleepPlace {
+    /// Program counter.
+    pub pc: u64,
+    /// Stack pointer.
+    pub sp: u64,
+}
+
+/// A thread that sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sleep {
+    /// Where it sleeps.
+    pub place: SleepPlace,
+    /// In which system call; `None` in a page fault, or when it is stopped.
+    pub call: Option<Call>,
+}
+
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadState {
     /// On a processor, or ready to be.
     Running,
     /// Blocked in the kernel, or stopped.
-    Blocked {
-        /// Program counter in the program.
-        pc: u64,
-        /// Stack pointer in the program.
-        sp: u64,
-        /// The system call; `None` in a page fault, or when it is stopped.
-        call: Option<Call>,
-    },
-    /// It cannot be read, or the thread is gone.
+    Asleep(Sleep),
+    /// It cannot be read, or the thread has ended.
     Unknown,
 }
 
 impl ThreadState {
-    /// Reads the text of `syscall`: `running`, or numbers of which the first is the call's (-1 for none) and the last two
-    /// are the stack pointer and the program counter.
+    /// Reads the text of `syscall`: `running`, or numbers. The first one is the call's (-1 for none); the last two are the stack
+    /// pointer and the program counter.
     pub fn parse(text: &[u8]) -> ThreadState {
         let mut all = [&b""[..]; 9];
         let mut count = 0;
@@ -65,7 +76,10 @@ impl ThreadState {
         match &all[..count] {
             [b"running"] => ThreadState::Running,
             [number, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
-                (Some(sp), Some(pc)) => ThreadState::Blocked { pc, sp, call: call(number, arguments) },
+                (Some(sp), Some(pc)) => {
+                    let place = SleepPlace { pc, sp };
+                    ThreadState::Asleep(Sleep { place, call: call(number, arguments) })
+                }
                 _ => ThreadState::Unknown,
             },
             _ => ThreadState::Unknown,
@@ -120,8 +134,9 @@ mod tests {
         assert_eq!(ThreadState::parse(b"running\n"), ThreadState::Running);
         let text = b"202 0x7f 0x80 0x0 0x0 0x0 0x7ffd 0x7fffa0 0x7f12ab\n";
         let call = Some(Call { number: 202, arguments: [0x7f, 0x80, 0, 0, 0, 0x7ffd] });
-        assert_eq!(ThreadState::parse(text), ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call });
-        let stopped = ThreadState::Blocked { pc: 0x7f12ab, sp: 0x7fffa0, call: None };
+        let place = SleepPlace { pc: 0x7f12ab, sp: 0x7fffa0 };
+        assert_eq!(ThreadState::parse(text), ThreadState::Asleep(Sleep { place, call }));
+        let stopped = ThreadState::Asleep(Sleep { place, call: None });
         assert_eq!(ThreadState::parse(b"-1 0x7fffa0 0x7f12ab\n"), stopped);
         let ten = b"1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1 0x1";
         for bad in [&b""[..], b"\n", b"-1", b"-1 0x0 0x0", b"zz 0xzz", b"1 2", b"\xff \xff \xff", ten] {

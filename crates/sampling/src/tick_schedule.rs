@@ -1,12 +1,12 @@
-//! When the ticks come: once in each delay, at a random moment of it.
+//! When ticks come: once in each delay, at a random moment of it.
 //!
-//! Ticks at even distances would march in step with whatever else is periodic: a program's own timer, the
-//! scheduler's tick. What happens just before their common beat would be seen always or never. One tick at
-//! random in each slot keeps the rate and sees every moment alike (stratified sampling).
+//! Ticks at equal distances would keep in step with other periodic events, such as a program's own timer or the scheduler's
+//! tick. What happens just before both would then be seen always or never. One random tick in each slot keeps the
+//! rate and sees every moment with the same probability (stratified sampling).
 
 use crate::Random;
 
-/// The row of slots, each one delay long.
+/// A row of slots, each one delay long.
 #[derive(Clone, Copy, Debug)]
 pub struct TickSchedule {
     delay: u64,
@@ -21,8 +21,8 @@ impl TickSchedule {
         TickSchedule { delay: delay.max(1), start, random: Random::new(start) }
     }
 
-    /// The moment of the next tick after one at `now`, and how many slots have passed without any. Two ticks are at least
-    /// an eighth of a delay apart.
+    /// The moment of the next tick after one at `now`, and the number of slots that have passed without a tick. Two ticks are at
+    /// least an eighth of a delay apart.
     pub fn next(&mut self, now: u64) -> (u64, u64) {
         self.start += self.delay;
         let missed = now.saturating_sub(self.start) / self.delay;

@@ -4,6 +4,7 @@
 
 mod boundary;
 mod browser;
+mod documents;
 mod effects;
 mod fuzz;
 mod ignored;
@@ -47,6 +48,7 @@ const STEPS: &[Step] = &[
     ("programs", |_| programs::check()),
     ("format", |_| check(&["fmt", "--all", "--check"], None)),
     ("ignored", |_| ignored::check()),
+    ("documents", |_| documents::check()),
     ("licences", |_| licences::check()),
     ("boundary", |_| boundary::check()),
     ("lints", |_| {

@@ -1,19 +1,19 @@
-//! `--colors`: what the colour of a box says.
+//! `--colors`: what the colour of a box means.
 
 use stackglass_flame::schemes::paint;
 use stackglass_flame::{CategoryColors, CrateColors, FlameColors, Paint};
 
-/// Schemes.
+/// A colour scheme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Scheme {
     /// By kind of code, and by status bits.
     #[default]
     Kind,
-    /// By whose code it is.
+    /// By the owner of the code: own, dependency, standard library, foreign, kernel.
     Category,
     /// By crate, or by module.
     Crate,
-    /// In turn, as FlameGraphs.jl does it.
+    /// Alternating, as in FlameGraphs.jl.
     Julia,
 }
 
@@ -33,10 +33,10 @@ impl Scheme {
 
     pub(crate) fn help(self) -> &'static str {
         match self {
-            Scheme::Kind => "kind of code, dynamic calls and memory management",
+            Scheme::Kind => "kind of code, dynamic calls, memory management",
             Scheme::Category => "own code, dependencies, standard library, foreign, kernel",
-            Scheme::Crate => "a colour for each crate or module",
-            Scheme::Julia => "in turn, with FlameGraphs.jl's highlights",
+            Scheme::Crate => "one colour per crate or module",
+            Scheme::Julia => "alternating, with the highlights of FlameGraphs.jl",
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is drawn: told by a flag or by the extension of the output.
+//! The format of the output: given by a flag or by the extension of the file.
 
 use crate::failure::Failure;
 use crate::input;
@@ -10,9 +10,9 @@ use std::path::Path;
 pub(crate) enum Format {
     /// A page.
     Html,
-    /// A picture from spans.
+    /// A vector picture.
     Svg,
-    /// A picture of pixels.
+    /// A bitmap.
     Png,
     /// A graph that Julia reads.
     Jlprof,
@@ -35,14 +35,14 @@ impl Format {
     pub(crate) fn help(self) -> &'static str {
         match self {
             Format::Html => "a page: search, zoom, threads and tasks",
-            Format::Svg => "a still picture for documents",
-            Format::Png => "the same in pixels",
+            Format::Svg => "a picture for documents",
+            Format::Png => "a picture in pixels",
             Format::Jlprof => "a graph for Julia's FlameGraphs (form 2)",
         }
     }
 }
 
-/// What the flag says, else the extension.
+/// The format that the flag gives, else the extension.
 pub(crate) fn choose(flag: Option<Format>, output: &Path) -> Result<Format, Failure> {
     if let Some(format) = flag {
         return Ok(format);
@@ -56,7 +56,7 @@ pub(crate) fn choose(flag: Option<Format>, output: &Path) -> Result<Format, Fail
     named.or_else(|| extension.eq_ignore_ascii_case("htm").then_some(Format::Html)).ok_or_else(|| Failure {
         status: 2,
         line: format!(
-            "the extension of {} says none of .html, .svg, .png, .jlprof: use one of them, or --to",
+            "cannot tell the format from the name {}: use .html, .svg, .png or .jlprof, or give --to",
             output.display()
         ),
     })

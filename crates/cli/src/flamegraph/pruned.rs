@@ -1,44 +1,62 @@
-//! `--prune FUNC@FILE`: files as people write them, and as debug information has them.
+//! `--prune FUNC@FILE`: finds the files in debug information that the flag names.
 
 use crate::message;
 use stackglass_profile::Frame;
 use stackglass_report::Source;
 
-type Pruned = (String, String);
+/// A function to leave out, with everything it calls.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct PruneRule {
+    pub(super) func: String,
+    pub(super) file: String,
+}
 
-/// Functions and files in full, as the graph wants them; says which are not there, or where they are. What matches
-/// nothing stays as it was written.
-pub(super) fn find(asked: &[Pruned], source: Source<'_>) -> Vec<Pruned> {
-    let mut files: Vec<Pruned> = asked.to_vec();
-    if asked.is_empty() {
-        return files;
+/// Parses `FUNC@FILE`.
+pub(super) fn func_at_file(text: &str) -> Result<PruneRule, String> {
+    match text.rsplit_once('@') {
+        // Reports print files of known folders as @folder/file.
+        Some((func, file)) if !func.trim_end_matches('@').is_empty() => {
+            Ok(PruneRule { func: func.strip_suffix('@').unwrap_or(func).to_owned(), file: file.to_owned() })
+        }
+        _ => Err("expected FUNCTION@FILE: sort!@sort.jl, rg::walk@src/walk.rs".into()),
+    }
+}
+
+/// The rules with full file names. Rules that match nothing are reported and stay as they are.
+pub(super) fn find(rules: &[PruneRule], source: Source<'_>) -> Vec<PruneRule> {
+    let mut found = rules.to_vec();
+    if rules.is_empty() {
+        return found;
     }
     let frames = source.frames();
-    for (func, file) in asked {
-        let meant = frames.iter().filter(|frame| is_meant(frame, func, file, source));
-        let before = files.len();
-        files.extend(meant.map(|frame| (func.clone(), frame.file.to_string())));
-        if files.len() == before {
+    for rule in rules {
+        let PruneRule { func, file } = rule;
+        let matching = frames.iter().filter(|frame| matches(frame, rule, source));
+        let before = found.len();
+        found.extend(matching.map(|frame| PruneRule { func: func.clone(), file: frame.file.to_string() }));
+        if found.len() == before {
             message::print(&match frames.iter().find(|frame| *frame.func == **func) {
                 Some(frame) => format!("--prune: {func} is not in {file}, but in {}", frame.file),
                 None => format!("--prune: there is no function {func}"),
             });
         }
     }
-    files.sort_unstable();
-    files.dedup();
-    files
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
-/// A file is named in full, by the end of its path, or as reports show it.
-fn is_meant(frame: &Frame, func: &str, file: &str, source: Source<'_>) -> bool {
-    let ends =
-        |path: &str| path.strip_suffix(file).is_some_and(|before| before.is_empty() || before.ends_with('/'));
-    let shown = || {
+/// Whether the rule names the file of the frame: in full, by the end of its path, or as reports print it.
+fn matches(frame: &Frame, rule: &PruneRule, source: Source<'_>) -> bool {
+    let PruneRule { func, file } = rule;
+    let ends = |path: &str| {
+        path.strip_suffix(&**file).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    let is_short_path = || {
         source.short_path(&frame.file).is_some_and(|short| {
             let prefix = short.prefix.trim_start_matches('@');
             file.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) == Some(&*short.rest)
         })
     };
-    *frame.func == *func && (*frame.file == *file || !file.is_empty() && ends(&frame.file) || shown())
+    *frame.func == *func && (*frame.file == *file || !file.is_empty() && ends(&frame.file) || is_short_path())
 }

@@ -1,4 +1,4 @@
-//! The graphs of a picture: everything, and for a page each thread and each task.
+//! The graphs of one output: one of all samples and, for a page, one per thread and per task.
 
 use super::format::Format;
 use super::{Flags, pruned};
@@ -14,43 +14,43 @@ use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Most threads, and most tasks, that have a graph of their own: those with the most samples.
-const MOST: usize = 48;
+/// Most threads, and most tasks, that get a graph of their own.
+const MOST_PARTS: usize = 48;
 
-/// Levels that a still picture shows one by one.
-const LEVELS: u32 = 1000;
+/// Levels that an SVG picture shows.
+const SVG_LEVELS: u32 = 1000;
+/// Levels that a PNG picture shows.
 const PNG_LEVELS: usize = 200;
 
-/// What is drawn.
+/// Graphs to draw.
 pub(crate) struct Drawing {
     title: String,
     unit: String,
-    /// The first is of everything.
+    /// Labels and graphs; the first graph has all samples.
     views: Vec<(String, Graph)>,
 }
 
-/// Makes the graphs that the flags ask for.
+/// Makes graphs from samples.
 pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawing, Failure> {
     let source = input.source();
     let trees = CallTrees::new(source).map_err(Failure::new)?;
     let mut moments = if flags.wall { Moments::All } else { Moments::Awake };
     if moments == Moments::Awake && trees.counts(moments).is_empty() && !trees.counts(Moments::All).is_empty()
     {
-        message::print("nothing was seen running: moments asleep are drawn");
+        message::print("no thread was seen running: drawing sleeping threads");
         moments = Moments::All;
     }
-    // Once for all graphs.
     let pruned = pruned::find(&flags.prune, source);
     let foreign = source.frames().iter().all(|frame| frame.foreign);
-    let shown = |threads: Option<Pick>, tasks: Option<Pick>| {
+    let graph_of = |threads: Option<Pick>, tasks: Option<Pick>| {
         let mut options = options(flags, foreign, moments, threads, tasks);
-        for (func, file) in &pruned {
-            options = options.prune(func, file);
+        for rule in &pruned {
+            options = options.prune(&rule.func, &rule.file);
         }
         let drawn = options.graph_of(&trees, source);
         drawn.map_err(Failure::new)
     };
-    let FlamegraphResult { graph, warning } = shown(None, None)?;
+    let FlamegraphResult { graph, warning } = graph_of(None, None)?;
     let Some(graph) = graph else {
         return Err(Failure::new(
             warning.map_or(String::new(), |warning| format!("{}: {warning}", input.name)),
@@ -60,12 +60,12 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         message::print(&warning.to_string());
     }
     if flags.no_c && graph.nodes().len() == 1 {
-        message::print("all that was seen is foreign code, which --no-c leaves out");
+        message::print("all samples are in foreign code, which --no-c leaves out");
     }
     let mut views = vec![("everything".to_owned(), graph)];
     if format == Format::Html {
-        for (label, threads, tasks) in parts(flags, source, &trees, moments) {
-            if let Some(graph) = shown(threads, tasks)?.graph {
+        for Part { label, threads, tasks } in parts(flags, source, &trees, moments) {
+            if let Some(graph) = graph_of(threads, tasks)?.graph {
                 views.push((label, graph));
             }
         }
@@ -77,10 +77,10 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
     Ok(Drawing { title, unit: unit(source, moments), views })
 }
 
-/// A graph that was made before: what makes one of samples has no say any more.
+/// Draws a saved graph. Flags that only apply to samples are refused.
 pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -> Result<Drawing, Failure> {
     if let Some(flag) = flags.of_samples() {
-        let line = format!("{name} is a flame graph, not samples: {flag} comes too late");
+        let line = format!("{name} is a flame graph, not samples: {flag} cannot be applied");
         return Err(Failure { status: 2, line });
     }
     let inverted = flags.inverted && format != Format::Html;
@@ -89,7 +89,7 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
     Ok(Drawing { title, unit: "samples".into(), views: vec![("everything".into(), graph)] })
 }
 
-/// The flags as options; a program of foreign code alone is shown with it.
+/// The flags as options. Foreign frames are shown if the program has no others.
 fn options(
     flags: &Flags,
     foreign: bool,
@@ -111,9 +111,14 @@ fn options(
     }
 }
 
-type Part = (String, Option<Pick>, Option<Pick>);
+/// A thread or a task with a graph of its own.
+struct Part {
+    label: String,
+    threads: Option<Pick>,
+    tasks: Option<Pick>,
+}
 
-/// Threads and tasks that have a graph of their own, where there are several.
+/// The threads and tasks that get a graph of their own, if there are several.
 fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Moments) -> Vec<Part> {
     let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
@@ -132,32 +137,36 @@ fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Mome
         Source::Data(_, dictionary) => dictionary,
     };
     let mut parts: Vec<Part> = Vec::new();
-    for id in most(&threads, "threads") {
+    for id in busiest(&threads, "threads") {
         let label = match names.thread_label(id) {
             "" => format!("thread {id}"),
             name => format!("thread {id} ({name})"),
         };
-        parts.push((label, Some(Pick::One(id)), None));
+        parts.push(Part { label, threads: Some(Pick::One(id)), tasks: None });
     }
-    // A thread without tasks is its own task: only those with names are news.
+    // A thread without tasks counts as its own task. Only named tasks add information.
     tasks.retain(|id, _| names.task_name(*id).is_some());
-    for id in most(&tasks, "tasks") {
+    for id in busiest(&tasks, "tasks") {
         let name = names.task_name(id).unwrap_or_default();
-        parts.push((format!("task {name} ({id:#x})"), None, Some(Pick::One(id))));
+        let label = format!("task {name} ({id:#x})");
+        parts.push(Part { label, threads: None, tasks: Some(Pick::One(id)) });
     }
     parts
 }
 
-/// Ids in order; of very many those with the most samples. One alone is what is drawn anyway.
-fn most(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
+/// The ids in ascending order; of very many, those with the most samples. A single thread needs no graph of its own.
+fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
     if counts.len() < 2 && what == "threads" {
         return Vec::new();
     }
     let mut by_count: Vec<(u64, u64)> = counts.iter().map(|(id, count)| (*count, *id)).collect();
     by_count.sort_unstable_by(|a, b| b.cmp(a));
-    if by_count.len() > MOST {
-        message::print(&format!("of {} {what} the {MOST} busiest have a graph of their own", by_count.len()));
-        by_count.truncate(MOST);
+    if by_count.len() > MOST_PARTS {
+        message::print(&format!(
+            "of {} {what}, the {MOST_PARTS} busiest have a graph of their own",
+            by_count.len()
+        ));
+        by_count.truncate(MOST_PARTS);
     }
     let mut ids: Vec<u64> = by_count.into_iter().map(|(_, id)| id).collect();
     ids.sort_unstable();
@@ -173,7 +182,7 @@ fn title(input: &Input) -> String {
     }
 }
 
-/// What a sample is, for readers. What has no states says nothing about processors.
+/// The unit of the width of boxes.
 fn unit(source: Source<'_>, moments: Moments) -> String {
     let what = match moments {
         _ if !is_timed(source) => "samples",
@@ -190,13 +199,13 @@ fn unit(source: Source<'_>, moments: Moments) -> String {
     }
 }
 
-/// Whether samples stand for time of threads: not those of folded stacks and of perf.
+/// Whether samples stand for time of threads. Folded stacks and output of perf do not.
 fn is_timed(source: Source<'_>) -> bool {
     matches!(source, Source::Recording(recording) if recording.about.delay.0 > 0)
 }
 
 impl Drawing {
-    /// Writes it.
+    /// Writes the graphs in this format.
     pub(crate) fn write(&self, flags: &Flags, format: Format, out: &mut impl Write) -> io::Result<()> {
         let graph = &self.views[0].1;
         let paint = flags.colors.unwrap_or_default().paint();
@@ -214,7 +223,7 @@ impl Drawing {
                 .unit(&*self.unit)
                 .width(usize::from(flags.width))
                 .icicle(flags.icicle)
-                .most_rows(LEVELS)
+                .most_rows(SVG_LEVELS)
                 .paint(paint)
                 .write_to(out),
             Format::Jlprof => {
@@ -239,20 +248,20 @@ impl Drawing {
         }
     }
 
-    /// What was drawn, in a few words.
+    /// A line that says what was drawn.
     pub(crate) fn summary(&self, format: Format) -> String {
         let graph = &self.views[0].1;
         let more = match self.views.len() {
             1 => String::new(),
             n => format!(", {} graphs of threads and tasks", n - 1),
         };
-        let shown = match format {
-            Format::Svg => LEVELS as usize,
+        let levels = match format {
+            Format::Svg => SVG_LEVELS as usize,
             Format::Png => PNG_LEVELS,
             Format::Html | Format::Jlprof => usize::MAX,
         };
         let deeper = match graph.depth() {
-            depth if depth > shown => format!("; {shown} of {depth} levels are drawn, a page has all"),
+            depth if depth > levels => format!("; {levels} of {depth} levels are drawn, a page has all"),
             _ => String::new(),
         };
         let samples = match graph.root().span.len() {

@@ -1,6 +1,6 @@
-//! The terminal's second screen and raw keys, given back however the view ends.
+//! The alternate screen of the terminal and raw keys, restored however the view ends.
 //!
-//! Nothing here may fail loudly on the way out: the terminal may be gone by then, and standard error with it.
+//! Leaving must not panic: the terminal may be gone by then, and standard error with it.
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::execute;
@@ -9,18 +9,18 @@ use ratatui::{DefaultTerminal, Frame, Terminal};
 use std::io;
 use std::mem::ManuallyDrop;
 
-/// The whole terminal while we have it.
+/// The terminal while the view has it.
 pub(super) struct FullScreen {
-    /// Its own drop would write to a standard error that may be gone, and panic.
+    /// Not dropped: its drop writes to a standard error that may be gone, and would panic.
     terminal: ManuallyDrop<DefaultTerminal>,
-    ours: bool,
+    active: bool,
 }
 
 impl FullScreen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(super) fn enter() -> io::Result<FullScreen> {
         match ratatui::try_init() {
-            Ok(terminal) => Ok(FullScreen { terminal: ManuallyDrop::new(terminal), ours: true }),
+            Ok(terminal) => Ok(FullScreen { terminal: ManuallyDrop::new(terminal), active: true }),
             Err(error) => {
                 let _ = ratatui::try_restore();
                 Err(error)
@@ -28,27 +28,27 @@ impl FullScreen {
         }
     }
 
-    /// Draws anew.
+    /// Redraws.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(draw).map(drop)
     }
 
-    /// Gives it back, as far as it is still there.
+    /// Restores the terminal, if it is still there.
     pub(super) fn leave(&mut self) {
-        if std::mem::take(&mut self.ours) {
+        if std::mem::take(&mut self.active) {
             let _ = self.terminal.show_cursor();
             let _ = ratatui::try_restore();
         }
     }
 
-    /// Takes it again: somebody else had it.
+    /// Takes over the terminal again, after another program had it.
     pub(super) fn enter_again(&mut self) -> io::Result<()> {
-        // Raw keys are asked for only by who thinks that they are not raw.
+        // crossterm enables raw keys only if it believes that they are off.
         self.leave();
-        self.ours = true;
+        self.active = true;
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
-        // Anew, since `Terminal::clear` asks the terminal where the cursor is, and the answer comes as keys.
+        // A new one: `Terminal::clear` asks the terminal for the cursor position, and the answer would arrive as keys.
         self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
         Ok(())
     }

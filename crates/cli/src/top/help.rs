@@ -1,5 +1,5 @@
-//! The keys of `top` and what its figures mean, laid out for any size: two columns of keys where there is room,
-//! one where not, and lines that can be moved where they do not all fit.
+//! The help of `top`: keys and the meaning of the figures. Two columns of keys if there is room, else one; the text
+//! scrolls if it does not fit.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,29 +8,30 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 use stackglass_report::columns::wrap;
 
 const KEYS: [(&str, &str); 12] = [
-    ("up down j k", "choose a row"),
+    ("up down j k", "select a row"),
     ("enter", "callers and callees; of"),
     ("1", "functions"),
     ("", "a thread: its functions"),
     ("2", "lines"),
-    ("esc", "one step back"),
+    ("esc", "back"),
     ("3", "threads"),
-    ("/", "show names with a text"),
+    ("/", "filter by name"),
     ("s", "save a recording"),
-    ("p space", "pause, go on"),
-    ("q", "leave"),
+    ("p space", "pause, resume"),
+    ("q", "quit"),
     ("ctrl-z", "to the shell; fg returns"),
 ];
 
-const MEANING: &str = "Times are those of the last ten seconds; 100 % is one processor. own: in the \
-    function itself; total: in it and in what it calls. waits: ready to run, but without a processor. \
-    Threads that sleep have no share. The program runs on; one that top has started ends with it.";
+const MEANING: &str = "Times cover the last ten seconds; 100 % is one CPU. own: in the function itself; \
+    total: in the function and its callees. waits: ready to run, but without a CPU. Sleeping threads \
+    have no share. The program runs on after top; a program started by top ends with it.";
 
-/// Columns of a key and of what it does.
+/// Width of the column of keys.
 const KEY: usize = 12;
+/// Width of the column of descriptions.
 const WHAT: usize = 25;
 
-/// Draws the help with `first` as its first line, as far as there are lines, and returns the line it was.
+/// Draws the help from line `first` on, or from the last line that still fills the box. Returns the first line drawn.
 pub(super) fn draw(first: usize, frame: &mut Frame<'_>) -> usize {
     let all = frame.area();
     let width = all.width.min(80);
@@ -46,12 +47,12 @@ pub(super) fn draw(first: usize, frame: &mut Frame<'_>) -> usize {
 }
 
 fn lines(width: usize) -> Vec<String> {
-    let shown = |(key, what): &(&str, &str)| format!("{key:KEY$}{what:WHAT$}");
+    let entry = |(key, what): &(&str, &str)| format!("{key:KEY$}{what:WHAT$}");
     let mut lines: Vec<String> = if width >= 2 * (KEY + WHAT) {
-        KEYS.chunks(2).map(|pair| pair.iter().map(shown).collect()).collect()
+        KEYS.chunks(2).map(|pair| pair.iter().map(entry).collect()).collect()
     } else {
-        // Those of the left column first, then those of the right one.
-        KEYS.iter().step_by(2).chain(KEYS.iter().skip(1).step_by(2)).map(shown).collect()
+        // The left column first, then the right one.
+        KEYS.iter().step_by(2).chain(KEYS.iter().skip(1).step_by(2)).map(entry).collect()
     };
     lines.push(String::new());
     lines.extend(wrap(MEANING, width));
@@ -64,7 +65,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn shown(first: usize, width: u16, height: u16) -> (usize, String) {
+    fn rendered(first: usize, width: u16, height: u16) -> (usize, String) {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let mut at = 0;
         terminal.draw(|frame| at = draw(first, frame)).unwrap();
@@ -79,18 +80,18 @@ mod tests {
         for (width, height) in [(80, 24), (60, 20), (40, 10), (39, 8), (200, 60)] {
             let mut all = String::new();
             for first in 0..40 {
-                all += &shown(first, width, height).1;
+                all += &rendered(first, width, height).1;
             }
             for word in &words {
                 assert!(all.contains(word), "{word} at {width}x{height}");
             }
         }
-        let (last, text) = shown(1000, 39, 8);
+        let (last, text) = rendered(1000, 39, 8);
         assert!(last > 0 && text.contains("with it.") && text.contains("more"), "{text}");
-        assert!(!shown(0, 80, 24).1.contains("more"));
-        // Too small for anything: drawn all the same.
+        assert!(!rendered(0, 80, 24).1.contains("more"));
+        // Very small terminals must not panic.
         for (width, height) in [(1, 1), (2, 2), (20, 3)] {
-            shown(3, width, height);
+            rendered(3, width, height);
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Keys, read on a thread of their own.
+//! Reads keys on a thread of its own.
 //!
-//! crossterm's reader neither returns nor fails when its terminal is gone: it asks again, for ever. Here that
-//! keeps nobody from leaving.
+//! crossterm's reader neither returns nor fails when the terminal is gone. On its own thread it cannot block the exit.
 
 use ratatui::crossterm::event::{self, Event};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Keys and changes of size as they come. The sender ends when they cannot be read.
+/// Keys and resize events. The channel closes when they cannot be read any more.
 pub(super) fn read() -> std::io::Result<Receiver<Event>> {
     let (sender, receiver) = channel();
     std::thread::Builder::new().name("stackglass-keys".into()).spawn(move || {

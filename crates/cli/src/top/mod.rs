@@ -1,22 +1,25 @@
-//! `stackglass top PID` and `top -- PROGRAM`: where a program spends its time now, live.
+//! `stackglass top PID` and `top -- PROGRAM`: a live view of where a program spends its time.
 
+mod child;
+#[cfg(test)]
+mod fixtures;
 mod full_screen;
 mod help;
 mod keys;
+mod live_view;
 mod model;
-mod program;
 mod screen;
 mod view;
-mod watch;
 
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::output::{default_output_of_process, output_file};
 use crate::values::{delay, process_id};
+use child::ChildProgram;
 use clap::Args;
 use full_screen::FullScreen;
-use program::Started;
+use live_view::{ExitReason, LiveView};
 use stackglass_attach::{Driver, Stay, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
@@ -27,22 +30,21 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use watch::{Leave, Top};
 
 const EXAMPLES: &str = "\
 Examples:
-  stackglass top 1234             a program that runs; it runs on
-  stackglass top -- ./server      start one; its output is not shown
+  stackglass top 1234             a running process; it runs on
+  stackglass top -- ./server      start a program; its output is discarded
 
-Keys: up and down choose, enter shows callers and callees (of a thread: its
-functions), / filters, p pauses, s saves a recording, ? helps, q leaves.
+Keys: up and down select, enter shows callers and callees (of a thread: its
+functions), / filters, p pauses, s saves a recording, ? shows help, q quits.
 
-A program that top has started: when it ends, top ends with its exit status.
-q ends it first (SIGTERM, two seconds later SIGKILL), and the status is 0.
-Signals to top are passed on to it. Otherwise a signal ends top alone, with
+A program started by top: when it ends, top exits with its status. q ends it
+first (SIGTERM, after two seconds SIGKILL), and top exits with 0. Signals to
+top are passed on to it. In all other cases a signal ends only top, with status
 128 + its number.";
 
-/// Watch where a program spends its time.
+/// Watch live where a program spends its time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -50,18 +52,18 @@ pub(crate) struct Flags {
     #[arg(value_parser = process_id, required_unless_present = "command")]
     pid: Option<u32>,
 
-    /// Time between two looks at each thread (100us to 1h)
+    /// Time between two samples of each thread (100us to 1h)
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
     delay: Duration,
 
     #[command(flatten)]
     driver: DriverFlag,
 
-    /// File that the key s saves to [default: PROGRAM.glass in this folder]
+    /// File for the key s [default: PROGRAM.glass in this folder]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
-    /// Program to run, and its arguments.
+    /// Program to run, and its arguments
     #[arg(last = true, conflicts_with = "pid", value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
@@ -71,22 +73,22 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         return Err(Failure::new("top needs a terminal; `stackglass peek PID` writes to a file or a pipe"));
     }
     let signals = Signals::block_as_onlooker()
-        .map_err(|error| Failure::new(format!("cannot watch for signals: {error}")))?;
-    let mut started = match flags.command.split_first() {
-        Some((name, arguments)) => Some(Started::start(name, arguments, &signals)?),
+        .map_err(|error| Failure::new(format!("cannot receive signals: {error}")))?;
+    let mut child = match flags.command.split_first() {
+        Some((name, arguments)) => Some(ChildProgram::start(name, arguments, &signals)?),
         None => None,
     };
-    let pid = match &started {
-        Some(started) => started.pid(),
+    let pid = match &child {
+        Some(child) => child.pid(),
         None => process_of(flags.pid.unwrap_or_default()),
     };
-    let attached = match Attached::begin(pid, flags.delay, flags.driver.asked(), Stay::Long) {
+    let attached = match Attached::begin(pid, flags.delay, flags.driver.driver(), Stay::Long) {
         Ok(attached) => attached,
         Err(why) => {
             let line = why.to_string();
-            return match (Stopped::from(why), &mut started) {
-                // Some programs are faster than we are.
-                (Stopped::Gone, Some(started)) => Ok(started.gone()),
+            return match (Stopped::from(why), &mut child) {
+                // The program ended before it could be sampled.
+                (Stopped::Gone, Some(child)) => Ok(child.report_end()),
                 _ => Err(Failure::new(line)),
             };
         }
@@ -99,29 +101,29 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let name = or_process(&executable).file_name().unwrap_or_default().to_string_lossy();
     let head = format!("{} {pid}  by {driver}", harmless(&name));
-    let mut top = Top::new(attached, pid, flags.delay, output, head);
+    let mut live_view = LiveView::new(attached, pid, flags.delay, output, head);
     let mut full_screen = FullScreen::enter()?;
-    let leave = top.watch(&mut full_screen, &signals, started.as_ref());
-    // What is told from here on can be read: the screen is back to what it was.
+    let reason = live_view.run(&mut full_screen, &signals, child.as_ref());
+    // Messages from here on go to the normal screen.
     full_screen.leave();
-    top.let_go();
-    end(leave, pid, started, &signals)
+    live_view.detach();
+    exit_status(reason, pid, child, &signals)
 }
 
-/// The exit status, once whatever was started has ended.
-fn end(leave: Leave, pid: u32, started: Option<Started>, signals: &Signals) -> Outcome {
-    match (leave, started) {
-        (Leave::Asked, Some(mut started)) => started.end_it(signals),
-        (Leave::Asked, None) => {}
-        (Leave::Stopped(Stopped::Gone), Some(mut started)) => return Ok(started.gone()),
-        (Leave::Stopped(Stopped::Gone), None) => message::print(&format!("process {pid} has ended")),
-        (Leave::Stopped(Stopped::Locked(why)), started) => {
+/// Ends or waits for a program that top started, and returns the exit status.
+fn exit_status(reason: ExitReason, pid: u32, child: Option<ChildProgram>, signals: &Signals) -> Outcome {
+    match (reason, child) {
+        (ExitReason::Asked, Some(mut child)) => child.terminate(signals),
+        (ExitReason::Asked, None) => {}
+        (ExitReason::Stopped(Stopped::Gone), Some(mut child)) => return Ok(child.report_end()),
+        (ExitReason::Stopped(Stopped::Gone), None) => message::print(&format!("process {pid} has ended")),
+        (ExitReason::Stopped(Stopped::Locked(why)), child) => {
             message::print(&why);
-            return Ok(started.map_or(0, |mut started| started.wait(signals)));
+            return Ok(child.map_or(0, |mut child| child.wait(signals)));
         }
-        (Leave::Signal(_) | Leave::TerminalGone, Some(mut started)) => return Ok(started.wait(signals)),
-        (Leave::Signal(number), None) => return Ok(128 + number),
-        (Leave::TerminalGone, None) => return Err(Failure::new("the terminal is gone")),
+        (ExitReason::Signal(_) | ExitReason::TerminalGone, Some(mut child)) => return Ok(child.wait(signals)),
+        (ExitReason::Signal(number), None) => return Ok(128 + number),
+        (ExitReason::TerminalGone, None) => return Err(Failure::new("the terminal is gone")),
     }
     Ok(0)
 }

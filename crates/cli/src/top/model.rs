@@ -1,16 +1,15 @@
-//! What `top` knows: the last seconds, second by second, as stacks of functions with their times.
+//! The figures of `top`: stacks of functions with their times, kept per refresh for the last ten refreshes.
 //!
-//! Names are looked for once for each place in code; what falls out of the window is forgotten, so a view
-//! may stay open for days.
+//! Each code location is symbolized once. Intervals that leave the window are dropped, so memory stays bounded.
 
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Frame, Location, Recording, State, ThreadNumber, harmless};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Seconds that are shown together.
+/// Number of intervals (seconds) shown together.
 const WINDOW: usize = 10;
 
-/// A function or a line, by number.
+/// The number of a function or a line.
 pub(crate) type Id = u32;
 
 /// A line of code.
@@ -18,88 +17,102 @@ pub(crate) type Id = u32;
 pub(crate) struct Line {
     /// File and line.
     pub(crate) at: String,
-    /// The function it is seen in.
+    /// The function that contains it.
     pub(crate) function: Id,
 }
 
-/// A function or line with its times, ns.
+/// A function or line with its times, in ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
-    /// Its number.
+    /// The function or line.
     pub(crate) id: Id,
-    /// While it ran itself.
+    /// Time at the top of the stack.
     pub(crate) own: u64,
-    /// While it was on the stack.
+    /// Time anywhere on the stack.
     pub(crate) total: u64,
 }
 
-/// A thread with its times, ns.
+/// Own and total time of a row, in ns.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    own: u64,
+    total: u64,
+}
+
+/// A thread with its times, in ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ThreadRow {
-    /// Its number.
+    /// Its number in the recording.
     pub(crate) number: ThreadNumber,
-    /// The kernel's.
+    /// The kernel's thread id.
     pub(crate) tid: u32,
     /// Its name.
     pub(crate) name: String,
-    /// It ran.
+    /// Time running.
     pub(crate) awake: u64,
-    /// It was ready to run.
+    /// Time ready to run, without a CPU.
     pub(crate) waiting: u64,
-    /// The function that it ran in most.
+    /// The function with the most own time.
     pub(crate) hottest: Option<Id>,
 }
 
-/// Functions from root to leaf in a thread, and the leaf's line.
-type Stack = (ThreadNumber, Vec<Id>, Option<Id>);
+/// A stack of a thread.
+#[derive(PartialEq, Eq, Hash)]
+struct Stack {
+    thread: ThreadNumber,
+    /// From root to leaf.
+    functions: Vec<Id>,
+    /// The line of the leaf.
+    line: Option<Id>,
+}
 
-/// One refresh's worth.
+/// The times between two refreshes, in ns.
 #[derive(Default)]
-struct Slice {
+struct Interval {
     wall: u64,
-    /// The time it ran on each.
+    /// Running time per stack.
     stacks: HashMap<Stack, u64>,
     waiting: HashMap<ThreadNumber, u64>,
 }
 
-/// Things with a number each.
-struct Numbered<T> {
+/// Numbers values, equal ones alike.
+struct Interner<T> {
     all: Vec<T>,
-    numbers: HashMap<T, Id>,
+    ids: HashMap<T, Id>,
 }
 
-impl<T> Default for Numbered<T> {
-    fn default() -> Numbered<T> {
-        Numbered { all: Vec::new(), numbers: HashMap::default() }
+impl<T> Default for Interner<T> {
+    fn default() -> Interner<T> {
+        Interner { all: Vec::new(), ids: HashMap::default() }
     }
 }
 
-impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
-    fn number(&mut self, one: T) -> Id {
+impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
+    fn intern(&mut self, value: T) -> Id {
         let next = self.all.len() as Id;
-        *self.numbers.entry(one).or_insert_with_key(|one| {
-            self.all.push(one.clone());
+        *self.ids.entry(value).or_insert_with_key(|value| {
+            self.all.push(value.clone());
             next
         })
     }
 }
 
-/// The last seconds.
+/// The figures of the last seconds.
 #[derive(Default)]
 pub(crate) struct Model {
-    functions: Numbered<String>,
-    lines: Numbered<Line>,
-    /// Functions and lines of a place in code, innermost first.
-    known: HashMap<Location, Vec<(Id, Option<Id>)>>,
-    slices: VecDeque<Slice>,
+    functions: Interner<String>,
+    lines: Interner<Line>,
+    /// Functions and lines at a code location, innermost first.
+    symbolized: HashMap<Location, Vec<(Id, Option<Id>)>>,
+    intervals: VecDeque<Interval>,
     threads: BTreeMap<ThreadNumber, (u32, String)>,
 }
 
 impl Model {
-    /// Takes up the samples from `from` on, which `wall` ns have brought.
-    pub(crate) fn take(&mut self, recording: &Recording, from: usize, wall: u64) {
-        self.learn_names(recording, from);
-        let mut slice = Slice { wall, ..Slice::default() };
+    /// Adds the samples from `from` on, an interval of `wall` ns.
+    pub(crate) fn add(&mut self, recording: &Recording, from: usize, wall: u64) {
+        self.symbolize(recording, from);
+        let mut interval = Interval { wall, ..Interval::default() };
         for sample in recording.samples.iter().skip(from) {
             match sample.state {
                 State::Awake => {
@@ -107,7 +120,7 @@ impl Model {
                     let mut stack = Vec::new();
                     for id in recording.stacks.walk(sample.stack) {
                         for (function, at) in
-                            self.known.get(&recording.stacks.location(id)).into_iter().flatten()
+                            self.symbolized.get(&recording.stacks.location(id)).into_iter().flatten()
                         {
                             if stack.is_empty() {
                                 line = *at;
@@ -116,15 +129,16 @@ impl Model {
                         }
                     }
                     stack.reverse();
-                    *slice.stacks.entry((sample.thread, stack, line)).or_default() += sample.time.0;
+                    let stack = Stack { thread: sample.thread, functions: stack, line };
+                    *interval.stacks.entry(stack).or_default() += sample.time.0;
                 }
-                State::Waiting => *slice.waiting.entry(sample.thread).or_default() += sample.time.0,
+                State::Waiting => *interval.waiting.entry(sample.thread).or_default() += sample.time.0,
                 State::Asleep | State::Task => {}
             }
         }
-        self.slices.push_back(slice);
-        while self.slices.len() > WINDOW {
-            self.slices.pop_front();
+        self.intervals.push_back(interval);
+        while self.intervals.len() > WINDOW {
+            self.intervals.pop_front();
         }
         self.threads = (1..)
             .zip(&recording.threads)
@@ -133,13 +147,13 @@ impl Model {
             .collect();
     }
 
-    fn learn_names(&mut self, recording: &Recording, from: usize) {
-        let unknown = |sample: &stackglass_profile::Sample| {
-            let new = |id| !self.known.contains_key(&recording.stacks.location(id));
+    fn symbolize(&mut self, recording: &Recording, from: usize) {
+        let is_new = |sample: &stackglass_profile::Sample| {
+            let new = |id| !self.symbolized.contains_key(&recording.stacks.location(id));
             sample.state == State::Awake && recording.stacks.walk(sample.stack).any(new)
         };
         let samples = recording.samples.iter().enumerate().skip(from);
-        let wanted: Vec<usize> = samples.filter(|(_, sample)| unknown(sample)).map(|(i, _)| i).collect();
+        let wanted: Vec<usize> = samples.filter(|(_, sample)| is_new(sample)).map(|(i, _)| i).collect();
         if wanted.is_empty() {
             return;
         }
@@ -151,15 +165,23 @@ impl Model {
             let module = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or(""));
             let mut named: Vec<(Id, Option<Id>)> = Vec::new();
             for frame in frames {
-                let function = self.functions.number(function_of(frame, module, location.offset));
-                let line = line_of(&part, frame).map(|at| self.lines.number(Line { at, function }));
+                let function = self.functions.intern(function_of(frame, module, location.offset));
+                let line = line_of(&part, frame).map(|at| self.lines.intern(Line { at, function }));
                 named.push((function, line));
             }
             if named.is_empty() {
-                named.push((self.functions.number(unnamed(module, location.offset)), None));
+                named.push((self.functions.intern(unnamed(module, location.offset)), None));
             }
-            self.known.insert(*location, named);
+            self.symbolized.insert(*location, named);
         }
+    }
+
+    /// Symbolizes a location as this function and line.
+    #[cfg(test)]
+    pub(super) fn insert_line(&mut self, location: Location, function: &str, at: &str) {
+        let function = self.functions.intern(function.to_owned());
+        let line = self.lines.intern(Line { at: at.to_owned(), function });
+        self.symbolized.insert(location, vec![(function, Some(line))]);
     }
 
     /// The name of a function.
@@ -167,60 +189,61 @@ impl Model {
         self.functions.all.get(function as usize).map_or("", String::as_str)
     }
 
-    /// A line.
+    /// A line by its number.
     pub(crate) fn line(&self, line: Id) -> Option<&Line> {
         self.lines.all.get(line as usize)
     }
 
-    /// Nothing has been taken up yet.
+    /// Whether nothing has been added yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.slices.is_empty()
+        self.intervals.is_empty()
     }
 
-    /// Time that the window covers, ns.
+    /// Time that the window covers, in ns; at least 1.
     pub(crate) fn wall(&self) -> u64 {
-        self.slices.iter().map(|slice| slice.wall).sum::<u64>().max(1)
+        self.intervals.iter().map(|interval| interval.wall).sum::<u64>().max(1)
     }
 
     fn stacks(&self, of: Option<ThreadNumber>) -> impl Iterator<Item = (&Stack, u64)> {
-        let stacks = self.slices.iter().flat_map(|slice| slice.stacks.iter().map(|(key, time)| (key, *time)));
-        stacks.filter(move |((thread, ..), _)| of.is_none_or(|of| of == *thread))
+        let stacks =
+            self.intervals.iter().flat_map(|interval| interval.stacks.iter().map(|(key, time)| (key, *time)));
+        stacks.filter(move |(stack, _)| of.is_none_or(|of| of == stack.thread))
     }
 
-    /// Time that all threads ran, ns.
+    /// Running time of all threads, in ns.
     pub(crate) fn awake(&self) -> u64 {
         self.stacks(None).map(|(_, time)| time).sum()
     }
 
-    /// Functions (of one thread, or all), those with most own time first.
+    /// Functions of one thread, or of all, sorted by own time, descending.
     pub(crate) fn functions(&self, of: Option<ThreadNumber>) -> Vec<Row> {
-        self.rows(of, |(_, stack, _), time, rows| {
+        self.rows(of, |stack, time, rows| {
             let mut seen = HashSet::default();
-            for id in stack.iter().filter(|id| seen.insert(**id)) {
-                rows.entry(*id).or_default().1 += time;
+            for id in stack.functions.iter().filter(|id| seen.insert(**id)) {
+                rows.entry(*id).or_default().total += time;
             }
-            if let Some(leaf) = stack.last() {
-                rows.entry(*leaf).or_default().0 += time;
+            if let Some(leaf) = stack.functions.last() {
+                rows.entry(*leaf).or_default().own += time;
             }
         })
     }
 
-    /// Lines, by the time that was spent on them.
+    /// Lines, sorted by the time spent on them, descending.
     pub(crate) fn lines(&self, of: Option<ThreadNumber>) -> Vec<Row> {
-        self.rows(of, |(_, _, line), time, rows| {
-            if let Some(line) = line {
-                rows.entry(*line).or_default().0 += time;
-                rows.entry(*line).or_default().1 += time;
+        self.rows(of, |stack, time, rows| {
+            if let Some(line) = &stack.line {
+                rows.entry(*line).or_default().own += time;
+                rows.entry(*line).or_default().total += time;
             }
         })
     }
 
-    /// Who called a function directly, by the time the function was on the stack then.
+    /// Direct callers of a function. Their time is that of the function called from them.
     pub(crate) fn callers(&self, of: Option<ThreadNumber>, function: Id) -> Vec<Row> {
         self.neighbours(of, function, |stack, at| at.checked_sub(1).and_then(|at| stack.get(at).copied()))
     }
 
-    /// What a function called directly; itself for its own time.
+    /// Direct callees of a function. The function itself stands for its own time.
     pub(crate) fn callees(&self, of: Option<ThreadNumber>, function: Id) -> Vec<Row> {
         self.neighbours(of, function, |stack, at| stack.get(at + 1).or(stack.get(at)).copied())
     }
@@ -231,11 +254,11 @@ impl Model {
         function: Id,
         next: impl Fn(&[Id], usize) -> Option<Id>,
     ) -> Vec<Row> {
-        self.rows(of, |(_, stack, _), time, rows| {
+        self.rows(of, |stack, time, rows| {
             let mut seen = HashSet::default();
-            for (at, _) in stack.iter().enumerate().filter(|(_, id)| **id == function) {
-                if let Some(other) = next(stack, at).filter(|other| seen.insert(*other)) {
-                    rows.entry(other).or_default().1 += time;
+            for (at, _) in stack.functions.iter().enumerate().filter(|(_, id)| **id == function) {
+                if let Some(other) = next(&stack.functions, at).filter(|other| seen.insert(*other)) {
+                    rows.entry(other).or_default().total += time;
                 }
             }
         })
@@ -244,23 +267,24 @@ impl Model {
     fn rows(
         &self,
         of: Option<ThreadNumber>,
-        mut add: impl FnMut(&Stack, u64, &mut HashMap<Id, (u64, u64)>),
+        mut add: impl FnMut(&Stack, u64, &mut HashMap<Id, Times>),
     ) -> Vec<Row> {
-        let mut rows = HashMap::default();
+        let mut rows: HashMap<Id, Times> = HashMap::default();
         for (key, time) in self.stacks(of) {
             add(key, time, &mut rows);
         }
-        let mut rows: Vec<Row> = rows.into_iter().map(|(id, (own, total))| Row { id, own, total }).collect();
+        let mut rows: Vec<Row> =
+            rows.into_iter().map(|(id, times)| Row { id, own: times.own, total: times.total }).collect();
         rows.sort_by(|a, b| (b.own, b.total).cmp(&(a.own, a.total)).then(a.id.cmp(&b.id)));
         rows
     }
 
-    /// Threads that live, those that ran most first.
+    /// Living threads, sorted by running time, descending.
     pub(crate) fn threads(&self) -> Vec<ThreadRow> {
         let mut in_functions: HashMap<ThreadNumber, HashMap<Id, u64>> = HashMap::default();
-        for ((thread, stack, _), time) in self.stacks(None) {
-            let leaf = stack.last().copied().unwrap_or(Id::MAX);
-            *in_functions.entry(*thread).or_default().entry(leaf).or_default() += time;
+        for (stack, time) in self.stacks(None) {
+            let leaf = stack.functions.last().copied().unwrap_or(Id::MAX);
+            *in_functions.entry(stack.thread).or_default().entry(leaf).or_default() += time;
         }
         let mut rows: Vec<ThreadRow> = self
             .threads
@@ -273,7 +297,7 @@ impl Model {
                     tid: *tid,
                     name: name.clone(),
                     awake: functions.map_or(0, |f| f.values().sum()),
-                    waiting: self.slices.iter().filter_map(|slice| slice.waiting.get(number)).sum(),
+                    waiting: self.intervals.iter().filter_map(|interval| interval.waiting.get(number)).sum(),
                     hottest: hottest.map(|(id, _)| *id).filter(|id| *id != Id::MAX),
                 }
             })
@@ -306,55 +330,9 @@ fn line_of(recording: &Recording, frame: &Frame) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::fixtures::recording;
     use super::*;
-    use stackglass_profile::{Nanos, ProcessIndex, Sample, Thread};
-
-    /// Two threads, `slower` (77) and `other` (78), and stacks of functions without names in them.
-    pub(crate) fn recording(stacks: &[(u32, &[u64], u64)]) -> Recording {
-        let mut recording = Recording::default();
-        for (tid, name) in [(77, "slower"), (78, "other")] {
-            recording.threads.push(Thread {
-                process: ProcessIndex(0),
-                tid,
-                name: name.into(),
-                start: Nanos(0),
-                end: None,
-                cpu: Nanos(0),
-                blocked_signal: false,
-            });
-        }
-        for (thread, leaf_first, time) in stacks {
-            let ids: Vec<_> = leaf_first
-                .iter()
-                .map(|offset| recording.stacks.intern_location(Location { module: None, offset: *offset }))
-                .collect();
-            let stack = recording.stacks.intern(&ids);
-            recording.samples.push(Sample {
-                stack,
-                thread: ThreadNumber(*thread),
-                task: 0,
-                clock: Nanos(0),
-                state: State::Awake,
-                cut: None,
-                hits: 1,
-                time: Nanos(*time),
-            });
-        }
-        recording
-    }
-
-    /// A model that knows these places of code by function and line, and has seen each run for this long.
-    pub(crate) fn with_lines(places: &[(&str, &str, u64)]) -> Model {
-        let mut model = Model::default();
-        for ((function, at, time), offset) in places.iter().zip(0..) {
-            let function = model.functions.number((*function).to_owned());
-            let line = model.lines.number(Line { at: (*at).to_owned(), function });
-            model.known.insert(Location { module: None, offset }, vec![(function, Some(line))]);
-            model.take(&recording(&[(1, &[offset], *time)]), 0, 100);
-        }
-        model
-    }
 
     fn named(model: &Model, rows: &[Row]) -> Vec<(String, u64, u64)> {
         rows.iter().map(|row| (model.name(row.id).to_owned(), row.own, row.total)).collect()
@@ -364,7 +342,7 @@ pub(super) mod tests {
     fn times_of_functions_callers_and_callees() {
         let mut model = Model::default();
         // 1 calls 2 and 3; 3 calls itself once.
-        model.take(&recording(&[(1, &[2, 1], 50), (1, &[3, 3, 1], 30), (1, &[1], 5)]), 0, 100);
+        model.add(&recording(&[(1, &[2, 1], 50), (1, &[3, 3, 1], 30), (1, &[1], 5)]), 0, 100);
         let functions = named(&model, &model.functions(None));
         assert_eq!(
             functions,
@@ -384,11 +362,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_long_ago_is_forgotten() {
+    fn old_intervals_are_dropped() {
         let mut model = Model::default();
-        model.take(&recording(&[(1, &[2, 1], 50)]), 0, 100);
+        model.add(&recording(&[(1, &[2, 1], 50)]), 0, 100);
         for _ in 0..WINDOW {
-            model.take(&recording(&[(1, &[9, 1], 10)]), 0, 100);
+            model.add(&recording(&[(1, &[9, 1], 10)]), 0, 100);
         }
         let functions = named(&model, &model.functions(None));
         assert_eq!(functions, [("0x9".into(), 100, 100), ("0x1".into(), 0, 100)]);

@@ -1,10 +1,10 @@
-//! What is on the screen beside the figures, and what each key makes of it.
+//! The state of the view (table, selection, filter) and what each key does to it.
 
 use super::model::{Id, Model, Row, ThreadRow};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use stackglass_profile::ThreadNumber;
 
-/// Which table is shown.
+/// The table that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Tab {
     /// Functions by own time.
@@ -16,52 +16,52 @@ pub(super) enum Tab {
     Threads,
 }
 
-/// What a key asks for beside another look.
+/// What a key asks the loop to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     /// Nothing.
     Nothing,
-    /// The end of the view.
+    /// End the view.
     Leave,
-    /// A recording.
+    /// Save a recording.
     Save,
-    /// The shell, for a while.
+    /// Suspend top.
     Suspend,
 }
 
-/// What is shown and how.
+/// The state of the view.
 #[derive(Default)]
 pub(super) struct Screen {
     pub(super) tab: Tab,
-    /// Functions whose callers and callees are shown, the last one now.
+    /// Functions entered; callers and callees of the last one are shown.
     pub(super) focus: Vec<Id>,
-    /// The thread whose functions and lines are shown; `None`: those of all.
+    /// Only functions and lines of this thread are shown; `None`: of all threads.
     pub(super) thread: Option<ThreadNumber>,
     pub(super) selected: usize,
     pub(super) filter: String,
-    /// Keys go to the filter.
+    /// Whether keys are added to the filter.
     pub(super) typing: bool,
     pub(super) paused: bool,
-    /// First line of the help that is seen, while it is.
+    /// The first line of the help, while the help is open.
     pub(super) help: Option<usize>,
-    /// Told once, at the bottom.
+    /// A message at the bottom, until the next key.
     pub(super) message: String,
     /// Program, process and driver.
     pub(super) head: String,
 }
 
 impl Screen {
-    /// Threads as they are shown.
+    /// The threads that pass the filter.
     pub(super) fn threads(&self, model: &Model) -> Vec<ThreadRow> {
         model.threads().into_iter().filter(|thread| self.shows(&thread.name)).collect()
     }
 
-    /// Functions as they are shown.
+    /// The functions that pass the filter.
     pub(super) fn functions(&self, model: &Model) -> Vec<Row> {
-        self.named(model, model.functions(self.thread))
+        self.filtered(model, model.functions(self.thread))
     }
 
-    /// Lines as they are shown.
+    /// The lines that pass the filter.
     pub(super) fn lines(&self, model: &Model) -> Vec<Row> {
         let shows = |row: &Row| {
             let line = model.line(row.id);
@@ -70,15 +70,15 @@ impl Screen {
         model.lines(self.thread).into_iter().filter(shows).collect()
     }
 
-    /// Callers and callees as they are shown.
+    /// The callers and callees that pass the filter.
     pub(super) fn around(&self, model: &Model, function: Id) -> (Vec<Row>, Vec<Row>) {
         (
-            self.named(model, model.callers(self.thread, function)),
-            self.named(model, model.callees(self.thread, function)),
+            self.filtered(model, model.callers(self.thread, function)),
+            self.filtered(model, model.callees(self.thread, function)),
         )
     }
 
-    fn named(&self, model: &Model, rows: Vec<Row>) -> Vec<Row> {
+    fn filtered(&self, model: &Model, rows: Vec<Row>) -> Vec<Row> {
         rows.into_iter().filter(|row| self.shows(model.name(row.id))).collect()
     }
 
@@ -86,7 +86,7 @@ impl Screen {
         self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent, model: &Model) -> Action {
         self.message.clear();
         if key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -121,7 +121,7 @@ impl Screen {
         }
     }
 
-    /// Drawing knows how far it can be moved.
+    /// Scrolls the help. Drawing limits the position.
     fn read_help(&mut self, key: KeyCode) {
         let first = self.help.unwrap_or(0);
         self.help = match key {
@@ -148,7 +148,7 @@ impl Screen {
                 Tab::Lines => Tab::Threads,
                 Tab::Threads => Tab::Functions,
             }),
-            // Drawing knows where the last row is.
+            // Drawing limits the selection to the last row.
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.selected += 1,
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(10),
@@ -171,8 +171,7 @@ impl Screen {
         }
     }
 
-    /// A thread's functions, or callers and callees of the chosen function. What was filtered to find it is
-    /// not what is wanted of it.
+    /// Opens the selected thread's functions, or the selected function's callers and callees. The filter is cleared.
     fn enter(&mut self, model: &Model) {
         if self.focus.is_empty() && self.tab == Tab::Threads {
             if let Some(thread) = self.threads(model).get(self.selected) {
@@ -201,7 +200,7 @@ impl Screen {
         }
     }
 
-    /// One step back.
+    /// Goes one step back.
     fn back(&mut self) {
         if !self.filter.is_empty() {
             self.filter.clear();
@@ -214,7 +213,7 @@ impl Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::recording;
+    use super::super::fixtures::recording;
     use super::*;
 
     fn press(screen: &mut Screen, model: &Model, keys: &[KeyCode]) {
@@ -230,7 +229,7 @@ mod tests {
     /// Thread 1 runs 2 under 1 for 50 ns; thread 2 runs 3 under 1 for 90 ns.
     fn model() -> Model {
         let mut model = Model::default();
-        model.take(&recording(&[(1, &[2, 1], 50), (2, &[3, 1], 90)]), 0, 100);
+        model.add(&recording(&[(1, &[2, 1], 50), (2, &[3, 1], 90)]), 0, 100);
         model
     }
 
@@ -240,11 +239,11 @@ mod tests {
         press(&mut screen, &model, &[KeyCode::Char('3'), KeyCode::Down, KeyCode::Enter]);
         assert_eq!((screen.tab, screen.thread), (Tab::Functions, Some(ThreadNumber(1))));
         assert_eq!(names(&model, &screen.functions(&model)), ["0x2", "0x1"]);
-        // Its root function has no caller, but callees, of this thread alone.
+        // The root function has no callers; only callees of this thread are shown.
         press(&mut screen, &model, &[KeyCode::Down, KeyCode::Enter]);
         let (callers, callees) = screen.around(&model, screen.focus[0]);
         assert_eq!((names(&model, &callers), names(&model, &callees)), (vec![], vec!["0x2".to_owned()]));
-        // On from there, and all the way back.
+        // On to a callee, then back to the start.
         press(&mut screen, &model, &[KeyCode::Enter]);
         assert_eq!(model.name(screen.focus[1]), "0x2");
         press(&mut screen, &model, &[KeyCode::Esc, KeyCode::Esc]);
@@ -258,7 +257,7 @@ mod tests {
         let (model, mut screen) = (model(), Screen::default());
         let keys = "3/Slower".chars().map(KeyCode::Char).chain([KeyCode::Enter, KeyCode::Enter]);
         press(&mut screen, &model, &keys.collect::<Vec<_>>());
-        assert_eq!(screen.thread, Some(ThreadNumber(1)), "the other one is the first");
+        assert_eq!(screen.thread, Some(ThreadNumber(1)), "the filter hides the first row");
         assert_eq!(screen.filter, "");
         // A function that calls nothing but itself is not entered twice.
         press(&mut screen, &model, &[KeyCode::Enter, KeyCode::Down, KeyCode::Enter]);

@@ -1,6 +1,6 @@
-//! How `top` looks: a head line, the busiest threads, one table, a line of keys. Good at 80 by 24.
+//! Draws `top`: a head line, the busiest threads, one table, a line of keys. Designed for 80 by 24.
 //!
-//! Names and paths are cut at their left ends, since what tells them apart stands at the right.
+//! Long names and paths lose their left end, because the right end distinguishes them.
 
 use super::help;
 use super::model::{Id, Model, Row as Times, ThreadRow};
@@ -13,11 +13,11 @@ use ratatui::widgets::{Paragraph, Row, Table, TableState};
 use stackglass_profile::harmless;
 use stackglass_report::columns::{cut_left, width, wrap};
 
-/// Threads above the table of functions.
+/// Number of threads above the table of functions.
 const BUSIEST: usize = 4;
 /// Most lines of a message.
 const MESSAGE: usize = 4;
-/// Columns of a share.
+/// Width of a percentage.
 const SHARE: usize = 7;
 
 impl Screen {
@@ -71,13 +71,13 @@ impl Screen {
         }
     }
 
-    /// Keeps the chosen row among those there are.
+    /// Limits the selection to the rows that exist.
     fn select(&mut self, rows: usize) -> Option<usize> {
         self.selected = self.selected.min(rows.saturating_sub(1));
         (rows > 0).then_some(self.selected)
     }
 
-    /// What keeps something from the tables.
+    /// What limits the tables: pause, thread, filter.
     fn state(&self, threads: &[ThreadRow]) -> String {
         let mut parts = Vec::new();
         if self.paused {
@@ -95,10 +95,10 @@ impl Screen {
         parts.join("  ")
     }
 
-    /// A message, the filter while it is typed, or as many keys as fit.
+    /// The bottom lines: a message, the filter while it is typed, or as many keys as fit.
     fn foot(&self, columns: usize) -> Vec<String> {
         if self.typing {
-            let after = "_   enter keeps it, esc drops it";
+            let after = "_   enter keeps it, esc clears it";
             let room = columns.saturating_sub(width(after) + 8).max(8);
             return vec![format!("filter: {}{after}", cut_left(&harmless(&self.filter), room))];
         }
@@ -122,7 +122,7 @@ impl Screen {
     fn callers_and_callees(&mut self, model: &Model, function: Id, area: Rect, frame: &mut Frame<'_>) {
         let (callers, callees) = self.around(model, function);
         let selected = self.select(callers.len() + callees.len());
-        // The callers get what they need, up to a half.
+        // Callers get the rows that they need, up to half.
         let need = callers.len().clamp(1, usize::from(area.height) / 2) as u16 + 1;
         let [title, upper, lower] =
             Layout::vertical([Constraint::Length(1), Constraint::Length(need), Constraint::Fill(1)])
@@ -132,14 +132,13 @@ impl Screen {
         let above = selected.filter(|row| *row < callers.len());
         functions_table(model, &callers, "called by", above, upper, frame);
         if callers.is_empty() {
-            let why =
-                if self.filter.is_empty() { "nothing: threads begin here" } else { "nothing of that name" };
+            let why = if self.filter.is_empty() { "none: threads start here" } else { "no matching name" };
             below_head(why, upper, frame);
         }
         let below = selected.and_then(|row| row.checked_sub(callers.len()));
         functions_table(model, &callees, "calls (itself: own time)", below, lower, frame);
         if callees.is_empty() {
-            let why = if self.filter.is_empty() { "it has not run any more" } else { "nothing of that name" };
+            let why = if self.filter.is_empty() { "it has not run recently" } else { "no matching name" };
             below_head(why, lower, frame);
         }
     }
@@ -151,10 +150,10 @@ impl Screen {
         let runs = !model.functions(self.thread).is_empty();
         below_head(
             match (model.is_empty(), self.filter.is_empty(), self.tab) {
-                (true, ..) => "looking …",
-                (_, false, Tab::Threads) => "no thread has a name with this text (esc shows all)",
-                (_, false, _) if runs => "no name with this text (esc shows all)",
-                (_, _, Tab::Lines) if runs => "no lines are known: build with debug information (-g)",
+                (true, ..) => "sampling …",
+                (_, false, Tab::Threads) => "no thread matches the filter (esc clears it)",
+                (_, false, _) if runs => "no name matches the filter (esc clears it)",
+                (_, _, Tab::Lines) if runs => "no line information: build with debug information (-g)",
                 _ if self.thread.is_some() => "this thread has not run in the last ten seconds",
                 _ => "nothing has run in the last ten seconds",
             },
@@ -212,7 +211,7 @@ fn lines_table(model: &Model, rows: &[Times], selected: Option<usize>, area: Rec
         .iter()
         .filter_map(|row| model.line(row.id).map(|line| (row.own, &*line.at, model.name(line.function))))
         .collect();
-    // Both get what they need; where that is too much, the function keeps two fifths.
+    // Each gets the width that it needs. If that is too much, the function keeps two fifths.
     let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width).max().unwrap_or(0);
     let place = longest(&mut lines.iter().map(|line| line.1)).max(4);
     let function = longest(&mut lines.iter().map(|line| line.2));
@@ -226,7 +225,7 @@ fn lines_table(model: &Model, rows: &[Times], selected: Option<usize>, area: Rec
     table(lines, ["  own %", "line", "function"], &widths, selected, area, frame);
 }
 
-/// Columns that columns of these widths, each with one between, leave.
+/// The width left beside columns of these widths and their gaps.
 fn rest(widths: &[usize], area: Rect) -> usize {
     usize::from(area.width).saturating_sub(widths.iter().sum::<usize>() + widths.len()).max(1)
 }
@@ -247,7 +246,7 @@ fn table<'a, const N: usize>(
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-/// One line where the first row were.
+/// Prints one line in place of the first row.
 fn below_head(text: &str, area: Rect, frame: &mut Frame<'_>) {
     if area.height > 1 {
         let line = Rect { y: area.y + 1, height: 1, ..area };
@@ -276,12 +275,12 @@ fn chosen() -> Style {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::tests::{recording, with_lines};
+    use super::super::fixtures::{recording, with_lines};
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn shown(screen: &mut Screen, model: &Model, width: u16, height: u16) -> String {
+    fn rendered(screen: &mut Screen, model: &Model, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| screen.draw(model, frame)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -296,16 +295,16 @@ mod tests {
         let model = with_lines(&[(function, path, 60), ("short", "lib.rs:7", 20), (function, "x.rs:1", 5)]);
         let mut screen = Screen { tab: Tab::Lines, ..Screen::default() };
         for columns in [80, 60] {
-            let text = shown(&mut screen, &model, columns, 24);
+            let text = rendered(&mut screen, &model, columns, 24);
             let row =
                 text.lines().find(|line| line.contains("memmove.S:351")).unwrap_or_else(|| panic!("{text}"));
             assert!(row.contains("the_function_itself") && row.matches('…').count() == 2, "{row}");
             assert!(text.contains(" lib.rs:7 ") && text.contains(" short"), "{text}");
         }
-        let text = shown(&mut screen, &model, 200, 24);
+        let text = rendered(&mut screen, &model, 200, 24);
         assert!(text.contains(path) && text.contains(function), "{text}");
         screen.tab = Tab::Functions;
-        let text = shown(&mut screen, &model, 60, 24);
+        let text = rendered(&mut screen, &model, 60, 24);
         assert!(text.contains(" …") && text.contains("::of::Things::and::the_function_itself"), "{text}");
     }
 
@@ -313,14 +312,14 @@ mod tests {
     fn empty_tables_say_why() {
         let model = with_lines(&[("work", "lib.rs:7", 20)]);
         let mut screen = Screen { filter: "zzz".into(), ..Screen::default() };
-        assert!(shown(&mut screen, &model, 80, 24).contains("no name with this text"));
+        assert!(rendered(&mut screen, &model, 80, 24).contains("no name matches the filter"));
         screen.filter.clear();
         screen.thread = Some(stackglass_profile::ThreadNumber(2));
-        assert!(shown(&mut screen, &model, 80, 24).contains("this thread has not run"));
+        assert!(rendered(&mut screen, &model, 80, 24).contains("this thread has not run"));
         screen.thread = None;
         screen.focus.push(0);
-        assert!(shown(&mut screen, &model, 80, 24).contains("threads begin here"));
-        let text = shown(&mut Screen::default(), &model, 80, 24);
+        assert!(rendered(&mut screen, &model, 80, 24).contains("threads start here"));
+        let text = rendered(&mut Screen::default(), &model, 80, 24);
         assert!(text.contains("2 threads, 0.20 running") && !text.contains("1 threads"), "{text}");
     }
 
@@ -341,16 +340,16 @@ mod tests {
         };
         seen.symbols.set(stackglass_profile::LocationId(0), [frame]);
         let mut model = Model::default();
-        model.take(&seen, 0, 100);
+        model.add(&seen, 0, 100);
         let mut screen = Screen { message: evil.clone(), ..Screen::default() };
-        let mut all = shown(&mut screen, &model, 200, 24);
+        let mut all = rendered(&mut screen, &model, 200, 24);
         for tab in [Tab::Functions, Tab::Lines, Tab::Threads] {
             let mut screen = Screen { tab, filter: evil.clone(), ..Screen::default() };
-            all += &shown(&mut screen, &model, 200, 24);
+            all += &rendered(&mut screen, &model, 200, 24);
             screen.filter.clear();
-            all += &shown(&mut screen, &model, 200, 24);
+            all += &rendered(&mut screen, &model, 200, 24);
             screen.focus.push(0);
-            all += &shown(&mut screen, &model, 200, 24);
+            all += &rendered(&mut screen, &model, 200, 24);
         }
         assert!(!all.contains(ACTING), "{}", all.escape_debug());
         assert!(all.contains("n\\u{9b}\\u{61c}"), "{all}");
@@ -361,14 +360,14 @@ mod tests {
         let mut screen = Screen { head: "server 1234".into(), ..Screen::default() };
         let model = Model::default();
         for width in [80, 60, 40] {
-            let text = shown(&mut screen, &model, width, 24);
-            for word in ["server 1234", "? help  q quit", "own %", "looking"] {
+            let text = rendered(&mut screen, &model, width, 24);
+            for word in ["server 1234", "? help  q quit", "own %", "sampling"] {
                 assert!(text.contains(word), "{word}: {text}");
             }
         }
         screen.message = "words ".repeat(100);
         for (width, height) in [(20, 5), (1, 1), (200, 60)] {
-            shown(&mut screen, &model, width, height);
+            rendered(&mut screen, &model, width, height);
         }
     }
 }

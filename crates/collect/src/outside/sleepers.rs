@@ -26,10 +26,10 @@ pub(super) fn look(
     cost: &mut SwitchCost,
 ) -> Option<(usize, u8)> {
     let account = thread.files.stat()?;
-    let ThreadState::Blocked { pc, sp, .. } = thread.files.state() else { return None };
+    let ThreadState::Asleep(sleep) = thread.files.state() else { return None };
     let Walking { scratch, frames, fetched } = walking;
     fetched.resize(FETCH, 0);
-    let registers = Registers::new(pc, sp, None);
+    let registers = Registers::new(sleep.place.pc, sleep.place.sp, None);
     let mut read = || {
         let mut stack = ProcessStack::new(process.pid as i32, &mut fetched[..FETCH]);
         process.mappings.walk(process.pid, &registers, &mut stack, scratch, frames)

@@ -24,7 +24,7 @@ impl Tree {
             };
             match state {
                 ThreadState::Running => thread.enter(Phase::Running, until),
-                ThreadState::Blocked { .. } => thread.enter(Phase::Asleep, until),
+                ThreadState::Asleep(_) => thread.enter(Phase::Asleep, until),
                 ThreadState::Unknown => {}
             }
             thread.time.bound(stat.ran, &self.cost);

@@ -1,27 +1,27 @@
-//! News from the program's own threads for the sampler: a thread begins, a thread ends.
+//! A queue of events that the program's own threads report: a thread starts, a thread is about to exit.
 //!
-//! A bounded queue with many writers and one reader, after Dmitry Vyukov's (1024cores.net, "Bounded MPMC
-//! queue"): each cell has a turn counter, so that nobody ever waits for anybody. When it is full, news is
-//! dropped; the scan of the task folder finds the thread a little later.
+//! Bounded, with many writers and one reader, after Dmitry Vyukov (1024cores.net, "Bounded MPMC queue"): each cell has
+//! a turn counter, so that no writer waits for another. When the queue is full, events are dropped; a scan of the task
+//! folder finds such threads a little later.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Cells of the queue (a power of two).
 const CELLS: usize = 4096;
 
-/// What a thread tells about itself.
+/// An event that a thread reports about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
-    /// It begins.
-    Begin {
-        /// Its kernel id.
+pub enum ThreadEvent {
+    /// The thread starts.
+    Start {
+        /// Kernel id.
         tid: u32,
         /// CLOCK_MONOTONIC ns.
         at: u64,
     },
-    /// It is about to end.
-    End {
-        /// Its kernel id.
+    /// The thread is about to exit.
+    Exit {
+        /// Kernel id.
         tid: u32,
         /// CLOCK_MONOTONIC ns.
         at: u64,
@@ -33,15 +33,15 @@ pub enum News {
 #[repr(C)]
 struct Cell {
     turn: AtomicU64,
-    /// Kernel id, and in bit 32 whether this is an end.
-    who: AtomicU64,
+    /// Kernel id; bit 32 is set for an exit.
+    thread: AtomicU64,
     at: AtomicU64,
     value: AtomicU64,
 }
 
 /// The queue. All zeros is an empty one.
 #[repr(C, align(64))]
-pub struct Arrivals {
+pub struct ThreadEventQueue {
     tail: AtomicU64,
     _apart: [AtomicU64; 7],
     head: AtomicU64,
@@ -49,9 +49,9 @@ pub struct Arrivals {
     cells: [Cell; CELLS],
 }
 
-impl Arrivals {
-    /// Tells the sampler; false when the queue is full.
-    pub fn push(&self, news: News) -> bool {
+impl ThreadEventQueue {
+    /// Adds an event; false if the queue is full.
+    pub fn push(&self, event: ThreadEvent) -> bool {
         let mut tail = self.tail.load(Relaxed);
         let cell = loop {
             let cell = &self.cells[tail as usize & (CELLS - 1)];
@@ -69,32 +69,33 @@ impl Arrivals {
                 tail = self.tail.load(Relaxed);
             }
         };
-        let (tid, end, at, value) = match news {
-            News::Begin { tid, at } => (tid, 0, at, 0),
-            News::End { tid, at, cpu } => (tid, 1u64 << 32, at, cpu),
+        let (tid, exit, at, value) = match event {
+            ThreadEvent::Start { tid, at } => (tid, 0, at, 0),
+            ThreadEvent::Exit { tid, at, cpu } => (tid, 1u64 << 32, at, cpu),
         };
-        cell.who.store(tid as u64 | end, Relaxed);
+        cell.thread.store(tid as u64 | exit, Relaxed);
         cell.at.store(at, Relaxed);
         cell.value.store(value, Relaxed);
         cell.turn.store(tail / CELLS as u64 * 2 + 1, Release);
         true
     }
 
-    /// The oldest news; for the sampler only.
-    pub fn pop(&self) -> Option<News> {
+    /// Removes the oldest event; for the sampler only.
+    pub fn pop(&self) -> Option<ThreadEvent> {
         let head = self.head.load(Relaxed);
         let cell = &self.cells[head as usize & (CELLS - 1)];
         let round = head / CELLS as u64 * 2;
         if cell.turn.load(Acquire) != round + 1 {
             return None;
         }
-        let (who, at, value) = (cell.who.load(Relaxed), cell.at.load(Relaxed), cell.value.load(Relaxed));
+        let (thread, at, value) =
+            (cell.thread.load(Relaxed), cell.at.load(Relaxed), cell.value.load(Relaxed));
         cell.turn.store(round + 2, Release);
         self.head.store(head + 1, Relaxed);
-        let tid = who as u32;
-        Some(match who >> 32 {
-            0 => News::Begin { tid, at },
-            _ => News::End { tid, at, cpu: value },
+        let tid = thread as u32;
+        Some(match thread >> 32 {
+            0 => ThreadEvent::Start { tid, at },
+            _ => ThreadEvent::Exit { tid, at, cpu: value },
         })
     }
 }
@@ -103,20 +104,20 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    fn queue() -> Box<Arrivals> {
+    fn queue() -> Box<ThreadEventQueue> {
         // SAFETY: all zeros is an empty queue.
         unsafe { Box::new_zeroed().assume_init() }
     }
 
     #[test]
-    fn news_comes_out_in_order_for_many_rounds() {
+    fn events_come_out_in_order_for_many_rounds() {
         let queue = queue();
         for round in 0..5u32 {
             for i in 0..3000 {
-                assert!(queue.push(News::Begin { tid: i, at: round as u64 }));
+                assert!(queue.push(ThreadEvent::Start { tid: i, at: round as u64 }));
             }
             for i in 0..3000 {
-                assert_eq!(queue.pop(), Some(News::Begin { tid: i, at: round as u64 }));
+                assert_eq!(queue.pop(), Some(ThreadEvent::Start { tid: i, at: round as u64 }));
             }
             assert_eq!(queue.pop(), None);
         }
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_and_recovers() {
         let queue = queue();
-        let end = News::End { tid: 1, at: 2, cpu: 3 };
+        let end = ThreadEvent::Exit { tid: 1, at: 2, cpu: 3 };
         let taken = (0..5000).filter(|_| queue.push(end)).count();
         assert_eq!(taken, CELLS);
         assert_eq!(queue.pop(), Some(end));
@@ -143,7 +144,7 @@ mod tests {
                 let queue = &queue;
                 scope.spawn(move || {
                     for i in 0..each {
-                        while !queue.push(News::Begin { tid: writer, at: i as u64 }) {
+                        while !queue.push(ThreadEvent::Start { tid: writer, at: i as u64 }) {
                             std::thread::yield_now();
                         }
                     }
@@ -152,8 +153,8 @@ mod tests {
             let mut total = 0;
             while total < writers * each {
                 match queue.pop() {
-                    Some(News::Begin { tid, at }) => {
-                        assert_eq!(at, seen[tid as usize] as u64, "each writer's news stays in order");
+                    Some(ThreadEvent::Start { tid, at }) => {
+                        assert_eq!(at, seen[tid as usize] as u64, "each writer's events stay in order");
                         seen[tid as usize] += 1;
                         total += 1;
                     }

@@ -1,54 +1,36 @@
-//! `/proc/self/task`: which threads there are, their names, whether they sleep and where.
+//! The folder `/proc/self/task`: which threads exist, and the files about each.
 //!
-//! Descriptors stay open only in a table of our own (see `privilege`); otherwise every file is opened anew.
+//! Descriptors stay open only in a descriptor table of the sampler's own (see `privilege`). Otherwise every file is opened
+//! anew.
 
+use crate::thread_status::{Confinement, blocked_signals, decimal};
 use stackglass_host::system::{Fd, PathText};
 use stackglass_wire::ThreadName;
 
-/// What a thread's `status` says about system calls it may make.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Confinement {
-    /// `Seccomp`: 0 for none, 1 for strict, 2 for filters.
-    mode: u64,
-    /// `Seccomp_filters` (since Linux 5.9).
-    filters: u64,
-}
-
-impl Confinement {
-    /// Whether nothing is forbidden.
-    pub fn is_free(self) -> bool {
-        self.mode == 0
-    }
-
-    /// Whether what `other` may do is known to be allowed here as well.
-    pub fn is_no_stricter_than(self, other: Confinement) -> bool {
-        self.is_free() || self.mode == 2 && self == other
-    }
-}
-
-/// The folder, open or to be opened each time.
-pub struct Tasks {
+/// The folder.
+pub struct TaskFolder {
+    /// Open, where descriptors may stay open.
     folder: Option<Fd>,
-    keep_open: bool,
-    /// A scan that is larger than this buffer is read in pieces.
-    entries: [u8; 16 << 10],
+    keeps_open: bool,
 }
+
+/// Working memory of [`TaskFolder::scan`]. All zeros is a value.
+pub type ScanBuffer = [u8; 16 << 10];
 
 const FOLDER: &core::ffi::CStr = c"/proc/self/task";
 
-impl Tasks {
-    /// Prepares in place; `keep_open` when descriptors may stay open.
-    pub fn init(&mut self, keep_open: bool) {
-        self.keep_open = keep_open;
-        self.folder = if keep_open { open_folder() } else { None };
+impl TaskFolder {
+    /// Opens the folder, if descriptors may stay open.
+    pub fn open_if(keeps_open: bool) -> TaskFolder {
+        TaskFolder { folder: if keeps_open { open_folder() } else { None }, keeps_open }
     }
 
     /// Whether descriptors may stay open.
     pub fn keeps_open(&self) -> bool {
-        self.keep_open
+        self.keeps_open
     }
 
-    /// Links of the folder: two more than there are threads.
+    /// The folder's link count: two more than there are threads.
     pub fn links(&self) -> Option<u64> {
         // SAFETY: an all-zero stat is a value; the kernel fills it; the path ends with a zero byte.
         unsafe {
@@ -61,12 +43,12 @@ impl Tasks {
         }
     }
 
-    /// Calls `each` with the kernel id of every thread. False when the folder cannot be read.
-    pub fn scan(&mut self, mut each: impl FnMut(u32)) -> bool {
+    /// Calls `each` with the kernel id of every thread. False if the folder cannot be read.
+    pub fn scan(&self, buffer: &mut ScanBuffer, mut each: impl FnMut(u32)) -> bool {
         let opened;
         let folder = match &self.folder {
             Some(folder) => {
-                // SAFETY: a call on a descriptor of ours.
+                // SAFETY: a call on an open descriptor.
                 unsafe { libc::lseek(folder.raw(), 0, libc::SEEK_SET) };
                 folder
             }
@@ -79,7 +61,6 @@ impl Tasks {
             },
         };
         loop {
-            let buffer = &mut self.entries;
             // SAFETY: the kernel writes at most the buffer's length.
             let n = unsafe {
                 libc::syscall(libc::SYS_getdents64, folder.raw(), buffer.as_mut_ptr(), buffer.len())
@@ -126,22 +107,16 @@ impl Tasks {
     pub fn system_time(&self, tid: u32) -> Option<u64> {
         let mut text = [0u8; 512];
         let n = self.open(tid, b"stat")?.read_at(&mut text, 0);
-        crate::calls::system_time(&text[..n.min(512)])
+        crate::call_ends::system_time(&text[..n.min(512)])
     }
 
-    /// Whether system calls are forbidden to a thread; `None` when that cannot be read.
+    /// A thread's seccomp state; `None` if it cannot be read.
     pub fn confinement(&self, tid: u32) -> Option<Confinement> {
         let mut text = [0u8; 2048];
-        let text = self.open(tid, b"status")?.read_all(&mut text);
-        let number = |name: &[u8]| decimal(line_of(text, name)?).map(u64::from);
-        // Kernels without seccomp have no such line.
-        Some(Confinement {
-            mode: number(b"Seccomp:").unwrap_or(0),
-            filters: number(b"Seccomp_filters:").unwrap_or(0),
-        })
+        Some(Confinement::parse(self.open(tid, b"status")?.read_all(&mut text)))
     }
 
-    /// Whether a descriptor of a thread is a socket; true also when that cannot be told.
+    /// Whether a descriptor of a thread is a socket, or may be one.
     pub fn is_socket(&self, tid: u32, descriptor: u64) -> bool {
         let path = PathText::<64>::new()
             .text(b"/proc/self/task/")
@@ -154,11 +129,11 @@ impl Tasks {
         n <= 0 || target.starts_with(b"socket:")
     }
 
-    /// Whether a thread blocks a signal; `None` when that cannot be read.
+    /// Whether a thread blocks a signal; `None` if that cannot be read.
     pub fn blocks(&self, tid: u32, signal: i32) -> Option<bool> {
         let mut text = [0u8; 2048];
-        let text = self.open(tid, b"status")?.read_all(&mut text);
-        blocked_mask(text).map(|mask| mask >> (signal - 1) & 1 == 1)
+        blocked_signals(self.open(tid, b"status")?.read_all(&mut text))
+            .map(|mask| mask >> (signal - 1) & 1 == 1)
     }
 }
 
@@ -182,68 +157,22 @@ fn each_entry(mut entries: &[u8], each: &mut impl FnMut(u32)) {
     }
 }
 
-fn decimal(text: &[u8]) -> Option<u32> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u32, |n, b| {
-        b.is_ascii_digit().then(|| n.checked_mul(10)?.checked_add((b - b'0') as u32)).flatten()
-    })
-}
-
-fn hexadecimal(text: &[u8]) -> Option<u64> {
-    let text = text.strip_prefix(b"0x").unwrap_or(text);
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    text.iter().try_fold(0u64, |n, b| Some(n << 4 | (*b as char).to_digit(16)? as u64))
-}
-
-/// The mask in the line `SigBlk:` of a status file.
-fn blocked_mask(status: &[u8]) -> Option<u64> {
-    hexadecimal(line_of(status, b"SigBlk:")?)
-}
-
-/// What stands in the line of a status file that begins so.
-fn line_of<'a>(status: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use stackglass_host::system;
 
     #[test]
-    fn masks_are_read() {
-        assert_eq!(blocked_mask(b"Name:\tx\nSigBlk:\t0000000000400000\nSigIgn:\t0\n"), Some(1 << 22));
-        assert_eq!(blocked_mask(b"Name:\tx\n"), None);
-    }
-
-    #[test]
-    fn a_thread_with_more_filters_than_we_have_is_confined() {
-        let (free, ours) = (Confinement { mode: 0, filters: 0 }, Confinement { mode: 2, filters: 1 });
-        let (strict, more) = (Confinement { mode: 1, filters: 0 }, Confinement { mode: 2, filters: 2 });
-        assert!(free.is_no_stricter_than(ours) && ours.is_no_stricter_than(ours));
-        assert!(
-            !strict.is_no_stricter_than(ours)
-                && !more.is_no_stricter_than(ours)
-                && !ours.is_no_stricter_than(free)
-        );
-    }
-
-    #[test]
     fn the_folder_of_this_process_is_read_both_ways() {
-        for keep_open in [false, true] {
-            // SAFETY: all zeros is a closed folder.
-            let mut tasks: Box<Tasks> = unsafe { Box::new_zeroed().assume_init() };
-            tasks.init(keep_open);
+        let mut buffer: Box<ScanBuffer> = Box::new([0; 16 << 10]);
+        for keeps_open in [false, true] {
+            let folder = TaskFolder::open_if(keeps_open);
             let mut seen = Vec::new();
-            assert!(tasks.scan(|tid| seen.push(tid)));
+            assert!(folder.scan(&mut buffer, |tid| seen.push(tid)));
             assert!(seen.contains(&system::thread_id()) && seen.contains(&std::process::id()));
-            assert!(tasks.links().unwrap() >= 3);
-            assert!(tasks.name(system::thread_id()).is_some());
-            assert_eq!(tasks.blocks(system::thread_id(), libc::SIGURG), Some(false));
+            assert!(folder.links().unwrap() >= 3);
+            assert!(folder.name(system::thread_id()).is_some());
+            assert_eq!(folder.blocks(system::thread_id(), libc::SIGURG), Some(false));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The loop of `top`: what was seen is taken up once a second, keys and signals at once.
+//! The loop of `top`: figures are refreshed once a second; keys and signals are handled at once.
 
+use super::child::ChildProgram;
 use super::full_screen::FullScreen;
 use super::keys;
 use super::model::Model;
-use super::program::Started;
 use super::screen::{Action, Screen};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
@@ -16,54 +16,60 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time between two drawings.
-const REFRESH: Duration = Duration::from_secs(1);
-/// Longest wait for a key, so that streams are drained.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// Words that the recording behind `s` may take; it begins anew when it is full.
-const WORDS: u64 = 20_000_000;
+/// Time between two refreshes.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait for a key between two drains of the streams.
+const KEY_TIMEOUT: Duration = Duration::from_millis(50);
+/// Limit of the recording that `s` saves, in words. When it is full, it is cleared.
+const CAPACITY_WORDS: u64 = 20_000_000;
 
 const SIGHUP: i32 = 1;
 const SIGCONT: i32 = 18;
 const SIGTSTP: i32 = 20;
 
 /// Why the view ends.
-pub(super) enum Leave {
-    /// By a key.
+pub(super) enum ExitReason {
+    /// The user quit.
     Asked,
-    /// There is nothing more to see.
+    /// Sampling has stopped.
     Stopped(Stopped),
-    /// By a signal to us, or, with a program that we have started, a hang-up.
+    /// A signal to top. If top started the program: only a hang-up.
     Signal(i32),
-    /// Nobody can see it.
+    /// The terminal is gone.
     TerminalGone,
 }
 
 /// A view of one process.
-pub(super) struct Top {
+pub(super) struct LiveView {
     attached: Attached,
     recorder: Recorder,
     model: Model,
     screen: Screen,
     output: PathBuf,
-    /// Samples before this one were taken up.
+    /// Number of samples that the model already has.
     seen: usize,
     refreshed: Instant,
 }
 
-impl Top {
-    pub(super) fn new(attached: Attached, pid: u32, delay: Duration, output: PathBuf, head: String) -> Top {
+impl LiveView {
+    pub(super) fn new(
+        attached: Attached,
+        pid: u32,
+        delay: Duration,
+        output: PathBuf,
+        head: String,
+    ) -> LiveView {
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let about = About {
             command: process::arguments(pid),
             started: started.as_nanos() as u64,
             start: Nanos(Attached::now()),
             delay: Nanos(delay.as_nanos() as u64),
-            capacity: WORDS,
+            capacity: CAPACITY_WORDS,
             writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
             ..About::default()
         };
-        Top {
+        LiveView {
             attached,
             recorder: Recorder::new(about),
             model: Model::default(),
@@ -74,51 +80,51 @@ impl Top {
         }
     }
 
-    /// Until somebody leaves, the process ends, or a signal comes; those are passed on to what was started.
-    pub(super) fn watch(
+    /// Runs until the user quits, the process ends, or a signal arrives. Signals are passed on to `child`.
+    pub(super) fn run(
         &mut self,
         full_screen: &mut FullScreen,
         signals: &Signals,
-        started: Option<&Started>,
-    ) -> Leave {
-        let Ok(keys) = keys::read() else { return Leave::TerminalGone };
-        // The first figures come soon.
-        let mut refresh = REFRESH / 4;
+        child: Option<&ChildProgram>,
+    ) -> ExitReason {
+        let Ok(keys) = keys::read() else { return ExitReason::TerminalGone };
+        // The first figures come sooner.
+        let mut refresh = REFRESH_INTERVAL / 4;
         let mut changed = true;
         loop {
             self.attached.drain(&mut self.recorder);
             if self.refreshed.elapsed() >= refresh {
                 self.refresh();
-                (refresh, changed) = (REFRESH, true);
+                (refresh, changed) = (REFRESH_INTERVAL, true);
             }
             while let Some(signal) = signals.next(Duration::ZERO) {
-                match (signal.number, started) {
+                match (signal.number, child) {
                     (SIGTSTP, _) => self.suspend(full_screen, signals),
-                    // Whoever had the terminal meanwhile may have left it as they like it.
+                    // Another program may have changed the terminal.
                     (SIGCONT, _) => drop(full_screen.enter_again()),
-                    (number, None) if attached::ends(number) => return Leave::Signal(number),
+                    (number, None) if attached::ends(number) => return ExitReason::Signal(number),
                     (_, None) => {}
-                    (_, Some(started)) => {
-                        started.take(signal, signals);
+                    (_, Some(child)) => {
+                        child.forward(signal, signals);
                         if matches!(signal, Signal { number: SIGHUP, from_kernel: true, .. }) {
-                            return Leave::Signal(SIGHUP);
+                            return ExitReason::Signal(SIGHUP);
                         }
                     }
                 }
                 changed = true;
             }
             if let Some(why) = self.attached.stopped() {
-                return Leave::Stopped(why);
+                return ExitReason::Stopped(why);
             }
             if std::mem::take(&mut changed)
                 && full_screen.draw(|frame| self.screen.draw(&self.model, frame)).is_err()
             {
-                return self.terminal_gone(signals, started);
+                return self.terminal_gone(signals, child);
             }
-            match keys.recv_timeout(PATIENCE) {
+            match keys.recv_timeout(KEY_TIMEOUT) {
                 Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                     match self.screen.key(key, &self.model) {
-                        Action::Leave => return Leave::Asked,
+                        Action::Leave => return ExitReason::Asked,
                         Action::Save => self.save(),
                         Action::Suspend => self.suspend(full_screen, signals),
                         Action::Nothing => {}
@@ -127,51 +133,51 @@ impl Top {
                 }
                 Ok(_) => changed = true,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.terminal_gone(signals, started),
+                Err(RecvTimeoutError::Disconnected) => return self.terminal_gone(signals, child),
             }
         }
     }
 
-    /// Lets the process go.
-    pub(super) fn let_go(&mut self) {
+    /// Detaches from the process.
+    pub(super) fn detach(&mut self) {
         self.attached.stop();
     }
 
-    /// The hang-up may be on its way.
-    fn terminal_gone(&self, signals: &Signals, started: Option<&Started>) -> Leave {
-        match signals.next(PATIENCE) {
+    /// The reason after a failed read or write: the hang-up signal may still arrive.
+    fn terminal_gone(&self, signals: &Signals, child: Option<&ChildProgram>) -> ExitReason {
+        match signals.next(KEY_TIMEOUT) {
             Some(signal) if attached::ends(signal.number) => {
-                if let Some(started) = started {
-                    started.take(signal, signals);
+                if let Some(child) = child {
+                    child.forward(signal, signals);
                 }
-                Leave::Signal(signal.number)
+                ExitReason::Signal(signal.number)
             }
-            _ => Leave::TerminalGone,
+            _ => ExitReason::TerminalGone,
         }
     }
 
-    /// Stops until somebody continues us, with the terminal as it was and the process let go.
+    /// Stops top until SIGCONT, with the terminal restored and the process detached.
     fn suspend(&mut self, full_screen: &mut FullScreen, signals: &Signals) {
         self.refresh();
         full_screen.leave();
         self.attached.interrupt_for(&mut self.recorder, || {
             signals.stop_here();
-            // In the background this stops us again.
+            // In the background this stops top again.
             let _ = full_screen.enter_again();
         });
-        // The time between is nobody's.
+        // The time in between is not counted.
         self.seen = self.recorder.recording().samples.len();
         self.refreshed = Instant::now();
     }
 
-    /// Takes up what has come since the last time.
+    /// Adds the new samples to the model.
     fn refresh(&mut self) {
         let wall = self.refreshed.elapsed().as_nanos() as u64;
         self.refreshed = Instant::now();
-        // What grows from here on is the next time's.
+        // Samples must not grow after they are counted.
         self.recorder.settle();
         if !self.screen.paused {
-            self.model.take(self.recorder.recording(), self.seen, wall);
+            self.model.add(self.recorder.recording(), self.seen, wall);
         }
         self.seen = self.recorder.recording().samples.len();
         if self.recorder.is_full() {
@@ -182,7 +188,7 @@ impl Top {
         }
     }
 
-    /// Writes all that was seen to a file.
+    /// Writes the recording so far to a file.
     fn save(&mut self) {
         let mut recording = self.recorder.recording().clone();
         recording.about.wall = Nanos(Attached::now().saturating_sub(recording.about.start.0));

@@ -1,32 +1,33 @@
-//! Stacks that were taken at the end of a system call, and how many of them to believe.
+//! Which stacks that were taken at the end of a system call are believed.
 //!
-//! A signal for a thread on another processor needs an interrupt between processors. It arrives some
-//! microseconds later, in virtual machines tens of them; a thread that makes a system call meanwhile finds the
-//! signal at the end of that call, wherever it was when the signal was sent. A program with a system call of
-//! 0.1 us in each 35 us showed up to 30 % of its time there (a bare `tgkill` sampler on the same machine did,
-//! too). The kernel's own account of time in user and system mode is made by the timer's interrupt on the
-//! processor itself and has no such error: stacks at the ends of calls are believed as long as their share is
-//! no more than that of the thread's system time. The time of those that are not waits for the next stack. In a
-//! thread that makes one call after the other there is hardly any other stack to wait for: there all are believed.
+//! A signal for a thread on another processor needs an interrupt between processors, which takes some microseconds, and
+//! tens of them in virtual machines. A thread that makes a system call meanwhile receives the signal at the end of that
+//! call, wherever it was when the signal was sent. A program with a system call of 0.1 µs in each 35 µs showed up to
+//! 30 % of its time there; so did a bare `tgkill` sampler on the same machine.
+//!
+//! The kernel's account of user and system time is made by the timer interrupt on the processor itself, and has no such
+//! error. So stacks at the ends of calls are believed while their share does not exceed the share of the thread's system
+//! time. The time of the others is kept for the next stack. A thread that makes one call after another has hardly
+//! any other stack, and there all are believed.
 
-/// System time is told in these units, ns (USER_HZ is 100).
+/// Unit of the kernel's system time, ns (USER_HZ is 100).
 const UNIT: u64 = 10_000_000;
-/// CPU time after which the account is read again, ns.
+/// CPU time after which the kernel's account is read again, ns.
 const OLD: u64 = 50_000_000;
-/// Addresses whose instruction is remembered.
+/// Addresses in the cache.
 const REMEMBERED: usize = 64;
 /// `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Ticks whose time may wait before a stack is believed all the same; and how many stacks at calls to one elsewhere
-/// make a thread that does nothing but calls.
+/// Ticks whose time may be kept before a stack is believed in any case. Also the ratio of stacks at calls to others at which a
+/// thread counts as doing nothing but calls.
 const PATIENCE: u64 = 8;
 
-/// One thread's account. All zeros is a thread that has just begun.
+/// One thread's stacks at the ends of calls.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Account {
-    /// System time and CPU time when the thread was first looked at, ns.
-    before: Option<(u64, u64)>,
+pub struct CallEnds {
+    /// The kernel's account when the thread was first looked at.
+    before: Option<Times>,
     /// System time since then, as last read, ns.
     system: u64,
     /// The thread's clock at that moment.
@@ -34,7 +35,14 @@ pub struct Account {
     /// Time given to stacks at the ends of calls, ns.
     believed: u64,
     /// Stacks at the ends of calls, believed or not.
-    met: u64,
+    seen: u64,
+}
+
+/// What a thread has used, ns.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    system: u64,
+    cpu: u64,
 }
 
 /// A stack at the end of a call, and its thread.
@@ -46,24 +54,26 @@ pub struct Doubtful {
     pub given: u64,
     /// The thread's clock, ns.
     pub cpu: u64,
-    /// The thread was followed from its beginning.
-    pub whole: bool,
+    /// The thread is tracked from its start.
+    pub from_start: bool,
     /// Time between two ticks, ns.
     pub delay: u64,
 }
 
-impl Account {
+impl CallEnds {
     /// Whether the stack may have its time. `read` asks the kernel for the thread's system time.
     pub fn believes(&mut self, stack: Doubtful, read: impl FnOnce() -> Option<u64>) -> bool {
-        self.met += 1;
+        self.seen += 1;
         let elsewhere = stack.given.saturating_sub(self.believed) / stack.delay.max(1);
-        let only_calls = self.met > 2 * PATIENCE && self.met > elsewhere.saturating_mul(PATIENCE);
+        let only_calls = self.seen > 2 * PATIENCE && self.seen > elsewhere.saturating_mul(PATIENCE);
         let old = self.before.is_none() || stack.cpu.saturating_sub(self.read_at) >= OLD;
         if old && !only_calls && !self.covers(stack) {
             let Some(system) = read() else { return true };
-            let start = if stack.whole { (0, 0) } else { (system, stack.cpu) };
-            let (before, _) = *self.before.get_or_insert(start);
-            self.system = system.saturating_sub(before);
+            let start = match stack.from_start {
+                true => Times { system: 0, cpu: 0 },
+                false => Times { system, cpu: stack.cpu },
+            };
+            self.system = system.saturating_sub(self.before.get_or_insert(start).system);
             self.read_at = stack.cpu;
         }
         let believed = only_calls || self.covers(stack) || stack.time >= stack.delay * PATIENCE;
@@ -73,32 +83,32 @@ impl Account {
         believed
     }
 
-    /// With a share s of system time, s of all time may lie at calls: s / (1 - s) of what lies elsewhere.
+    /// With a share s of system time, s of all time may lie at calls. That is s / (1 - s) of the time elsewhere.
     fn covers(&self, stack: Doubtful) -> bool {
         let elsewhere = stack.given.saturating_sub(self.believed);
-        let ran = self.read_at.saturating_sub(self.before.map_or(0, |(_, cpu)| cpu));
+        let ran = self.read_at.saturating_sub(self.before.map_or(0, |before| before.cpu));
         let user = ran.saturating_sub(self.system).max(1);
         let allowed = u128::from(elsewhere) * u128::from(self.system) / u128::from(user);
         u128::from(self.believed + stack.time) <= allowed + u128::from(UNIT)
     }
 }
 
-/// Remembers which addresses lie right behind a `syscall` instruction. All zeros is empty.
-pub struct Instructions {
-    /// Address << 1 | whether it lies behind one.
+/// A cache of which addresses follow a `syscall` instruction. All zeros is empty.
+pub struct SyscallInstructions {
+    /// Address << 1 | whether it follows one.
     known: [u64; REMEMBERED],
 }
 
-impl Instructions {
-    /// Whether the address lies right behind a `syscall`.
-    pub fn is_behind_call(&mut self, address: u64) -> bool {
-        let place = &mut self.known[address as usize % REMEMBERED];
-        if *place >> 1 != address {
+impl SyscallInstructions {
+    /// Whether the address follows a `syscall` instruction.
+    pub fn follows_syscall(&mut self, address: u64) -> bool {
+        let entry = &mut self.known[address as usize % REMEMBERED];
+        if *entry >> 1 != address {
             let mut bytes = [0; 2];
             let read = stackglass_unwind::memory::read_own(address.wrapping_sub(2), &mut bytes);
-            *place = address << 1 | u64::from(read == 2 && bytes == SYSCALL);
+            *entry = address << 1 | u64::from(read == 2 && bytes == SYSCALL);
         }
-        *place & 1 == 1
+        *entry & 1 == 1
     }
 }
 
@@ -117,7 +127,7 @@ mod tests {
     /// Hits of 1 ms, of which `at_calls` of 1 000 lie at calls, in a thread with `system` of 1 000 in system mode:
     /// the share that calls get, and the time that is never given.
     fn share(at_calls: u64, system: u64) -> (f64, u64) {
-        let mut account = Account::default();
+        let mut account = CallEnds::default();
         let (mut cpu, mut given, mut to_calls, mut time) = (0u64, 0u64, 0u64, 0u64);
         let mut random = 1u64;
         for _ in 0..20_000 {
@@ -125,7 +135,7 @@ mod tests {
             time += 1_000_000;
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let at_call = (random >> 33) % 1000 < at_calls;
-            let stack = Doubtful { time, given, cpu, whole: true, delay: 1_000_000 };
+            let stack = Doubtful { time, given, cpu, from_start: true, delay: 1_000_000 };
             if !at_call || account.believes(stack, || Some(cpu / 1000 * system / UNIT * UNIT)) {
                 given += time;
                 to_calls += if at_call { time } else { 0 };
@@ -160,8 +170,8 @@ mod tests {
 
     #[test]
     fn without_an_account_everything_is_believed() {
-        let mut account = Account::default();
-        let stack = Doubtful { time: 1_000_000, given: 0, cpu: 0, whole: true, delay: 1_000_000 };
+        let mut account = CallEnds::default();
+        let stack = Doubtful { time: 1_000_000, given: 0, cpu: 0, from_start: true, delay: 1_000_000 };
         assert!((0..1000).all(|_| account.believes(stack, || None)));
     }
 
@@ -174,15 +184,15 @@ mod tests {
     }
 
     #[test]
-    fn the_instruction_before_is_looked_at() {
+    fn the_instruction_before_an_address_is_read() {
         let code = [0x0fu8, 0x05, 0xc3, 0x90];
         let at = code.as_ptr().addr() as u64;
         // SAFETY: all zeros is an empty memory.
-        let mut instructions: Instructions = unsafe { core::mem::zeroed() };
+        let mut instructions: SyscallInstructions = unsafe { core::mem::zeroed() };
         for _ in 0..2 {
-            assert!(instructions.is_behind_call(at + 2));
-            assert!(!instructions.is_behind_call(at + 3));
+            assert!(instructions.follows_syscall(at + 2));
+            assert!(!instructions.follows_syscall(at + 3));
         }
-        assert!(!instructions.is_behind_call(1));
+        assert!(!instructions.follows_syscall(1));
     }
 }

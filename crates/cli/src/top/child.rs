@@ -1,4 +1,4 @@
-//! A program that `top` has started: it gets the signals that top gets, and top leaves with its exit status.
+//! A program started by `top`: it gets the signals that top gets, and top exits with its status.
 
 use crate::failure::Failure;
 use crate::message;
@@ -9,99 +9,99 @@ use stackglass_profile::End;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-/// Time that a program gets to end by itself.
-const GRACE: Duration = Duration::from_secs(2);
-/// Time between two looks whether it has ended.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Time between SIGTERM and SIGKILL.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Time between two checks whether the program has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
-/// A program that does not outlive us.
-pub(super) struct Started {
+/// A program that does not outlive top.
+pub(super) struct ChildProgram {
     child: Child,
     name: String,
 }
 
-impl Started {
-    /// Starts it, without input and with its output thrown away.
+impl ChildProgram {
+    /// Starts the program without input; its output is discarded.
     pub(super) fn start(
         name: &OsString,
         arguments: &[OsString],
         signals: &Signals,
-    ) -> Result<Started, Failure> {
+    ) -> Result<ChildProgram, Failure> {
         let program = Program::find(name)
             .map_err(|error| Failure { status: error.exit_status(), line: error.to_string() })?;
         let name = name.to_string_lossy().into_owned();
         match start_apart(&program, arguments, signals) {
-            Ok(child) => Ok(Started { child, name }),
+            Ok(child) => Ok(ChildProgram { child, name }),
             Err(error) => Err(Failure { status: 126, line: format!("{name}: {error}") }),
         }
     }
 
-    /// Its process id.
+    /// The process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Passes a signal on.
-    pub(super) fn take(&self, signal: Signal, signals: &Signals) {
+    /// Passes a signal on to the program.
+    pub(super) fn forward(&self, signal: Signal, signals: &Signals) {
         pass_on(signal, &self.child, signals);
     }
 
-    /// It has ended, or is about to: says how, and returns the exit status.
-    pub(super) fn gone(&mut self) -> i32 {
+    /// Waits until the program has ended, reports how it ended, and returns the exit status.
+    pub(super) fn report_end(&mut self) -> i32 {
         let end = self.await_end(None).unwrap_or(End::Running);
         let (name, pid) = (&self.name, self.pid());
         message::print(&match end {
-            End::Signal(number) => format!("{name} ({pid}) was ended by signal {number}"),
-            End::Exit(status @ 1..) => format!("{name} ({pid}) has ended with status {status}"),
+            End::Signal(number) => format!("{name} ({pid}) was killed by signal {number}"),
+            End::Exit(status @ 1..) => format!("{name} ({pid}) exited with status {status}"),
             _ => format!("{name} ({pid}) has ended"),
         });
         exit_status(end)
     }
 
-    /// Waits for its end without a view, and returns the exit status.
+    /// Waits for the end, passing signals on, and returns the exit status.
     pub(super) fn wait(&mut self, signals: &Signals) -> i32 {
         loop {
             if let Some((end, _)) = self.child.ended() {
                 return exit_status(end);
             }
-            if let Some(signal) = signals.next(PAUSE) {
-                self.take(signal, signals);
+            if let Some(signal) = signals.next(POLL_INTERVAL) {
+                self.forward(signal, signals);
             }
         }
     }
 
-    /// Ends it, gently at first.
-    pub(super) fn end_it(&mut self, signals: &Signals) {
+    /// Ends the program with SIGTERM, then with SIGKILL.
+    pub(super) fn terminate(&mut self, signals: &Signals) {
         self.child.send(SIGTERM);
-        if self.await_end(Some(GRACE)).is_none() {
-            message::print(&format!("{} ({}) does not end by SIGTERM: killed", self.name, self.pid()));
+        if self.await_end(Some(GRACE_PERIOD)).is_none() {
+            message::print(&format!("{} ({}) did not end on SIGTERM: killed", self.name, self.pid()));
             self.child.send(SIGKILL);
             self.wait(signals);
         }
     }
 
-    fn await_end(&mut self, patience: Option<Duration>) -> Option<End> {
+    fn await_end(&mut self, timeout: Option<Duration>) -> Option<End> {
         let began = Instant::now();
         loop {
             if let Some((end, _)) = self.child.ended() {
                 return Some(end);
             }
-            if patience.is_some_and(|patience| began.elapsed() > patience) {
+            if timeout.is_some_and(|timeout| began.elapsed() > timeout) {
                 return None;
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-impl Drop for Started {
+impl Drop for ChildProgram {
     fn drop(&mut self) {
         if self.child.ended().is_none() {
             self.child.send(SIGKILL);
-            let _ = self.await_end(Some(GRACE));
+            let _ = self.await_end(Some(GRACE_PERIOD));
         }
     }
 }

@@ -1,41 +1,41 @@
-//! Tells the reader which modules are loaded, as they come and go.
+//! Pushes an event for each module that is loaded or unloaded.
 
-use crate::outlet::Outlet;
+use crate::event_writer::EventWriter;
 use stackglass_host::UNWINDER;
 use stackglass_unwind::{Module, ModuleList};
 use stackglass_wire::{ControlPage, Counter, Event, ModuleId, TEXT_BYTES};
 
-/// Modules told at a time.
+/// Modules that the reader may know at a time.
 const CAPACITY: usize = 4096;
 /// Words of build id and path.
 const TEXT_WORDS: usize = (TEXT_BYTES + 64) / 8;
 
-/// Which modules the reader knows. All zeros knows none.
-pub struct Told {
+/// The modules that the reader knows. All zeros is none.
+pub struct LoadedModules {
     ids: [u32; CAPACITY],
     len: usize,
-    incomplete: bool,
+    is_incomplete: bool,
 }
 
-impl Told {
-    /// Looks for changes and tells them. False when the list could not be made.
-    pub fn update(&mut self, control: &ControlPage, outlet: &mut Outlet, now: u64) -> bool {
+impl LoadedModules {
+    /// Pushes what has changed. False if the modules cannot be listed.
+    pub fn update(&mut self, control: &ControlPage, events: &mut EventWriter, now: u64) -> bool {
         match UNWINDER.refresh() {
-            Ok(false) if self.len > 0 && !self.incomplete => return true,
+            Ok(false) if self.len > 0 && !self.is_incomplete => return true,
             Ok(_) => {}
             Err(_) => return false,
         }
         let Some(list) = UNWINDER.modules() else { return false };
-        self.incomplete = false;
+        self.is_incomplete = false;
         let mut i = 0;
         while i < self.len {
             let id = self.ids[i];
             let gone = !list.iter().any(|m| m.id() == id);
-            if gone && outlet.push(&Event::ModuleUnload { module: ModuleId(id), at: now }) {
+            if gone && events.push(&Event::ModuleUnload { module: ModuleId(id), at: now }) {
                 self.len -= 1;
                 self.ids[i] = self.ids[self.len];
             } else {
-                self.incomplete |= gone;
+                self.is_incomplete |= gone;
                 i += 1;
             }
         }
@@ -43,19 +43,25 @@ impl Told {
             if self.ids[..self.len].contains(&module.id()) {
                 continue;
             }
-            if self.len < CAPACITY && tell(control, outlet, &list, module, now) {
+            if self.len < CAPACITY && push_load(control, events, &list, module, now) {
                 self.ids[self.len] = module.id();
                 self.len += 1;
                 control.counters.add(Counter::Modules, 1);
             } else {
-                self.incomplete = true;
+                self.is_incomplete = true;
             }
         }
         true
     }
 }
 
-fn tell(control: &ControlPage, outlet: &mut Outlet, list: &ModuleList, module: &Module, now: u64) -> bool {
+fn push_load(
+    control: &ControlPage,
+    events: &mut EventWriter,
+    list: &ModuleList,
+    module: &Module,
+    now: u64,
+) -> bool {
     let mut exe = [0u8; TEXT_BYTES];
     let path = match list.path(module) {
         // The loader gives the main program no name.
@@ -70,7 +76,7 @@ fn tell(control: &ControlPage, outlet: &mut Outlet, list: &ModuleList, module: &
         words = i / 8 + 1;
     }
     let range = module.range();
-    outlet.push(&Event::ModuleLoad {
+    events.push(&Event::ModuleLoad {
         module: ModuleId(module.id()),
         at: now,
         bias: module.bias(),

@@ -1,0 +1,77 @@
+//! System calls that a stop has interrupted, and how they are put back.
+
+use super::calls;
+use super::ptrace;
+use stackglass_procfs::Status;
+use stackglass_unwind::memory::read_process;
+
+/// `syscall`.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Codes by which the kernel marks a call that it makes again (include/linux/errno.h): ERESTARTSYS, ERESTARTNOINTR,
+/// ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
+const ERESTART: [i64; 4] = [-512, -513, -514, -516];
+
+/// How an interrupted call ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InterruptedCall {
+    /// The kernel makes the call again: the program sees nothing.
+    Restarted,
+    /// The call returns EINTR to the program.
+    Failed,
+}
+
+impl InterruptedCall {
+    /// The call in which a stopped thread slept, if there is one.
+    pub(crate) fn of(registers: &libc::user_regs_struct) -> Option<InterruptedCall> {
+        if (registers.orig_rax as i64) < 0 {
+            return None;
+        }
+        match registers.rax as i64 {
+            code if ERESTART.contains(&code) => Some(InterruptedCall::Restarted),
+            code if code == -i64::from(libc::EINTR) => Some(InterruptedCall::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// A thread that was stepped back to the `syscall` instruction of a call that had returned EINTR, as if it had stopped just
+/// before the call. A time-out begins anew.
+#[derive(Clone, Copy)]
+pub(crate) struct PutBack {
+    /// Its registers as the call had left them.
+    before: libc::user_regs_struct,
+}
+
+impl PutBack {
+    /// Steps the thread back, if only the stop can have interrupted the call and the call has done nothing yet. Its memory is
+    /// read by the thread `memory`.
+    pub(crate) fn new(memory: u32, tid: u32, registers: &libc::user_regs_struct) -> Option<PutBack> {
+        let at = registers.rip.wrapping_sub(SYSCALL.len() as u64);
+        let mut bytes = [0; SYSCALL.len()];
+        let read = read_process(memory as i32, at, &mut bytes);
+        if read != bytes.len() || bytes != SYSCALL || !calls::may_be_repeated(registers.orig_rax as i64) {
+            return None;
+        }
+        // A signal whose handler is about to run has interrupted the call as well.
+        let status = Status::read(tid)?;
+        if status.pending & !status.blocked & status.caught != 0 {
+            return None;
+        }
+        let changed =
+            libc::user_regs_struct { rax: registers.orig_rax, rip: at, orig_rax: u64::MAX, ..*registers };
+        ptrace::set_registers(tid, changed).ok().map(|()| PutBack { before: *registers })
+    }
+
+    /// Undoes the step, because a signal with a handler is about to reach the thread before it made its call again. The signal
+    /// came just after the check for pending ones, so the call has returned EINTR after all.
+    pub(crate) fn undo(self, tid: u32, signal: i32) {
+        let Ok(now) = ptrace::registers(tid) else { return };
+        let is_still_there =
+            now.rip == self.before.rip.wrapping_sub(SYSCALL.len() as u64) && now.orig_rax == u64::MAX;
+        let has_handler = |status: Status| status.caught >> (signal - 1).clamp(0, 63) & 1 == 1;
+        if is_still_there && Status::read(tid).is_some_and(has_handler) {
+            let _ = ptrace::set_registers(tid, self.before);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What the looking thread knows of a process.
+
+use super::perf_events::Dump;
+use super::stack_reader::StackReader;
+use super::stream::Outlet;
+use super::thread::Thread;
+use super::{Driver, Orders};
+use foldhash::HashSet;
+use std::sync::Arc;
+
+/// One process, from exec to exec.
+pub(crate) struct Parts {
+    pub(crate) pid: u32,
+    /// This process has started it, so that another part of it will ask for the exit status.
+    pub(crate) is_own_child: bool,
+    pub(crate) delay: u64,
+    pub(crate) driver: Driver,
+    pub(crate) orders: Arc<Orders>,
+    pub(crate) outlet: Outlet,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) stacks: StackReader,
+    /// The part of a stack that a perf event has copied.
+    pub(crate) dump: Dump,
+    pub(crate) tick: u64,
+    /// Tick at which a thread was last seen to have moved.
+    pub(crate) moved_at: u64,
+    /// It has exec'ed: its threads may be traced by us already, and may be stopped.
+    pub(crate) has_execed: bool,
+    /// Traced threads that are no longer sampled and not yet reaped. An exec of the program waits for them.
+    pub(crate) ending: Vec<u32>,
+    /// Threads that are listed and not tracked: they have ended, or serve a profiler inside the program.
+    pub(crate) untracked: HashSet<u32>,
+    /// The number of the thread tracked last.
+    pub(crate) last_number: u32,
+    /// Threads are to be listed at the next tick.
+    pub(crate) must_list: bool,
+}

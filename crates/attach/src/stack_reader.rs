@@ -1,0 +1,142 @@
+//! Walks stacks of the process, with the unwind rules of its modules.
+
+use super::images::Images;
+use super::modules::Modules;
+use super::stream::Outlet;
+use stackglass_sampling::{CachedStack, SPAN, SleepCache, SleepEntry, SleepPlace};
+use stackglass_unwind::memory::read_process;
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_unwind::{ProcessStack, Registers, Scratch, StackMemory, Walk, Walker};
+use stackglass_wire::MAX_FRAMES;
+
+/// Bytes of a stack that are fetched at once.
+const FETCH: usize = 8 << 10;
+/// Stacks of sleeping threads that are stored.
+const STORED: usize = 4096;
+
+/// The modules of the process, and working memory for walks.
+pub(crate) struct StackReader {
+    /// The thread through which memory is read: not always the main one, which may have ended.
+    living: u32,
+    modules: Modules,
+    images: Images,
+    /// Stacks that took a stop. Most programs need none, so the memory is allocated with the first one.
+    cache: Option<Box<Cache>>,
+    scratch: Box<Scratch>,
+    frames: Vec<u64>,
+    stack: Vec<u8>,
+    /// A walk met code outside of all modules.
+    met_unknown_code: bool,
+}
+
+struct Cache {
+    stacks: SleepCache<Vec<SleepEntry>>,
+    room: [u8; SPAN],
+}
+
+impl StackReader {
+    /// A reader for the process of which `living` is a live thread; `None` if the process is gone.
+    pub(crate) fn new(living: u32) -> Option<StackReader> {
+        Some(StackReader {
+            living,
+            modules: Modules::new(living)?,
+            images: Images::new(living),
+            cache: None,
+            scratch: Box::default(),
+            frames: vec![0; MAX_FRAMES],
+            stack: vec![0; FETCH],
+            met_unknown_code: false,
+        })
+    }
+
+    /// The thread through which memory is read.
+    pub(crate) fn living(&self) -> u32 {
+        self.living
+    }
+
+    /// Reads memory through another thread from now on, because the one so far has ended.
+    pub(crate) fn read_through(&mut self, living: u32) {
+        self.living = living;
+        self.modules.read_through(living);
+        self.images.read_through(living);
+    }
+
+    /// Pushes modules that came or went. Whether any did.
+    pub(crate) fn update_modules(&mut self, outlet: &mut Outlet, now: u64) -> bool {
+        let has_changed = self.modules.refresh(&mut self.images, outlet, now);
+        if has_changed {
+            self.cache = None;
+        }
+        has_changed
+    }
+
+    /// Whether a walk has met code outside of all modules.
+    pub(crate) fn met_unknown_code(&self) -> bool {
+        self.met_unknown_code
+    }
+
+    /// Forgets that a walk has met code outside of all modules. Whether one had.
+    pub(crate) fn take_unknown_code(&mut self) -> bool {
+        std::mem::take(&mut self.met_unknown_code)
+    }
+
+    /// Walks a stack as it is in the process now.
+    pub(crate) fn walk(&mut self, registers: &Registers) -> Walk {
+        let mut bytes = std::mem::take(&mut self.stack);
+        let walk = self.walk_in(registers, &mut ProcessStack::new(self.living as i32, &mut bytes));
+        self.stack = bytes;
+        walk
+    }
+
+    /// Walks a stack in other memory.
+    pub(crate) fn walk_in(&mut self, registers: &Registers, stack: &mut impl StackMemory) -> Walk {
+        let mut walker = Walker {
+            modules: self.modules.list(),
+            table: Some(&self.modules.table),
+            memory: &self.images,
+            scratch: &mut self.scratch,
+        };
+        let walk = walker.walk(registers, stack, &mut self.frames);
+        self.met_unknown_code |= walk.end == End::Cut(Cut::NoModule);
+        walk
+    }
+
+    /// The frames of the last walk, or of the last stack found by [`StackReader::cached`].
+    pub(crate) fn frames(&self, len: usize) -> &[u64] {
+        &self.frames[..len]
+    }
+
+    /// The stack of a thread that sleeps at a place where a stop has taken its stack before, if it is still the same.
+    pub(crate) fn cached(&mut self, tid: u32, place: SleepPlace) -> Option<CachedStack> {
+        let Cache { stacks, room } = &mut **self.cache.as_mut()?;
+        stacks.lookup(tid, place, read_of(self.living), room, &mut self.frames)
+    }
+
+    /// Whether a thread was stopped at this place before.
+    pub(crate) fn was_tried(&self, tid: u32, place: SleepPlace) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.stacks.was_tried(tid, place))
+    }
+
+    /// Stores the last walk as the stack of a thread that sleeps at this place.
+    pub(crate) fn store(&mut self, tid: u32, place: SleepPlace, walk: &Walk) {
+        let cache = self.cache.get_or_insert_with(|| {
+            let stacks = SleepCache::new(vec![SleepEntry::default(); STORED]);
+            Box::new(Cache { stacks, room: [0; SPAN] })
+        });
+        let Cache { stacks, room } = &mut **cache;
+        let frames = &self.frames[..walk.len];
+        stacks.insert(tid, place, frames, walk.end.code(), read_of(self.living), room);
+    }
+}
+
+/// Whether the kernel's registers of a sleeping thread do not suffice for the rest of the stack: a stop shows it.
+pub(crate) fn is_hidden(walk: &Walk) -> bool {
+    matches!(
+        walk.end,
+        End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
+    )
+}
+
+fn read_of(tid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
+    move |address, into| read_process(tid as i32, address, into)
+}

@@ -1,0 +1,194 @@
+//! Receives what tracees report: stops that were requested, signals, group stops and exits. Also reads perf samples.
+
+use super::clock::{self, monotonic};
+use super::interrupted_call::{InterruptedCall, PutBack};
+use super::look::{update, update_with};
+use super::parts::Parts;
+use super::ptrace::{self, News};
+use super::stream::Outlet;
+use super::thread::{KernelSampling, StopRequest, Thread};
+use super::tracking;
+use stackglass_sampling::{SchedStat, SleepPlace, Stack};
+use stackglass_unwind::Registers;
+use stackglass_unwind::walk::{Cut, End};
+use stackglass_wire::Counter;
+use std::sync::atomic::Ordering::Acquire;
+
+/// How long reports are awaited without sleeping, ns: a wake-up costs the same again.
+const AT_ONCE: u64 = 60_000;
+/// Longest sleep while a stop is awaited, ns. A SIGCHLD that another thread of this process has taken is missed by no more.
+const STOP_SOON: u64 = 1_000_000;
+/// Longest sleep while any thread is traced, ns.
+const REPORT_SOON: u64 = 10_000_000;
+/// How far the kernel's account of a running thread may lag behind, ns: one tick at 100 Hz.
+const ACCOUNT_LAG: u64 = 10_000_000;
+
+/// What is still to come.
+struct Awaited {
+    /// There are tracees.
+    reports: bool,
+    /// A stop was requested.
+    stops: bool,
+}
+
+/// Receives reports until `moment`, and sleeps in between.
+pub(crate) fn receive_until(parts: &mut Parts, moment: u64) {
+    loop {
+        let awaited = receive(parts);
+        let now = monotonic();
+        if now >= moment {
+            return;
+        }
+        if awaited.stops {
+            clock::wait_for_news((moment - now).min(STOP_SOON));
+        } else if awaited.reports {
+            clock::wait_for_news((moment - now).min(REPORT_SOON));
+        } else {
+            clock::sleep_until(moment.min(now + REPORT_SOON));
+        }
+        if parts.orders.stop.load(Acquire) {
+            return;
+        }
+    }
+}
+
+/// Receives the reports that come at once.
+pub(crate) fn receive_at_once(parts: &mut Parts) {
+    let until = monotonic() + AT_ONCE;
+    while receive(parts).stops && parts.orders.processors > 1 && monotonic() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Receives all reports that are there.
+fn receive(parts: &mut Parts) -> Awaited {
+    let mut awaited = Awaited { reports: false, stops: false };
+    let mut i = 0;
+    while i < parts.threads.len() {
+        if parts.threads[i].sampling.is_some() {
+            read_samples(parts, i);
+        }
+        let thread = &parts.threads[i];
+        let report = if thread.is_seized { report_of(parts, thread.tid) } else { None };
+        if let Some(News::Ended) = report {
+            tracking::untrack(parts, i);
+            continue;
+        }
+        awaited.reports |= thread.is_seized;
+        match report {
+            Some(report) => handle(parts, i, report),
+            None => awaited.stops |= thread.stop.is_some(),
+        }
+        i += 1;
+    }
+    reap(parts);
+    awaited.reports |= !parts.ending.is_empty();
+    awaited
+}
+
+/// Reaps threads that are about to end. An exec would wait for ever for one that is not reaped.
+fn reap(parts: &mut Parts) {
+    let mut ending = std::mem::take(&mut parts.ending);
+    ending.retain(|tid| match report_of(parts, *tid) {
+        Some(News::Ended) => {
+            parts.orders.seizing.ended(*tid);
+            false
+        }
+        Some(News::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
+        Some(News::ProcessStopped) => ptrace::leave_stopped(*tid).is_ok(),
+        Some(News::Stands) => ptrace::resume(*tid, 0).is_ok(),
+        None => true,
+    });
+    parts.ending = ending;
+}
+
+fn report_of(parts: &Parts, tid: u32) -> Option<News> {
+    match parts.is_own_child && tid == parts.pid {
+        true => ptrace::news_of_own_child(tid),
+        false => ptrace::news(tid),
+    }
+}
+
+/// A tracee has stopped: takes its stack if that was requested, and resumes it.
+fn handle(parts: &mut Parts, index: usize, report: News) {
+    let thread = &mut parts.threads[index];
+    let tid = thread.tid;
+    let stop = thread.stop.take();
+    // If the thread has ended meanwhile, the next report says so.
+    match report {
+        // At once: a signal that is held here when this process is killed would be lost.
+        News::Signal(signal) => {
+            if let Some(put_back) = thread.put_back.take() {
+                put_back.undo(tid, signal);
+            }
+            drop(ptrace::resume(tid, signal));
+        }
+        News::ProcessStopped => drop(ptrace::leave_stopped(tid)),
+        News::Stands | News::Ended => match stop {
+            Some(stop) => read_stopped(parts, index, stop),
+            None => drop(ptrace::resume(tid, 0)),
+        },
+    }
+}
+
+/// Takes the stack of a stopped thread, and resumes the thread.
+fn read_stopped(parts: &mut Parts, index: usize, stop: StopRequest) {
+    let tid = parts.threads[index].tid;
+    parts.threads[index].put_back = None;
+    let Ok(registers) = ptrace::registers(tid) else {
+        let _ = ptrace::resume(tid, 0);
+        return;
+    };
+    let walk = parts.stacks.walk(&Registers::of_stopped(&registers));
+    let call = InterruptedCall::of(&registers);
+    let now = monotonic();
+    update(parts, index, now);
+    if call == Some(InterruptedCall::Failed) {
+        parts.threads[index].put_back = PutBack::new(parts.stacks.living(), tid, &registers);
+    }
+    let _ = ptrace::resume(tid, 0);
+    // The stop took time in which the thread was ready to run.
+    let thread = &mut parts.threads[index];
+    thread.time.account.add_waited(monotonic().saturating_sub(stop.at));
+    let here = SleepPlace { pc: registers.rip, sp: registers.rsp };
+    let slept_at = stop.asleep_at.filter(|place| *place == here || call.is_some());
+    if let Some(place) = slept_at {
+        parts.stacks.store(tid, place, &walk);
+    }
+    let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
+    if slept_at.is_some() || call.is_some() {
+        return thread.time.push_sleeping(&mut parts.outlet.of(thread.number), now, stack);
+    }
+    push_running(&mut parts.outlet, thread, now, stack);
+}
+
+/// A stack taken while the thread ran. What the thread slept since the last look, at an unknown place, goes to the last stack.
+fn push_running(outlet: &mut Outlet, thread: &mut Thread, at: u64, stack: Stack<'_>) {
+    outlet.count(Counter::StacksRunning);
+    let sink = &mut outlet.of(thread.number);
+    thread.time.extend_sleeping(sink, at);
+    thread.time.push_running(sink, at, stack);
+}
+
+/// Reads the samples that a thread's perf event has taken.
+fn read_samples(parts: &mut Parts, index: usize) {
+    let Some(mut sampling) = parts.threads[index].sampling.take() else { return };
+    let KernelSampling { event, ran_before } = &mut sampling;
+    let stat = parts.threads[index].files.stat();
+    let mut is_too_deep = false;
+    let mut dump = std::mem::take(&mut parts.dump);
+    while let Some(sample) = event.next(&mut dump) {
+        let walk = parts.stacks.walk_in(&sample.registers, &mut dump);
+        is_too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);
+        let stat = stat.unwrap_or(parts.threads[index].stat);
+        // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
+        let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
+        update_with(parts, index, sample.at, SchedStat { ran, ..stat });
+        let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
+        push_running(&mut parts.outlet, &mut parts.threads[index], sample.at, stack);
+    }
+    parts.dump = dump;
+    let thread = &mut parts.threads[index];
+    thread.needs_stop |= is_too_deep;
+    thread.sampling = (!is_too_deep).then_some(sampling);
+}

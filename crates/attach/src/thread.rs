@@ -1,0 +1,50 @@
+//! One thread that is tracked.
+
+use super::interrupted_call::PutBack;
+use super::perf_events::Event as PerfEvent;
+use stackglass_procfs::threads::Files;
+use stackglass_sampling::{SchedStat, SleepPlace, ThreadTime};
+use stackglass_wire::{ThreadId, ThreadName};
+
+/// A thread.
+pub(crate) struct Thread {
+    pub(crate) tid: u32,
+    /// Its number in the stream.
+    pub(crate) number: ThreadId,
+    pub(crate) name: ThreadName,
+    pub(crate) files: Files,
+    pub(crate) time: ThreadTime,
+    /// The kernel's account when it was last read.
+    pub(crate) stat: SchedStat,
+    /// The thread is traced by us.
+    pub(crate) is_seized: bool,
+    /// A stop that was requested and has not come yet.
+    pub(crate) stop: Option<StopRequest>,
+    /// Its interrupted call was put back when it last stopped.
+    pub(crate) put_back: Option<PutBack>,
+    /// It cannot be traced.
+    pub(crate) is_refused: bool,
+    pub(crate) sampling: Option<KernelSampling>,
+    /// Perf events do not work for it: they are refused, or its stack is deeper than what they copy.
+    pub(crate) needs_stop: bool,
+    /// Tick of the next look.
+    pub(crate) due: u64,
+    /// Ticks between two looks.
+    pub(crate) interval: u64,
+}
+
+/// A requested stop.
+#[derive(Clone, Copy)]
+pub(crate) struct StopRequest {
+    /// When it was requested.
+    pub(crate) at: u64,
+    /// Where the thread slept then, if it slept.
+    pub(crate) asleep_at: Option<SleepPlace>,
+}
+
+/// A perf event that takes the thread's stacks while it runs.
+pub(crate) struct KernelSampling {
+    pub(crate) event: PerfEvent,
+    /// What the thread had run when the event was opened, ns.
+    pub(crate) ran_before: u64,
+}

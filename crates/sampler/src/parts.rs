@@ -1,0 +1,114 @@
+//! The parts of the sampler, each with one duty.
+
+use crate::call_ends::SyscallInstructions;
+use crate::event_writer::EventWriter;
+use crate::memory::Memory;
+use crate::module_events::LoadedModules;
+use crate::open_files::OpenFiles;
+use crate::orders::Orders;
+use crate::pending_signal::PendingSignals;
+use crate::recently_exited::RecentlyExited;
+use crate::schedule::Schedule;
+use crate::sleep_reader::SleepReader;
+use crate::task_choice::Walltime;
+use crate::task_folder::{ScanBuffer, TaskFolder};
+use crate::task_names::TaskNames;
+use crate::thread_table::ThreadTable;
+use stackglass_host::image::ProcessImage;
+use stackglass_host::{Guest, SlotIndex};
+use stackglass_sampling::ThreadState;
+use stackglass_wire::stream::Writer;
+use stackglass_wire::{ControlPage, Counter};
+
+/// The pages that the sampler shares with the handler, the hooks and the reader of the stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared {
+    pub(crate) guest: &'static Guest,
+    pub(crate) control: &'static ControlPage,
+    /// Kernel id of the sampler's own thread.
+    pub(crate) tid: u32,
+}
+
+impl Shared {
+    /// Adds one to a counter.
+    pub(crate) fn count(self, counter: Counter) {
+        self.control.counters.add(counter, 1);
+    }
+}
+
+/// Checks that are due at the next tick, because something was seen that asks for them.
+#[derive(Default)]
+pub(crate) struct DueChecks {
+    /// List all threads.
+    pub(crate) scan: bool,
+    /// The scan that finds the threads that were there before sampling began is still to come.
+    pub(crate) first_scan: bool,
+    /// Look for new modules: a walk met an address in no module.
+    pub(crate) modules: bool,
+}
+
+/// All parts.
+pub(crate) struct Parts {
+    pub(crate) shared: Shared,
+    pub(crate) schedule: Schedule,
+    pub(crate) threads: &'static mut ThreadTable,
+    pub(crate) exited: &'static mut RecentlyExited,
+    pub(crate) folder: TaskFolder,
+    pub(crate) scan_buffer: &'static mut ScanBuffer,
+    pub(crate) files: &'static mut OpenFiles,
+    pub(crate) signals: &'static mut PendingSignals,
+    pub(crate) sleep: &'static mut SleepReader,
+    pub(crate) syscalls: &'static mut SyscallInstructions,
+    pub(crate) modules: &'static mut LoadedModules,
+    pub(crate) task_names: TaskNames,
+    pub(crate) walltime: Walltime,
+    pub(crate) events: EventWriter,
+    pub(crate) due: DueChecks,
+    /// The kernel tells the state of threads.
+    pub(crate) can_read_state: bool,
+}
+
+impl Parts {
+    /// The parts before the first tick.
+    pub(crate) fn new(
+        shared: Shared,
+        image: &ProcessImage,
+        memory: &'static mut Memory,
+        folder: TaskFolder,
+        orders: &Orders,
+    ) -> Parts {
+        let Memory { threads, exited, scan_buffer, files, signals, sleep, syscalls, modules } = memory;
+        let can_read_state = folder.open(shared.tid, b"syscall").is_some();
+        Parts {
+            shared,
+            schedule: Schedule::new(orders.delay()),
+            threads,
+            exited,
+            folder,
+            scan_buffer,
+            files,
+            signals,
+            sleep,
+            syscalls,
+            modules,
+            task_names: TaskNames::default(),
+            walltime: Walltime::new(orders.walltime()),
+            events: EventWriter::new(Writer::new(image.control, image.ring), orders.walltime()),
+            due: DueChecks { scan: true, first_scan: false, modules: true },
+            can_read_state,
+        }
+    }
+
+    /// What the kernel says of a thread.
+    pub(crate) fn state(&mut self, index: SlotIndex) -> ThreadState {
+        if !self.can_read_state {
+            return ThreadState::Unknown;
+        }
+        self.files.state(self.threads, &self.folder, index)
+    }
+
+    /// How long a thread has waited for processors, by the kernel's account, ns.
+    pub(crate) fn waited(&mut self, index: SlotIndex) -> Option<u64> {
+        self.files.waited(self.threads, &self.folder, index)
+    }
+}

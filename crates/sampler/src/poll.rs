@@ -1,0 +1,192 @@
+//! Looks at one thread at a tick: finds out what it did, and does what [`Observation::next_step`] says.
+
+use crate::parts::Parts;
+use crate::signals::{self, Purpose};
+use crate::sleep_reader::ReadStack;
+use crate::sleeping::{self, SleepingStack};
+use crate::thread_discovery;
+use stackglass_host::{SlotIndex, restart, system};
+use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step};
+
+/// CPU time that a signal and its handler may have used since a stack was taken, ns.
+const HANDLER: u64 = 15_000;
+/// What two context switches and the timer's interrupt cost, ns; in virtual machines they are expensive.
+const SWITCHES: u64 = 30_000;
+
+/// What a poll found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Polled {
+    /// The thread has ended.
+    Gone,
+    /// It sleeps where it slept.
+    Unmoved,
+    /// Anything else.
+    Moved,
+}
+
+/// One reading of a thread's clock.
+#[derive(Clone, Copy)]
+struct Reading {
+    now: u64,
+    /// CPU time, ns.
+    cpu: u64,
+    passed: Passed,
+}
+
+/// Looks at one thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks.
+pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -> Polled {
+    let tid = parts.threads.get(index).header.tid;
+    let Some(cpu) = system::thread_cpu(tid) else {
+        // Its exit event has its last CPU time.
+        thread_discovery::read_events(parts, system::now());
+        parts.due.scan = true;
+        thread_discovery::untrack(parts, index);
+        return Polled::Gone;
+    };
+    let tick = parts.schedule.tick;
+    parts.threads.set_due(index, tick + 1);
+    let thread = parts.threads.get(index);
+    // If the clock has advanced, both clocks are read at the same moment.
+    let now = if cpu == thread.time.account.cpu() { now } else { system::now() };
+    let reading = Reading { now, cpu, passed: thread.time.account.update(now, cpu) };
+    let mut seen = observe(parts, index, reading.passed);
+    let mut is_settled = false;
+    loop {
+        match seen.next_step() {
+            Step::ReuseSleepingStack => {
+                reuse(parts, index, now, longest);
+                return Polled::Unmoved;
+            }
+            Step::AwaitStack { is_runnable } => {
+                await_stack(parts, index, reading, is_runnable);
+                return Polled::Moved;
+            }
+            step => {
+                if !is_settled && !seen.is_requested {
+                    is_settled = true;
+                    settle(parts, index, now);
+                }
+                match step {
+                    Step::ReadState => seen.state = Some(parts.state(index)),
+                    Step::CheckProcessor => {
+                        seen.on_processor = Some(is_on_processor(parts, index, reading));
+                    }
+                    step => {
+                        act(parts, index, reading, step);
+                        return Polled::Moved;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
+    let thread = parts.threads.get(index);
+    let handler = if core::mem::take(&mut thread.handler_ran) { HANDLER } else { 0 };
+    let last = thread.time.last();
+    let has_run = passed.ran > handler;
+    Observation {
+        last,
+        has_run,
+        // A signal that reaches a thread which has just gone to sleep may interrupt its call, unless the call can be put back.
+        is_busy: has_run
+            && last == LastStack::Running
+            && passed.ran >= passed.elapsed / 8 * 7
+            && restart::may_put_back(),
+        is_requested: thread.pending.is_some(),
+        ..Observation::default()
+    }
+}
+
+/// The thread did not run: its last stack gets all ticks since the last poll, and the next poll comes later.
+fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
+    let thread = parts.threads.get(index);
+    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
+    thread.interval = thread.interval.saturating_mul(2).min(longest);
+    let next = parts.schedule.tick + u64::from(thread.interval);
+    parts.threads.set_due(index, next);
+}
+
+/// A signal is out.
+fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnable: bool) {
+    push_waiting(parts, index, reading.now, is_runnable);
+    let thread = parts.threads.get(index);
+    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), reading.now);
+    signals::check_mask(parts, index, reading.now, reading.passed.ran);
+    signals::check_overdue(parts, index, reading.now);
+}
+
+/// The thread moved since the last poll: the time up to that move goes where it belongs.
+fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
+    let thread = parts.threads.get(index);
+    thread.interval = 1;
+    if thread.time.last() == LastStack::Sleeping {
+        // It slept there until it ran.
+        thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
+    }
+    push_waiting(parts, index, now, false);
+}
+
+/// Whether the thread runs now on another processor, or ran all the time except while the sampler had its processor.
+fn is_on_processor(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
+    let Reading { cpu, passed, .. } = reading;
+    let tid = parts.threads.get(index).header.tid;
+    system::thread_cpu(tid) != Some(cpu)
+        || passed.elapsed.saturating_sub(passed.ran) <= parts.schedule.own_turn + SWITCHES
+}
+
+fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
+    let now = reading.now;
+    match step {
+        Step::RequestStack => return signals::send(parts, index, now, Purpose::default()),
+        Step::ReadSleepingStack(sleep) => return read_sleeping(parts, index, reading, sleep),
+        Step::ExtendAsWaiting => push_waiting(parts, index, now, true),
+        _ => {}
+    }
+    let thread = parts.threads.get(index);
+    let sink = &mut parts.events.of(&mut thread.header);
+    match step {
+        Step::ExtendRunningStack => thread.time.extend_running(sink, now),
+        Step::ExtendAsWaiting | Step::ExtendLastStack => thread.time.extend_sleeping(sink, now),
+        _ => {}
+    }
+}
+
+/// Of the time that a thread last seen running did not run, gives what it waited for a processor: all of it if it is
+/// runnable and has not run, else what the kernel has counted.
+fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
+    let thread = parts.threads.get(index);
+    let rest = thread.time.account.rest(false);
+    if rest == 0 || thread.time.last() != LastStack::Running {
+        return;
+    }
+    let counted_before = thread.waits.before + thread.waits.pushed;
+    let waited = if is_runnable {
+        rest
+    } else {
+        parts.waited(index).map_or(0, |all| all.saturating_sub(counted_before)).min(rest)
+    };
+    let thread = parts.threads.get(index);
+    let sink = &mut parts.events.of(&mut thread.header);
+    thread.waits.pushed += thread.time.push_waiting(sink, now, waited);
+}
+
+/// Reads the stack of a sleeping thread, or signals it where only that shows the stack.
+fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: Sleep) {
+    let Reading { now, cpu, .. } = reading;
+    let polled = parts.shared.guest.slot(index).polled();
+    match sleeping::read(parts, index, now, cpu, sleep) {
+        SleepingStack::None => {}
+        SleepingStack::NeedsSignal => {
+            let asleep_at = Some(sleep.place);
+            signals::send(parts, index, now, Purpose { asleep_at, look: None });
+        }
+        SleepingStack::Read(ReadStack { len, cut }) => {
+            let thread = parts.threads.get(index);
+            parts.task_names.push_polled(&mut parts.events, &mut thread.header, polled);
+            let stack = Stack { frames: parts.sleep.frames(len), cut, task: polled.task };
+            thread.time.push_sleeping(&mut parts.events.of(&mut thread.header), now, stack);
+        }
+    }
+}

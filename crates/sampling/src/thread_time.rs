@@ -1,0 +1,241 @@
+//! Which stack gets which part of a thread's time.
+//!
+//! Time that a thread ran belongs to a stack taken while it ran: the next one, or the last one where the thread has lost its
+//! processor. Time that it did not run belongs to the stack on which it sleeps. A stack that the stream has no
+//! room for gets nothing: its time is kept for a later one, so that the sums stay exact.
+
+use crate::{CpuAccount, LastStack, hash};
+use stackglass_wire::{State, cut};
+
+/// A stack that gets time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stack<'a> {
+    /// Look-up addresses, leaf first.
+    pub frames: &'a [u64],
+    /// Why the stack is incomplete, 0 if it is complete.
+    pub cut: u8,
+    /// The async task that the thread polls, 0 for none.
+    pub task: u64,
+}
+
+impl Stack<'_> {
+    /// A sample without frames, for this reason.
+    pub fn unsampled(cut: u8) -> Stack<'static> {
+        Stack { frames: &[], cut, task: 0 }
+    }
+}
+
+/// Where one thread's samples go.
+pub trait SampleSink {
+    /// Adds a stack that was taken `hits` times and stands for `time` ns, at the moment `at`. False if there is no room.
+    fn push_sample(&mut self, at: u64, time: u64, state: State, stack: Stack<'_>, hits: u32) -> bool;
+
+    /// Adds `time` ns to the thread's last stack. False if there is no room.
+    fn push_repeat(&mut self, at: u64, time: u64, state: State) -> bool;
+}
+
+/// One thread's time, and the stack that last got some of it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ThreadTime {
+    /// What the thread ran and rested.
+    pub account: CpuAccount,
+    last: LastStack,
+    /// Hash of the stack on which the thread sleeps.
+    hash: u64,
+}
+
+impl ThreadTime {
+    /// A thread without a stack.
+    pub fn new(account: CpuAccount) -> ThreadTime {
+        ThreadTime { account, ..ThreadTime::default() }
+    }
+
+    /// The kind of stack that last got time.
+    pub fn last(&self) -> LastStack {
+        self.last
+    }
+
+    /// A stack taken while the thread ran: gets all the time that it ran since the last one.
+    pub fn push_running(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>) {
+        let time = self.account.pending();
+        if sink.push_sample(at, time, State::Awake, stack, 1) {
+            self.account.give_pending();
+            self.last = LastStack::Running;
+        }
+    }
+
+    /// The thread ran on after its last running stack, which gets the time.
+    pub fn extend_running(&mut self, sink: &mut impl SampleSink, at: u64) {
+        let time = self.account.pending();
+        if time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Awake) {
+            self.account.give_pending();
+        }
+    }
+
+    /// The stack on which the thread sleeps: gets the rest. An equal stack is not pushed again.
+    pub fn push_sleeping(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>) {
+        let hash = hash(stack.frames) ^ stack.task.rotate_left(32);
+        if self.last == LastStack::Sleeping && self.hash == hash {
+            return self.extend_sleeping(sink, at);
+        }
+        let time = self.account.rest(false);
+        if sink.push_sample(at, time, State::Asleep, stack, 1) {
+            self.account.give_rest(time);
+            (self.last, self.hash) = (LastStack::Sleeping, hash);
+        }
+    }
+
+    /// The last stack gets the rest. The rest is kept while there is no stack.
+    pub fn extend_sleeping(&mut self, sink: &mut impl SampleSink, at: u64) {
+        self.extend_rest(sink, at, false);
+    }
+
+    fn extend_rest(&mut self, sink: &mut impl SampleSink, at: u64, all: bool) {
+        let time = self.account.rest(all);
+        if time > 0 && self.last != LastStack::NoStack && sink.push_repeat(at, time, State::Asleep) {
+            self.account.give_rest(time);
+        }
+    }
+
+    /// The thread waited `time` ns for a processor, where it was last seen. The time actually given.
+    pub fn push_waiting(&mut self, sink: &mut impl SampleSink, at: u64, time: u64) -> u64 {
+        let given = time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Waiting);
+        if !given {
+            return 0;
+        }
+        self.account.give_rest(time);
+        time
+    }
+
+    /// No stack can be taken of what the thread ran, for this reason.
+    pub fn push_unsampled(&mut self, sink: &mut impl SampleSink, at: u64, reason: u8) {
+        let time = self.account.pending();
+        if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(reason), 0) {
+            self.account.give_pending();
+            self.last = LastStack::Unsampled;
+        }
+    }
+
+    /// Gives all that is left: the thread ends, or the recording does.
+    pub fn finish(&mut self, sink: &mut impl SampleSink) {
+        let at = self.account.until();
+        let ran = self.account.pending();
+        if self.last == LastStack::NoStack {
+            if sink.push_sample(at, ran, State::Awake, Stack::unsampled(cut::ENDED), 0) {
+                self.account.give_pending();
+                self.last = LastStack::Unsampled;
+            }
+            return self.extend_rest(sink, at, true);
+        }
+        self.extend_rest(sink, at, true);
+        let given = ran > 0
+            && match self.last {
+                // A stack of sleep gets no time that the thread ran.
+                LastStack::Sleeping => {
+                    sink.push_sample(at, ran, State::Awake, Stack::unsampled(cut::ENDED), 0)
+                }
+                _ => sink.push_repeat(at, ran, State::Awake),
+            };
+        if given {
+            self.account.give_pending();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Sums the time of each state, by the first frame of the stack that got it; 0 for samples without frames.
+    #[derive(Default)]
+    struct Sums {
+        pushed: Vec<(u64, State, u64)>,
+        current: u64,
+        samples: usize,
+        is_full: bool,
+    }
+
+    impl SampleSink for Sums {
+        fn push_sample(&mut self, _: u64, time: u64, state: State, stack: Stack<'_>, _: u32) -> bool {
+            if self.is_full {
+                return false;
+            }
+            self.current = stack.frames.first().copied().unwrap_or(0);
+            self.samples += 1;
+            self.pushed.push((self.current, state, time));
+            true
+        }
+
+        fn push_repeat(&mut self, _: u64, time: u64, state: State) -> bool {
+            if !self.is_full {
+                self.pushed.push((self.current, state, time));
+            }
+            !self.is_full
+        }
+    }
+
+    impl Sums {
+        fn of(&self, frame: u64, state: State) -> u64 {
+            self.pushed
+                .iter()
+                .filter(|(f, s, _)| (*f, *s) == (frame, state))
+                .map(|(.., time)| time / MS)
+                .sum()
+        }
+    }
+
+    fn stack(frames: &[u64]) -> Stack<'_> {
+        Stack { frames, cut: 0, task: 0 }
+    }
+
+    #[test]
+    fn each_part_of_the_time_goes_to_its_stack() {
+        let (mut time, mut sums) = (ThreadTime::new(CpuAccount::open(0, 0)), Sums::default());
+        time.account.update(10 * MS, 4 * MS);
+        time.push_running(&mut sums, 10 * MS, stack(&[1]));
+        assert_eq!((time.last(), sums.of(1, State::Awake)), (LastStack::Running, 4));
+        // 6 ms of rest, of which it was runnable for 2: they belong to the place where it was preempted.
+        assert_eq!(time.push_waiting(&mut sums, 10 * MS, 2 * MS), 2 * MS);
+        time.account.update(30 * MS, 5 * MS);
+        time.extend_running(&mut sums, 30 * MS);
+        time.push_sleeping(&mut sums, 30 * MS, stack(&[2]));
+        assert_eq!(
+            (sums.of(1, State::Awake), sums.of(1, State::Waiting), sums.of(2, State::Asleep)),
+            (5, 2, 23)
+        );
+        assert_eq!(time.push_waiting(&mut sums, 30 * MS, MS), 0, "a sleeper does not wait for a processor");
+        time.account.update(40 * MS, 5 * MS);
+        let samples = sums.samples;
+        time.push_sleeping(&mut sums, 40 * MS, stack(&[2]));
+        assert_eq!(
+            (sums.of(2, State::Asleep), sums.samples),
+            (33, samples),
+            "an equal stack is not pushed again"
+        );
+        time.account.update(50 * MS, 8 * MS);
+        time.finish(&mut sums);
+        assert_eq!(
+            (sums.of(2, State::Awake), sums.of(0, State::Awake)),
+            (0, 3),
+            "no sleeping stack gets CPU time"
+        );
+        assert_eq!(sums.pushed.iter().map(|(.., time)| time).sum::<u64>(), 50 * MS);
+        assert_eq!(time.account.given(), 8 * MS);
+    }
+
+    #[test]
+    fn a_full_stream_loses_no_time() {
+        let (mut time, mut sums) = (ThreadTime::new(CpuAccount::open(0, 0)), Sums::default());
+        time.account.update(10 * MS, 4 * MS);
+        sums.is_full = true;
+        time.push_running(&mut sums, 10 * MS, stack(&[1]));
+        time.push_sleeping(&mut sums, 10 * MS, stack(&[2]));
+        time.push_unsampled(&mut sums, 10 * MS, cut::BLOCKED);
+        assert_eq!((time.last(), time.account.given()), (LastStack::NoStack, 0));
+        sums.is_full = false;
+        time.finish(&mut sums);
+        assert_eq!((sums.of(0, State::Awake), sums.of(0, State::Asleep)), (4, 6));
+    }
+}
