@@ -80,7 +80,7 @@ fn julias_samples_give_what_the_reference_gives() {
             "on the stack in 6 of 15 snapshots (40 %)",
             "    %   count  caller, at the line of the call",
             " 83.3       5  main",
-            " 16.7       1  [nothing: the outermost frame]"
+            " 16.7       1  [none: outermost frame]"
         ]
     );
     assert!(blocks[1].starts_with("b::f\non the stack in 3 of 15") && blocks.len() == 2, "{shown}");
