@@ -1,32 +1,32 @@
-//! Builds the preload library that travels inside the command.
+//! Builds the preload library that is embedded in the command.
 //!
-//! It goes into programs that know nothing of us, so it is always built the same way (optimised,
-//! stripped, aborting instead of unwinding), whatever profile, flags, wrappers or lints the
-//! command itself is built with. A nested Cargo with a target folder of its own does that.
+//! The library runs inside programs that do not cooperate. It is therefore always built the same way (optimised, stripped,
+//! aborting instead of unwinding), whatever profile, flags, wrappers or lints the command itself is built with. A nested
+//! Cargo with a target folder of its own does that.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library is made for glibc, also when the command is linked to musl.
+/// The library is built for glibc, even if the command is linked to musl.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// What the library is made of, beside itself.
-const ROOMS: [&str; 6] = ["wire", "unwind", "host", "sampling", "sampler", "preload"];
+/// The crates whose changes require a new library.
+const CRATES: [&str; 6] = ["wire", "unwind", "host", "sampling", "sampler", "preload"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
     let crates = here.parent().expect("crates/cli lies in crates");
-    for room in ROOMS {
-        println!("cargo::rerun-if-changed={}", crates.join(room).join("src").display());
-        println!("cargo::rerun-if-changed={}", crates.join(room).join("Cargo.toml").display());
+    for name in CRATES {
+        println!("cargo::rerun-if-changed={}", crates.join(name).join("src").display());
+        println!("cargo::rerun-if-changed={}", crates.join(name).join("Cargo.toml").display());
     }
     println!("cargo::rerun-if-changed=build.rs");
 
     let library = build(&crates.join("preload/Cargo.toml"), &out.join("preload"));
     let mut bytes = std::fs::read(&library).expect("Cargo has just built it");
     let library = out.join("libstackglass.so");
-    need_no_loader(&mut bytes);
+    drop_needed_loader(&mut bytes);
     std::fs::write(&library, &bytes).expect("OUT_DIR can be written to");
     let mut hash = DefaultHasher::new();
     bytes.hash(&mut hash);
@@ -43,7 +43,7 @@ fn build(manifest: &Path, target_folder: &Path) -> PathBuf {
             cargo.env_remove(name);
         }
     }
-    // Set and empty: what configuration files say is overruled as well.
+    // Set but empty, these also override configuration files.
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
         cargo.env(name, "");
     }
@@ -66,19 +66,19 @@ fn build(manifest: &Path, target_folder: &Path) -> PathBuf {
     target_folder.join(TARGET).join("release/libstackglass_preload.so")
 }
 
-/// Takes the need for glibc's dynamic linker out of the library's list of needs: in a program of glibc it is there
-/// anyway, and the loader of another C library (musl's), to which the environment is handed down, would not find it and
-/// refuse the whole program. The entry becomes a `DT_DEBUG` (21), which loaders ignore in libraries.
-fn need_no_loader(elf: &mut [u8]) {
-    for at in needs_of_loader(elf) {
+/// Removes glibc's dynamic linker from the list of needed libraries. A glibc program has it anyway. The loader of another
+/// C library (musl), which inherits the environment, would not find it and refuse to start the program. The entry becomes
+/// a `DT_DEBUG` (21), which loaders ignore in libraries.
+fn drop_needed_loader(elf: &mut [u8]) {
+    for at in entries_of_loader(elf) {
         elf[at..at + 16].fill(0);
         elf[at] = 21;
     }
 }
 
-/// Where the list of needs (`PT_DYNAMIC`, type 2: pairs of words up to a tag of 0) names the dynamic linker: a
+/// The places in `PT_DYNAMIC` (type 2: pairs of words, up to a tag of 0) that name the dynamic linker: a
 /// `DT_NEEDED` (1) holds an offset into the strings at `DT_STRTAB` (5). See elf(5).
-fn needs_of_loader(elf: &[u8]) -> Vec<usize> {
+fn entries_of_loader(elf: &[u8]) -> Vec<usize> {
     let word = |at: usize| u64::from_le_bytes(elf[at..at + 8].try_into().expect("eight bytes"));
     let half = |at: usize| u16::from_le_bytes([elf[at], elf[at + 1]]) as usize;
     let segments: Vec<usize> = (0..half(56)).map(|i| word(32) as usize + i * half(54)).collect();
@@ -95,7 +95,7 @@ fn needs_of_loader(elf: &[u8]) -> Vec<usize> {
     entries.into_iter().filter(|at| word(*at) == 1 && named(*at)).collect()
 }
 
-/// Environment variables that would change how the library is built.
+/// Whether an environment variable would change how the library is built.
 fn shapes_a_build(name: &str) -> bool {
     const EXACT: [&str; 12] = [
         "CARGO_ENCODED_RUSTFLAGS",

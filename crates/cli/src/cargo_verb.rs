@@ -75,16 +75,16 @@ pub(crate) struct Flags {
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 struct TargetFlags {
-    /// This binary
+    /// Record this binary
     #[arg(long, value_name = "NAME")]
     bin: Option<String>,
-    /// This example
+    /// Record this example
     #[arg(long, value_name = "NAME")]
     example: Option<String>,
-    /// This integration test
+    /// Record this integration test
     #[arg(long, value_name = "NAME")]
     test: Option<String>,
-    /// This benchmark
+    /// Record this benchmark
     #[arg(long, value_name = "NAME")]
     bench: Option<String>,
 }

@@ -9,6 +9,7 @@ mod views;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
 use crate::message;
+use crate::report_flags::recur_help;
 use crate::values::one_of;
 use clap::Args;
 use colors::Scheme;
@@ -60,7 +61,7 @@ pub(crate) struct Flags {
     no_combine: bool,
 
     /// Fold recursive calls from the same call site [default: off]
-    #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, |_| ""))]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
     recur: Option<Recur>,
 
     /// Keep the frames at the root that only start programs and threads

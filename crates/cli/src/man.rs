@@ -8,6 +8,7 @@ use std::io::Write;
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
     /// Write the page of this command instead of the overview
+    #[arg(value_name = "COMMAND")]
     verb: Option<String>,
 }
 

@@ -147,7 +147,7 @@ fn group_help(key: GroupBy) -> &'static str {
     }
 }
 
-fn recur_help(recur: Recur) -> &'static str {
+pub(crate) fn recur_help(recur: Recur) -> &'static str {
     match recur {
         Recur::Off => "do not fold",
         Recur::Flat => "fold, unless the call site is foreign",

@@ -40,7 +40,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 
-    /// Print no live line and no report
+    /// Print neither the status line nor the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

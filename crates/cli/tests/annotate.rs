@@ -1,4 +1,4 @@
-//! `annotate`: source lines with their times, from wherever the sources are.
+//! `annotate`: source lines with their times, for sources in all supported places.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{Place, Terminal, stackglass, text};
 
 const SOURCE: &str = include_str!("../../demo/src/lib.rs");
 
-/// The number of the first source line with this in it.
+/// The number of the first source line that contains this text.
 fn line_of(what: &str) -> usize {
     SOURCE.lines().position(|line| line.contains(what)).unwrap() + 1
 }
@@ -47,7 +47,7 @@ fn files_are_chosen_by_parts_of_their_paths() {
     }
 }
 
-/// A program of C with lines, whose folder may go.
+/// A C program with line information, in a folder that may be removed.
 fn c_program(place: &Place, folder: &str) {
     fs::create_dir(place.file(folder)).unwrap();
     let source = "int main(void) {\n    volatile unsigned long sum = 0;\n    \
@@ -135,7 +135,7 @@ fn sources_are_found_where_this_machine_has_them() {
     let rustup = place.file("rustup");
     assert!(annotate(&[("RUSTUP_HOME", &rustup)], place.path()).contains("on_this_machine"));
 
-    // A package that was built in another folder, and is this one.
+    // This package, built in another folder.
     moved(&place, demo.to_str().unwrap(), "/build/elsewhere");
     let shown = annotate(&[], &demo.join("src"));
     assert!(shown.contains("field[i] = ") && shown.contains("read from"), "{shown}");

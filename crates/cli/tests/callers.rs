@@ -68,7 +68,7 @@ fn files_and_lines_choose_calls() {
 
 #[test]
 fn julias_samples_give_what_the_reference_gives() {
-    // By hand from the buffer: `callers` counts a caller for each frame below it.
+    // Counted here from the buffer: `callers` counts a caller for each frame below it.
     let place = Place::new();
     std::fs::write(place.file("s.folded"), "main;a::f;b::f 3\nmain;a::f 2\na::f 1\nmain;my_f 9\n").unwrap();
     let shown = place.shown(&["callers", "f", "s.folded"]);
@@ -80,7 +80,7 @@ fn julias_samples_give_what_the_reference_gives() {
             "on the stack in 6 of 15 snapshots (40 %)",
             "    %   count  caller, at the line of the call",
             " 83.3       5  main",
-            " 16.7       1  [nothing: the outermost frame]"
+            " 16.7       1  [none: outermost frame]"
         ]
     );
     assert!(blocks[1].starts_with("b::f\non the stack in 3 of 15") && blocks.len() == 2, "{shown}");

@@ -1,4 +1,4 @@
-//! `cargo stackglass` builds and records by Cargo's conventions.
+//! `cargo stackglass` builds and records with the conventions of Cargo.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn project(manifest: &str, files: &[(&str, &str)]) -> Place {
 }
 
 fn cargo_stackglass(place: &Place, arguments: &[&str]) -> Output {
-    // As Cargo calls it.
+    // The arguments that Cargo passes.
     Command::new(env!("CARGO_BIN_EXE_cargo-stackglass"))
         .arg("stackglass")
         .args(arguments)

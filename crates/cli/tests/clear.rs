@@ -1,4 +1,4 @@
-//! `clear PID`: what was sampled before is gone, from the report and from the file; the recording goes on.
+//! `clear PID`: earlier samples are gone from the report and the file, and the recording continues.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use support::{Place, end_of, signal, stackglass, text, wait_until};
 
-/// The earliest moment of any sample, and the time of the whole recording, seconds.
+/// The time of the first sample, and the length of the recording, in seconds.
 fn span(recording: &Recording) -> (f64, f64) {
     let begin = |s: &stackglass_profile::Sample| s.clock.0.saturating_sub(s.time.0);
     let first = recording.samples.iter().map(begin).min().unwrap();
@@ -37,7 +37,7 @@ fn check(place: &Place, launcher: &mut Child, pid: &str) {
     assert_eq!(end_of(launcher), Some(0));
     let recording = place.recording("r.glass");
     let (first, wall) = span(&recording);
-    // What was told later may have begun a little before.
+    // An event that arrives later may have started a little earlier.
     assert!(first > -0.2, "a sample begins {first} s after the recording");
     assert!((0.5..1.6).contains(&wall), "{wall} s");
     let threads = recording.threads.len() as f64;
@@ -50,7 +50,7 @@ fn check(place: &Place, launcher: &mut Child, pid: &str) {
 #[test]
 fn a_program_that_is_recorded_by_its_own_id() {
     let place = Place::new();
-    // It leaves with status 0 when it is told to end.
+    // It exits with status 0 on SIGTERM.
     let script = format!("trap 'kill $!; exit 0' INT TERM; {} demo-workload --time 60s & wait", stackglass());
     let mut launcher = place
         .stackglass(["record", "-q", "-o", "r.glass", "--duration", "60s", "--", "sh", "-c", &script])

@@ -1,4 +1,4 @@
-//! `convert`: what goes from one format to another, what is said to be lost, and what is never touched.
+//! `convert`: what it keeps, which losses it reports, and which files it never touches.
 
 mod support;
 
@@ -49,7 +49,7 @@ fn a_recording_and_what_was_made_of_it_count_the_same() {
     };
     let recording = place.recording("r.glass");
     let counted = recording.samples.iter().zip(snapshots(&recording));
-    // Folded stacks have no line for a stack of no frames.
+    // Folded stacks have no line for an empty stack.
     let of_frames = counted.filter(|(sample, _)| sample.stack.0 != 0).map(|(_, count)| count).sum::<u64>();
     let recorded = total("r.glass");
     assert!(of_frames > 0 && of_frames <= recorded, "{of_frames} of {recorded}");
@@ -131,7 +131,7 @@ fn what_is_private_stays_private() {
     let stdin = fs::File::open(place.file("a.folded")).unwrap();
     assert!(place.stackglass(["convert", "-", "c.folded"]).stdin(stdin).status().unwrap().success());
     assert_eq!(mode("c.folded"), 0o600);
-    // Of a file that all may read: as the umask says. What was there keeps its mode.
+    // From a public file: the mode that the umask gives. An existing file keeps its mode.
     set("a.folded", 0o644);
     fs::write(place.file("usual"), "").unwrap();
     assert!(place.run(["convert", "a.folded", "d.folded"]).status.success());
@@ -190,7 +190,7 @@ fn what_cannot_be_converted_leaves_everything_as_it_was() {
     let (status, said) =
         Terminal::start(place.stackglass(["convert", "good.folded", "-", "--to", "glass"])).end();
     assert!(status == Some(125) && said.contains("terminal"), "{said}");
-    // What was there is replaced only by what is whole.
+    // An existing file is only replaced by a complete one.
     assert!(place.run(["convert", "good.folded", "b.folded"]).status.success());
     assert_eq!(fs::read_to_string(place.file("b.folded")).unwrap(), "main 1\n");
 }

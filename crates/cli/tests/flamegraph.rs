@@ -1,4 +1,4 @@
-//! `flamegraph` and `diff`: what they write, from what, and what they refuse.
+//! `flamegraph` and `diff`: the files that they read, write and refuse.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn each_extension_is_another_picture() {
         assert!(output.status.success() && said.contains("6 boxes, 120 samples"), "{said}");
         assert!(fs::read(place.file(name)).unwrap().starts_with(start), "{name}");
     }
-    // Without a name it is a page under the recording's name, here.
+    // The default is a page with the name of the recording, in the current folder.
     fs::remove_file(place.file("p.html")).unwrap();
     assert!(place.run(["flamegraph", "p.folded"]).status.success());
     assert!(place.file("p.html").exists());
@@ -66,7 +66,7 @@ fn a_saved_graph_is_the_graph_that_was_drawn() {
         assert_eq!(output.status.code() == Some(0), status == 0, "{}", text(&output.stderr));
     }
     assert_eq!(fs::read(place.file("g.jlprof")).unwrap(), fs::read(place.file("again.jlprof")).unwrap());
-    // Options that say how samples become a graph come too late.
+    // Options for samples cannot be applied to a graph.
     let output = place.run(["flamegraph", "g.jlprof", "--filter", "read", "-o", "x.svg"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--filter cannot be applied"), "{}", text(&output.stderr));

@@ -1,4 +1,4 @@
-//! Children and exec'd images are recorded, or are not when they shall not be; times are kept.
+//! Children and images after an exec are recorded, unless flags say otherwise; their times are right.
 
 mod support;
 
@@ -10,7 +10,7 @@ fn busy(time: &str) -> String {
     format!("{} demo-workload --time {time}", stackglass())
 }
 
-/// Processor time that a function was on the stack for, seconds.
+/// CPU time with a function on the stack, in seconds.
 fn cpu_under(recording: &Recording, function: &str) -> f64 {
     let named = |id| recording.symbols.frames_of(id).any(|frame| frame.func.ends_with(function));
     let under = |stack| recording.stacks.walk(stack).any(named);
@@ -77,12 +77,12 @@ fn a_duration_ends_the_recording_but_not_the_program() {
 fn a_delayed_start_leaves_the_beginning_out() {
     let place = Place::new();
     let script = format!("{}; echo > worked; sleep 0.6", busy("300ms"));
-    // A slow machine may need longer for the work than sampling is put off: then sampling is put off longer.
+    // On a slow machine the work may take longer than the delay of sampling: try again with a longer delay.
     for delay in [Duration::from_millis(600), Duration::from_secs(3), Duration::from_secs(20)] {
         let _ = std::fs::remove_file(place.file("worked"));
         let start = SystemTime::now();
         let flag = format!("--delay-start={}ms", delay.as_millis());
-        // Long enough for sampling to begin while it runs.
+        // Long enough that sampling starts while it runs.
         let script =
             format!("{script}; sleep {}", delay.saturating_sub(Duration::from_millis(600)).as_secs_f64());
         assert!(place.run(["record", &flag, "-o", "r.glass", "--", "sh", "-c", &script]).status.success());
@@ -151,7 +151,7 @@ fn time_adds_up() {
     let recording = place.recording("r.glass");
     let kernel = recording.about.kernel_cpu.unwrap().seconds();
     let seen: f64 = recording.threads.iter().map(|thread| thread.cpu.seconds()).sum();
-    // What the sampler itself uses is the program's by the kernel's account.
+    // The kernel counts the CPU time of the sampler as that of the program.
     assert!(seen <= kernel * 1.02 && seen > kernel * 0.8, "{seen} of {kernel}");
     assert!(recording.threads.iter().any(|thread| &*thread.name == "sleeper"));
     assert!(

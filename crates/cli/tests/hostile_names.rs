@@ -1,4 +1,4 @@
-//! Whatever names a recording holds, no output of the command controls a terminal or a browser, or changes the
+//! No name in a recording makes an output of the command control a terminal or a browser, or changes the
 //! direction of the text around a name. The reports alone are tested in crate `report`, class by class.
 
 #[path = "../../report/tests/made_up/mod.rs"]

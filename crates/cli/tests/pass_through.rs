@@ -1,4 +1,4 @@
-//! The program keeps its streams, its arguments, its environment and its end.
+//! The program keeps its streams, arguments, environment and exit status.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn the_report_goes_to_stderr_and_the_recording_to_a_file_named_after_the_program
     assert_eq!(place.recording("sh.glass").about.command, ["sh", "-c", "echo out"]);
 }
 
-/// What a program that is recorded sees of the libraries preloaded into it, where the user preloads one.
+/// The preloaded libraries that a recorded program sees if the user preloads one.
 fn preloaded(sampler: &str) -> String {
     let place = Place::new();
     let script = "grep -c 'r-x.*libm.so' /proc/self/maps; echo $LD_PRELOAD";

@@ -1,5 +1,5 @@
-//! SIGUSR1 to programs under `run`, and under `record` where they are sampled from inside: a peek where the program leaves the signal
-//! alone, its own business where it does not.
+//! SIGUSR1 to programs under `run`, and under `record` if they are sampled from inside: a peek if the program leaves the
+//! signal at its default action; otherwise the program keeps it.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{Place, end_of, text, wait_until};
 /// A program that writes its id to `ready` and works until `stop` is there.
 const WORKER: &str = "echo $$ > ready; while [ ! -e stop ]; do :; done; exit 5";
 
-/// The two ways to be answered by the command.
+/// The two verbs that answer peeks.
 const VERBS: [&[&str]; 2] = [&["record", "--sampler", "preload"], &["run"]];
 
 struct Started {
@@ -107,7 +107,7 @@ fn a_program_that_is_only_ready_costs_nothing_until_it_is_asked() {
     assert!(!place.file("sh.glass").exists(), "nothing is recorded");
 }
 
-/// Threads and signals of a process as it sees them, and of a child that it forks.
+/// Threads and signals that a process sees in itself and in a child that it forks.
 const SELF: &str = "import os, sys
 def show(name):
     lines = open('/proc/self/status').read().splitlines()
@@ -132,7 +132,7 @@ fn nothing_of_ours_is_in_a_program_that_is_ready_but_the_handler() {
     let alone = std::process::Command::new("python3").args(["-c", SELF]).output().unwrap();
     let ready = place.run(["run", "--", "python3", "-c", SELF]);
     assert_eq!((ready.status.code(), text(&ready.stderr).as_str()), (Some(0), ""));
-    // SIGUSR1 is the tenth.
+    // SIGUSR1 is number 10.
     let without_ours = |line: &str| match line.split_once("SigCgt:") {
         Some((name, mask)) => {
             let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
@@ -210,7 +210,7 @@ fn under_record_the_signal_is_the_programs_own_affair() {
 
 #[test]
 fn a_program_that_owns_the_signal_keeps_it() {
-    // It finds the default where ours was, handles the signal itself, gives it back, and is peeked at again.
+    // The program reads the default action, handles the signal itself, restores the default, and peeks work again.
     let script = "import os, signal, time
 assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
 got = []
@@ -260,7 +260,7 @@ fn without_a_sampler_run_says_so_and_runs() {
 }
 
 impl Started {
-    /// `stackglass peek` of it.
+    /// Runs `stackglass peek` for it.
     fn ask(&self, flags: &[&str]) -> Child {
         let pid = self.program.as_raw_nonzero().to_string();
         let mut command = self.place.stackglass([&["peek", &pid], flags].concat());
@@ -361,7 +361,7 @@ fn our_threads_are_none_of_the_programs() {
     let started = Started::new(&["record", "--sampler", "preload", "--", "sh", "-c", WORKER]);
     for driver in ["ptrace", "perf"] {
         let shown = text(&started.answer(&["--duration", "200ms", "--driver", driver]).stdout);
-        // Its handler may be seen at work; its threads are not.
+        // The handler may be seen running; threads of stackglass are not.
         assert!(shown.contains(" running 1 of 1\n") && !shown.contains("(stackglass"), "{driver}: {shown}");
     }
     started.stop();

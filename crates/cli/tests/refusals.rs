@@ -1,4 +1,4 @@
-//! What cannot work is refused before anything starts, in one line; what can still run, runs.
+//! Impossible requests are refused in one line before anything starts. Programs that can run without being sampled run.
 
 mod support;
 
@@ -74,7 +74,7 @@ fn wrong_flags_are_refused_with_a_reason() {
 #[test]
 fn a_program_that_cannot_be_sampled_runs_all_the_same() {
     let place = Place::new();
-    // A static program: the loader's own test of us is the missing interpreter.
+    // A static program: it has no interpreter.
     std::fs::write(place.file("static.c"), "int main(void) { return 5; }\n").unwrap();
     let built = std::process::Command::new("cc")
         .args(["-static", "-o", "static", "static.c"])
@@ -93,7 +93,7 @@ fn a_program_that_cannot_be_sampled_runs_all_the_same() {
 #[test]
 fn a_limit_on_file_sizes_ends_neither_the_program_nor_us() {
     let place = Place::new();
-    // The library is unpacked by now.
+    // The library is unpacked already.
     assert!(place.run(["record", "--quiet", "--sampler", "preload", "--", "true"]).status.success());
     for (sampler, says) in [("perf", false), ("preload", true)] {
         let stackglass = support::stackglass();

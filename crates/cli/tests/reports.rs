@@ -1,4 +1,4 @@
-//! `print`: every option of the report is a flag of the same meaning, whatever the file is.
+//! `print`: every option of the report is a flag with the same meaning, for every kind of file.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn written(report: &Report, source: Source<'_>) -> String {
     text(&out)
 }
 
-/// Flags, and the report they ask for.
+/// Flags, and the report with the same options.
 fn flags() -> Vec<(&'static [&'static str], Report)> {
     let report = || Report::new().cols(100);
     vec![

@@ -1,4 +1,4 @@
-//! What print, info, help, the man page and the completions show, and to whom.
+//! The output of print, info, help, the manual page and the completions, on a terminal and in a pipe.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Keys at the terminal and signals from elsewhere: the program gets its own, nothing is lost.
+//! Keys at the terminal and signals from other processes: each reaches the program once, and nothing is lost.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Place, Terminal, end_of, signal, text, wait_until};
 #[test]
 fn ctrl_c_ends_the_program_and_gives_the_report() {
     let place = Place::new();
-    // It starts nothing: dash loses a key that comes while it starts a program, alone as well.
+    // The script starts no program: dash loses a key that arrives meanwhile, also without stackglass.
     let script = "echo > ready; while :; do :; done";
     let mut terminal = Terminal::start(place.stackglass(["record", "--", "sh", "-c", script]));
     place.await_file("ready");
@@ -41,7 +41,7 @@ fn a_second_ctrl_c_saves_although_the_program_goes_on() {
     let mut terminal = Terminal::start(place.stackglass(["record", "--", "sh", "-c", script]));
     place.await_file("ready");
     terminal.type_keys(b"\x03");
-    // Keys pressed at once are one signal; people are slower.
+    // Keys in quick succession become one signal; people type slower.
     std::thread::sleep(std::time::Duration::from_millis(300));
     terminal.type_keys(b"\x03");
     let path = place.file("sh.glass");
@@ -65,7 +65,7 @@ fn a_line_lives_on_the_terminal_only() {
     let place = Place::new();
     let (_, shown) = Terminal::start(place.stackglass(["record", "--", "sleep", "0.8"])).end();
     assert!(shown.contains("recording 0.") && shown.contains("1 thread"), "{shown:?}");
-    // The bottom row is taken out of the scrolling region and given back.
+    // The bottom row is excluded from the scrolling region, and restored.
     assert!(shown.contains("\x1b[1;39r") && shown.rfind("\x1b[r") > shown.rfind("\x1b[1;39r"), "{shown:?}");
     assert!(!shown.contains("\x1b[2A"), "nothing above is touched: {shown:?}");
     let (_, shown) = Terminal::start(place.stackglass(["record", "--quiet", "--", "sleep", "0.8"])).end();
@@ -86,7 +86,7 @@ fn a_stopped_recording_goes_on_when_it_is_continued() {
         .unwrap();
     let path = place.file("r.glass");
     wait_until("samples", || stackglass_files::read(&path).is_ok_and(|(r, _)| r.samples.len() > 20));
-    // Both stop, as with Ctrl-Z, for longer than a silent launcher is trusted.
+    // Both stop, as with Ctrl-Z, for longer than a sampler trusts a silent launcher.
     let (recording, _) = stackglass_files::read(&path).unwrap();
     let program = rustix::process::Pid::from_raw(recording.processes[0].pid as i32).unwrap();
     rustix::process::kill_process(program, Signal::STOP).unwrap();
@@ -120,7 +120,7 @@ fn sigterm_is_passed_on_and_everything_is_saved() {
     }
 }
 
-/// The command leads the session here, as in a window of its own: the kernel tells only the leader.
+/// The command is the session leader here, as in a window of its own: the kernel signals only the leader.
 #[test]
 fn a_closed_terminal_ends_the_program_as_it_does_alone() {
     let place = Place::new();

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{Place, Terminal, end_of, signal, stackglass, text, wait_until};
 
-/// A program that knows nothing of us; ended with the test.
+/// An unprepared program; it is killed with the test.
 struct Target(Child);
 
 impl Target {
@@ -25,7 +25,7 @@ impl Target {
         status_of(self.0.id(), name)
     }
 
-    /// It sleeps as it did, and nobody traces it.
+    /// It still sleeps, and no process traces it.
     fn is_let_go(&self) -> bool {
         self.status("State").starts_with('S') && self.status("TracerPid") == "0"
     }
@@ -44,13 +44,13 @@ fn status_of(pid: u32, name: &str) -> String {
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// A shell that runs on until it is told to end, and then does `last`.
+/// A shell that runs until SIGTERM, and then runs `last`.
 fn until_told(last: &str) -> [String; 5] {
     let script = format!("trap '{last}' TERM HUP; echo > ready; while :; do sleep 0.05; done");
     ["top".into(), "--".into(), "sh".into(), "-c".into(), script]
 }
 
-/// Types one key after the other, with time to be drawn between.
+/// Types one key after another, with time for drawing in between.
 fn type_slowly(terminal: &mut Terminal, keys: &[&[u8]]) {
     for key in keys {
         terminal.type_keys(key);
@@ -70,7 +70,7 @@ fn a_program_is_started_shown_and_saved() {
     terminal.type_keys(b"q");
     let (status, shown) = terminal.end();
     assert_eq!(status, Some(0), "{shown}");
-    // The second screen, and back.
+    // The alternate screen, and back.
     assert!(shown.contains("\x1b[?1049h") && shown.contains("\x1b[?1049l"), "{shown}");
     for word in ["compute", "functions", "runs", "mostly", "Sleeping", "called", "PAUSED", "saved"] {
         assert!(shown.contains(word), "{word}: {shown}");
@@ -114,7 +114,7 @@ fn a_closed_terminal_ends_the_view() {
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(129));
     assert!(target.is_let_go());
-    // A program of ours hears of it, as it does alone.
+    // A program started by top gets the signal, as it would without top.
     let (mut terminal, mut child) = Terminal::unread(place.stackglass(until_told("exit 7")));
     place.await_file("ready");
     read_until(&mut terminal, "waits");
@@ -144,12 +144,12 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
         terminal.await_text("\x1b[?1049l", round);
         wait_until("it stands", || status_of(terminal.child.id(), "State").starts_with('T'));
         assert!(terminal.reads_lines());
-        // Nobody who stands holds the target.
+        // A stopped top does not hold the target.
         assert!(target.is_let_go());
         signal(&terminal.child, Signal::CONT);
     }
     terminal.await_text("\x1b[?1049h", 3);
-    // Drawn as a whole again, of one thread.
+    // Completely redrawn, with one thread.
     terminal.await_text("thread,", 1);
     wait_until("raw keys", || !terminal.reads_lines());
     terminal.type_keys(b"q");
@@ -203,7 +203,7 @@ fn leaving_ends_the_program() {
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
     place.await_file("told");
-    // One that does not want to.
+    // A program that ignores SIGTERM.
     let mut terminal = Terminal::start(place.stackglass(until_told("")));
     terminal.await_text("waits", 1);
     terminal.type_keys(b"\x03");

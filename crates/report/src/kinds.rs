@@ -1,7 +1,6 @@
-//! What kind of code a frame is, told by its name, file and module: one table of rules for first screens and
-//! flame graphs, to check and to extend.
+//! The kind of code of a frame, by its name, file and module: the tables of rules for summaries and flame graphs.
 //!
-//! What is not told by names: calls through vtables and function pointers, see
+//! Calls through vtables and function pointers cannot be recognised by names, see
 //! [`Symbols::dispatches`](stackglass_profile::Symbols::dispatches).
 
 use stackglass_profile::Frame;
@@ -14,12 +13,11 @@ pub enum Class {
     Std,
     /// The C library, the dynamic linker, the vdso.
     C,
-    /// Everything else: what the reader wrote, or chose.
+    /// Everything else: the program and its dependencies.
     Own,
 }
 
-/// Functions through which every program or thread runs before its own code, at the outer end of
-/// a stack only.
+/// Functions that run before a program's or thread's own code. They count at the outer end of a stack only.
 const STARTS: &[&str] = &[
     "_start",
     "__libc_start_main",
@@ -54,7 +52,7 @@ const STARTS: &[&str] = &[
     "std::sys::unix::thread",
 ];
 
-/// Files of the standard library that hold little else than such functions.
+/// Files of the standard library that contain mostly such functions.
 const START_FILES: &[&str] = &[
     "rt.rs",
     "panic.rs",
@@ -66,8 +64,7 @@ const START_FILES: &[&str] = &[
     "backtrace.rs",
 ];
 
-/// Functions of C libraries that manage memory: the C standard's and POSIX's, glibc's internal ones
-/// (malloc/malloc.c), C++'s operators.
+/// C functions that manage memory: those of the C standard, POSIX and glibc (malloc/malloc.c), and the operators of C++.
 const MEMORY_FOREIGN: &[&str] = &[
     "malloc",
     "calloc",
@@ -122,8 +119,8 @@ const MEMORY_FOREIGN: &[&str] = &[
     "operator delete[]",
 ];
 
-/// Beginnings of names of allocators that are linked in: jemalloc (with tikv's prefix, too), mimalloc, tcmalloc,
-/// snmalloc, rpmalloc, dlmalloc, scudo.
+/// Name prefixes of linked allocators: jemalloc (also with tikv's prefix), mimalloc, tcmalloc, snmalloc, rpmalloc,
+/// dlmalloc, scudo.
 const MEMORY_PREFIXES: &[&str] = &[
     "je_",
     "_rjem_",
@@ -150,15 +147,15 @@ const MEMORY_PREFIXES: &[&str] = &[
     "scudo::",
 ];
 
-/// Allocators that are modules of their own.
+/// Allocators as shared libraries.
 const MEMORY_MODULES: &[&str] =
     &["libjemalloc", "libmimalloc", "libtcmalloc", "libsnmalloc", "librpmalloc", "libhoard", "libscudo"];
 
-/// Allocators whose sources lie in a folder of their name (`jemalloc`, `tikv-jemalloc-sys-0.6`, `mimalloc`): there all
-/// functions are theirs, with names that others might have.
+/// Folders of allocator sources (`jemalloc`, `tikv-jemalloc-sys-0.6`, `mimalloc`). All functions in them manage memory,
+/// even those with common names.
 const MEMORY_FOLDERS: &[&str] = &["jemalloc", "mimalloc", "snmalloc", "gperftools", "rpmalloc", "scudo"];
 
-/// Crates that hand Rust's allocations to such allocators.
+/// Crates that pass Rust's allocations to such allocators.
 const MEMORY_CRATES: &[&str] = &[
     "tikv_jemallocator",
     "jemallocator",
@@ -169,7 +166,7 @@ const MEMORY_CRATES: &[&str] = &[
     "scudo_allocator",
 ];
 
-/// Functions of Rust's allocation interface and drop glue, and all that is below them in path.
+/// Functions and modules of Rust's allocation interface and drop glue.
 const MEMORY_RUST: &[&str] = &[
     "__rust_alloc",
     "__rust_alloc_zeroed",
@@ -191,14 +188,14 @@ const MEMORY_RUST: &[&str] = &[
     "core::ptr::drop_glue",
 ];
 
-/// Prefixes and suffixes that libraries give to names of the same functions.
+/// The name without prefixes and version suffixes that libraries add.
 fn plain(func: &str) -> &str {
     let name = func.split('@').next().unwrap_or("");
     let name = name.strip_prefix("__GI_").unwrap_or(name);
     name.strip_prefix("__libc_").unwrap_or(name)
 }
 
-/// Whether a function manages memory: an allocator's, or drop glue, whatever allocator is linked.
+/// Whether a function manages memory: part of any known allocator, or drop glue.
 pub fn is_memory(frame: &Frame) -> bool {
     // Newer compilers keep these symbols in a crate of their own.
     let func = frame.func.strip_prefix("__rustc::").unwrap_or(&frame.func);
@@ -206,7 +203,7 @@ pub fn is_memory(frame: &Frame) -> bool {
         func.strip_prefix(*name).is_some_and(|rest| matches!(rest, "") || rest.starts_with("::"))
     };
     if MEMORY_RUST.iter().any(under) {
-        // What computes sizes allocates nothing.
+        // Computing sizes allocates nothing.
         return !func.starts_with("core::alloc::layout");
     }
     if !frame.foreign {
@@ -221,7 +218,7 @@ pub fn is_memory(frame: &Frame) -> bool {
         || is_allocators_source(&frame.file)
 }
 
-/// Whether a source file lies in an allocator's folder, a crate that has a copy of it included.
+/// Whether a source file lies in an allocator's folder, including crates with a copy of it.
 fn is_allocators_source(file: &str) -> bool {
     let Some((folders, _)) = file.rsplit_once('/') else { return false };
     folders.split('/').any(|folder| {
@@ -235,7 +232,7 @@ fn is_allocators_source(file: &str) -> bool {
     })
 }
 
-/// Modules of the C library and what comes with it.
+/// Modules of the C library and its companions.
 const C_MODULES: &[&str] = &[
     "libc.so",
     "libc-",
@@ -266,14 +263,14 @@ const STD_CRATES: &[&str] = &[
     "__rustc",
 ];
 
-/// Types of the language: their methods go by their names alone, `f64::sqrt`.
+/// Primitive types: their methods are named without a crate, such as `f64::sqrt`.
 const PRIMITIVES: &[&str] = &[
     "bool", "char", "str", "slice", "array", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize", "f16", "f32", "f64", "f128",
 ];
 
-/// Whether a function may be one of those that only start a program or a thread. In a Rust program
-/// the symbol `main` is such a function: it calls `lang_start`, which calls the `main` of main.rs.
+/// Whether a function may only start a program or a thread. In a Rust program the symbol `main` does: it calls
+/// `lang_start`, which calls the `main` of main.rs.
 pub fn is_start(frame: &Frame, rust: bool) -> bool {
     // Versioned or suffixed names are the same function: `__libc_start_main_impl`, `…@GLIBC_2.34`.
     let plain = frame.func.split('@').next().unwrap_or("").trim_end_matches("_impl");
@@ -282,7 +279,7 @@ pub fn is_start(frame: &Frame, rust: bool) -> bool {
         Some(rest) => name.contains("::") && (rest.starts_with("::") || rest.starts_with('{')),
         None => false,
     };
-    // Debug information with line tables alone may leave only the last part of the path.
+    // With line tables only, debug information may contain only the last part of the path.
     let bare =
         !plain.contains("::") && is_std_file(&frame.file) && START_FILES.contains(&file_name(&frame.file));
     bare || STARTS.iter().any(matches) || (rust && plain == "main")
@@ -301,15 +298,14 @@ pub fn class(frame: &Frame) -> Class {
         return if C_MODULES.iter().any(|name| module.starts_with(name)) { Class::C } else { Class::Own };
     }
     let (first, rest) = frame.func.split_once("::").unwrap_or((&frame.func, ""));
-    // A line of the standard library may be inlined where the debug information does not say so;
-    // its file then stands beside the name of the reader's own function. Only a name without a
-    // path is judged by its file.
+    // Debug information may not mention an inlined function of the standard library: its file then appears with the name
+    // of the calling function. So the file decides only for names without a path.
     let bare = rest.is_empty() || PRIMITIVES.contains(&first);
     let of_std = if bare { is_std_file(&frame.file) } else { STD_CRATES.contains(&first) };
     if of_std { Class::Std } else { Class::Own }
 }
 
-/// Whether a source file is the standard library's, as recorded or as installed.
+/// Whether a source file belongs to the standard library, as recorded or as installed.
 fn is_std_file(file: &str) -> bool {
     file.starts_with("/rustc/")
         || file.starts_with("/rust/deps/")

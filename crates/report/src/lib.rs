@@ -2,8 +2,8 @@
 //!
 //! A [`Source`] is a recording, or a word buffer with its dictionary. `trees` counts its stacks; `queries` finds
 //! callers, times of source lines and differences between two profiles; `reports` writes all of it as text, with
-//! the parts in `text`. The complete report has every option of Julia's `Profile.print`; the first screen answers
-//! "where did the time go" before anything is asked.
+//! the parts in `text`. The complete report has every option of Julia's `Profile.print`; the summary answers "where did
+//! the time go" without options.
 //!
 //! Nothing here reads files, asks the system or knows how samples are taken.
 

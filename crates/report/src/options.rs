@@ -1,22 +1,22 @@
-//! The options of a report, and how they are spelled.
+//! The options of a report, and their names.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A word that names no option value.
+/// An unknown option value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{given}` is not a {what}: use {valid}")]
 pub struct UnknownValue {
-    /// What was given.
+    /// The given word.
     pub given: String,
-    /// What it should have named.
+    /// The kind of option.
     pub what: &'static str,
-    /// What would have been right.
+    /// The valid words.
     pub valid: &'static str,
 }
 
-/// Options that are one of a few words.
-macro_rules! words {
+/// Defines an option whose values are words.
+macro_rules! option_words {
     ($(#[$doc:meta])* $name:ident($what:literal) { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? } $valid:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -34,18 +34,18 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word it is called by on command lines.
+            /// Its name on command lines.
             pub fn word(self) -> &'static str {
                 match self { $($name::$variant => $word),+ }
             }
 
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
         }
     };
 }
 
-words! {
+option_words! {
     /// Shape of a report.
     Format("report format") {
         /// Callers above what they call.
@@ -56,7 +56,7 @@ words! {
     } "tree or flat"
 }
 
-words! {
+option_words! {
     /// Order of siblings in a tree, and of rows in a flat table; always ascending.
     SortedBy("sort key") {
         /// File, then function, then line.
@@ -64,17 +64,17 @@ words! {
         FileFuncLine = "filefuncline",
         /// Snapshots in it or below it.
         Count = "count",
-        /// Snapshots in it alone.
+        /// Snapshots that ended in it.
         Overhead = "overhead",
-        /// Snapshots in it or below it with recursion folded: ends of samples. Trees only.
+        /// Snapshots that ended in it or below it, with recursion folded. Trees only.
         FlatCount = "flat_count",
     } "filefuncline, count, overhead or flat_count"
 }
 
-words! {
-    /// What gets a report of its own.
+option_words! {
+    /// What a report is divided by.
     GroupBy("grouping") {
-        /// Everything together.
+        /// One report for everything.
         #[default]
         None = "none",
         /// Each thread.
@@ -88,15 +88,15 @@ words! {
     } "none, thread, task, thread,task or task,thread"
 }
 
-words! {
-    /// Folding of recursion, by call site.
-    Recur("way to fold recursion") {
-        /// None.
+option_words! {
+    /// How recursion is folded, by call site.
+    Recur("recursion mode") {
+        /// No folding.
         #[default]
         Off = "off",
         /// A call site that is already on the stack folds back to it, unless it is foreign.
         Flat = "flat",
-        /// The same for foreign call sites too.
+        /// As `Flat`, for foreign call sites as well.
         FlatC = "flatc",
     } "off, flat or flatc"
 }
@@ -173,7 +173,7 @@ impl FromStr for Pick {
     }
 }
 
-/// `7`, `0x7f00`, `2-9`, `2..9`; nothing for a range that ends before it begins.
+/// `7`, `0x7f00`, `2-9`, `2..9`; `None` for a range that ends before it begins.
 fn range(text: &str) -> Option<RangeInclusive<u64>> {
     let number = |word: &str| {
         let word = word.trim();

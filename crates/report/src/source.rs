@@ -1,14 +1,14 @@
-//! Where a report takes its samples from: a recording, or a word buffer with its dictionary.
+//! The source of a report: a recording, or a word buffer with its dictionary.
 
 use crate::FilePattern;
 use foldhash::HashSet;
 use stackglass_profile::{Data, Dictionary, Frame, Recording, ShortPath};
 use std::sync::Arc;
 
-/// What a report is made of.
+/// The source of a report.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// One of our recordings, symbolized.
+    /// A symbolized recording.
     Recording(&'a Recording),
     /// A buffer in Julia's layout, with the names of its addresses.
     Data(&'a Data, &'a Dictionary),
@@ -23,7 +23,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Every frame that has a name here, some of them more than once.
+    /// All frames with an entry. Some may appear more than once.
     pub fn frames(&self) -> Vec<&'a Frame> {
         match self {
             Source::Recording(recording) => recording.symbols.frames().iter().collect(),
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Source files, as recorded, that are meant by a pattern.
+    /// The recorded paths of source files that match a pattern.
     pub fn files(&self, pattern: &FilePattern) -> HashSet<Arc<str>> {
         let mut judged: HashSet<&Arc<str>> = HashSet::default();
         let files = self.frames().into_iter().map(|frame| &frame.file).filter(|file| judged.insert(file));

@@ -18,7 +18,7 @@ fn texts(recording: &Recording) -> Vec<(&'static str, String)> {
     for everything in [false, true] {
         let mut out = Vec::new();
         Summary::new().everything(everything).write(recording, &mut out).unwrap();
-        add("first screen", out);
+        add("summary", out);
     }
     for format in [Format::Tree, Format::Flat] {
         for group in [GroupBy::None, GroupBy::Thread, GroupBy::TaskThread] {

@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_screen_fits(pieces in pieces(), cols in 40..140_usize, everything in any::<bool>()) {
+    fn the_summary_fits(pieces in pieces(), cols in 40..140_usize, everything in any::<bool>()) {
         let recording = recording(&pieces);
         let mut out = Vec::new();
         let screen = Summary::new().cols(cols).everything(everything);
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn own_times_of_the_first_screen_add_up(pieces in pieces(), everything in any::<bool>()) {
+    fn own_times_of_the_summary_add_up(pieces in pieces(), everything in any::<bool>()) {
         let recording = recording(&pieces);
         let mut out = Vec::new();
         Summary::new().cols(400).everything(everything).write(&recording, &mut out).unwrap();

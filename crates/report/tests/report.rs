@@ -245,10 +245,10 @@ fn a_report_without_lines_says_what_hides_them() {
         assert_eq!(warning(&report.clone().c(true), &c), (String::new(), true));
         let in_groups = format!("in one or more groups {foreign}");
         assert_eq!(warning(&report.clone().group_by(GroupBy::Task), &c), (in_groups, false));
-        let threads = "no sample is of a thread that was picked: there are threads 1-3, 5".to_owned();
+        let threads = "no samples of the selected threads: there are threads 1-3, 5".to_owned();
         assert_eq!(warning(&report.clone().threads(99), &rust), (threads.clone(), false));
         assert_eq!(warning(&report.clone().threads(99).group_by(GroupBy::Thread), &rust), (threads, false));
-        let tasks = "no sample is of a task that was picked: there are tasks 0x7".to_owned();
+        let tasks = "no samples of the selected tasks: there are tasks 0x7".to_owned();
         assert_eq!(warning(&report.clone().tasks(8), &rust), (tasks, false));
         assert_eq!(warning(&report, &(Data::default(), Dictionary::new())).0, NO_SAMPLES);
         // The reference knows one reason.
@@ -259,7 +259,7 @@ fn a_report_without_lines_says_what_hides_them() {
     data.extend([1, 1, 9, 9, 1, 0, 0]);
     let report = Report::new().threads(2).tasks(9);
     let text = warning(&report, &(Data::new(data), rust.1)).0;
-    assert!(text.ends_with("a task that was picked: those tasks are on threads 1"), "{text}");
+    assert!(text.ends_with("on the selected threads: these tasks ran on threads 1"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Async tasks in reports: names in headings, a table on the first screen, and what differs by wall time.
+//! Async tasks in reports: names in headings, a table on the summary, and what differs by wall time.
 
 mod made_up;
 
@@ -53,18 +53,18 @@ fn headings_show_names_where_there_are_some() {
 }
 
 #[test]
-fn the_first_screen_has_a_line_for_each_kind_of_task() {
+fn the_summary_has_a_line_for_each_kind_of_task() {
     let text = screen(&program(State::Awake).0.recording);
     let table = "    %       CPU    tasks  name
  75.0   75.0 ms        2  serve  src/serve.rs:12
- 15.0   15.0 ms        1  without a name
- 10.0   10.0 ms           outside of tasks
+ 15.0   15.0 ms        1  unnamed
+ 10.0   10.0 ms           outside tasks
 ";
     assert!(text.contains(table), "{text}");
 }
 
 #[test]
-fn by_wall_time_the_first_screen_speaks_of_looks_and_waits() {
+fn by_wall_time_the_summary_speaks_of_looks_and_waits() {
     let (mut maker, thread) = program(State::Task);
     let recording = &mut maker.recording;
     recording.tasks[1].waited = Nanos(2_500_000_000);
@@ -79,11 +79,11 @@ fn by_wall_time_the_first_screen_speaks_of_looks_and_waits() {
     let text = screen(&maker.recording);
     let table = "    %      time    tasks  waiting  longest  name
  87.5    175 ms        2     57 %   2.50 s  serve  src/serve.rs:12
-  7.5   15.0 ms        1    0.0 %        –  without a name
-  5.0   10.0 ms                             outside of tasks
+  7.5   15.0 ms        1    0.0 %        –  unnamed
+  5.0   10.0 ms                             outside tasks
 ";
     assert!(text.contains(table), "{text}");
     assert!(text.contains("wall-time profile") && !text.contains("CPU"), "{text}");
-    assert!(text.contains("looks at one of 3 tasks or, between them, threads"), "{text}");
+    assert!(text.contains("samples of one of 3 tasks or of threads outside tasks"), "{text}");
     assert!(text.contains("task serve") && text.contains("[waiting]"), "{text}");
 }

@@ -39,7 +39,7 @@ Examples:
 Keys: up and down select, enter shows callers and callees (of a thread: its
 functions), / filters, p pauses, s saves a recording, ? shows help, q quits.
 
-A program child by top: when it ends, top exits with its status. q ends it
+A program started by top: when it ends, top exits with its status. q ends it
 first (SIGTERM, after two seconds SIGKILL), and top exits with 0. Signals to
 top are passed on to it. In all other cases a signal ends only top, with status
 128 + its number.";

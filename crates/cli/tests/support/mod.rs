@@ -1,9 +1,10 @@
-//! Running the command as people do: in a folder of its own, from a pipe or at a terminal.
+//! Runs the command as a user does: in a folder of its own, in a pipe or at a terminal.
 
 // Not every test uses all of it.
 #![allow(dead_code)]
 
 pub mod samples;
+pub mod target;
 
 use stackglass_profile::Recording;
 use std::ffi::OsStr;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder to run the command in. What is still there when it is dropped, after a failure too, is ended.
+/// A folder to run the command in. Processes that still run in it are killed on drop, also after a failure.
 pub struct Place(whole_programs::Folder);
 
 impl Place {
@@ -56,7 +57,7 @@ impl Place {
         recording
     }
 
-    /// Waits until a file of this name is there and holds something.
+    /// Waits until a file of this name exists and is not empty.
     pub fn await_file(&self, name: &str) {
         let path = self.file(name);
         wait_until(name, || path.metadata().is_ok_and(|meta| meta.len() > 0));
@@ -68,7 +69,7 @@ pub fn stackglass() -> &'static str {
     env!("CARGO_BIN_EXE_stackglass")
 }
 
-/// Waits until something is true.
+/// Waits until the condition is true.
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_true() {
@@ -93,7 +94,7 @@ pub fn end_of(child: &mut Child) -> Option<i32> {
     status.and_then(|status| status.code())
 }
 
-/// What was written to a stream of a finished command.
+/// The text of a stream of a finished command.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -123,10 +124,10 @@ impl Terminal {
         Terminal { master, child, shown, reader }
     }
 
-    /// The same with nobody at the other end: the terminal is gone when the file is dropped.
+    /// The same without a reader: the terminal is gone when the file is dropped.
     pub fn unread(mut command: Command) -> (File, Child) {
         let (master, slave) = open_terminal();
-        // setsid(1) makes a session and takes its stdin as the terminal of it.
+        // setsid(1) makes a session with its stdin as the terminal.
         let mut in_session = Command::new("setsid");
         in_session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -145,17 +146,17 @@ impl Terminal {
         (master, child)
     }
 
-    /// Types.
+    /// Types keys.
     pub fn type_keys(&mut self, keys: &[u8]) {
         self.master.write_all(keys).expect("the terminal is there");
     }
 
-    /// What was shown so far.
+    /// The output so far.
     pub fn shown(&self) -> String {
         text(&self.shown.lock().expect("nobody panics with it"))
     }
 
-    /// Waits until this was shown, `times` times.
+    /// Waits until the output contains this text `times` times.
     pub fn await_text(&self, what: &str, times: usize) {
         wait_until(what, || self.shown().matches(what).count() >= times);
     }
@@ -167,7 +168,7 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the end: exit status and everything that was shown.
+    /// Waits for the end, and returns the exit status and the whole output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = end_of(&mut self.child);
         self.reader.join().expect("reading does not panic");

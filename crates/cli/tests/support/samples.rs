@@ -1,4 +1,4 @@
-//! Samples to show: a recording of the bundled program, and files that Julia wrote.
+//! Samples for tests: a recording of the bundled program, and files that Julia wrote.
 
 // Not every test uses all of it.
 #![allow(dead_code)]
@@ -16,12 +16,12 @@ pub fn recorded() -> Place {
     place
 }
 
-/// A `.jlprof` file of the recorded ones.
+/// One of the recorded `.jlprof` files.
 pub fn julia(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conformance/flamegraphs/jlprof").join(name)
 }
 
-/// All of them, the malformed ones too.
+/// All of them, including malformed ones.
 pub fn all_of_julia() -> Vec<PathBuf> {
     let entries = julia("").read_dir().expect("they are in the project").flatten();
     let files: Vec<PathBuf> = entries
@@ -33,7 +33,7 @@ pub fn all_of_julia() -> Vec<PathBuf> {
 }
 
 impl Place {
-    /// Runs the command with this on its standard input.
+    /// Runs the command with this input.
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
         use std::io::Write;
         let mut command = self.stackglass(arguments);
@@ -54,7 +54,7 @@ impl Place {
         text(&output.stdout)
     }
 
-    /// Runs the command, which must fail with a line, and returns that.
+    /// Runs the command, which must fail with one line, and returns the line.
     pub fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = text(&output.stderr);

@@ -1,57 +1,65 @@
-//! Where a stack is, in the reader's terms: the innermost function that is no library's, and what it called there.
+//! The call site of a stack: the innermost function outside of libraries, and the library function it called.
 
 use super::function_table::FunctionTable;
 use crate::kinds::Class;
 use stackglass_profile::{Recording, StackId};
 use std::sync::Arc;
 
-/// Where a thread is.
+/// A line of a source file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Place {
-    /// The library function that the innermost own function called.
-    pub(crate) wait: Option<String>,
-    /// The innermost own function.
-    pub(crate) caller: Option<String>,
-    /// The line of the call.
-    pub(crate) line: Option<(Arc<str>, i64)>,
+pub(crate) struct CallLine {
+    pub(crate) file: Arc<str>,
+    pub(crate) line: i64,
 }
 
-/// The same; of code without lines the innermost caller that has one stands with it.
-pub(crate) fn place_with_line(recording: &Recording, names: &FunctionTable, stack: StackId) -> Place {
-    let place = place(recording, names, stack);
-    if place.line.is_some() || place.caller.is_none() {
-        return place;
+/// Where a stack ends, as shown to the reader.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct CallSite {
+    /// The library function that was called.
+    pub(crate) callee: Option<String>,
+    /// The innermost function outside of libraries.
+    pub(crate) caller: Option<String>,
+    /// The line of the call.
+    pub(crate) line: Option<CallLine>,
+}
+
+/// As [`call_site`]. For code without lines, the innermost caller with a line is taken.
+pub(crate) fn call_site_with_line(recording: &Recording, names: &FunctionTable, stack: StackId) -> CallSite {
+    let site = call_site(recording, names, stack);
+    if site.line.is_some() || site.caller.is_none() {
+        return site;
     }
     let frames = recording.stacks.walk(stack).flat_map(|location| names.frames(location).iter().rev());
     let lined = frames.filter(|frame| frame.class == Class::Own).find_map(|frame| {
         let line = &names.lines[frame.line as usize];
         let name = &names.functions[frame.function as usize].name;
-        (!line.file.is_empty()).then(|| (name.clone(), (line.file.clone(), line.line)))
+        (!line.file.is_empty()).then(|| (name.clone(), CallLine { file: line.file.clone(), line: line.line }))
     });
     match lined {
         Some((caller, line)) => {
-            Place { wait: place.wait.or(place.caller), caller: Some(caller), line: Some(line) }
+            CallSite { callee: site.callee.or(site.caller), caller: Some(caller), line: Some(line) }
         }
-        None => place,
+        None => site,
     }
 }
 
-/// Where a stack of `recording`, whose names these are, ends.
-pub(crate) fn place(recording: &Recording, names: &FunctionTable, stack: StackId) -> Place {
+/// The call site of a stack of `recording`, which `names` was made from.
+pub(crate) fn call_site(recording: &Recording, names: &FunctionTable, stack: StackId) -> CallSite {
     let name = |function: u32| names.functions[function as usize].name.clone();
-    let mut wait: Option<u32> = None;
+    let mut callee: Option<u32> = None;
     for location in recording.stacks.walk(stack) {
         for frame in names.frames(location).iter().rev() {
             match frame.class {
                 Class::Own => {
                     let line = &names.lines[frame.line as usize];
-                    let line = (!line.file.is_empty()).then(|| (line.file.clone(), line.line));
-                    return Place { wait: wait.map(name), caller: Some(name(frame.function)), line };
+                    let line = (!line.file.is_empty())
+                        .then(|| CallLine { file: line.file.clone(), line: line.line });
+                    return CallSite { callee: callee.map(name), caller: Some(name(frame.function)), line };
                 }
-                _ if frame.start && wait.is_some() => {}
-                _ => wait = Some(frame.function),
+                _ if frame.start && callee.is_some() => {}
+                _ => callee = Some(frame.function),
             }
         }
     }
-    Place { wait: wait.map(name), caller: None, line: None }
+    CallSite { callee: callee.map(name), caller: None, line: None }
 }

@@ -1,10 +1,14 @@
-//! The tree of processor time: which function called which, for how long.
+//! The tree of CPU time: which function called which, and for how long.
 //!
-//! Unlike the complete report it merges by function, not by line, folds recursion, and leaves out
-//! what says nothing: the runtime's outermost frames, the inside of the C library (its entry points
-//! stay: `memcpy` is an answer), and inlined library code (its time belongs to the line that called
-//! it). Code without names is not folded as recursion, since nothing says that it called itself; where it
-//! calls more of the same, one line stands for the whole run. It is a partition: each nanosecond is some node's own, and no child outweighs its parent.
+//! Unlike the complete report, it merges by function instead of line and folds recursion. It omits the outermost frames
+//! of the runtime, internal functions of the C library (its entry points stay: `memcpy` is an answer), and inlined
+//! library code, whose time belongs to the calling line.
+//!
+//! Code without names is not folded as recursion, since nothing proves that it called itself. Consecutive frames of
+//! such code in one module are one node.
+//!
+//! The tree is a partition: each nanosecond is the own time of exactly one node, and children never sum to more than
+//! their parent.
 
 use super::function_table::{FunctionNumber, FunctionTable, LineNumber, NO_LINE, TableFrame};
 use super::unaccounted_cpu::unaccounted;
@@ -14,31 +18,31 @@ use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{Cut, Recording, StackId};
 
-/// A line of the tree.
+/// A node of the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuNode {
     pub parent: u32,
     pub what: NodeKind,
     pub own: Weight,
     pub total: Weight,
-    /// It called itself, directly or through others, and that is folded into it.
+    /// It called itself, directly or through others; the recursion is folded into this node.
     pub recursive: bool,
-    /// Lines of the function with the time in or below them.
+    /// Lines of the function with the time spent in or below them.
     pub lines: HashMap<LineNumber, u64>,
     pub children: Vec<u32>,
     instance: u32,
 }
 
-/// What a line of the tree stands for.
+/// What a node stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum NodeKind {
     Root,
     /// All processes of one program: index into [`Calls::programs`].
     Program(u32),
     Function(FunctionNumber),
-    /// Stacks that hold nothing that is shown, or of which nothing was seen, with the reason.
+    /// Samples whose stacks have no shown frame, or that have no stack for this reason.
     Nothing(Option<Cut>),
-    /// Processor time that the kernel counted and no sample holds.
+    /// CPU time that the kernel counted but no sample covers.
     Unaccounted,
 }
 
@@ -57,33 +61,43 @@ pub(crate) struct CpuTree<'a> {
     pub nodes: Vec<CpuNode>,
     pub names: FunctionTable,
     pub programs: Vec<Program>,
-    /// Processor time that the kernel counted beyond what was seen, where that is noticeable.
+    /// CPU time that the kernel counted but no sample covers; 0 if it is too little to mention.
     pub unaccounted: u64,
     everything: bool,
     children: HashMap<(u32, NodeKind), u32>,
-    /// Where a frame leads to from a node, once that was found out.
+    /// Cache: the node that a frame leads to from another node.
     steps: HashMap<(u32, FunctionNumber, u32), u32>,
 }
 
-/// What was seen of a thread: its stack, or why there is none.
-type Seen = (StackId, Option<Cut>);
+/// A stack, or the reason why a sample has none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct StackOrReason {
+    stack: StackId,
+    reason: Option<Cut>,
+}
 
-/// Where the walk along a stack stands.
+/// A stack with the weight of its samples.
+struct WeightedStack {
+    stack: StackOrReason,
+    weight: Weight,
+}
+
+/// State of a walk along a stack.
 #[derive(Clone, Copy, Debug)]
-struct At {
+struct Position {
     node: u32,
     /// Line of the innermost function shown.
     line: LineNumber,
-    /// Line of the innermost function that is no library's.
+    /// Line of the innermost function outside of libraries.
     own_line: LineNumber,
-    /// Nothing but start-up code so far.
+    /// Only start-up code so far.
     starting: bool,
-    /// The last frame was of the C library.
+    /// The last frame belonged to the C library.
     in_c: bool,
 }
 
 impl<'a> CpuTree<'a> {
-    /// Builds the tree of all awake samples; with `everything` nothing is left out or folded.
+    /// Builds the tree of all running samples. With `everything`, nothing is omitted or folded.
     pub(crate) fn build(recording: &'a Recording, everything: bool) -> CpuTree<'a> {
         let mut tree = CpuTree {
             recording,
@@ -115,7 +129,7 @@ impl<'a> CpuTree<'a> {
         tree
     }
 
-    /// What is missing gets a line of its own, so that shares are of all that was used.
+    /// Adds a node for unaccounted CPU time, so that shares refer to all CPU time.
     fn add_unaccounted(&mut self) {
         if self.recording.is_walltime() {
             return;
@@ -129,13 +143,13 @@ impl<'a> CpuTree<'a> {
         }
     }
 
-    /// Processor time of everything, seen or not.
+    /// All CPU time, sampled or not.
     pub(crate) fn cpu(&self) -> Weight {
         self.nodes[0].total
     }
 
-    /// Finds the programs; returns for each the awake stacks with their weights, in order of their ids.
-    fn read_samples(&mut self) -> Vec<Vec<(Seen, Weight)>> {
+    /// Finds the programs. Returns the running stacks of each program with their weights, in order of their ids.
+    fn read_samples(&mut self) -> Vec<Vec<WeightedStack>> {
         let mut program_of = Vec::with_capacity(self.recording.processes.len());
         for process in &self.recording.processes {
             let name = file_name(&process.exe);
@@ -150,39 +164,40 @@ impl<'a> CpuTree<'a> {
         if self.programs.is_empty() {
             self.programs.push(Program { name: String::new(), processes: 0 });
         }
-        let mut weights: Vec<HashMap<Seen, Weight>> = vec![HashMap::default(); self.programs.len()];
+        let mut weights: Vec<HashMap<StackOrReason, Weight>> = vec![HashMap::default(); self.programs.len()];
         for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
             let process = self.recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
             let program = program_of.get(process).copied().unwrap_or(0);
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
-            // Where there is no stack, the reason is what remains to be shown.
-            let unseen = if sample.stack == StackId(0) { sample.cut } else { None };
-            *weights[program].entry((sample.stack, unseen)).or_default() += weight;
+            // Without a stack, the reason is shown instead.
+            let reason = if sample.stack == StackId(0) { sample.cut } else { None };
+            *weights[program].entry(StackOrReason { stack: sample.stack, reason }).or_default() += weight;
         }
-        let sorted = |weights: HashMap<Seen, Weight>| {
-            let mut sorted: Vec<_> = weights.into_iter().collect();
-            sorted.sort_by_key(|(seen, _)| *seen);
+        let sorted = |weights: HashMap<StackOrReason, Weight>| {
+            let weighted = weights.into_iter().map(|(stack, weight)| WeightedStack { stack, weight });
+            let mut sorted: Vec<WeightedStack> = weighted.collect();
+            sorted.sort_by_key(|weighted| weighted.stack);
             sorted
         };
         weights.into_iter().map(sorted).collect()
     }
 
-    fn add_program(&mut self, program: u32, stacks: Vec<(Seen, Weight)>) {
+    fn add_program(&mut self, program: u32, stacks: Vec<WeightedStack>) {
         let root = match self.programs.len() {
             1 => 0,
             _ => self.add_node(0, NodeKind::Program(program)),
         };
         let nodes = self.recording.stacks.nodes();
-        // Weight that ended in each node of the trie or below it; 0 for those not on these stacks.
+        // By node of the trie: the weight that ended in it or below it; 0 for nodes that are not on these stacks.
         let mut below = vec![Weight::default(); nodes.len() + 1];
-        for ((stack, _), weight) in &stacks {
-            below[stack.0 as usize] += *weight;
+        for WeightedStack { stack, weight } in &stacks {
+            below[stack.stack.0 as usize] += *weight;
         }
         for index in (1..below.len()).rev() {
             let (weight, caller) = (below[index], nodes[index - 1].0.0 as usize);
             below[caller] += weight;
         }
-        let start = At { node: root, line: NO_LINE, own_line: NO_LINE, starting: true, in_c: false };
+        let start = Position { node: root, line: NO_LINE, own_line: NO_LINE, starting: true, in_c: false };
         let mut reached = vec![start; nodes.len() + 1];
         for (index, (caller, location)) in nodes.iter().enumerate() {
             let weight = below[index + 1];
@@ -199,9 +214,9 @@ impl<'a> CpuTree<'a> {
             }
             reached[index + 1] = at;
         }
-        for ((stack, unseen), weight) in &stacks {
+        for WeightedStack { stack: StackOrReason { stack, reason }, weight } in &stacks {
             let at = reached[stack.0 as usize];
-            let node = if at.node == root { self.child(root, NodeKind::Nothing(*unseen)) } else { at.node };
+            let node = if at.node == root { self.child(root, NodeKind::Nothing(*reason)) } else { at.node };
             self.nodes[node as usize].own += *weight;
             self.nodes[node as usize].total += *weight;
             if let NodeKind::Function(function) = self.nodes[node as usize].what {
@@ -212,8 +227,8 @@ impl<'a> CpuTree<'a> {
         self.add_totals(&below);
     }
 
-    /// One frame further in.
-    fn step(&mut self, at: At, frame: TableFrame) -> At {
+    /// Moves one frame towards the leaf.
+    fn step(&mut self, at: Position, frame: TableFrame) -> Position {
         let starting = at.starting && frame.start;
         let in_c = frame.class == Class::C;
         let hidden = !self.everything
@@ -223,12 +238,12 @@ impl<'a> CpuTree<'a> {
                     && self.nodes[at.node as usize].what == NodeKind::Function(frame.function))
                 || (frame.inlined && frame.class == Class::Std && !at.starting));
         if hidden {
-            return At { starting, in_c, ..at };
+            return Position { starting, in_c, ..at };
         }
         let own_line = if frame.class == Class::Own { frame.line } else { at.own_line };
-        let next = At { node: at.node, line: frame.line, own_line, starting, in_c };
+        let next = Position { node: at.node, line: frame.line, own_line, starting, in_c };
         if let Some(node) = self.steps.get(&(at.node, frame.function, frame.instance)) {
-            return At { node: *node, ..next };
+            return Position { node: *node, ..next };
         }
         let node = match self.caller_to_fold_into(at.node, frame) {
             Some(caller) => {
@@ -241,11 +256,11 @@ impl<'a> CpuTree<'a> {
             self.nodes[node as usize].instance = frame.instance;
         }
         self.steps.insert((at.node, frame.function, frame.instance), node);
-        At { node, ..next }
+        Position { node, ..next }
     }
 
-    /// The node of the same function further out. Library code is never folded: there the same
-    /// function, `call_once` say, runs quite different things. Nor is code that may be any function.
+    /// The nearest ancestor of the same function. Library code is never folded, since a function such as `call_once`
+    /// runs different things each time. Neither is code without names, which may be any function.
     fn caller_to_fold_into(&self, from: u32, frame: TableFrame) -> Option<u32> {
         if self.everything || frame.class != Class::Own || frame.nameless {
             return None;
@@ -287,7 +302,7 @@ impl<'a> CpuTree<'a> {
         number
     }
 
-    /// Adds to each function the time it was on the stack, once however often it was on it.
+    /// Adds to each function the time it was on the stack. Recursion counts once.
     fn add_totals(&mut self, below: &[Weight]) {
         let nodes = self.recording.stacks.nodes();
         let mut callees: Vec<Vec<u32>> = vec![Vec::new(); below.len()];

@@ -1,8 +1,8 @@
-//! Which source files a person means: `search.rs`, `core/search.rs`, `@serde`, `src/*.rs`.
+//! Patterns for source files: `search.rs`, `core/search.rs`, `@serde`, `src/*.rs`.
 
 use stackglass_profile::ShortPath;
 
-/// Names files by some of the whole parts of their paths, recorded or short.
+/// Matches files by whole parts of their recorded or short paths.
 ///
 /// ```
 /// use stackglass_report::FilePattern;
@@ -18,14 +18,14 @@ pub struct FilePattern {
 }
 
 impl FilePattern {
-    /// Parts divided by `/`, in which `*` stands for any characters and `?` for one. They may stand anywhere in
-    /// a path, but in a row; from its beginning when the pattern begins with `/`.
+    /// Parses a pattern of parts divided by `/`, in which `*` stands for any characters and `?` for one. The parts match
+    /// consecutive parts anywhere in a path, or its beginning if the pattern begins with `/`.
     pub fn new(pattern: &str) -> FilePattern {
         let parts = pattern.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned);
         FilePattern { parts: parts.collect(), from_root: pattern.starts_with('/') }
     }
 
-    /// Whether a file is meant.
+    /// Whether a file matches.
     pub fn matches(&self, file: &str, short: Option<&ShortPath>) -> bool {
         let short = || short.map(|short| format!("{}/{}", short.prefix, short.rest));
         self.in_path(file) || (!self.from_root && short().is_some_and(|short| self.in_path(&short)))
@@ -42,7 +42,7 @@ impl FilePattern {
     }
 }
 
-/// `*` and `?` in one part, by going back to the last star where the rest does not fit.
+/// Matches `*` and `?` in one part. Backtracks to the last star.
 fn glob(pattern: &str, part: &str) -> bool {
     let (pattern, part): (Vec<char>, Vec<char>) = (pattern.chars().collect(), part.chars().collect());
     let (mut p, mut c, mut star) = (0, 0, None);

@@ -1,11 +1,11 @@
-//! Which functions a person means by a name, as any of our reports shows it: the last parts of a
-//! path, with or without generic arguments, a module in brackets, what programs call it.
+//! Patterns for functions, by names as reports show them: the last parts of a path, with or without generic arguments,
+//! a module in brackets, or the exported name of a C function.
 
 use crate::text::short::in_brackets;
 use stackglass_profile::Frame;
 use std::borrow::Cow;
 
-/// How reports call code without a name, in whatever module.
+/// What reports show for code without a name in any module.
 const NAMELESS: &[&str] = &[
     "[unknown functions]",
     "[unknown function]",
@@ -14,17 +14,17 @@ const NAMELESS: &[&str] = &[
     "[any unknown stackframes]",
 ];
 
-/// A name as it was given.
+/// A function name as given by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FunctionPattern {
     text: String,
-    /// The name without generic arguments, where it can be told so and any may stand there.
+    /// The name without generic arguments, if any arguments match.
     path: Option<String>,
 }
 
 impl FunctionPattern {
     pub(crate) fn new(name: &str) -> FunctionPattern {
-        // A path that was cut begins with an ellipsis.
+        // A cut path begins with an ellipsis.
         let text = one_brace(name.trim_start_matches(['…', ':'])).into_owned();
         let given = arguments(&text);
         let path = given.filter(|(path, arguments)| {
@@ -45,7 +45,7 @@ impl FunctionPattern {
             || is_alias(&frame.func, &self.text)
     }
 
-    /// Whether the full form of a name ends with the text, or goes on where the text was cut.
+    /// Whether the full form of a name ends with the text, or continues where the text was cut.
     fn is_in_full(&self, spec: &str) -> bool {
         let spec = spec.replace("::<", "<");
         let text = self.text.replace("::<", "<");
@@ -65,7 +65,7 @@ fn ends(name: &str, parts: &str) -> bool {
     name.strip_suffix(parts).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
 }
 
-/// `{closure}` for `{{closure}}`, `{closure#0}` and `{closure_env#0}`, as paths have it.
+/// `{closure}` for `{{closure}}`, `{closure#0}` and `{closure_env#0}`, as in paths.
 fn one_brace(name: &str) -> Cow<'_, str> {
     if !name.contains("{{") && !name.contains('#') {
         return Cow::Borrowed(name);
@@ -84,8 +84,8 @@ fn one_brace(name: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// A name without its generic arguments, and those. Nothing where brackets do not match, or stand
-/// for the type or trait that a method belongs to.
+/// A name without its generic arguments, and the arguments. `None` if brackets do not match, or enclose the type or
+/// trait that a method belongs to.
 fn arguments(name: &str) -> Option<(String, Vec<&str>)> {
     if name.starts_with('<') || name.contains("<impl ") {
         return None;
@@ -115,7 +115,7 @@ fn arguments(name: &str) -> Option<(String, Vec<&str>)> {
     (depth == 0).then_some((path, found))
 }
 
-/// Whether a symbol of C is what programs call by this name: `qsort_r` is `__GI___qsort_r`.
+/// Whether programs call a C symbol by this name: `qsort_r` is `__GI___qsort_r`.
 fn is_alias(symbol: &str, name: &str) -> bool {
     if symbol.contains("::") || name.is_empty() {
         return false;

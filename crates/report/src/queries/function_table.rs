@@ -1,4 +1,4 @@
-//! Functions and source lines of a recording, numbered, with what kind of code they are.
+//! The functions and source lines of a recording, numbered and classified.
 
 use crate::kinds::{self, Class};
 use crate::queries::weight::Weight;
@@ -8,28 +8,28 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::{Frame, LocationId, Recording, harmless};
 use std::sync::Arc;
 
-/// Number of a function in [`Names::functions`].
+/// Index into [`FunctionTable::functions`].
 pub(crate) type FunctionNumber = u32;
-/// Number of a source line in [`Names::lines`].
+/// Index into [`FunctionTable::lines`].
 pub(crate) type LineNumber = u32;
 
-/// The line of frames that have none.
+/// The line of frames without one.
 pub(crate) const NO_LINE: LineNumber = 0;
 
-/// A function, wherever it was called from.
+/// A function, whatever called it.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub name: String,
-    /// File name of the module it lies in, for foreign functions; else empty.
+    /// For foreign functions, the file name of the module. Otherwise empty.
     pub module: String,
     pub class: Class,
-    /// It may be one of those that only start a program or thread.
+    /// It may only start a program or thread.
     pub start: bool,
-    /// Its name is its start in its module, which it begins with.
+    /// It is named by its module and its start address there.
     pub by_start: bool,
-    /// Processor time that ended in it.
+    /// CPU time of stacks that ended in it.
     pub own: Weight,
-    /// Processor time it was on the stack.
+    /// CPU time of stacks that contained it.
     pub total: Weight,
 }
 
@@ -38,26 +38,26 @@ pub(crate) struct Function {
 pub(crate) struct SourceLine {
     pub file: Arc<str>,
     pub line: i64,
-    /// Processor time that ended in it, or in library code that it called.
+    /// CPU time of stacks that ended in it, or in library code that it called.
     pub own: Weight,
 }
 
-/// A frame as the first screen sees it.
+/// A frame, as numbers of this table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableFrame {
     pub function: FunctionNumber,
     pub line: LineNumber,
     pub class: Class,
-    /// It may be one of the functions that only start a program or thread.
+    /// It may only start a program or thread.
     pub start: bool,
     pub inlined: bool,
-    /// Nothing tells its function from others of its module.
+    /// Nothing distinguishes its function from others of its module.
     pub nameless: bool,
-    /// Tells instances of a generic function apart: index of the first frame with its full name.
+    /// Distinguishes instances of a generic function: index of the first frame with its full name.
     pub instance: u32,
 }
 
-/// All of them.
+/// All functions and lines of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct FunctionTable {
     pub functions: Vec<Function>,
@@ -101,7 +101,7 @@ struct Numbering {
     rust: bool,
     functions: Vec<Function>,
     lines: Vec<SourceLine>,
-    /// By name and, where names may clash, module.
+    /// By name and, for foreign functions, module.
     function_numbers: HashMap<(String, String), FunctionNumber>,
     line_numbers: HashMap<(Arc<str>, i64), LineNumber>,
     instances: HashMap<Arc<str>, u32>,
@@ -168,7 +168,7 @@ impl Numbering {
     }
 }
 
-/// What programs call a function of the C library: `malloc` for `__GI___libc_malloc`.
+/// The exported name of a function of the C library: `malloc` for `__GI___libc_malloc`.
 pub(crate) fn public_name(func: &str) -> &str {
     let func = func.strip_prefix("__GI_").unwrap_or(func);
     let plain = func.strip_prefix("__libc_").unwrap_or(func);

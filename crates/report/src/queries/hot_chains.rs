@@ -1,29 +1,28 @@
-//! The functions that "in total" lists: the hottest ones, each piece of news once.
+//! The functions for the line "in total", with functions of the same time joined.
 //!
-//! Where a function does nothing but call another, both have the same time and one entry says it:
-//! "59 % run → parse". Only such a callee may stand for its caller, and only if it is listed itself
-//! with practically the same time: no function is left out in favour of one with less.
+//! If a function only calls another, both have the same total time, and one entry shows both: "59 % run → parse". A
+//! callee represents its caller only if it has practically the same time. No function is omitted for one with less time.
 
 use super::cpu_tree::{CpuTree, NodeKind};
 use super::function_table::FunctionNumber;
 use crate::kinds::Class;
 use foldhash::HashMap;
 
-/// Share of a function's time that makes the rest not worth a word.
+/// Two functions have practically the same time if they share at least this part of it.
 const SAME: f64 = 0.98;
 
-/// Functions with the same time, the outermost first.
+/// Functions with the same time, outermost first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Chain(pub Vec<FunctionNumber>);
 
 impl Chain {
-    /// The innermost, which stands for all.
+    /// The innermost function, which represents the chain.
     pub(crate) fn callee(&self) -> FunctionNumber {
         self.0[self.0.len() - 1]
     }
 }
 
-/// All listed functions in chains, in no order; most chains are one function.
+/// All listed functions in chains, unordered. Most chains are one function.
 pub(crate) fn chains(tree: &CpuTree<'_>) -> Vec<Chain> {
     let functions = &tree.names.functions;
     let mut listed: Vec<bool> = functions.iter().map(|f| f.class == Class::Own && !f.start).collect();
@@ -34,7 +33,7 @@ pub(crate) fn chains(tree: &CpuTree<'_>) -> Vec<Chain> {
     let mut chains: HashMap<FunctionNumber, Vec<FunctionNumber>> = HashMap::default();
     for function in (0..functions.len() as u32).filter(|function| listed[*function as usize]) {
         let mut innermost = function;
-        // Functions that call each other in turn have no innermost one: as many steps as functions.
+        // Mutually recursive functions have no innermost one: limit the number of steps.
         let mut steps = 0;
         while let Some(callee) = callee_of.get(&innermost).filter(|_| steps <= callee_of.len()) {
             // Small differences must not add up along a chain.
@@ -55,7 +54,7 @@ pub(crate) fn chains(tree: &CpuTree<'_>) -> Vec<Chain> {
         let mut keyed: Vec<_> = chain.iter().map(|f| (std::cmp::Reverse(steps(*f)), *f)).collect();
         keyed.sort_unstable();
         chain = keyed.into_iter().map(|(_, function)| function).collect();
-        // One that was left alone for want of the same time ends its own chain.
+        // A function whose callee has another time ends its own chain.
         chain.retain(|function| *function != callee);
         chain.push(callee);
         Chain(chain)
@@ -68,13 +67,21 @@ fn is_same(tree: &CpuTree<'_>, caller: FunctionNumber, callee: FunctionNumber) -
     total(callee) >= total(caller) * SAME && total(callee) * SAME <= total(caller)
 }
 
-/// `main` where nothing but start-up code calls it: that everything is under it goes without saying.
-/// Stacks that are cut or astray may have it elsewhere: most of its time decides.
+/// Time of a `main` function.
+#[derive(Default)]
+struct MainTimes {
+    /// Where only start-up code calls it.
+    outermost: u64,
+    total: u64,
+}
+
+/// `main` functions called by start-up code only. That everything is under them is no information. Incomplete stacks may
+/// have them elsewhere, so most of their time decides.
 fn mains(tree: &CpuTree<'_>) -> Vec<FunctionNumber> {
     let is_main = |function: FunctionNumber| {
         crate::text::short::last_name(&tree.names.functions[function as usize].name) == "main"
     };
-    let mut mains: HashMap<FunctionNumber, (u64, u64)> = HashMap::default();
+    let mut mains: HashMap<FunctionNumber, MainTimes> = HashMap::default();
     for call in &tree.nodes {
         if let NodeKind::Function(function) = call.what
             && is_main(function)
@@ -87,16 +94,16 @@ fn mains(tree: &CpuTree<'_>) -> Vec<FunctionNumber> {
                 caller = tree.nodes[caller as usize].parent;
             }
             let outermost = !matches!(tree.nodes[caller as usize].what, NodeKind::Function(_));
-            let (outermost_time, time) = mains.entry(function).or_default();
-            *time += call.total.time;
-            *outermost_time += if outermost { call.total.time } else { 0 };
+            let times = mains.entry(function).or_default();
+            times.total += call.total.time;
+            times.outermost += if outermost { call.total.time } else { 0 };
         }
     }
-    let outermost = mains.into_iter().filter(|(_, (outermost, time))| *outermost > time / 2);
+    let outermost = mains.into_iter().filter(|(_, times)| times.outermost > times.total / 2);
     outermost.map(|(function, _)| function).collect()
 }
 
-/// For each function that passes nearly all its time on to one other listed function, that one.
+/// The callee of each function that spends nearly all its time in one other listed function.
 fn only_callees(tree: &CpuTree<'_>, listed: &[bool]) -> HashMap<FunctionNumber, FunctionNumber> {
     let mut passed: HashMap<(FunctionNumber, FunctionNumber), u64> = HashMap::default();
     for call in &tree.nodes {
@@ -104,7 +111,7 @@ fn only_callees(tree: &CpuTree<'_>, listed: &[bool]) -> HashMap<FunctionNumber, 
         if !listed[caller as usize] {
             continue;
         }
-        // Library code on the way is not listed: what it calls counts.
+        // Library code in between is not listed: its callees count.
         let mut next = call.children.first();
         while let Some(child) = next {
             let child = &tree.nodes[*child as usize];

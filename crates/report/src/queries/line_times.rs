@@ -1,4 +1,4 @@
-//! How much time each source line has.
+//! The time of each source line.
 
 use crate::kinds::{self, Class};
 use crate::order;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Time and stacks of a line or file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counted {
-    /// Stacks that pass through it, once each.
+    /// Stacks that pass through it, each counted once.
     pub total: Weight,
     /// Stacks that end in it, or in code of the standard or C library that it called.
     pub own: Weight,
@@ -21,7 +21,7 @@ pub(crate) struct Counted {
 #[derive(Clone, Debug)]
 pub(crate) struct SeenLine {
     pub counted: Counted,
-    /// Function it was seen in (the first of several).
+    /// The function it was seen in, or the first of several.
     pub func: Arc<str>,
 }
 
@@ -33,20 +33,20 @@ pub(crate) struct SeenFile {
     pub lines: BTreeMap<i64, SeenLine>,
 }
 
-/// Everything that was counted.
+/// The times of all lines and files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    /// Files, those with the most time of their own first, then those with the most at all.
+    /// Files, by own time, then by total time, largest first.
     pub files: Vec<SeenFile>,
-    /// Everything in this state, in code with lines or not.
+    /// All time in the selected states, in code with or without lines.
     pub all: Weight,
     /// Stacks without any source line.
     pub without_lines: Weight,
-    /// False for samples from elsewhere that say how often, but not how long.
+    /// False for samples without times, which say only how often.
     pub timed: bool,
 }
 
-/// Number of a line or file, and which stack was counted for it last.
+/// Times of a line or file, and the last stack counted for it.
 #[derive(Clone, Copy, Default)]
 struct Count {
     counted: Counted,
@@ -54,8 +54,8 @@ struct Count {
 }
 
 impl Count {
-    /// Adds a stack, once.
-    fn meet(&mut self, stack: u32, weight: Weight) {
+    /// Adds a stack unless it was the last one added.
+    fn add(&mut self, stack: u32, weight: Weight) {
         if self.last != stack {
             self.last = stack;
             self.counted.total += weight;
@@ -82,15 +82,15 @@ impl Counts {
             for location in recording.stacks.walk(stack) {
                 for frame in recording.symbols.frame_indices(location) {
                     if let Some(line) = numbering.frames[*frame as usize].line {
-                        lines[line as usize].meet(number, weight);
-                        files[numbering.lines[line as usize].0 as usize].meet(number, weight);
+                        lines[line as usize].add(number, weight);
+                        files[numbering.lines[line as usize].file as usize].add(number, weight);
                     }
                 }
             }
             match owner {
                 Some(line) => {
                     lines[line as usize].counted.own += weight;
-                    files[numbering.lines[line as usize].0 as usize].counted.own += weight;
+                    files[numbering.lines[line as usize].file as usize].counted.own += weight;
                 }
                 None => counts.without_lines += weight,
             }
@@ -102,7 +102,7 @@ impl Counts {
             lines: BTreeMap::new(),
         };
         counts.files = numbering.files.iter().zip(&files).map(file).collect();
-        for ((file, line, func), count) in numbering.lines.into_iter().zip(lines) {
+        for (NumberedLine { file, line, func }, count) in numbering.lines.into_iter().zip(lines) {
             if count.last > 0 {
                 let seen = SeenLine { counted: count.counted, func };
                 counts.files[file as usize].lines.insert(line, seen);
@@ -120,25 +120,30 @@ impl Counts {
         counts
     }
 
-    /// Nanoseconds, or stacks where no time is known.
+    /// Nanoseconds, or hits if times are unknown.
     pub(crate) fn measure(&self, weight: Weight) -> u64 {
         if self.timed { weight.time } else { weight.hits }
     }
 }
 
-/// Files and lines of a recording, numbered.
+/// The files and lines of a recording, numbered.
 #[derive(Default)]
 struct Numbering {
     files: Vec<Arc<str>>,
-    /// File, line and function.
-    lines: Vec<(u32, i64, Arc<str>)>,
-    /// By index of the frame.
-    frames: Vec<Numbered>,
+    lines: Vec<NumberedLine>,
+    /// By frame index.
+    frames: Vec<NumberedFrame>,
 }
 
-struct Numbered {
+struct NumberedLine {
+    file: u32,
+    line: i64,
+    func: Arc<str>,
+}
+
+struct NumberedFrame {
     line: Option<u32>,
-    /// Neither the standard library's nor the C library's.
+    /// In neither the standard library nor the C library.
     own: bool,
 }
 
@@ -154,18 +159,18 @@ impl Numbering {
                     numbering.files.len() as u32 - 1
                 });
                 *lines.entry((file, frame.line)).or_insert_with(|| {
-                    numbering.lines.push((file, frame.line, frame.func.clone()));
+                    numbering.lines.push(NumberedLine { file, line: frame.line, func: frame.func.clone() });
                     numbering.lines.len() as u32 - 1
                 })
             });
             let own = kinds::class(frame) == Class::Own;
-            numbering.frames.push(Numbered { line: number, own });
+            numbering.frames.push(NumberedFrame { line: number, own });
         }
         numbering
     }
 
-    /// The line whose own a stack is: that of the innermost frame outside of libraries. Where that one's line is
-    /// not known, or nothing of the stack is, it is nobody's.
+    /// The line that owns the time of a stack: that of the innermost frame outside of libraries. `None` if that line or the
+    /// whole stack is unknown.
     fn owner(&self, recording: &Recording, stack: StackId) -> Option<u32> {
         let mut innermost = None;
         for location in recording.stacks.walk(stack) {

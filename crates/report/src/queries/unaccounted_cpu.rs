@@ -1,19 +1,19 @@
-//! Processor time that the kernel counted and no sample holds.
+//! CPU time that the kernel counted but no sample covers.
 //!
-//! Shares of what was seen mislead where most was not: the programs that count may be those that
-//! cannot be sampled. So the first screen measures against the kernel's account where it is known.
+//! Shares of the sampled time mislead if most time was not sampled: the important programs may be those that cannot be
+//! sampled. So the summary refers to the kernel's count if it is known.
 
 use stackglass_profile::About;
 
-/// Share of the kernel's account below which nothing is said to be missing.
+/// Unaccounted time below this share of the kernel's count is ignored.
 const NOTICEABLE: f64 = 0.05;
-/// Processor time below which it is not either: a start and an end take some.
+/// Unaccounted time below this, in nanoseconds, is ignored: starting and ending a program takes some.
 const LEAST: u64 = 10_000_000;
 
-/// Processor time beyond what was seen; 0 where it is unknown or too little to speak of.
+/// Unaccounted CPU time in nanoseconds; 0 if it is unknown or too little to mention.
 pub(crate) fn unaccounted(about: &About, seen: u64) -> u64 {
     let Some(kernel) = about.kernel_cpu else { return 0 };
-    // What sampling itself used is in the kernel's figure and not in ours.
+    // The kernel's count includes the CPU time of sampling itself.
     let missing = kernel.0.saturating_sub(seen).saturating_sub(about.own_cpu.0);
     if missing > LEAST && missing as f64 > kernel.0 as f64 * NOTICEABLE { missing } else { 0 }
 }

@@ -1,9 +1,8 @@
-//! How far a share may be off because only some moments were looked at.
+//! The uncertainty of a share that is based on samples.
 
-/// Standard error of a number of hits out of a total, in hits: that of a binomial count.
+/// The standard error, in hits, of a number of hits out of a total: that of a binomial distribution.
 ///
-/// Hits are stacks that were really taken; time that was added later without looking again does
-/// not make a share any surer.
+/// Hits are stacks that were taken. Time added to a known stack does not reduce the uncertainty.
 ///
 /// ```
 /// use stackglass_report::standard_error;

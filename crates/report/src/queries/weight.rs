@@ -1,11 +1,11 @@
-//! Time and hits that belong together.
+//! Time with its number of hits.
 
-/// Time, and the number of hits it rests on.
+/// Time and the number of hits that it is based on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Weight {
     /// Nanoseconds.
     pub time: u64,
-    /// Times a stack was really taken.
+    /// Number of stacks taken.
     pub hits: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::{Links, Source, Style};
 use stackglass_profile::harmless;
 use std::io::{self, Write};
 
-/// Functions shown where a name or an expression means several.
+/// Number of functions shown if several match.
 const SHOWN: usize = 10;
 
 /// How an [`Answer`] is written.
@@ -22,12 +22,12 @@ pub struct CallersText {
 }
 
 impl CallersText {
-    /// So many columns wide (40 at least), with or without colours and links.
+    /// A width of at least 40 columns, with or without colours and links.
     pub fn new(cols: usize, style: Style, links: Option<Links>) -> CallersText {
         CallersText { cols: cols.max(40), style, links }
     }
 
-    /// Writes for each function how often it was seen, and a line for each caller.
+    /// Writes for each function how often it was seen, and one line for each caller.
     ///
     /// # Errors
     /// When writing fails.
@@ -41,8 +41,9 @@ impl CallersText {
             self.function(called, answer.all, source, out)?;
         }
         if functions.len() > shown {
-            let more = counted((functions.len() - shown) as u64, "function", "functions");
-            let text = format!("{more} more match, seen less often: give more of the path");
+            let more = functions.len() - shown;
+            let functions = if more == 1 { "function matches" } else { "functions match" };
+            let text = format!("{more} more {functions}, less often seen: give more of the path");
             let mut line = Line::new();
             out.write_all(b"\n")?;
             line.push(Paint::Grey, text).cut(self.cols).write(self.style, out)?;
@@ -84,7 +85,7 @@ impl CallersText {
         }
         if called.uncalled > 0 {
             let mut line = self.numbers(called.uncalled, calls, wide, asleep.then_some(0));
-            line.push(Paint::Grey, "[nothing: the outermost frame]").cut(self.cols).write(self.style, out)?;
+            line.push(Paint::Grey, "[none: outermost frame]").cut(self.cols).write(self.style, out)?;
         }
         Ok(())
     }
@@ -122,7 +123,7 @@ impl CallersText {
         if location.is_empty() {
             line.plain(name);
         } else if self.cols > 120 {
-            // In a file or a pipe nothing stands at the right edge.
+            // Wide output goes to files and pipes, where nothing is aligned at the right edge.
             line.plain(name).plain("  ").push_linked(Paint::Grey, location, link);
         } else {
             line.plain(pad_right(&name, for_name)).plain("  ").push_linked(Paint::Grey, location, link);

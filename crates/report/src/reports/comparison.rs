@@ -1,4 +1,4 @@
-//! The table of a comparison, for terminals.
+//! The table of a comparison.
 
 use crate::queries::comparison::{BEYOND, Comparison, Cost, Row};
 use crate::text::numbers::{duration_text, grouped};
@@ -7,40 +7,40 @@ use crate::text::style::{Line, Paint, Style};
 use stackglass_profile::harmless;
 use std::io::{self, Write};
 
-/// Rows within the noise that are shown unless all are asked for.
+/// Number of rows within the noise shown by default.
 const WITHIN: usize = 8;
 
-/// Percent of the time spent waiting for a processor from which on times are not to be trusted much.
+/// If threads waited for a CPU for at least this percentage of their time, times are unreliable.
 const BUSY: f64 = 20.0;
 
-/// Columns for a name within a sentence.
+/// Width of a name within a sentence.
 const NAME: usize = 24;
 
 /// Length of the line under the heading.
 const RULE: usize = 72;
 
-/// How a comparison is printed.
+/// The text of a [`Comparison`].
 #[derive(Clone, Copy, Debug)]
 pub struct ComparisonText<'a> {
     comparison: &'a Comparison,
-    /// Columns of the terminal.
+    /// Width of the terminal.
     columns: usize,
     style: Style,
     all: bool,
 }
 
 impl<'a> ComparisonText<'a> {
-    /// A table that is so wide.
+    /// A table of this width.
     pub fn new(comparison: &'a Comparison, columns: usize, style: Style) -> ComparisonText<'a> {
         ComparisonText { comparison, columns, style, all: false }
     }
 
-    /// Shows all rows.
+    /// Shows all rows, not only the first ones within the noise.
     pub fn all(self, all: bool) -> ComparisonText<'a> {
         ComparisonText { all, ..self }
     }
 
-    /// Writes it.
+    /// Writes it, with the names of both profiles.
     ///
     /// # Errors
     /// What the writer says.
@@ -98,14 +98,14 @@ impl<'a> ComparisonText<'a> {
         }
     }
 
-    /// What could not have been seen, for the function with the most time.
+    /// The smallest change that could be detected, for the function with the most time.
     fn least(&self) -> Option<String> {
         let expected = |row: &Row| row.expected(self.comparison.common);
         let most = self.comparison.rows.iter().max_by(|a, b| expected(a).total_cmp(&expected(b)))?;
         let percent = BEYOND * most.error / expected(most) * 100.0;
         let name = short_function(&harmless(&most.name), NAME);
         (percent >= 5.0 && percent.is_finite())
-            .then(|| format!("less than {percent:.0} % of {name} would not show: record longer"))
+            .then(|| format!("a change of {name} by less than {percent:.0} % would not show: record longer"))
     }
 
     fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
@@ -127,23 +127,21 @@ impl<'a> ComparisonText<'a> {
         }];
         if *common != 1.0 {
             lines.push(format!(
-                "{:+.1} % is common to most functions: before is shown with it, changes without",
+                "{:+.1} % is common to most functions: `before` includes it, changes do not",
                 (common - 1.0) * 100.0
             ));
         }
         if *spread > 1.0 {
             lines.push(format!(
-                "these runs differ {spread:.1} times as much as hits explain: errors are that much larger"
+                "these runs differ {spread:.1} times as much as their hits explain: errors are scaled by that"
             ));
         }
         let (old, new) = (self.comparison.waited.0 * 100.0, self.comparison.waited.1 * 100.0);
         if old.max(new) >= BUSY {
             lines.push(format!(
-                "the machine was busy ({old:.0} % and {new:.0} % of the time spent waiting for a processor):"
+                "the machine was busy (runnable threads waited {old:.0} % and {new:.0} % of their time):"
             ));
-            lines.push(
-                "times vary then by more than errors say; what matters is worth another look".to_owned(),
-            );
+            lines.push("times may vary by more than the errors; repeat measurements that matter".to_owned());
         }
         lines
     }

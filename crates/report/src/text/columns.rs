@@ -8,27 +8,27 @@ use unicode_width::UnicodeWidthChar;
 
 #[inline]
 fn char_width(c: char) -> usize {
-    // What nearly all text is made of, and the lines of trees.
+    // Nearly all text, and the lines of trees.
     if matches!(c, ' '..='~' | '\u{2500}'..='\u{257f}') { 1 } else { other_width(c) }
 }
 
-/// Kept apart, so that the usual case is small enough to be part of its loop.
+/// A separate function, so that the usual case can be inlined.
 #[inline(never)]
 fn other_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// Whether every character is one of ASCII that takes a column, as nearly always.
+/// Whether all characters are printable ASCII.
 pub(crate) fn is_simple(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Columns a text takes.
+/// The width of a text in columns.
 pub fn width(text: &str) -> usize {
     if is_simple(text) { text.len() } else { text.chars().map(char_width).sum() }
 }
 
-/// Where a text must end to leave room for the mark of the cut; `None` when it fits as it is.
+/// The byte offset at which to cut a text so that `…` fits behind it; `None` if it fits uncut.
 pub(crate) fn cut_at(text: &str, columns: usize) -> Option<usize> {
     // No character takes more columns than bytes.
     if text.len() <= columns {
@@ -47,7 +47,7 @@ pub(crate) fn cut_at(text: &str, columns: usize) -> Option<usize> {
     None
 }
 
-/// The text cut at its right end to `columns`, the cut marked with `…`.
+/// The text, cut at the right to `columns`. A cut is marked by `…`.
 pub fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
     match cut_at(text, columns) {
         Some(end) => Cow::Owned(format!("{}…", &text[..end])),
@@ -55,7 +55,7 @@ pub fn cut_right(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// The text cut at its left end to `columns`, the cut marked with `…`.
+/// The text, cut at the left to `columns`. A cut is marked by `…`.
 pub fn cut_left(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -69,22 +69,22 @@ pub fn cut_left(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("…{}", &text[start..]))
 }
 
-/// The text followed by spaces to fill `columns`; never cut.
+/// The text, padded with spaces on the right to `columns`. Never cut.
 pub(crate) fn pad_right(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The text after spaces to fill `columns`; never cut.
+/// The text, padded with spaces on the left to `columns`. Never cut.
 pub(crate) fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Decimal digits of a number, the sign not counted, as Julia's `ndigits`.
+/// Number of decimal digits, as Julia's `ndigits`.
 pub(crate) fn digits(n: u64) -> usize {
     n.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// A text broken at spaces into lines of at most `columns`; longer words stay whole.
+/// The text, wrapped at spaces into lines of at most `columns`. Longer words are not broken.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,17 +1,16 @@
-//! Source locations as links that a terminal can open (OSC 8), in the reader's editor where that is
-//! known to have an address for it.
+//! Source locations as terminal links (OSC 8), opened in the reader's editor if its URL scheme is known.
 
 use std::fmt::Write;
 
-/// Where links lead.
+/// The target of links.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Links {
     editor: Editor,
-    /// Name of this machine, for `file://` addresses.
+    /// Name of this machine, for `file://` URLs.
     host: String,
 }
 
-/// Editors that open addresses.
+/// Editors with URL schemes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Editor {
     /// `vscode://file/PATH:LINE`
@@ -22,13 +21,13 @@ enum Editor {
     Atom,
     /// `SCHEME://open?file=PATH&line=LINE`
     Open(&'static str),
-    /// Whatever opens files.
+    /// The system's default.
     None,
 }
 
 impl Links {
-    /// Links for the editor named by the first of JULIA_EDITOR, VISUAL and EDITOR that is set, on
-    /// this machine; plain `file://` addresses for all others.
+    /// Links for the editor named by the first of JULIA_EDITOR, VISUAL and EDITOR that is set. `file://` URLs if it is
+    /// unknown.
     pub fn new(variable: impl Fn(&str) -> Option<String>, host: &str) -> Links {
         let named = ["JULIA_EDITOR", "VISUAL", "EDITOR"].iter().find_map(|name| variable(name));
         let editor = match named.as_deref().unwrap_or("") {
@@ -44,8 +43,7 @@ impl Links {
         Links { editor, host: host.to_owned() }
     }
 
-    /// The address of a line in a file; `None` when the path is not absolute or is not of this
-    /// machine.
+    /// The URL of a line in a file; `None` if the path is not absolute or not of this machine.
     pub fn target(&self, path: &str, line: i64) -> Option<String> {
         if !path.starts_with('/') || path.starts_with("/rustc/") {
             return None;
@@ -61,7 +59,7 @@ impl Links {
     }
 }
 
-/// Percent-encoded, except unreserved characters and `/`.
+/// Percent-encodes all but unreserved characters and `/`.
 fn encoded(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {

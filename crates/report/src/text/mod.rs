@@ -1,4 +1,4 @@
-//! What all reports are written with: columns, numbers, short names, colours and links.
+//! The parts of all reports: columns, numbers, short names, colours and links.
 
 pub mod columns;
 pub mod links;

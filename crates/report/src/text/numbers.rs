@@ -1,11 +1,11 @@
-//! Times and shares as people read them.
+//! The formatters of percentages, thousands and durations.
 
-/// `part` of `whole` in percent; 0 of nothing.
+/// `part` of `whole` in percent; 0 if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// `83 %`, `4.2 %`, `0.03 %`: two digits that count, and never 100 % for less than all.
+/// A share in percent with two significant digits: `83 %`, `4.2 %`, `0.03 %`. Less than all is never `100 %`.
 pub fn percent_text(part: u64, whole: u64) -> String {
     let percent = percent(part, whole);
     match percent {
@@ -16,7 +16,7 @@ pub fn percent_text(part: u64, whole: u64) -> String {
     }
 }
 
-/// `3.02 s`, `41.5 ms`, `17 µs`: three digits that count.
+/// A measured duration in nanoseconds with three significant digits: `3.02 s`, `41.5 ms`, `17.0 µs`.
 pub fn duration_text(ns: u64) -> String {
     let seconds = ns as f64 * 1e-9;
     let (value, unit) = match seconds {
@@ -38,7 +38,7 @@ pub fn millis_text(ns: u64) -> String {
     if ms >= 99.95 { grouped(ms.round() as u64) } else { format!("{ms:.1}") }
 }
 
-/// `10.7 of 246 ms`.
+/// A part of a duration, with the unit once if it is the same: `10.7 of 246 ms`.
 pub fn part_text(part: u64, whole: u64) -> String {
     let (part, whole) = (duration_text(part), duration_text(whole));
     match (part.split_once(' '), whole.split_once(' ')) {
@@ -60,7 +60,7 @@ pub fn percent_with_decimal(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// A set duration rather than a measured one: `1 ms`, `0.5 ms`.
+/// A configured duration in nanoseconds: `1 ms`, `0.5 ms`.
 pub fn setting_text(ns: u64) -> String {
     match ns {
         ns if ns >= 1_000_000_000 => format!("{} s", ns as f64 / 1e9),
@@ -68,12 +68,12 @@ pub fn setting_text(ns: u64) -> String {
     }
 }
 
-/// `1 thread`, `4 threads`, `12 345 hits`.
+/// A number with its noun: `1 thread`, `4 threads`, `12 345 hits`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
-/// Digits in groups of three.
+/// A number in groups of three digits, from five digits on: `5413`, `12 345`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,10 +1,10 @@
-//! Functions and places in as few columns as there are: the last parts of a path say the most.
+//! Names of functions and locations, shortened to the available columns. The last parts of a path say the most.
 
 use crate::text::columns::{cut_left, cut_right, width};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::{ShortPath, harmless};
 
-/// A function's path with as many of its last parts as fit.
+/// A function's path, shortened to the last parts that fit.
 pub(crate) fn short_function(name: &str, room: usize) -> String {
     if width(name) <= room {
         return name.to_owned();
@@ -19,7 +19,7 @@ pub(crate) fn short_function(name: &str, room: usize) -> String {
     cut_name(rest, room)
 }
 
-/// A name without its end; one that is a start in a module keeps that: `libcla…+0x12f0`.
+/// A name cut at the end. A start address behind a module is kept: `libcla…+0x12f0`.
 pub(crate) fn cut_name(name: &str, room: usize) -> String {
     let start = name.rfind("+0x").filter(|at| name[at + 3..].bytes().all(|byte| byte.is_ascii_hexdigit()));
     match start.map(|at| name.split_at(at)) {
@@ -30,7 +30,7 @@ pub(crate) fn cut_name(name: &str, room: usize) -> String {
     }
 }
 
-/// What stands for code of a module that has no names: `[xz]`.
+/// The name shown for code without names in a module: `[xz]`.
 pub(crate) fn in_brackets(module: &str) -> String {
     format!("[{}]", harmless(file_name(module).trim_matches(['[', ']'])))
 }
@@ -56,7 +56,7 @@ fn last_names(name: &str, count: usize) -> &str {
     name
 }
 
-/// `@crate/src/file.rs:41` where it fits, else `file.rs:41`.
+/// `@crate/src/file.rs:41` if it fits, otherwise `file.rs:41`.
 pub(crate) fn location_text(short: Option<&ShortPath>, file: &str, line: i64, room: usize) -> String {
     let number = if line > 0 { line.to_string() } else { "?".to_owned() };
     let long = match short {
@@ -65,7 +65,7 @@ pub(crate) fn location_text(short: Option<&ShortPath>, file: &str, line: i64, ro
             format!("{}{slash}{}:{number}", harmless(&short.prefix), harmless(&short.rest))
         }
         Some(short) => format!("{}:{number}", harmless(&short.rest)),
-        // Where a stranger's file was compiled is of no use; the folder it was in may be.
+        // For other files the folder may be useful, but not the whole path on the build machine.
         None => {
             let parts = file.rmatch_indices('/').nth(1);
             format!("{}:{number}", harmless(parts.map_or(file, |(at, _)| &file[at + 1..])))

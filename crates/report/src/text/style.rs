@@ -1,5 +1,4 @@
-//! Colours, kept apart from text: a line is made of painted pieces, cut to a width, and written
-//! plain or with ANSI codes.
+//! Coloured lines. A line consists of painted pieces. It is cut to a width and written plain or with ANSI codes.
 
 use crate::text::columns;
 use std::fmt;
@@ -15,13 +14,13 @@ pub enum Style {
     Ansi,
 }
 
-/// How a piece of text looks where colours are allowed.
+/// The colour of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Paint {
     #[default]
     Normal,
     Bold,
-    /// Asleep, or of less interest.
+    /// Asleep or less important.
     Grey,
     Red,
     Yellow,
@@ -49,23 +48,23 @@ impl Paint {
     }
 }
 
-/// A piece of a line.
+/// A piece of a line with one colour and link.
 #[derive(Clone, Debug, Default)]
 struct Piece {
     paint: Paint,
-    /// Where it ends in the text of the line.
+    /// Byte offset of its end in the text of the line.
     end: usize,
-    /// Address it leads to on a terminal.
+    /// URL that a terminal opens.
     link: Option<String>,
 }
 
 /// A line of painted pieces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    /// The text of all pieces, so that a line that is used again allocates nothing.
+    /// The text of all pieces, so that a reused line does not allocate.
     text: String,
     pieces: Vec<Piece>,
-    /// All of it, whatever the colours of its pieces.
+    /// Makes all pieces bold.
     bold: bool,
 }
 
@@ -74,7 +73,7 @@ impl Line {
         Line::default()
     }
 
-    /// Makes it an empty line, for the next one.
+    /// Empties the line for reuse.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.pieces.clear();
@@ -85,25 +84,25 @@ impl Line {
         self.push_linked(paint, text, None)
     }
 
-    /// A piece that leads somewhere.
+    /// Adds a piece with a link.
     pub(crate) fn linked(&mut self, text: impl fmt::Display, link: Option<String>) -> &mut Line {
         self.push_linked(Paint::Normal, text, link)
     }
 
-    /// A painted piece that leads somewhere.
+    /// Adds a painted piece with a link.
     pub(crate) fn push_linked(
         &mut self,
         paint: Paint,
         text: impl fmt::Display,
         link: Option<String>,
     ) -> &mut Line {
-        // Text grows or the program is out of memory: there is no error to pass on.
+        // Formatting into a string does not fail.
         let _ = fmt::write(&mut self.text, format_args!("{text}"));
         self.pieces.push(Piece { paint, end: self.text.len(), link });
         self
     }
 
-    /// Whether the whole line is bold.
+    /// Sets whether the whole line is bold.
     pub(crate) fn bold(&mut self, bold: bool) -> &mut Line {
         self.bold = bold;
         self
@@ -117,8 +116,7 @@ impl Line {
         columns::width(&self.text)
     }
 
-    /// Cuts the line as a whole at its right end. The mark of the cut belongs to the piece that has
-    /// the last column.
+    /// Cuts the whole line at the right. The `…` belongs to the piece with the last column.
     pub(crate) fn cut(&mut self, columns: usize) -> &mut Line {
         if let Some(end) = columns::cut_at(&self.text, columns) {
             let last = self.pieces.iter().position(|piece| piece.end > end);
@@ -132,13 +130,13 @@ impl Line {
         self
     }
 
-    /// Writes the line and a line end.
+    /// Writes the line with a newline.
     pub(crate) fn write(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         self.write_open(style, out)?;
         out.write_all(b"\n")
     }
 
-    /// Writes the line, to be continued.
+    /// Writes the line without a newline.
     pub(crate) fn write_open(&self, style: Style, out: &mut dyn Write) -> io::Result<()> {
         if style == Style::Plain {
             return out.write_all(self.text.as_bytes());

@@ -1,6 +1,6 @@
-//! The tree of calls of a profile: one node for each distinct way to get to a frame, with how often it was seen.
+//! The call tree of a profile: one node for each distinct path from the root to a frame, with its number of snapshots.
 //!
-//! What flame graphs are made of. Reports print the same tree; here foreign frames are in it always.
+//! Flame graphs are made from it. Reports print the same tree, but here it always includes foreign frames.
 
 use crate::options::{Pick, Recur};
 use crate::order::{by_file_func_line, ranks};
@@ -12,27 +12,27 @@ use foldhash::HashMap;
 use stackglass_profile::{DataError, Frame, word_buffer as data};
 use std::cmp::Ordering;
 
-/// Which samples count, and what makes two frames the same.
+/// Which samples count, and which frames are merged.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Merges equal frames; otherwise each address has a node of its own.
     pub combine: bool,
-    /// Folds recursion by call site. A sample then counts on the way to where it ends only, so that children never
-    /// come to more than their parent. (In reports it counts wherever it passes.)
+    /// Folds recursion by call site. A sample then counts only on the path to the node where it ends, so that children
+    /// never sum to more than their parent. (In reports it counts in every node that it passes.)
     pub recur: Recur,
     /// Threads to count, by number.
     pub threads: Pick,
     /// Tasks to count, by id.
     pub tasks: Pick,
-    /// Moments to count.
+    /// Thread states to count.
     pub moments: Moments,
-    /// An address that the dictionary does not list is an error; otherwise it is an unknown frame.
+    /// Treats an address without a dictionary entry as an error instead of an unknown frame.
     #[doc(hidden)]
     pub all_listed: bool,
-    /// Folds recursion as the reference does, metadata included.
+    /// Folds recursion as the reference does, including metadata.
     #[doc(hidden)]
     pub folds_into_metadata: bool,
-    /// Counts samples wherever they pass, as the reference does.
+    /// Counts samples in every node that they pass, as the reference does.
     #[doc(hidden)]
     pub counts_passed: bool,
 }
@@ -53,15 +53,15 @@ impl Default for Options {
     }
 }
 
-/// Moments of a thread.
+/// Selects samples by thread state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Moments {
-    /// All of them.
+    /// All states.
     #[default]
     All,
-    /// Those on a processor.
+    /// On a CPU.
     Awake,
-    /// Those in which it slept or waited for a processor.
+    /// Asleep or waiting for a CPU.
     Asleep,
 }
 
@@ -80,24 +80,24 @@ impl Moments {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallTreeError {
-    /// The data does not say which thread and task a sample is of.
+    /// The data has no metadata.
     #[error(transparent)]
     Data(#[from] DataError),
     /// An address has no entry in the dictionary.
     #[error("the dictionary has no entry for address {address:#x}")]
     NotListed {
-        /// Which.
+        /// The address.
         address: u64,
     },
 }
 
-/// A profile whose samples are counted, ready for trees of any of them.
+/// The aggregated samples of a profile, from which trees are built.
 pub struct CallTrees<'a> {
     samples: AggregatedSamples<'a>,
     rust: bool,
 }
 
-/// A tree of calls; node 0 is the root, which is no frame.
+/// A call tree. Node 0 is the root, which has no frame.
 ///
 /// ```
 /// use stackglass_profile::{Data, Dictionary, Frame};
@@ -118,13 +118,13 @@ pub struct CallTrees<'a> {
 /// ```
 pub struct CallTree<'a> {
     tree: Tree<'a>,
-    /// By frame number: its place among all in the order of siblings. Only where there are many more nodes.
+    /// By frame number: the rank in the order of siblings. Only if there are many more nodes than frames.
     ranks: Option<Vec<u32>>,
     rust: bool,
 }
 
 impl<'a> CallTrees<'a> {
-    /// Counts the samples of a recording, or of a buffer with its dictionary.
+    /// Aggregates the samples of a recording, or of a buffer with its dictionary.
     ///
     /// # Errors
     /// When data has no metadata.
@@ -140,10 +140,10 @@ impl<'a> CallTrees<'a> {
         Ok(CallTrees { samples: AggregatedSamples::new(source), rust })
     }
 
-    /// The tree of the samples that the options pick.
+    /// Builds the tree of the samples that the options select.
     ///
     /// # Errors
-    /// When an address is not listed and that matters.
+    /// If an address has no dictionary entry and the options require one.
     pub fn tree(&self, options: &Options) -> Result<CallTree<'_>, CallTreeError> {
         let picked = |group: &&SampleGroup| {
             options.threads.has(group.thread)
@@ -174,7 +174,7 @@ impl<'a> CallTrees<'a> {
         Ok(CallTree { tree, ranks, rust: self.rust })
     }
 
-    /// Snapshots that options pick, by thread and task, in no order that means anything.
+    /// Snapshots in these states by thread and task, unordered.
     pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
         let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
         for group in self.samples.groups.iter().filter(|group| moments.has(group.state)) {
@@ -190,7 +190,7 @@ impl CallTree<'_> {
         self.tree.nodes.len()
     }
 
-    /// True when there is only the root.
+    /// Whether there is only the root.
     pub fn is_empty(&self) -> bool {
         self.tree.is_empty()
     }
@@ -200,12 +200,12 @@ impl CallTree<'_> {
         self.tree.frame(node).map(|step| step.frame)
     }
 
-    /// Number of frames that [`CallTree::frame_number`] counts; some may be equal.
+    /// Number of distinct frame numbers, see [`CallTree::frame_number`].
     pub fn frames(&self) -> usize {
         self.tree.frames().len()
     }
 
-    /// The number of a node's frame: nodes with the same number show the same. 0 for the root, where it means nothing.
+    /// The number of a node's frame. Nodes with the same number show the same frame. 0, without meaning, for the root.
     pub fn frame_number(&self, node: u32) -> u32 {
         self.tree.frame_number(node)
     }
@@ -215,29 +215,29 @@ impl CallTree<'_> {
         self.node(node).count
     }
 
-    /// Whether a call that led to a node went through a vtable or a function pointer.
+    /// Whether a call to this node went through a vtable or a function pointer.
     pub fn dispatched(&self, node: u32) -> bool {
         self.node(node).dispatched
     }
 
-    /// Whether a node only starts a program or a thread, by its frame.
+    /// Whether a node's frame only starts a program or a thread.
     pub fn starts(&self, node: u32) -> bool {
         self.frame(node).is_some_and(|frame| kinds::is_start(frame, self.rust))
     }
 
-    /// What a node calls, in the order of file, function and line.
+    /// The callees of a node, sorted by file, function and line.
     pub fn children(&self, node: u32) -> Vec<u32> {
         let mut children = Vec::new();
         self.add_children(node, &mut children);
         children
     }
 
-    /// The same, at the end of a list.
+    /// Appends the callees of a node to a list, sorted by file, function and line.
     pub fn add_children(&self, node: u32, list: &mut Vec<u32>) {
         let first = list.len();
-        // Where recursion is folded, no sample may end in or below a node.
+        // With folded recursion, a node may have no samples.
         list.extend(self.tree.children(node).filter(|child| self.count(*child) > 0));
-        // Equal ones in the order in which they were met.
+        // Keeps equal ones in the order in which they were met.
         list[first..].reverse();
         if list.len() - first < 2 {
             return;

@@ -1,36 +1,35 @@
-//! What two runs have in common, and how far they differ anyway.
+//! The common factor of two runs, and the usual spread between runs.
 //!
-//! Another clock rate, a neighbour on the machine, more input: all functions then take, say, 4 % more, and a table
-//! in which each of them is marked tells nothing. The factor with which most functions agree, and which have most of
-//! the time, is taken off; only where more functions agree with it than with none at all.
+//! With another clock rate, a busier machine or more input, all functions may take, for example, 4 % more. A table that
+//! marks every function would be useless. So the factor is removed if it fits most functions and most of the time, and
+//! fits more functions than a factor of 1.
 
 use super::cost::{BEYOND, Cost};
 
-/// Fewer hits than these say nothing about a factor.
+/// Functions with fewer hits do not count for the factor.
 const ENOUGH: u64 = 50;
 
-/// Standard errors within which a function agrees with a factor.
+/// A function agrees with a factor within this many standard errors.
 const AGREES: f64 = BEYOND / 1.5;
 
-/// Fewer functions than these have nothing in common.
+/// At least this many functions must agree with a factor.
 const AGREEING: usize = 3;
 
-/// Fewer functions than these say nothing about the spread between runs.
+/// At least this many functions are needed to estimate the spread between runs.
 const FUNCTIONS: usize = 8;
 
-/// Factor and spread.
+/// The common factor and the spread of two runs.
 pub(super) struct Common {
-    /// Now ÷ before.
+    /// After ÷ before.
     pub factor: f64,
-    /// How many times larger than their errors differences are, at least 1.
+    /// How many times larger differences are than their errors; at least 1.
     pub spread: f64,
 }
 
-/// Standard error of `after - before * factor`. A function with nearly all samples of a run varies less than the
-/// root of its hits: it is as sure as its run is long.
+/// Standard error of `after - before * factor`.
 pub(super) fn error(before: Cost, after: Cost, factor: f64, all: (Cost, Cost)) -> f64 {
     let of = |cost: Cost, all: Cost| {
-        // Nothing was seen: as sure as less than about one hit.
+        // Without hits, the amount is less than about one hit.
         let hit = if all.hits > 0 { all.amount / all.hits as f64 } else { 0.0 };
         cost.error().max(hit)
     };
@@ -66,9 +65,9 @@ impl Common {
         let factor = refined(&telling, best.1, all);
         let mut apart: Vec<f64> = apart(factor).collect();
         apart.sort_by(f64::total_cmp);
-        // The middle of what chance alone would give is 0.67 standard errors.
+        // The median deviation by chance alone is 0.67 standard errors.
         let spread = match apart.len() >= FUNCTIONS {
-            // Of few functions it lies anywhere around that: only what chance does not give counts.
+            // With few functions, the median itself varies: only a clearly larger one counts.
             true => {
                 let chance = 1.0 + 1.2 / (apart.len() as f64).sqrt();
                 (apart[apart.len() / 2] / 0.6745 / chance).max(1.0)
@@ -79,7 +78,7 @@ impl Common {
     }
 }
 
-/// The factor of those that agree with a first guess, together. Exactly 1 stays so.
+/// The factor of all functions that agree with a first guess. A guess of exactly 1 is kept.
 fn refined(telling: &[(Cost, Cost)], guess: f64, all: (Cost, Cost)) -> f64 {
     if guess == 1.0 {
         return 1.0;

@@ -1,22 +1,22 @@
-//! What is compared: time, and how sure it is.
+//! What is compared: time and its uncertainty.
 
-/// Standard errors from which on a change is beyond the noise.
+/// A change of at least this many standard errors is beyond the noise.
 pub const BEYOND: f64 = 3.0;
 
-/// Time, or samples where no time is known, and the hits it rests on.
+/// Time, or samples if times are unknown, and the hits that it is based on.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
     /// Nanoseconds, or samples.
     pub amount: f64,
-    /// Stacks really taken.
+    /// Number of stacks taken.
     pub hits: u64,
-    /// Sum of the squares of what each of them stands for.
+    /// Sum of the squares of the amounts that the hits stand for.
     pub squares: f64,
 }
 
 impl Cost {
-    /// Standard error of the amount: hits come one by one, each with what it stands for. Where all stand for the
-    /// same it is the amount by the root of their number; a few that stand for much weigh more.
+    /// Standard error of the amount, with hits as independent events. If all hits stand for the same amount, it is the
+    /// amount divided by the square root of their number.
     pub fn error(&self) -> f64 {
         self.squares.sqrt()
     }

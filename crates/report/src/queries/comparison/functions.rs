@@ -6,29 +6,29 @@ use foldhash::{HashMap, HashSet};
 use stackglass_profile::{LocationId, Recording, StackId, State, snapshots};
 use std::sync::Arc;
 
-/// What a function costs.
+/// The cost of a function.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FunctionCost {
-    /// In it and in library code that it called.
+    /// In it, and in library code that it called.
     pub own: Cost,
-    /// In it and in all it called.
+    /// In it, and in everything that it called.
     pub total: Cost,
 }
 
-/// All functions, and everything.
+/// The costs of all functions, and their total.
 pub(super) struct Costs {
     pub functions: HashMap<Arc<str>, FunctionCost>,
     pub all: Cost,
-    /// Which part of the time programs waited for a processor, of that in which they could have run.
+    /// The share of runnable time spent waiting for a CPU.
     pub waited: f64,
 }
 
-/// Whether samples say how long they stand for.
+/// Whether samples have times.
 pub(super) fn is_timed(recording: &Recording) -> bool {
     recording.samples.iter().any(|sample| sample.time.0 > 0)
 }
 
-/// Counts processor time, or samples where times are not known to both.
+/// Sums CPU time, or samples if not `timed`.
 pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
     let mut stacks: HashMap<StackId, Cost> = HashMap::default();
     let mut all = Cost::default();
@@ -38,14 +38,14 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
         }
         let amount = if timed { sample.time.0 } else { count } as f64;
         let hits = u64::from(sample.hits);
-        // Equal samples may have been merged: then each had its share.
+        // Equal samples may have been merged: each stood for its share.
         let squares = amount * amount / hits.max(1) as f64;
         let cost = Cost { amount, hits, squares };
         add(stacks.entry(sample.stack).or_default(), cost);
         add(&mut all, cost);
     }
     let mut functions: HashMap<Arc<str>, FunctionCost> = HashMap::default();
-    let mut names = Names { recording, known: HashMap::default() };
+    let mut names = NameCache { recording, known: HashMap::default() };
     for (stack, cost) in stacks {
         let mut met: HashSet<Arc<str>> = HashSet::default();
         let mut owner: Option<Arc<str>> = None;
@@ -85,13 +85,13 @@ fn add(cost: &mut Cost, more: Cost) {
     cost.squares += more.squares;
 }
 
-/// Names of the frames of locations, innermost first, and whether they may own time.
-struct Names<'a> {
+/// Cache: the names of the frames of locations, innermost first, and whether they may own time.
+struct NameCache<'a> {
     recording: &'a Recording,
     known: HashMap<LocationId, Vec<(Arc<str>, bool)>>,
 }
 
-impl Names<'_> {
+impl NameCache<'_> {
     fn of(&mut self, location: LocationId) -> &[(Arc<str>, bool)] {
         let recording = self.recording;
         self.known.entry(location).or_insert_with(|| {

@@ -1,10 +1,8 @@
-//! Two profiles held against each other: which functions take more time now, which less, and whether that is
-//! more than the noise of looking at moments only.
+//! Comparison of two profiles: which functions take more or less time, and whether the change exceeds the sampling noise.
 //!
 //! * `cost`: time and the hits it rests on;
 //! * `functions`: the cost of each function in one profile;
-//! * `common`: what changed for all alike (another processor, a busier machine), and how far two runs of the same
-//!   program differ anyway.
+//! * `common`: the change that most functions share (another CPU, a busier machine), and the usual spread between runs.
 
 mod common;
 mod cost;
@@ -19,39 +17,37 @@ use stackglass_profile::Recording;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What was compared.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Functions: those with a change beyond the noise first, then by the size of the change.
+    /// Functions: changes beyond the noise first, then the largest changes.
     pub rows: Vec<Row>,
-    /// Everything before.
+    /// The total of the first profile.
     pub before: Cost,
-    /// Everything now.
+    /// The total of the second profile.
     pub after: Cost,
-    /// What all functions have in common, now ÷ before; rows are compared after it is taken off. 1 when nothing
-    /// says otherwise.
+    /// The factor, after ÷ before, that most functions have in common; 1 if there is none. Changes exclude it.
     pub common: f64,
-    /// How much further rows differ than their hits explain; at least 1. Errors are that much larger.
+    /// How many times more rows differ than their hits explain; at least 1. Errors are scaled by it.
     pub spread: f64,
-    /// Costs are nanoseconds of processor time; otherwise numbers of samples.
+    /// Whether costs are nanoseconds of CPU time. Otherwise they are numbers of samples.
     pub timed: bool,
-    /// Which part of the time in which they could have run programs waited for a processor, before and now, 0 to 1.
-    /// On a busy machine times vary by more than hits explain.
+    /// The share of runnable time spent waiting for a CPU, 0 to 1. On a busy machine, times vary by more than hits explain.
     pub waited: (f64, f64),
 }
 
-/// A function.
+/// A function in both profiles.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Its path; `[module]` where it has no name.
+    /// Its path, or `[module]` if it has no name.
     pub name: Arc<str>,
     /// Its own time before: in it, and in code of the standard and C libraries that it called.
     pub before: Cost,
-    /// Its own time now.
+    /// Its own time after.
     pub after: Cost,
-    /// Time in it and in all it called, before and now.
+    /// Time in it and in everything that it called.
     pub total: (Cost, Cost),
-    /// Change of its own time, after what is common to all.
+    /// Change of its own time, without the common factor.
     pub change: f64,
     /// Standard error of the change.
     pub error: f64,
@@ -63,12 +59,12 @@ impl Row {
         self.change.abs() > BEYOND * self.error
     }
 
-    /// What it would have taken now if nothing but what is [common](Comparison::common) to all had changed.
+    /// Its own time before, with the [common](Comparison::common) factor applied.
     pub fn expected(&self, common: f64) -> f64 {
         self.before.amount * common
     }
 
-    /// The change as a share of that, in percent; `None` for what is new.
+    /// The change in percent of [`Row::expected`]; `None` for new functions.
     pub fn percent(&self, common: f64) -> Option<f64> {
         let before = self.expected(common);
         (before > 0.0).then(|| self.change / before * 100.0)
@@ -76,7 +72,7 @@ impl Row {
 }
 
 impl Comparison {
-    /// Compares the processor time of functions. Where either profile knows no times, samples are counted.
+    /// Compares the CPU time of functions, or their samples if either profile has no times.
     ///
     /// ```
     /// use stackglass_profile::Recording;
@@ -106,7 +102,7 @@ impl Comparison {
             change: b.own.amount - a.own.amount * factor,
             error: common::error(a.own, b.own, factor, (old.all, new.all)) * spread,
         };
-        // Who has no time of its own cannot have changed by itself.
+        // A function without own time cannot have changed itself.
         let mut rows: Vec<Row> =
             pairs.into_iter().map(row).filter(|row| row.before.amount + row.after.amount > 0.0).collect();
         rows.sort_by(|a, b| {

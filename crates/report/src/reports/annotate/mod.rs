@@ -1,8 +1,8 @@
-//! Source lines with the time that was spent in them beside them.
+//! Source lines with the time spent in them.
 //!
-//! A line has the time of every stack that passes through it, once each, and as its own what ended
-//! in it or in the standard or C library that it called. The sources come from the caller: nothing here
-//! reads files.
+//! The total of a line is the time of all stacks that pass through it, each counted once. Its own time is that of stacks
+//! that end in it, or in code of the standard or C library that it called. The caller provides the sources: nothing
+//! here reads files.
 
 mod text;
 
@@ -34,23 +34,23 @@ pub struct Annotate {
     asleep: bool,
 }
 
-/// A source file as it is now.
+/// A source file in its current state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceFile {
-    /// Where it was found, where that is not the recorded path.
+    /// Where it was found, if not at the recorded path.
     pub found: Option<String>,
-    /// What it says; `None`: it is not here.
+    /// Its content; `None` if it was not found.
     pub text: Option<String>,
-    /// What the reader must know: that it is newer than the recording, why it cannot be read.
+    /// A remark for the reader: that it is newer than the recording, or why it cannot be read.
     pub remark: Option<String>,
 }
 
-/// What a listing came to.
+/// The result of writing a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listed {
-    /// Time was seen, and in code with source lines; nothing was written otherwise.
+    /// Whether there was time in code with source lines. Otherwise nothing was written.
     pub any: bool,
-    /// Files that were shown.
+    /// Number of files shown.
     pub files: usize,
 }
 
@@ -69,7 +69,7 @@ impl Default for Annotate {
 }
 
 impl Annotate {
-    /// 80 columns, no colours, the files and lines that matter with two lines around them.
+    /// 80 columns, no colours, the hottest files and lines with two lines of context.
     pub fn new() -> Annotate {
         Annotate::default()
     }
@@ -86,37 +86,37 @@ impl Annotate {
         self
     }
 
-    /// Makes files and lines links; only where colours are allowed.
+    /// Turns files and lines into links. Has no effect without colours.
     pub fn links(mut self, links: Option<Links>) -> Annotate {
         self.links = links;
         self
     }
 
-    /// Only these files, and all of them.
+    /// Shows only the files that match, and all of them.
     pub fn files(mut self, pattern: Option<FilePattern>) -> Annotate {
         self.pattern = pattern;
         self
     }
 
-    /// Every line that was seen, not only those with half a percent, and every file.
+    /// Shows every line that was seen, not only those with at least half a percent, and every file.
     pub fn everything(mut self, shown: bool) -> Annotate {
         self.everything = shown;
         self
     }
 
-    /// Lines shown before and after one that matters.
+    /// Number of lines of context before and after a hot line.
     pub fn context(mut self, lines: usize) -> Annotate {
         self.context = lines;
         self
     }
 
-    /// Counts sleeping time instead of processor time.
+    /// Counts sleeping time instead of CPU time.
     pub fn asleep(mut self, counted: bool) -> Annotate {
         self.asleep = counted;
         self
     }
 
-    /// Writes the listing; `source` is asked for each file that is to be shown, by its recorded path.
+    /// Writes the listing. `source` returns a file for a recorded path; it is called for each file to show.
     ///
     /// # Errors
     /// When writing fails.

@@ -1,4 +1,4 @@
-//! The listing as text: for each file its lines that matter with a few around them, the rest folded.
+//! The text of the listing: for each file its hot lines with context; other lines are folded.
 
 use super::{Annotate, Listed, SourceFile};
 use crate::queries::line_times::{Counted, Counts, SeenFile};
@@ -9,11 +9,11 @@ use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
 use std::io::{self, Write};
 
-/// Share of the whole below which neither a line nor a file is shown by itself.
+/// Lines and files below this share of the total are not shown.
 const NOTICEABLE: f64 = 0.005;
-/// Files shown unless asked for.
+/// Number of files shown by default.
 const SHOWN: usize = 5;
-/// Fewer lines than this are shown rather than folded.
+/// Gaps of fewer lines than this are shown rather than folded.
 const FOLDED: i64 = 2;
 
 /// Widths of the columns.
@@ -76,7 +76,7 @@ pub(super) fn write(
     Ok(listed)
 }
 
-/// What was not shown, and why.
+/// The lines at the end: what was not shown, and why.
 fn closing(
     annotate: &Annotate,
     recording: &Recording,
@@ -97,7 +97,7 @@ fn closing(
         let names: Vec<String> = absent.iter().take(4).map(|file| name(file)).collect();
         let more = if absent.len() > names.len() { ", …" } else { "" };
         let library = match absent.iter().any(|file| file.file.starts_with("/rustc/")) {
-            true => "; `rustup component add rust-src` brings the standard library's",
+            true => "; `rustup component add rust-src` installs the standard library's",
             false => "",
         };
         lines.push(format!(
@@ -128,7 +128,7 @@ struct Listing<'l> {
     counts: &'l Counts,
     file: &'l SeenFile,
     now: &'l SourceFile,
-    /// Lines that it has now.
+    /// Its current number of lines.
     lines: i64,
 }
 
@@ -139,7 +139,7 @@ impl Listing<'_> {
         let matters = |counted: &Counted| self.share(counted.total) >= NOTICEABLE;
         let seen = self.file.lines.iter();
         let marked: Vec<i64> = match seen.clone().any(|(_, line)| matters(&line.counted)) {
-            // A file that was asked for is never shown empty.
+            // A requested file is never shown empty.
             true if !self.annotate.everything => {
                 seen.filter(|(_, line)| matters(&line.counted)).map(|(line, _)| *line).collect()
             }
@@ -220,7 +220,7 @@ impl Listing<'_> {
         line
     }
 
-    /// The numbers of a line, blank where it was not seen.
+    /// The numbers of a line, blank if it was not seen.
     fn numbers(&self, line: i64, columns: &Columns) -> (Line, bool) {
         let mut numbers = Line::new();
         let seen = self.file.lines.get(&line).map(|line| line.counted).unwrap_or_default();
@@ -279,7 +279,7 @@ impl Listing<'_> {
         line.cut(self.annotate.cols).write(self.annotate.style, out)
     }
 
-    /// A line for lines that are left out.
+    /// The line that stands for folded lines.
     fn fold(&self, from: i64, to: i64, columns: &Columns, out: &mut dyn Write) -> io::Result<()> {
         let lines = to.min(self.lines + 1) - from;
         if lines <= 0 || self.now.text.is_none() {
@@ -303,8 +303,8 @@ impl Listing<'_> {
     }
 }
 
-/// Marked lines with the lines around them, overlapping and neighbouring ones joined. Lines beyond
-/// the file's last stand alone.
+/// Ranges of marked lines with their context. Overlapping and adjacent ranges are joined. Lines beyond the end of the
+/// file stand alone.
 fn regions(marked: &[i64], context: i64, last: i64) -> Vec<(i64, i64)> {
     let mut regions: Vec<(i64, i64)> = Vec::new();
     for line in marked {
@@ -328,12 +328,12 @@ fn regions(marked: &[i64], context: i64, last: i64) -> Vec<(i64, i64)> {
     regions
 }
 
-/// Tabs as four columns.
+/// The text with tabs as four columns.
 fn spaced(text: &str) -> String {
     text.replace('\t', "    ")
 }
 
-/// Spaces that a line begins with; `None` for an empty one.
+/// Number of leading spaces; `None` for an empty line.
 fn indent_of(text: &&str) -> Option<usize> {
     let text = spaced(text);
     let rest = text.trim_start_matches(' ');

@@ -1,4 +1,4 @@
-//! A report in a file: there only when it is complete, and in nobody's way while it is written.
+//! Reports in files, which appear only when they are complete.
 
 use super::{FILE_COLUMNS, Report, ReportError, Written};
 use crate::Source;
@@ -7,9 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 impl Report {
-    /// Writes the report to a file, which appears under its name only when it is complete. It is
-    /// [`FILE_COLUMNS`] wide unless [`Report::cols`] was called. A file of this name is replaced
-    /// and hands on its permissions.
+    /// Writes the report to a file, which appears under its name only when it is complete. It is [`FILE_COLUMNS`] wide
+    /// unless [`Report::cols`] was called. An existing file is replaced; its permissions are kept.
     ///
     /// # Errors
     /// As [`Report::write`], with the name of the file.
@@ -21,7 +20,7 @@ impl Report {
         let path = path.as_ref();
         let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
         let written = match path.metadata() {
-            // A device or a pipe is written to; nothing may take its place.
+            // Devices and pipes are written to, not replaced.
             Ok(about) if !about.is_file() => {
                 let file = File::options().write(true).open(path).map_err(ReportError::Io);
                 file.and_then(|file| report.write_into(source.into(), file))
@@ -35,14 +34,14 @@ impl Report {
     }
 
     fn replace(&self, source: Source<'_>, path: &Path) -> Result<Written, ReportError> {
-        // Where a link leads, so that the link stays.
+        // Replaces the target of a link, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (file, unfinished) = beside(&path)?;
         let written = take_permissions(&file, &path).map_err(ReportError::Io);
         let written = written.and_then(|()| self.write_into(source, file));
         let written = written.and_then(|written| Ok(fs::rename(&unfinished, &path).map(|()| written)?));
         if written.is_err() {
-            // Nothing better can be done about a file that cannot even be removed.
+            // A failure to remove it cannot be handled.
             let _ = fs::remove_file(&unfinished);
         }
         written
@@ -56,21 +55,21 @@ impl Report {
     }
 }
 
-/// A new file in the same folder, under a name that nobody had.
+/// Creates a file with a new name in the same folder.
 fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let process = std::process::id();
     let mut number = 0;
     loop {
         let name = path.with_file_name(format!(".stackglass-{process}-{number}.part"));
         match File::options().write(true).create_new(true).open(&name) {
-            // Left behind by a process that had this id, or in use by another thread.
+            // Left by an earlier process with this id, or in use by another thread.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
             file => return Ok((file?, name)),
         }
     }
 }
 
-/// Gives a file the permissions of the one whose place it will take.
+/// Copies the permissions of the file to be replaced.
 fn take_permissions(file: &File, path: &Path) -> io::Result<()> {
     match path.metadata() {
         Ok(about) => file.set_permissions(about.permissions()),

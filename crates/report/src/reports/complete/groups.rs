@@ -1,4 +1,4 @@
-//! Which samples go into which table or tree, and the lines around them.
+//! The groups of a report: which samples each table or tree has, and the lines around it.
 
 use super::context::Context;
 use super::labels::Labels;
@@ -15,13 +15,13 @@ use stackglass_profile::word_buffer as data;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 
-/// The line of totals is not wrapped to less.
+/// The line of totals is never narrower.
 const NARROWEST: usize = 30;
 
-/// Bytes of a report that are written at once.
+/// Size of the write buffer in bytes.
 const WRITTEN_AT_ONCE: usize = 64 << 10;
 
-/// Writes the whole report; says why where it, or one of its groups, has nothing to show.
+/// Writes the whole report. Returns the reason if the report or one of its groups is empty.
 pub(super) fn write(
     report: &Report,
     source: Source<'_>,
@@ -55,7 +55,7 @@ impl Context<'_> {
             GroupBy::TaskThread => (Kind::Task, Some(Kind::Thread)),
             GroupBy::Thread | GroupBy::None => (Kind::Thread, None),
         };
-        // Of all reasons the one that says most about what can be done.
+        // Of all reasons, the most helpful one is returned.
         let mut empty = None;
         let outer_ids = self.ids(outer, None);
         if outer_ids.is_empty() {
@@ -63,7 +63,7 @@ impl Context<'_> {
         }
         for id in outer_ids {
             let Some(inner) = inner else {
-                // A single grouping disregards the filter of the other kind.
+                // As in the reference, grouping by one key ignores the filter of the other.
                 let (threads, tasks) = match outer {
                     Kind::Thread => (Pick::One(id), Pick::Range(1..=u64::MAX)),
                     Kind::Task => (Pick::Range(1..=i64::MAX as u64), Pick::One(id)),
@@ -92,7 +92,7 @@ impl Context<'_> {
         Ok(empty)
     }
 
-    /// Ids of groups: threads ascending, tasks by their most recent sample.
+    /// The ids of groups: threads in ascending order, tasks by their newest sample.
     fn ids(&self, kind: Kind, within: Option<(Kind, u64)>) -> Vec<u64> {
         let groups = self.samples.groups.iter().filter(|group| match within {
             None => true,
@@ -125,7 +125,7 @@ impl Context<'_> {
         line.write_open(self.report.style, out)
     }
 
-    /// Writes one table or tree and its totals; says why where there is nothing to show.
+    /// Writes one table or tree with its totals. Returns the reason if it is empty.
     fn body(
         &self,
         threads: &Pick,
@@ -186,7 +186,7 @@ impl Context<'_> {
     }
 }
 
-/// A tree or a table, written as it goes: its text may be many times its size.
+/// A tree or a table. It is streamed, since its text may be much larger.
 enum Body<'a> {
     Tree(tree::Tree<'a>),
     Table(flat::Table<'a>),
@@ -225,7 +225,7 @@ impl Totals {
         }
     }
 
-    /// Percent of snapshots that were not asleep, ties to even.
+    /// Percentage of snapshots that were not asleep, rounded to even.
     fn utilization(&self) -> u64 {
         if self.snapshots == 0 {
             return 0;

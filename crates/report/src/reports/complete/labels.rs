@@ -1,4 +1,4 @@
-//! How frames and files are called in a report.
+//! Names of frames, files, threads and tasks in a report.
 
 use crate::quirks::Quirks;
 use crate::text::style::Paint;
@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Names of one source.
+/// The names of one source.
 pub(super) struct Labels<'a> {
     source: Source<'a>,
     quirks: Quirks,
     links: Option<Links>,
-    /// Colours of prefixes, given out in the order in which they are met.
+    /// Colours of prefixes, assigned in the order in which they are met.
     paints: RefCell<HashMap<Arc<str>, Paint>>,
-    /// Files met so far.
+    /// Cache of file names.
     files: RefCell<HashMap<Box<str>, ShortPath>>,
     /// Names of a recording's tasks.
     tasks: HashMap<u64, &'a str>,
@@ -33,7 +33,7 @@ impl<'a> Labels<'a> {
         Labels { source, quirks, links, paints: RefCell::default(), files: RefCell::default(), tasks }
     }
 
-    /// Where a frame's location leads.
+    /// The link of a frame.
     pub(super) fn link(&self, frame: &Frame) -> Option<String> {
         self.links.as_ref()?.target(&frame.file, frame.line)
     }
@@ -52,7 +52,7 @@ impl<'a> Labels<'a> {
         next
     }
 
-    /// The function as text: its full form where it is known and Rust, else its path.
+    /// The function's full form if it is known and from Rust, otherwise its path.
     pub(super) fn function<'f>(&self, frame: &'f Frame) -> Cow<'f, str> {
         match &frame.spec {
             Some(spec) if !frame.foreign => harmless(spec),
@@ -101,7 +101,7 @@ impl<'a> Labels<'a> {
         if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
     }
 
-    /// What stands behind a task's number: its name in brackets, or nothing.
+    /// A task's name in parentheses, or nothing.
     pub(super) fn task(&self, task: u64) -> String {
         let name = match self.source {
             Source::Recording(_) => self.tasks.get(&task).copied(),
@@ -110,7 +110,7 @@ impl<'a> Labels<'a> {
         name.filter(|name| !name.is_empty()).map_or(String::new(), |name| format!(" ({})", harmless(name)))
     }
 
-    /// What stands in brackets behind a thread's number.
+    /// A thread's label.
     pub(super) fn thread(&self, thread: u64) -> Cow<'a, str> {
         match self.source {
             Source::Recording(recording) => {

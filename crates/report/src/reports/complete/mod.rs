@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same on one of our recordings, with every option there is, into a file:
+//! A report of a recording with every option, written to a file:
 //!
 //! ```
 //! use stackglass_report::{Format, GroupBy, Recur, SortedBy};
@@ -63,10 +63,10 @@ use stackglass_profile::DataError;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Width of reports that go to a file unless asked for.
+/// Default width of reports in files.
 pub const FILE_COLUMNS: usize = 1000;
 
-/// A report to be written. The defaults are Julia's.
+/// The options of a report. The defaults are Julia's.
 #[derive(Clone, Debug)]
 pub struct Report {
     format: Format,
@@ -81,47 +81,46 @@ pub struct Report {
     threads: Pick,
     tasks: Pick,
     cols: usize,
-    /// Whether somebody chose `cols`.
+    /// Whether `cols` was set.
     has_cols: bool,
     style: Style,
     links: Option<Links>,
     quirks: Quirks,
 }
 
-/// Why a report could not be made.
+/// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The flat format counts every function once per sample anyway.
+    /// Recursion folding with the flat format, which counts every function once per sample anyway.
     #[error("the flat format does not fold recursion: leave recur off, or use the tree format")]
     FlatRecur,
-    /// The buffer cannot be reported on.
+    /// The buffer is unsuitable for a report.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The report could not be written.
+    /// Writing failed.
     #[error("cannot write the report: {0}")]
     Io(#[from] io::Error),
-    /// Its file could not be written.
+    /// Writing to a file failed.
     #[error("cannot write the report to {path}: {source}", path = path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What a report has to say beside its text.
+/// The result of writing a report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// Messages for people, for the log and not for the report: [`NO_SAMPLES`], or what hides the
-    /// samples and how to see them.
+    /// Messages for the log rather than the report: [`NO_SAMPLES`], or what hides the samples and how to show them.
     pub warnings: Vec<String>,
 }
 
-/// Warning of a report of nothing.
+/// Warning of a report without samples.
 pub const NO_SAMPLES: &str = "no samples to show: run the program longer, or sample more often";
 
-/// Warning of a grouped report of nothing.
+/// Warning of a grouped report without samples.
 pub const NO_SAMPLES_IN_GROUP: &str =
     "no samples to show in any group: run the program longer, or sample more often";
 
@@ -172,26 +171,25 @@ impl Report {
         self
     }
 
-    /// Deepest level of a tree: `m` prints `m + 1` levels, a negative one headers and totals only.
+    /// Deepest level of a tree to print. The root's children are level 0; a negative level prints headers and totals only.
     pub fn maxdepth(mut self, depth: i64) -> Report {
         self.maxdepth = depth;
         self
     }
 
-    /// Hides what was counted less often; in a tree with everything below it.
+    /// Hides entries with smaller counts; in a tree, with everything below them.
     pub fn mincount(mut self, count: u64) -> Report {
         self.mincount = count;
         self
     }
 
-    /// Hides what is counted less than `floor(noisefloor * sqrt(count of its parent))` times.
-    /// Trees only; the outermost level is never hidden by it.
+    /// Hides entries below `floor(noisefloor * sqrt(count of the parent))`. Trees only. The outermost level stays.
     pub fn noisefloor(mut self, factor: f64) -> Report {
         self.noisefloor = factor;
         self
     }
 
-    /// Order of siblings, or of rows: ascending.
+    /// Order of siblings or rows, ascending.
     pub fn sorted_by(mut self, key: SortedBy) -> Report {
         self.sorted_by = key;
         self
@@ -233,21 +231,21 @@ impl Report {
         self
     }
 
-    /// Makes locations links; only where colours are allowed.
+    /// Turns locations into links. Has no effect without colours.
     pub fn links(mut self, links: Option<Links>) -> Report {
         self.links = links;
         self
     }
 
-    /// Repeats behaviour of the reference that we otherwise correct.
+    /// Repeats behaviour of the reference that is otherwise corrected.
     #[doc(hidden)]
     pub fn quirks(mut self, quirks: Quirks) -> Report {
         self.quirks = quirks;
         self
     }
 
-    /// Writes the report, of a [`Recording`](stackglass_profile::Recording) or of a pair of
-    /// [`Data`](stackglass_profile::Data) and [`Dictionary`](stackglass_profile::Dictionary) from elsewhere.
+    /// Writes the report of a [`Recording`](stackglass_profile::Recording), or of a pair of
+    /// [`Data`](stackglass_profile::Data) and [`Dictionary`](stackglass_profile::Dictionary).
     ///
     /// ```
     /// use stackglass_profile::{Data, Dictionary};
@@ -265,8 +263,7 @@ impl Report {
     /// ```
     ///
     /// # Errors
-    /// When options contradict each other or data has no metadata (nothing is written then), or
-    /// when writing fails.
+    /// If options contradict each other or data has no metadata (nothing is written then), or if writing fails.
     pub fn write<'a>(
         &self,
         source: impl Into<Source<'a>>,

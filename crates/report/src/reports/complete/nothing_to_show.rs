@@ -1,28 +1,28 @@
-//! Why a report shows nothing, and what would show something.
+//! Why a report is empty, and what would show something.
 
 use super::{NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
 use crate::options::{GroupBy, Pick};
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use std::collections::BTreeSet;
 
-/// Ids of threads or tasks that a warning lists at most.
+/// Maximum number of ids listed in a warning.
 const LISTED: usize = 12;
 
-/// Why there is nothing; the greater one is the better to know.
+/// Why a report is empty. Greater values are more helpful.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Empty {
     /// There are no samples.
     NoSamples,
-    /// None of a thread and task that count.
+    /// No sample of the selected threads and tasks.
     NotPicked,
-    /// Stacks without a single frame.
+    /// All stacks are empty.
     NoFrames,
-    /// All frames are foreign, and those are not shown.
+    /// All frames are foreign, which are hidden.
     Foreign,
 }
 
 impl Empty {
-    /// Why nothing is shown of these samples.
+    /// The reason why these samples show nothing.
     pub(super) fn of(report: &Report, samples: &AggregatedSamples<'_>, picked: &[SampleGroup]) -> Empty {
         match picked {
             [] if samples.groups.is_empty() => Empty::NoSamples,
@@ -32,7 +32,7 @@ impl Empty {
         }
     }
 
-    /// The warning: what hides the samples, and how to see them.
+    /// The warning: what hides the samples, and how to show them.
     pub(super) fn text(self, report: &Report, samples: &AggregatedSamples<'_>) -> String {
         let grouped = report.group_by != GroupBy::None;
         match self {
@@ -49,23 +49,23 @@ impl Empty {
     }
 }
 
-/// Which threads and tasks there are, where none of them counts.
+/// The warning for samples of other threads and tasks.
 fn not_picked(report: &Report, samples: &AggregatedSamples<'_>) -> String {
     let threads: BTreeSet<u64> = samples.groups.iter().map(|group| group.thread).collect();
     let tasks: BTreeSet<u64> = samples.groups.iter().map(|group| group.task).collect();
     let none = |pick: &Pick, ids: &BTreeSet<u64>| !ids.iter().any(|id| pick.has(*id));
     if none(&report.threads, &threads) {
-        return format!("no sample is of a thread that was picked: there are threads {}", decimal(&threads));
+        return format!("no samples of the selected threads: there are threads {}", decimal(&threads));
     }
     if none(&report.tasks, &tasks) {
         let ids = listed(tasks.iter().map(|id| format!("0x{id:x}")));
-        return format!("no sample is of a task that was picked: there are tasks {ids}");
+        return format!("no samples of the selected tasks: there are tasks {ids}");
     }
-    // Each has samples, but there is a thread or task, or all of them, without any of the other.
+    // The selected threads and the selected tasks have samples, but not in common.
     let of_tasks = samples.groups.iter().filter(|group| report.tasks.has(group.task));
     let on: BTreeSet<u64> = of_tasks.map(|group| group.thread).collect();
     format!(
-        "a thread that was picked has no sample of a task that was picked: those tasks are on threads {}",
+        "no samples of the selected tasks on the selected threads: these tasks ran on threads {}",
         decimal(&on)
     )
 }

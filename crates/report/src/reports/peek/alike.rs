@@ -1,12 +1,14 @@
-//! What is alike is shown once: a server makes a task for each request and has a pool of threads that all
-//! sleep in one place. A report with a group for each of them is one that nobody reads.
+//! Similar tasks and threads are merged for a peek.
+//!
+//! A server creates a task for each request and has a pool of threads that all sleep in one place. A report with a group
+//! for each of them would be too long to read.
 
 use foldhash::HashMap;
 use stackglass_profile::{Recording, Sample, StackId, State, TaskId, ThreadNumber};
 use std::collections::BTreeMap;
 
-/// The recording with tasks of one name and place made one task, and threads that did nothing but sleep on one
-/// stack made one thread. Their names say so.
+/// The recording with similar ones merged: tasks with the same name and place of creation, and threads with the same
+/// name that only slept on one stack. Their names say so.
 pub(super) fn merged(recording: &Recording) -> Recording {
     let mut merged = recording.clone();
     merge_tasks(&mut merged);
@@ -16,7 +18,7 @@ pub(super) fn merged(recording: &Recording) -> Recording {
 
 fn merge_tasks(recording: &mut Recording) {
     let seen: HashMap<u64, ()> = recording.samples.iter().map(|sample| (sample.task, ())).collect();
-    // By process, name, file and line: the first task of its kind, and all of them.
+    // Indices of tasks by process, name, file and line.
     let mut kinds: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, task) in recording.tasks.iter().enumerate() {
         if seen.contains_key(&task.id.0) {
@@ -30,9 +32,8 @@ fn merge_tasks(recording: &mut Recording) {
         for task in &tasks {
             one.insert(recording.tasks[*task].id.0, first);
         }
-        // No number is told. These are the tasks that some sample met; one that was polled for less than the time
-        // between two looks mostly met none, and the heading stands below one thread while they were polled by all:
-        // of thousands of requests it would say dozens, on each thread.
+        // No count is shown. It would count only tasks with a sample, and a short task rarely has one. It would also
+        // repeat below each thread that polled them: dozens on each thread instead of thousands of requests.
         let task = &mut recording.tasks[tasks[0]];
         task.name = format!("{}, all of this name", task.name).into();
     }

@@ -1,8 +1,7 @@
-//! The text of a peek: what a running program does now, then where a second of it went.
+//! The text of a peek: what a running program does now, and where the next second of its time goes.
 //!
-//! A notice and the stacks of all threads at once, a second notice when the profile is there, then
-//! the report by thread and task. Order, rules of `=` and words follow the reference's peek; how the
-//! samples came about is nobody's concern here.
+//! It begins with a notice and the stacks of all threads. When the profile is complete, a second notice and the report
+//! by thread and task follow. Order, rules of `=` and wording are those of the reference.
 //!
 //! ```
 //! use stackglass_report::peek::Peek;
@@ -32,21 +31,22 @@ use stackglass_profile::{Activity, Recording};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Width of the rule around the first notice, and around the second.
-const RULES: (usize, usize) = (86, 62);
+/// Width of the rules around the first notice.
+const FIRST_RULE: usize = 86;
+/// Width of the rules around the second notice.
+const SECOND_RULE: usize = 62;
 
-/// Notices are not wrapped to less.
+/// Notices are never narrower.
 const NARROWEST: usize = 20;
 
 /// Branches below this many standard errors of their parent's count are hidden.
 const NOISE: f64 = 1.0;
 
-/// Said where a heap snapshot was asked for.
+/// Message for a requested heap snapshot.
 pub const NO_HEAP_SNAPSHOT: &str =
     "stackglass: STACKGLASS_PEEK_HEAP_SNAPSHOT is set, but this version has no heap snapshots yet";
 
-/// Whether the value of `STACKGLASS_PEEK_HEAP_SNAPSHOT` says yes: 1, t, true, y or yes in any case.
-/// Anything else, also what cannot be read, says no.
+/// Whether the value of `STACKGLASS_PEEK_HEAP_SNAPSHOT` means yes: 1, t, true, y or yes in upper or lower case.
 ///
 /// ```
 /// use stackglass_report::peek::is_truthy;
@@ -57,7 +57,7 @@ pub fn is_truthy(value: Option<&std::ffi::OsStr>) -> bool {
     matches!(&*text, "1" | "t" | "true" | "y" | "yes")
 }
 
-/// How a peek is shown.
+/// The text of a peek.
 #[derive(Clone, Debug)]
 pub struct Peek {
     duration: Duration,
@@ -84,13 +84,13 @@ impl Peek {
         self
     }
 
-    /// Makes locations links; only where colours are allowed.
+    /// Turns locations into links. Has no effect without colours.
     pub fn links(mut self, links: Option<Links>) -> Peek {
         self.links = links;
         self
     }
 
-    /// The first notice.
+    /// Writes the first notice.
     ///
     /// # Errors
     /// When writing fails.
@@ -99,14 +99,15 @@ impl Peek {
         let notice = format!(
             "Information request received. A stacktrace will print followed by a {seconds:.1} second profile."
         );
-        let rule = "=".repeat(RULES.0.min(self.cols));
+        let rule = "=".repeat(FIRST_RULE.min(self.cols));
         let notice = columns::wrap(&notice, self.cols.max(NARROWEST)).join("\n");
         writeln!(out, "\n{rule}\n{notice}\n{rule}")
     }
 
-    /// The stacks of all threads: of each the last sample's. Threads with the same stack stand together. `activity`,
-    /// by the kernel's ids, tells more than a sample does, and of threads that have none yet. `running R of N` counts
-    /// threads that wait for a processor as running, as Julia does; their headings say which of the two it is.
+    /// Writes the stack of each thread's last sample. Threads with the same stack are shown together.
+    ///
+    /// `activity`, by kernel thread id, adds details that samples do not have, and threads without a sample. As in
+    /// Julia, `running R of N` counts threads that wait for a CPU as running; their headings tell them apart.
     ///
     /// # Errors
     /// When writing fails.
@@ -119,24 +120,25 @@ impl Peek {
         threads::write(self, recording, activity, out)
     }
 
-    /// The second notice.
+    /// Writes the second notice.
     ///
     /// # Errors
     /// When writing fails.
     pub fn end(&self, out: &mut dyn Write) -> io::Result<()> {
-        let rule = "=".repeat(RULES.1.min(self.cols));
+        let rule = "=".repeat(SECOND_RULE.min(self.cols));
         let notice = "Profile collected. A report will print now.";
         let notice = columns::wrap(notice, self.cols.max(NARROWEST)).join("\n");
         writeln!(out, "\n{rule}\n{notice}\n{rule}\n")
     }
 
-    /// The profile by thread and task. Foreign frames are hidden where the program is made from Rust, and branches that
-    /// are not clearly above the noise. Tasks of one name and place stand together, and so do threads of one name that
-    /// slept in one place, which is said with the name. A program without tasks is grouped by thread alone. At the end stands in
-    /// a few lines where the time went.
+    /// Writes the profile by thread and task, or by thread if there are no tasks, and a digest of a few lines.
     ///
-    /// Utilization is the share of snapshots in which a thread was not asleep. As in Julia, that is time on a processor
-    /// and time ready to run, waiting for one: on a machine with too few processors each of many threads shows 100%.
+    /// Branches that are not clearly above the noise are hidden, and in programs made from Rust foreign frames as well.
+    /// Tasks with the same name and place of creation are shown together. So are threads with the same name that slept
+    /// in one place; their name says so.
+    ///
+    /// Utilization is the share of snapshots in which a thread was not asleep. As in Julia, it includes time in which a
+    /// thread waited for a CPU: on a machine with too few CPUs, each of many threads may show 100%.
     ///
     /// # Errors
     /// When writing fails.

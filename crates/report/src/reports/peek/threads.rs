@@ -1,5 +1,5 @@
-//! Stacks of all threads as of now. Threads that do the same in the same place are told once: of a
-//! pool of five hundred sleepers one stack is enough.
+//! The current stacks of all threads. Threads that do the same in the same place share one stack, since a pool may have
+//! hundreds of them.
 
 use super::Peek;
 use crate::text::columns::{cut_left, cut_right};
@@ -11,12 +11,14 @@ use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber,
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Of a deeper stack only so many frames from its leaf and from its root are shown.
-const ENDS: (usize, usize) = (40, 10);
-/// Threads with the same stack that are named.
+/// Number of innermost frames shown of a deep stack.
+const INNERMOST: usize = 40;
+/// Number of outermost frames shown of a deep stack.
+const OUTERMOST: usize = 10;
+/// Number of threads named for a stack.
 const NAMED: usize = 6;
 
-/// Threads that do the same in the same place.
+/// Threads with the same activity and stack.
 struct Alike {
     activity: Activity,
     stack: StackId,
@@ -64,7 +66,7 @@ pub(super) fn write(
         if all == 0 {
             continue;
         }
-        // Those without a sample are known to be of one process: the only one that is shown.
+        // Threads without a sample belong to the only process shown.
         let missing = std::mem::take(&mut missing);
         all += missing.len();
         let runs = |now: &Activity| matches!(now, Activity::Running | Activity::Ready);
@@ -88,7 +90,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What goes with the sample's stack. More is known of a thread that still sleeps there, or is stopped.
+/// The activity that belongs to a sample's stack. `told` adds details of threads that still sleep there or are stopped.
 fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) -> Activity {
     let asleep = |call| Activity::Asleep { call, pc: None };
     match (sample.state, told) {
@@ -96,7 +98,7 @@ fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) 
         (State::Awake, _) => Activity::Running,
         (State::Waiting, _) => Activity::Ready,
         (State::Asleep | State::Task, Some(Activity::Asleep { call, pc })) => {
-            // Modules lie on pages: within one the address is the same as in the file.
+            // Modules are mapped by pages: the offset within a page is the same as in the file.
             let page = |address: u64| address & 0xfff;
             let leaf =
                 recording.stacks.walk(sample.stack).next().map(|id| recording.stacks.location(id).offset);
@@ -116,7 +118,7 @@ fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write
         Activity::Stopped => "stopped".to_owned(),
     };
     let who = who(recording, &kind.threads);
-    // Names are cut before what the threads do.
+    // Names are cut, but not the activity.
     let room = peek.cols.saturating_sub(doing.len() + 2).max(20);
     let mut line = Line::new();
     line.push(Paint::BoldCyan, cut_right(&who, room)).push(Paint::BoldCyan, ": ");
@@ -126,7 +128,7 @@ fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write
     line.write(peek.style, out)
 }
 
-/// The threads by number and name; those of one name together.
+/// The threads by number and name, grouped by name.
 fn who(recording: &Recording, threads: &[ThreadNumber]) -> String {
     let name = |number: &ThreadNumber| recording.thread(*number).map_or("", |thread| &*thread.name);
     if let [only] = threads {
@@ -154,28 +156,28 @@ fn who(recording: &Recording, threads: &[ThreadNumber]) -> String {
 }
 
 fn stack(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {
-    let mut frames: Vec<Place<'_>> = Vec::new();
+    let mut frames: Vec<StackLine<'_>> = Vec::new();
     for id in recording.stacks.walk(kind.stack) {
         let location = recording.stacks.location(id);
         let module = location.module.and_then(|module| recording.modules.get(module.0 as usize));
         let module = module.map_or("", |module| &*module.path);
         let before = frames.len();
-        frames.extend(recording.symbols.frames_of(id).map(|frame| Place {
+        frames.extend(recording.symbols.frames_of(id).map(|frame| StackLine {
             frame: Some(frame),
             module,
             at: location.offset,
         }));
         if frames.len() == before {
-            frames.push(Place { frame: None, module, at: location.offset });
+            frames.push(StackLine { frame: None, module, at: location.offset });
         }
     }
-    let left_out = frames.len().saturating_sub(ENDS.0 + ENDS.1);
-    for (i, place) in frames.iter().enumerate() {
-        if left_out > 0 && i == ENDS.0 {
-            writeln!(out, "  … {left_out} more frames")?;
+    let omitted = frames.len().saturating_sub(INNERMOST + OUTERMOST);
+    for (i, line) in frames.iter().enumerate() {
+        if omitted > 0 && i == INNERMOST {
+            writeln!(out, "  … {omitted} more frames")?;
         }
-        if left_out == 0 || i < ENDS.0 || i >= ENDS.0 + left_out {
-            place.write(peek, recording, out)?;
+        if omitted == 0 || i < INNERMOST || i >= INNERMOST + omitted {
+            line.write(peek, recording, out)?;
         }
     }
     match (frames.is_empty(), kind.cut) {
@@ -186,13 +188,13 @@ fn stack(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) 
 }
 
 /// One line of a stack.
-struct Place<'a> {
+struct StackLine<'a> {
     frame: Option<&'a Frame>,
     module: &'a str,
     at: u64,
 }
 
-impl Place<'_> {
+impl StackLine<'_> {
     fn write(&self, peek: &Peek, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let mut line = Line::new();
         let named = self.frame.filter(|frame| !frame.func.is_empty());

@@ -1,17 +1,17 @@
-//! Why stacks are cut, in words, and what helps.
+//! Why stacks are incomplete, in words, and what helps.
 
 use stackglass_profile::Cut;
 
-/// Why stacks are cut, in words.
+/// Why a stack is incomplete or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CutReason {
     /// The number that recordings hold.
     pub cut: Cut,
-    /// One word or two, as in `cut: depth`.
+    /// A few words, as in `[no stack: too short]`.
     pub word: &'static str,
-    /// What it means.
+    /// What it means; follows a percentage.
     pub meaning: &'static str,
-    /// What helps, empty where nothing is known to.
+    /// What helps; empty if nothing is known to help.
     pub remedy: &'static str,
 }
 
@@ -19,77 +19,71 @@ const fn reason(cut: Cut, word: &'static str, meaning: &'static str, remedy: &'s
     CutReason { cut, word, meaning, remedy }
 }
 
-/// All reasons, by number. The numbers are those that unwinding gives and recordings hold; they
-/// never change their meaning.
+/// All reasons, by number. Unwinding gives these numbers and recordings store them, so they never change their meaning.
 pub(super) const CUT_REASONS: &[CutReason] = &[
     reason(
         Cut::DEPTH,
         "depth",
         "deeper than 4096 frames",
-        "the outermost frames are missing, the innermost are right",
+        "the outermost frames are missing, the innermost are correct",
     ),
     reason(
         Cut::NO_MODULE,
         "no module",
-        "code of no known file: made at run time, or of a library opened just before",
-        "if the program compiles code as it runs, have it keep frame pointers there",
+        "in code of no known file: generated at run time, or in a library loaded just before",
+        "if the program generates code, have it keep frame pointers there",
     ),
     reason(
         Cut::NO_RULE,
         "no unwind tables",
-        "code without unwind tables",
-        "callers are told where frame pointers lead to them; Rust: -C force-unwind-tables=yes, C: \
+        "in code without unwind tables",
+        "callers are found by frame pointers only; Rust: -C force-unwind-tables=yes, C: \
          -fasynchronous-unwind-tables",
     ),
-    reason(Cut::UNREADABLE_STACK, "stack unreadable", "the stack could not be read", ""),
-    reason(Cut::STACK_DID_NOT_GROW, "stack odd", "the stack did not lead outwards", ""),
-    reason(
-        Cut::RBP_UNKNOWN,
-        "frame pointer lost",
-        "a sleeping thread's frame pointer could not be worked out",
-        "",
-    ),
-    reason(Cut::RULE_NOT_SUPPORTED, "unwind rule unknown", "an unwind rule of a rare kind", ""),
+    reason(Cut::UNREADABLE_STACK, "stack unreadable", "with unreadable stacks", ""),
+    reason(Cut::STACK_DID_NOT_GROW, "stack inconsistent", "with inconsistent stacks", ""),
+    reason(Cut::RBP_UNKNOWN, "frame pointer lost", "of sleeping threads with an unknown frame pointer", ""),
+    reason(Cut::RULE_NOT_SUPPORTED, "unwind rule unsupported", "in code with an unsupported unwind rule", ""),
     reason(
         Cut::BLOCKED,
-        "signal held back",
-        "not seen, because the thread held the sampling signal back",
-        "let SIGURG (SIGWINCH, if the program uses that) through its signal mask",
+        "signal blocked",
+        "not sampled, because the thread blocked the sampling signal",
+        "unblock SIGURG, or SIGWINCH if the program uses SIGURG",
     ),
     reason(
         Cut::NOT_TAKEN,
-        "signal not taken",
-        "not seen, because the signal was refused or taken away by the program",
+        "signal lost",
+        "not sampled, because the program consumed the sampling signal",
         "",
     ),
     reason(
         Cut::ENDED,
         "too short",
-        "not seen, in threads that ended before the next tick",
-        "a shorter --delay sees more",
+        "not sampled, in threads that ended before the next tick",
+        "a shorter --delay samples more of them",
     ),
     reason(
         Cut::IN_KERNEL,
         "in the kernel",
-        "spent in the kernel (system calls, page faults), which may not be sampled here",
-        "run as root, or set kernel.perf_event_paranoid to 1, to see in which calls",
+        "spent in the kernel (system calls, page faults), where sampling is not permitted",
+        "run as root or set kernel.perf_event_paranoid to 1 to see the calls",
     ),
     reason(
         Cut::SHORT,
         "too short",
-        "of threads that ran for less than one --delay",
-        "a shorter --delay sees more",
+        "in threads that ran for less than one --delay",
+        "a shorter --delay samples more of them",
     ),
-    reason(Cut::BETWEEN_PROGRAMS, "start or end", "spent in the kernel, starting or ending a program", ""),
+    reason(Cut::BETWEEN_PROGRAMS, "start or end", "spent in the kernel to start or end programs", ""),
     reason(
         Cut::DEEP,
         "deep",
-        "of stacks deeper than the 63 KiB that the kernel copies, whose outer part changes",
+        "on stacks deeper than the 63 KiB that the kernel copies",
         "--sampler preload takes stacks of any depth",
     ),
 ];
 
-/// What is known of a reason; `None` for numbers of later versions.
+/// The reason with this number; `None` for numbers of later versions.
 pub(super) fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
     CUT_REASONS.iter().find(|reason| reason.cut == cut)
 }

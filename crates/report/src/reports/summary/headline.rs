@@ -1,4 +1,4 @@
-//! The lines above the tree: how long it ran, and the few names that matter most.
+//! The lines above the tree: run time, number of samples, and the hottest functions and lines.
 
 use super::{Summary, tree_text};
 use crate::kinds::Class;
@@ -14,9 +14,9 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::{End, Recording, State, harmless};
 use std::io::{self, Write};
 
-/// Columns that the command gets, if it is that long, even where not all numbers fit beside it.
+/// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
 const COMMAND: usize = 12;
-/// A function is said to dominate when it accounts for this share of processor time.
+/// A function dominates with at least this share of CPU time.
 const DOMINANT: f64 = 0.5;
 
 pub(super) fn write(
@@ -60,13 +60,13 @@ pub(super) fn write(
     out.write_all(b"\n")
 }
 
-/// What ran, how long, how busy, how it ended. Where room is short the command gives way.
+/// The command, its times, and how it ended. The command is cut if the line is too long.
 fn overview(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Line {
     let about = &recording.about;
     let cpu = tree.cpu().time;
     let mut used = match tree.unaccounted {
         0 => format!("{} CPU", duration_text(cpu)),
-        unseen => format!("{} CPU seen", part_text(cpu - unseen, cpu)),
+        missing => format!("{} CPU sampled", part_text(cpu - missing, cpu)),
     };
     used = match recording.is_walltime() {
         true => format!("{} wall, wall-time profile", duration_text(about.wall.0)),
@@ -102,7 +102,7 @@ fn time_in(recording: &Recording, state: State) -> u64 {
     recording.samples.iter().filter(|sample| sample.state == state).map(|sample| sample.time.0).sum()
 }
 
-/// That threads were ready and had no processor, where that is more than what happens everywhere.
+/// CPU contention, if it is more than usual.
 fn waited(recording: &Recording) -> Option<Line> {
     let waiting = time_in(recording, State::Waiting);
     if waiting <= time_in(recording, State::Awake) / 20 {
@@ -110,11 +110,11 @@ fn waited(recording: &Recording) -> Option<Line> {
     }
     let mut line = Line::new();
     let time = duration_text(waiting);
-    line.plain(format!("{time} of thread time ready to run, but waiting for a processor"));
+    line.plain(format!("{time} runnable but not running (CPU contention)"));
     Some(line)
 }
 
-/// How much was looked at.
+/// The number of samples.
 fn taken(recording: &Recording) -> Line {
     let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
     let asleep = time_in(recording, State::Asleep);
@@ -124,7 +124,7 @@ fn taken(recording: &Recording) -> Line {
     };
     let mut line = Line::new();
     let (what, of) = match recording.is_walltime() {
-        true => (counted(hits, "look", "looks"), looked_at(recording)),
+        true => (counted(hits, "sample", "samples"), sampled_tasks(recording)),
         false => {
             let threads = counted(recording.threads.len() as u64, "thread", "threads");
             (counted(hits, "stack", "stacks"), format!("in {threads}"))
@@ -137,18 +137,17 @@ fn taken(recording: &Recording) -> Line {
     line
 }
 
-/// `at 3 tasks`, one of them each time.
-fn looked_at(recording: &Recording) -> String {
+/// `of one of 3 tasks each`.
+fn sampled_tasks(recording: &Recording) -> String {
     let mut tasks: Vec<u64> = recording.samples.iter().map(|sample| sample.task).collect();
     tasks.sort_unstable();
     tasks.dedup();
     let outside = tasks.first() == Some(&0);
-    let threads = if outside { "threads" } else { "" };
     match (tasks.len() - usize::from(outside)) as u64 {
-        0 => "at one thread each".to_owned(),
+        0 => "of one thread each".to_owned(),
         n => {
-            let and = if outside { " or, between them, " } else { "" };
-            format!("at one of {}{and}{threads}", counted(n, "task", "tasks"))
+            let or = if outside { " or of threads outside tasks" } else { "" };
+            format!("of one of {}{or}", counted(n, "task", "tasks"))
         }
     }
 }
@@ -156,9 +155,9 @@ fn looked_at(recording: &Recording) -> String {
 /// One of the hottest functions or lines.
 struct Entry {
     time: u64,
-    /// A longer and a shorter one.
+    /// A long and a short name.
     names: [String; 2],
-    /// The functions it stands for, where it does and there is room.
+    /// The chain of functions it stands for, shown if it fits.
     chain: Option<String>,
     link: Option<String>,
 }
@@ -180,7 +179,7 @@ fn chain_text(tree: &CpuTree<'_>, chain: &Chain) -> Option<String> {
     }
 }
 
-/// As many of the hottest as fit in a line, each by the longest of its names that leaves no other out.
+/// As many of the hottest as fit into a line, each with the longest name that does not push out another one.
 fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
     let title = format!("{title:<10}");
     let mut used = width(&title);
@@ -217,7 +216,7 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
     line
 }
 
-/// "83 % of the CPU time is under X": the innermost function that still accounts for most of it.
+/// "83 % of the CPU time is under X": the innermost function that accounts for most of the CPU time.
 fn finding(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
     let cpu = tree.cpu().time;
     let mut node = 0_u32;

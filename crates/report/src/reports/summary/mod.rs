@@ -1,9 +1,9 @@
-//! The first screen: what `record` shows when the program has ended.
+//! The summary: what `record` shows when the program has ended.
 //!
-//! It answers "where did the time go" before anything is asked: a summary of a few lines, the tree
-//! of processor time with the runtime's frames trimmed and small branches folded, one line for each
-//! kind of sleeping thread, and what the reader must know to trust it. Percentages are of processor
-//! time, seen or not (of looks in a wall-time profile), except where a line says otherwise. The complete reports are in [`report`](crate::reports::complete).
+//! It answers "where did the time go" without options: a headline, the tree of CPU time without runtime frames and
+//! small branches, one line for each kind of sleeping thread, and notes on what limits the results. Percentages are of
+//! CPU time, sampled or not (in a wall-time profile: of samples), unless a line says otherwise. The complete reports
+//! are in [`complete`](crate::reports::complete).
 
 mod cut_reasons;
 mod headline;
@@ -19,15 +19,15 @@ use crate::{Links, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
 
-/// Share of processor time below which a branch is folded away.
+/// Branches below this share of CPU time are hidden.
 const NOTICEABLE: f64 = 0.005;
 
-/// What percentages are of.
+/// The quantity that percentages refer to.
 fn whole(recording: &Recording) -> &'static str {
     if recording.is_walltime() { "time" } else { "CPU time" }
 }
 
-/// The first screen of a recording.
+/// The summary of a recording.
 #[derive(Clone, Debug)]
 pub struct Summary {
     cols: usize,
@@ -43,7 +43,7 @@ impl Default for Summary {
 }
 
 impl Summary {
-    /// 80 columns, no colours, small branches folded.
+    /// 80 columns, no colours, small branches hidden.
     pub fn new() -> Summary {
         Summary::default()
     }
@@ -60,25 +60,24 @@ impl Summary {
         self
     }
 
-    /// Folds and trims nothing: every branch, the runtime's own frames, inlined library code and
-    /// each sleeping thread.
+    /// Shows everything: small branches, frames of the runtime, inlined library code and each sleeping thread.
     pub fn everything(mut self, shown: bool) -> Summary {
         self.everything = shown;
         self
     }
 
-    /// Makes locations links; only where colours are allowed.
+    /// Turns locations into links. Has no effect without colours.
     pub fn links(mut self, links: Option<Links>) -> Summary {
         self.links = links;
         self
     }
 
-    /// Where a location leads.
+    /// The link of a location.
     fn link(&self, file: &str, line: i64) -> Option<String> {
         self.links.as_ref()?.target(file, line)
     }
 
-    /// Writes the screen.
+    /// Writes the summary.
     ///
     /// # Errors
     /// When writing fails.

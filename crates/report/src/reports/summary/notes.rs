@@ -1,4 +1,4 @@
-//! The last lines: what the reader must know to trust the rest, and what to do about it.
+//! The notes at the end: what limits the results, and what to do about it.
 
 use super::Summary;
 use super::cut_reasons::cut_reason;
@@ -14,11 +14,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// First words of the label that says that a recording was made from outside, by perf events.
+/// Prefix of the counter label of recordings made from outside, by perf events.
 const FROM_OUTSIDE: &str = "sampler: perf events";
-/// Share from which a defect is worth a line.
+/// Minimum share for a note.
 const NOTICEABLE: f64 = 0.01;
-/// The same where it only makes the picture coarser.
+/// Minimum share for a note on something that only makes the result coarser.
 const CONSIDERABLE: f64 = 0.05;
 
 pub(super) fn write(
@@ -34,7 +34,7 @@ pub(super) fn write(
     notes.extend(translated(recording));
     notes.extend(poor_names(recording, cpu));
     notes.extend(ticks(recording));
-    notes.extend(unseen(recording));
+    notes.extend(not_sampled(recording));
     notes.extend(missing(recording, tree));
     notes.extend(recording.about.remarks.iter().map(|remark| harmless(remark).into_owned()));
     for note in notes {
@@ -51,14 +51,14 @@ fn buffer_full(recording: &Recording) -> Option<String> {
     let about = &recording.about;
     about.full.then(|| {
         format!(
-            "the buffer was full after {} words and sampling stopped before the program did; \
-             give it more with --n or sample less often with --delay (in the crate: stackglass::init)",
+            "the buffer was full after {} words, so sampling stopped before the program ended: \
+             enlarge it with --n or sample less often with --delay (in the crate: stackglass::init)",
             grouped(about.capacity)
         )
     })
 }
 
-/// Awake samples: those whose time is processor time.
+/// Samples whose time is CPU time.
 fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
     recording.samples.iter().filter(|sample| sample.state.uses_processor())
 }
@@ -81,18 +81,18 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
         let (meaning, remedy) = match cut_reason(cut) {
             Some(reason) if cut == Cut::NO_MODULE => run_time_code::explained(recording, reason),
             Some(reason) => (Cow::Borrowed(reason.meaning), reason.remedy),
-            None => (Cow::Borrowed("a reason this version does not know"), ""),
+            None => (Cow::Borrowed("for a reason that this version does not know"), ""),
         };
         let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
         parts.push(format!("{} {meaning}{remedy}", percent_text(time, cpu)));
     }
-    Some(format!("{} of the CPU time has no whole stacks: {}", percent_text(all, cpu), parts.join("; ")))
+    Some(format!("{} of the CPU time has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))
 }
 
-/// Where debug symbols of installed programs and libraries come from.
+/// Where to get debug symbols of installed programs and libraries.
 const PACKAGE: &str = "Debian: the package ending in -dbgsym or -dbg";
 
-/// Whether a file came with the system, so that the reader does not build it.
+/// Whether a file belongs to the system, so that the reader cannot rebuild it.
 fn is_packaged(path: &str) -> bool {
     let path = path.strip_prefix("/usr").unwrap_or(path);
     ["/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libexec/", "/games/"]
@@ -100,7 +100,7 @@ fn is_packaged(path: &str) -> bool {
         .any(|folder| path.starts_with(folder))
 }
 
-/// Programs that run other programs in a translation of their own: what is seen is the translator.
+/// Programs that translate other programs while they run them: the samples show the translator.
 fn translated(recording: &Recording) -> Option<String> {
     let by_valgrind = |exe: &str| exe.contains("/valgrind/") && exe.ends_with("-linux");
     let by_qemu =
@@ -109,12 +109,12 @@ fn translated(recording: &Recording) -> Option<String> {
         recording.processes.iter().find(|process| by_valgrind(&process.exe) || by_qemu(&process.exe))?;
     let name = harmless(file_name(&process.exe)).into_owned();
     Some(format!(
-        "{name} runs a program in its own translation: functions and times are those of the translator, not of the \
-         program; record the program alone"
+        "{name} translates the program while running it: functions and times are those of the translator; record the \
+         program without it"
     ))
 }
 
-/// Modules with much time of their own whose functions or lines could not be named.
+/// Modules with much own time and no names of functions or lines.
 fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
     let mut times = vec![0_u64; recording.modules.len()];
     for sample in awake(recording) {
@@ -146,11 +146,11 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
             }
             (Missing::Names, true) => {
                 format!(
-                    "{name} is stripped, so its functions go by their starts: set strip = false and debug = \"line-tables-only\""
+                    "{name} is stripped, so functions are named by their addresses: set strip = false and debug = \"line-tables-only\""
                 )
             }
             (Missing::Names, false) => format!(
-                "{name} is stripped, only exported functions have names: install its debug symbols ({PACKAGE})"
+                "{name} is stripped, so only exported functions have names: install its debug symbols ({PACKAGE})"
             ),
             (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
             (Missing::Changed, _) => format!(
@@ -163,7 +163,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
     notes.into_iter().take(3).map(|(_, note)| note).collect()
 }
 
-/// Sum of a counter over all processes.
+/// The sum of a counter over all processes.
 fn counter(recording: &Recording, label: &str) -> u64 {
     recording.processes.iter().filter_map(|process| process.counters.get(label)).sum()
 }
@@ -173,24 +173,24 @@ fn ticks(recording: &Recording) -> Option<String> {
     let late = missed as f64 >= (taken + missed) as f64 * CONSIDERABLE && missed > 0;
     late.then(|| {
         format!(
-            "{} of the ticks were missed because the machine was busy: times are right, but each stack stands for \
-             more of it; a longer --delay loads the machine less",
+            "{} of the ticks were missed because the machine was busy: times are correct, but fewer stacks were taken; a \
+             longer --delay reduces the load",
             percent_text(missed, taken + missed)
         )
     })
 }
 
-/// What was not looked at, though it should have been.
-fn unseen(recording: &Recording) -> Vec<String> {
+/// Samples that should have been taken but were not.
+fn not_sampled(recording: &Recording) -> Vec<String> {
     let mut notes = Vec::new();
     let blocked: Vec<_> = recording.threads.iter().filter(|thread| thread.blocked_signal).collect();
     if let Some(first) = blocked.first() {
-        let others = match blocked.len() - 1 {
-            0 => "held".to_owned(),
-            more => format!("and {} held", counted(more as u64, "other thread", "other threads")),
+        let (others, whose) = match blocked.len() - 1 {
+            0 => (String::new(), "its"),
+            more => (format!(" and {}", counted(more as u64, "other thread", "other threads")), "their"),
         };
         notes.push(format!(
-            "thread {} {others} the sampling signal back, so stacks are missing there: let SIGURG through",
+            "thread {}{others} blocked the sampling signal, so {whose} stacks are missing: unblock SIGURG",
             harmless(&first.name)
         ));
     }
@@ -199,8 +199,8 @@ fn unseen(recording: &Recording) -> Vec<String> {
             "events lost: stream full",
             "lost because the recorder could not keep up: sample less often with --delay",
         ),
-        ("signals not answered in time", "given up because the signal was not answered in time"),
-        ("threads without a slot", "never looked at: too many threads at once"),
+        ("signals not answered in time", "missed because a thread did not answer the signal in time"),
+        ("threads without a slot", "never sampled: too many threads at once"),
     ] {
         let lost = counter(recording, label);
         let taken: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
@@ -216,28 +216,30 @@ fn unseen(recording: &Recording) -> Vec<String> {
     notes
 }
 
-/// Where the time is that the kernel counted and no sample holds.
+/// The likely causes of unaccounted CPU time.
 fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
-    // With a full buffer that is the cause, and it has its own note.
+    // A full buffer explains it and has its own note.
     if tree.unaccounted == 0 || recording.about.full {
         return None;
     }
     let all = tree.cpu().time;
     let seen = match all - tree.unaccounted {
-        0 => "nothing was seen: it".to_owned(),
-        seen => format!("{} were seen: the rest", duration_text(seen)),
+        0 => "nothing was sampled: it".to_owned(),
+        sampled => format!("{} were sampled: the rest", duration_text(sampled)),
     };
     let all = duration_text(all);
     let labels = recording.processes.first().map(|process| process.counters.keys());
     let outside = labels.is_some_and(|mut labels| labels.any(|label| label.starts_with(FROM_OUTSIDE)));
     let rest = match outside {
-        true => "the last moments of processes, and in set-uid programs, which the kernel lets nobody sample",
+        true => {
+            "the last moments of processes and in set-uid programs, which the kernel does not let others sample"
+        }
         false => {
-            "programs that cannot be sampled (static, of musl, set-uid, after a change of user or root, without our \
-             environment, forked past the C library) and in the first and last moments of processes"
+            "programs that cannot be sampled (static, musl, set-uid, after a change of user or root folder, with a \
+             cleared environment, forked without the C library) and in the first and last moments of processes"
         }
     };
-    Some(format!("the kernel counted {all} of CPU time (ours left out), {seen} is in {rest}"))
+    Some(format!("the kernel counted {all} of CPU time (without the profiler's own); {seen} is in {rest}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A line for each process that mattered, where there were several.
+//! One line for each process with noticeable CPU time, if there are several processes.
 
 use super::Summary;
 use crate::queries::cpu_tree::CpuTree;
@@ -8,7 +8,7 @@ use stackglass_profile::frame::file_name;
 use stackglass_profile::{Recording, harmless};
 use std::io::{self, Write};
 
-/// Processes listed unless everything is asked for.
+/// Number of processes listed by default.
 const LISTED: usize = 6;
 
 pub(super) fn write(
@@ -28,7 +28,7 @@ pub(super) fn write(
             *time += sample.time.0;
         }
     }
-    // Without processor time the table says nothing.
+    // Without CPU time the table would be empty.
     if times.iter().all(|time| *time == 0) && !summary.everything {
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! What helps where stacks go through code of no known file: that depends on the runtime that makes such code.
+//! Advice for code of no known file, depending on the runtime that generates such code.
 //!
-//! Not every such address is compiled at run time. A library that was opened a moment before is not known either, so
-//! nothing is called a JIT compiler's unless the process is known to have one.
+//! Such code is not always generated at run time: a library that was loaded a moment before is not known either. It is
+//! attributed to a JIT compiler only if the process is known to have one.
 
 use super::cut_reasons::CutReason;
 use stackglass_profile::frame::file_name;
@@ -9,15 +9,15 @@ use stackglass_profile::{Cut, Process, ProcessIndex, Recording};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A runtime that compiles programs while they run.
+/// A runtime that compiles programs at run time.
 struct Runtime {
-    /// As people call it.
+    /// Its usual name.
     name: &'static str,
-    /// Its executables, without their versions.
+    /// Its executables, without version numbers.
     executables: &'static [&'static str],
-    /// The library that other executables load it by.
+    /// The library by which other executables load it; empty if there is none.
     library: &'static str,
-    /// How its code gets whole stacks and names.
+    /// How to get complete stacks and names.
     remedy: &'static str,
 }
 
@@ -49,7 +49,7 @@ const RUNTIMES: &[Runtime] = &[
     },
 ];
 
-/// The meaning and the remedy for a recording, by the process with most of the time that such stacks have.
+/// Meaning and remedy for a recording, chosen by the process with the most time in such stacks.
 pub(super) fn explained(
     recording: &Recording,
     reason: &'static CutReason,
@@ -65,7 +65,7 @@ pub(super) fn explained(
     let process = most.and_then(|(process, _)| recording.processes.get(process.0 as usize));
     match process.and_then(|process| runtime(recording, process)) {
         Some(Runtime { name, remedy, .. }) => {
-            (format!("code of no known file, such as {name} makes at run time").into(), remedy)
+            (format!("in code of no known file, such as {name} generates at run time").into(), remedy)
         }
         None => (reason.meaning.into(), reason.remedy),
     }
@@ -75,7 +75,7 @@ fn runtime(recording: &Recording, process: &Process) -> Option<&'static Runtime>
     let exe = file_name(&process.exe).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let by_name = RUNTIMES.iter().find(|runtime| runtime.executables.contains(&exe));
     by_name.or_else(|| {
-        // Modules do not say which process loaded them.
+        // It is not recorded which process loaded a module.
         let only = recording.processes.len() == 1;
         let loaded = |runtime: &&Runtime| {
             let library =

@@ -1,8 +1,8 @@
-//! Sleeping threads, one line for each kind: who, how much of the time, where.
+//! Sleeping threads: one line for each kind, with names, share of time and call site.
 
 use super::Summary;
 use super::tree_text::short_location;
-use crate::queries::call_site::{Place, place};
+use crate::queries::call_site::{CallLine, CallSite, call_site};
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::{cut_right, pad_right, width};
 use crate::text::numbers::percent;
@@ -12,17 +12,17 @@ use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, ThreadNumber, harmless};
 use std::io::{self, Write};
 
-/// Kinds listed unless everything is asked for.
+/// Number of kinds listed by default.
 const LISTED: usize = 8;
-/// A thread that slept less than this share of its life is not listed.
+/// A thread that slept for less than this share of its time is not listed.
 const SLEEPY: f64 = 0.05;
 
-/// Threads that slept in the same place.
+/// Threads with similar names that slept at the same call site.
 struct Kind {
     names: Vec<String>,
     awake: u64,
     asleep: u64,
-    place: Place,
+    site: CallSite,
 }
 
 pub(super) fn write(
@@ -42,29 +42,29 @@ pub(super) fn write(
         let share = percent(kind.asleep, kind.asleep + kind.awake);
         let mut line = Line::new();
         line.push(Paint::Grey, pad_right(&cut_right(label, wide), wide));
-        // Without a library function to wait in, it may as well have waited for a processor.
-        let state = if kind.place.wait.is_some() { "asleep" } else { "off CPU" };
+        // Without a library function that blocks, the thread may have waited for a processor.
+        let state = if kind.site.callee.is_some() { "asleep" } else { "off CPU" };
         line.push(Paint::Grey, format!("  {state:<7} {share:>3.0} % in "));
         let room = summary.cols.saturating_sub(line.width());
-        let (place, caller) = match (&kind.place.wait, &kind.place.caller) {
-            (Some(wait), caller) => (tail(wait), caller.as_ref().map_or("", |caller| tail(caller))),
+        let (shown, caller) = match (&kind.site.callee, &kind.site.caller) {
+            (Some(callee), caller) => (tail(callee), caller.as_ref().map_or("", |caller| tail(caller))),
             (None, Some(caller)) => (tail(caller), ""),
-            (None, None) => ("code without a name", ""),
+            (None, None) => ("unnamed code", ""),
         };
         let arrow = if caller.is_empty() { 0 } else { 4 };
-        let left = room.saturating_sub(width(place) + arrow + width(caller) + 2);
-        let (location, link) = match &kind.place.line {
-            Some((file, number)) => {
+        let left = room.saturating_sub(width(shown) + arrow + width(caller) + 2);
+        let (location, link) = match &kind.site.line {
+            Some(CallLine { file, line: number }) => {
                 (short_location(recording, file, *number, left.max(room / 4)), summary.link(file, *number))
             }
             None => (String::new(), None),
         };
         let gap = if location.is_empty() { 0 } else { 2 };
         let room = room.saturating_sub(width(&location) + gap);
-        let for_place = room.saturating_sub(arrow + width(caller)).max(room / 2);
-        line.push(Paint::Grey, short_function(place, for_place));
+        let for_shown = room.saturating_sub(arrow + width(caller)).max(room / 2);
+        line.push(Paint::Grey, short_function(shown, for_shown));
         if !caller.is_empty() {
-            let room = room.saturating_sub(width(place).min(for_place) + arrow);
+            let room = room.saturating_sub(width(shown).min(for_shown) + arrow);
             let caller = if width(caller) <= room { caller } else { last_name(caller) };
             line.push(Paint::Grey, format!(" <- {}", cut_name(caller, room)));
         }
@@ -80,7 +80,7 @@ pub(super) fn write(
     out.write_all(b"\n")
 }
 
-/// Name of the threads, with their number where there are several.
+/// The names of the threads, and how many there are.
 fn label(kind: &Kind) -> String {
     match &kind.names[..] {
         [one] => one.clone(),
@@ -96,38 +96,38 @@ fn label(kind: &Kind) -> String {
 
 fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Kind> {
     #[derive(Default)]
-    struct Rest {
+    struct ThreadTimes {
         awake: u64,
         asleep: u64,
         stacks: HashMap<StackId, u64>,
     }
-    let mut rests: Vec<Rest> = Vec::new();
-    rests.resize_with(recording.threads.len() + 1, Rest::default);
+    let mut times: Vec<ThreadTimes> = Vec::new();
+    times.resize_with(recording.threads.len() + 1, ThreadTimes::default);
     for sample in &recording.samples {
-        let Some(rest) = rests.get_mut(sample.thread.0 as usize) else { continue };
+        let Some(own) = times.get_mut(sample.thread.0 as usize) else { continue };
         if sample.state == State::Asleep {
-            rest.asleep += sample.time.0;
-            *rest.stacks.entry(sample.stack).or_default() += sample.time.0;
+            own.asleep += sample.time.0;
+            *own.stacks.entry(sample.stack).or_default() += sample.time.0;
         } else {
-            rest.awake += sample.time.0;
+            own.awake += sample.time.0;
         }
     }
     let mut kinds: Vec<Kind> = Vec::new();
-    let mut index: HashMap<(String, Place), usize> = HashMap::default();
-    for (number, rest) in rests.iter().enumerate().skip(1) {
-        let life = rest.asleep + rest.awake;
-        if rest.asleep == 0 || (rest.asleep as f64) < life as f64 * SLEEPY {
+    let mut index: HashMap<(String, CallSite), usize> = HashMap::default();
+    for (number, own) in times.iter().enumerate().skip(1) {
+        let life = own.asleep + own.awake;
+        if own.asleep == 0 || (own.asleep as f64) < life as f64 * SLEEPY {
             continue;
         }
         let Some(thread) = recording.thread(ThreadNumber(number as u32)) else { continue };
-        // Places, not stacks, are compared: one wait is reached on many ways.
-        let mut places: HashMap<Place, u64> = HashMap::default();
-        // Of some sleeps nobody has seen the place.
-        for (stack, time) in rest.stacks.iter().filter(|(stack, _)| **stack != StackId(0)) {
-            *places.entry(place(recording, &tree.names, *stack)).or_default() += time;
+        // Call sites are compared, not stacks: different stacks may lead to the same wait.
+        let mut sites: HashMap<CallSite, u64> = HashMap::default();
+        // Some sleeps have no stack.
+        for (stack, time) in own.stacks.iter().filter(|(stack, _)| **stack != StackId(0)) {
+            *sites.entry(call_site(recording, &tree.names, *stack)).or_default() += time;
         }
-        let longest = places.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
-        let Some((place, _)) = longest else { continue };
+        let longest = sites.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
+        let Some((site, _)) = longest else { continue };
         let name = if thread.name.is_empty() {
             format!("thread {number}")
         } else {
@@ -137,13 +137,13 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
             true => format!("{number}"),
             false => name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(),
         };
-        let at = *index.entry((stem, place.clone())).or_insert_with(|| {
-            kinds.push(Kind { names: Vec::new(), awake: 0, asleep: 0, place });
+        let at = *index.entry((stem, site.clone())).or_insert_with(|| {
+            kinds.push(Kind { names: Vec::new(), awake: 0, asleep: 0, site });
             kinds.len() - 1
         });
         kinds[at].names.push(name);
-        kinds[at].awake += rest.awake;
-        kinds[at].asleep += rest.asleep;
+        kinds[at].awake += own.awake;
+        kinds[at].asleep += own.asleep;
     }
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.asleep));
     kinds

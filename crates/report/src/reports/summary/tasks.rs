@@ -1,6 +1,6 @@
-//! A line for each kind of async task that mattered, where the program has tasks.
+//! One line for each kind of async task with noticeable time, if the program has tasks.
 //!
-//! Tasks of one name that were made at one place are one kind: a server has one for each connection.
+//! Tasks with the same name and place of creation are one kind: a server may have one task for each connection.
 
 use super::Summary;
 use crate::queries::cpu_tree::CpuTree;
@@ -11,16 +11,24 @@ use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Kinds listed unless everything is asked for.
+/// Number of kinds listed by default.
 const LISTED: usize = 6;
 
-/// Name, file and line; `None` for tasks without a name.
-type Kind<'a> = Option<(&'a str, &'a str, u32)>;
+/// What tasks of one kind have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct NamedKind<'a> {
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+}
+
+/// A kind of tasks; `None` for tasks without a name.
+type Kind<'a> = Option<NamedKind<'a>>;
 
 #[derive(Default)]
 struct Sum {
     time: u64,
-    /// Time of looks that found them waiting.
+    /// The part of `time` in which they waited.
     waiting: u64,
     longest: u64,
     tasks: HashSet<u64>,
@@ -38,8 +46,11 @@ pub(super) fn write(
     tree: &CpuTree<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let known: HashMap<TaskId, Kind<'_>> =
-        recording.tasks.iter().map(|task| (task.id, Some((&*task.name, &*task.file, task.line)))).collect();
+    let known: HashMap<TaskId, Kind<'_>> = recording
+        .tasks
+        .iter()
+        .map(|task| (task.id, Some(NamedKind { name: &task.name, file: &task.file, line: task.line })))
+        .collect();
     let mut sums: BTreeMap<Kind<'_>, Sum> = BTreeMap::new();
     let mut outside = 0;
     for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
@@ -88,7 +99,7 @@ pub(super) fn write(
             line.plain(format!("{waiting:>7}  {longest:>7}  "));
         }
         match kind {
-            Some((name, file, number)) => {
+            Some(NamedKind { name, file, line: number }) => {
                 line.plain(harmless(name).into_owned());
                 if *number > 0 {
                     let place = super::tree_text::short_location(recording, file, i64::from(*number), 32);
@@ -96,7 +107,7 @@ pub(super) fn write(
                     line.plain("  ").linked(place, link);
                 }
             }
-            None => drop(line.push(Paint::Grey, "without a name")),
+            None => drop(line.push(Paint::Grey, "unnamed")),
         }
         line.cut(summary.cols).write(summary.style, out)?;
     }
@@ -113,7 +124,7 @@ pub(super) fn write(
         let mut line = Line::new();
         let room = if walltime { 18 } else { 0 };
         line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));
-        line.push(Paint::Grey, "outside of tasks").cut(summary.cols).write(summary.style, out)?;
+        line.push(Paint::Grey, "outside tasks").cut(summary.cols).write(summary.style, out)?;
     }
     out.write_all(b"\n")
 }

@@ -1,8 +1,7 @@
-//! The tree of processor time as text.
+//! The text of the tree of CPU time.
 //!
-//! Columns: percent of processor time, milliseconds, milliseconds in the function itself, stacks
-//! taken. An only child stands right below its caller, siblings get a branch: stacks stay readable
-//! at 80 columns however deep they are.
+//! Columns: percent of CPU time, milliseconds, milliseconds in the function itself, stacks taken. A sole callee is
+//! printed below its caller without indentation, siblings get branches. So deep stacks stay readable at 80 columns.
 
 use super::cut_reasons::cut_reason;
 use super::{NOTICEABLE, Summary};
@@ -15,29 +14,29 @@ use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
 use std::io::{self, Write};
 
-/// Columns of one level of branch lines.
+/// Columns per level of branch lines.
 const LEVEL: usize = 2;
 
-/// Columns that numbers take.
+/// Widths of the columns of numbers.
 struct Columns {
     total: usize,
     own: usize,
     hits: usize,
 }
 
-/// A node still to be written.
+/// A node to write.
 struct Open {
     node: u32,
-    /// What stands before this node's own branch sign.
+    /// The branch lines before this node's own sign.
     guides: Guides,
     branch: Branch,
-    /// Library frames between this node and the one above it that were left out.
+    /// Number of library frames omitted between this node and its parent.
     skipped: u32,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Branch {
-    /// The only one shown below its caller.
+    /// The only callee shown.
     Only,
     Middle,
     Last,
@@ -46,8 +45,7 @@ enum Branch {
 pub(super) fn write(summary: &Summary, tree: &CpuTree<'_>, out: &mut dyn Write) -> io::Result<()> {
     let cpu = tree.cpu();
     if cpu.time == 0 {
-        for line in wrap("No processor time was seen: nothing ran, or for less than one tick.", summary.cols)
-        {
+        for line in wrap("No CPU time was sampled: nothing ran, or for less than one tick.", summary.cols) {
             writeln!(out, "{line}")?;
         }
         return out.write_all(b"\n");
@@ -62,7 +60,7 @@ pub(super) fn write(summary: &Summary, tree: &CpuTree<'_>, out: &mut dyn Write) 
     header.push(
         Paint::Grey,
         format!(
-            "    %  {:>1$}  {2:>3$}  {4:>5$}  function (an only callee stands below its caller)",
+            "    %  {:>1$}  {2:>3$}  {4:>5$}  function (a sole callee is not indented)",
             "ms", columns.total, "own ms", columns.own, "stacks", columns.hits
         ),
     );
@@ -89,7 +87,7 @@ pub(super) fn write(summary: &Summary, tree: &CpuTree<'_>, out: &mut dyn Write) 
     out.write_all(b"\n")
 }
 
-/// What was folded away.
+/// What was hidden.
 #[derive(Default)]
 struct Hidden {
     lines: u64,
@@ -127,7 +125,7 @@ fn push_children(
     open.extend(entries.into_iter().rev());
 }
 
-/// Goes down through library functions that do nothing but call one other function.
+/// Skips library functions that only call one other function. Returns the node reached and the number skipped.
 fn skip_plumbing(tree: &CpuTree<'_>, from: u32, least: f64, hidden: &mut Hidden) -> (u32, u32) {
     let (mut node, mut skipped) = (from, 0);
     loop {
@@ -168,9 +166,10 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
     let own_matters = call.own.time as f64 >= cpu as f64 * NOTICEABLE;
     let weight = if own_matters { Paint::Bold } else { Paint::Normal };
     let own = if call.own.time > 0 { millis_text(call.own.time) } else { String::new() };
-    // What was not seen has no stacks to count.
-    let unseen = matches!(call.what, NodeKind::Unaccounted | NodeKind::Nothing(_)) && call.total.hits == 0;
-    let hits = if unseen { String::new() } else { grouped(call.total.hits) };
+    // Unaccounted time has no stacks.
+    let without_stack =
+        matches!(call.what, NodeKind::Unaccounted | NodeKind::Nothing(_)) && call.total.hits == 0;
+    let hits = if without_stack { String::new() } else { grouped(call.total.hits) };
     let mut line = Line::new();
     line.push(weight, format!("{share:>5.1}")).plain(format!(
         "  {:>1$}",
@@ -193,11 +192,11 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
     let room = summary.cols.saturating_sub(line.width());
     match call.what {
         NodeKind::Root => {}
-        NodeKind::Unaccounted => drop(line.plain("[not seen]")),
+        NodeKind::Unaccounted => drop(line.plain("[unaccounted]")),
         NodeKind::Nothing(None) => drop(line.plain("[start and end of threads]")),
         NodeKind::Nothing(Some(cut)) => {
-            let why = cut_reason(cut).map_or("no stack", |reason| reason.word);
-            line.plain(format!("[not seen: {why}]"));
+            let why = cut_reason(cut).map_or("unknown reason", |reason| reason.word);
+            line.plain(format!("[no stack: {why}]"));
         }
         NodeKind::Program(program) => {
             let program = &tree.programs[program as usize];
@@ -213,12 +212,12 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
             let location = hottest.map(|(line, _)| &tree.names.lines[*line as usize]);
             let left = room.saturating_sub(width(name) + width(mark) + 2);
             let (location, link) = match location {
-                // Lines of the C library say little, and what it is says more.
+                // For the C library, the module says more than a line.
                 Some(at) if !at.file.is_empty() && function.class != Class::C => (
                     short_location(tree.recording, &at.file, at.line, left.max(room / 3)),
                     summary.link(&at.file, at.line),
                 ),
-                // Nor does a module's name that stands in the line already, or in the one above.
+                // A module that is part of the name, or shown one line above, is not repeated.
                 _ if name.starts_with('[')
                     || function.by_start
                     || module_of(tree, call.parent) == Some(&function.module) =>
@@ -243,7 +242,7 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
     line
 }
 
-/// The module that a node's line shows or would show.
+/// The module of a node's function.
 fn module_of<'c>(tree: &'c CpuTree<'_>, node: u32) -> Option<&'c String> {
     match tree.nodes[node as usize].what {
         NodeKind::Function(function) => Some(&tree.names.functions[function as usize].module),
@@ -251,11 +250,11 @@ fn module_of<'c>(tree: &'c CpuTree<'_>, node: u32) -> Option<&'c String> {
     }
 }
 
-/// The lines that lead from a node's callers down to it.
+/// The branch lines from a node's callers down to it.
 #[derive(Clone, Default)]
 struct Guides {
     text: String,
-    /// Levels no longer in the text: it never grows much beyond what can be shown.
+    /// Number of outer levels dropped from the text, so that it stays short.
     cut: usize,
 }
 
@@ -269,7 +268,7 @@ impl Guides {
         longer
     }
 
-    /// The innermost of them that fit, after the number of those that do not.
+    /// The innermost levels that fit, after the number of those that do not.
     fn fit(&self, room: usize) -> String {
         let columns = width(&self.text);
         let (mut cut, mut mark) = (0, if self.cut > 0 { format!("+{} ", self.cut) } else { String::new() });
@@ -291,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guides_give_way() {
+    fn long_guides_are_cut() {
         let guides = |text: &str| Guides { text: text.to_owned(), cut: 0 };
         assert_eq!(guides("│ │ ├ ").fit(6), "│ │ ├ ");
         assert_eq!(guides("│ │ │ │ ├ ").fit(6), "+4 ├ ");

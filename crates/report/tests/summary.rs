@@ -1,4 +1,4 @@
-//! The first screen of recordings with known content, as it looks.
+//! The summary of recordings with known content, as it looks.
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 

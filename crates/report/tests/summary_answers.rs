@@ -1,4 +1,4 @@
-//! What the first screen must say, whatever the recording looks like: one test for each promise.
+//! What the summary must say, whatever the recording looks like: one test for each promise.
 
 mod made_up;
 
@@ -94,19 +94,22 @@ fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
     maker.recording.about.kernel_cpu = Some(Nanos(220_000_000));
     maker.recording.about.own_cpu = Nanos(20_000_000);
     let text = screen(&maker.recording, 80);
-    assert!(text.lines().next().unwrap().contains("50.0 of 200 ms CPU seen"), "{text}");
-    let unseen = text.lines().find(|line| line.ends_with("[not seen]")).unwrap();
+    assert!(text.lines().next().unwrap().contains("50.0 of 200 ms CPU sampled"), "{text}");
+    let unseen = text.lines().find(|line| line.ends_with("[unaccounted]")).unwrap();
     assert_eq!(unseen.split_whitespace().next(), Some("75.0"), "{unseen}");
     assert!(line(&text, "own time").starts_with("own time  25 % work"), "{text}");
     let notes = notes(&text);
-    assert!(notes.contains("counted 200 ms of CPU time") && notes.contains("50.0 ms were seen"), "{notes}");
-    assert!(notes.contains("of musl") && notes.contains("change of user"), "{notes}");
+    assert!(
+        notes.contains("counted 200 ms of CPU time") && notes.contains("50.0 ms were sampled"),
+        "{notes}"
+    );
+    assert!(notes.contains("static, musl") && notes.contains("change of user"), "{notes}");
     // All of it within what starting and ending takes, or accounted for by sampling itself.
     for (kernel, own) in [(59, 0), (70, 20)] {
         maker.recording.about.kernel_cpu = Some(Nanos(kernel * 1_000_000));
         maker.recording.about.own_cpu = Nanos(own * 1_000_000);
         let text = screen(&maker.recording, 80);
-        assert!(text.contains("50.0 ms CPU (") && !text.contains("seen"), "{text}");
+        assert!(text.contains("50.0 ms CPU (") && !text.contains("sampled"), "{text}");
     }
 }
 
@@ -115,9 +118,9 @@ fn a_program_that_cannot_be_sampled_has_its_time() {
     let mut recording = Maker::new(&["static"]).recording;
     recording.about.kernel_cpu = Some(Nanos(400_000_000));
     let text = screen(&recording, 80);
-    assert!(text.lines().next().unwrap().contains("0 of 400 ms CPU seen"), "{text}");
-    assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[not seen]")), "{text}");
-    assert!(notes(&text).contains("nothing was seen: it is in programs"), "{text}");
+    assert!(text.lines().next().unwrap().contains("0 of 400 ms CPU sampled"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[unaccounted]")), "{text}");
+    assert!(notes(&text).contains("nothing was sampled: it is in programs"), "{text}");
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_full_buffer_is_the_only_reason_given() {
     maker.recording.about.kernel_cpu = Some(Nanos(200_000_000));
     maker.recording.about.full = true;
     let text = screen(&maker.recording, 80);
-    assert!(text.contains("50.0 of 200 ms CPU seen") && text.contains("[not seen]"), "{text}");
+    assert!(text.contains("50.0 of 200 ms CPU sampled") && text.contains("[unaccounted]"), "{text}");
     assert!(
         notes(&text).contains("the buffer was full") && !notes(&text).contains("the rest is in"),
         "{text}"
@@ -154,7 +157,7 @@ fn no_processor_time_no_processes() {
     let wait = maker.stack(&format!("{CPP} > c libc.so.6! nanosleep"));
     maker.sample(thread, wait, State::Asleep, 1000);
     let text = screen(&maker.recording, 80);
-    assert!(text.contains("No processor time was seen") && !text.contains("process\n"), "{text}");
+    assert!(text.contains("No CPU time was sampled") && !text.contains("process\n"), "{text}");
     assert!(!text.contains("together"), "{text}");
 }
 
@@ -237,13 +240,13 @@ fn advice_fits_the_runtime() {
         notes(&screen(&maker.recording, 80))
     };
     let node = note("/usr/bin/node", "libc.so.6");
-    assert!(node.contains("such as node makes at run time (--interpreted-frames-native-stack"), "{node}");
+    assert!(node.contains("such as node generates at run time (--interpreted-frames-native-stack"), "{node}");
     assert!(node.contains("--perf-basic-prof") && !node.contains("-XX"), "{node}");
     for java in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
         assert!(java.contains("-XX:+PreserveFramePointer") && !java.contains("perf-basic"), "{java}");
     }
     for other in [note("/srv/server", "libc.so.6"), note("/usr/bin/nodeless", "libssl.so.3")] {
-        assert!(other.contains("made at run time, or of a library opened just before"), "{other}");
+        assert!(other.contains("generated at run time, or in a library loaded just before"), "{other}");
         assert!(!other.contains("JIT") && !other.contains("node"), "{other}");
     }
 }
