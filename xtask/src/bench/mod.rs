@@ -26,7 +26,7 @@ use std::time::Instant;
 type Group = (&'static str, &'static str, fn(&Lab) -> Result<Vec<Figure>>);
 
 const GROUPS: &[Group] = &[
-    ("stacks", "Stacks right, no frame pointers, known chains", rows::stacks::measure),
+    ("stacks", "Correct stacks without frame pointers, on known call chains", rows::stacks::measure),
     ("unwinder", "Unwinder against a shadow stack and an oracle", rows::unwinder::measure),
     ("shares", "Shares of functions with known CPU cost", rows::shares::measure),
     ("bursts", "Programs that work in short bursts, against their own account", rows::bursts::measure),
@@ -46,8 +46,8 @@ const GROUPS: &[Group] = &[
         "Whole command: a program that sleeps 3 000 times a second",
         rows::whole_commands::sleeps,
     ),
-    ("own-cpu", "Our own CPU time beside a program", rows::whole_commands::own_cpu),
-    ("attach", "A running program looked at from outside", rows::attach::measure),
+    ("own-cpu", "CPU time of the profiler itself, beside a program", rows::whole_commands::own_cpu),
+    ("attach", "Attaching to a running program", rows::attach::measure),
     ("start-stop", "Start and stop of an empty program", rows::start_stop::measure),
     ("report-time", "Stop to report, ripgrep with full debug info", rows::report_time::measure),
     ("parked", "1 000 parked threads at 1 kHz", rows::parked::measure),

@@ -34,7 +34,7 @@ pub fn ways(lab: &Lab) -> Vec<Way> {
         ways.push(Way { name: "perf dwarf", before });
     }
     if let Some(before) = lab.peers.gperftools_record(&lab.scratch("running.prof")) {
-        ways.push(Way { name: "gperftools (250 Hz in truth)", before });
+        ways.push(Way { name: "gperftools (really 250 Hz)", before });
     }
     ways
 }

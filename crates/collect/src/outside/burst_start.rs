@@ -1,26 +1,25 @@
-//! Corrects the stacks of the first microseconds of CPU bursts, which come late.
+//! The first microseconds of CPU bursts, in which samples come late.
 //!
-//! A timer that expires while the kernel switches threads fires afterwards, and one that is set for a very near
-//! moment fires late, by up to 30 µs on virtual machines. So stacks that were due in the kernel pile up in the code
-//! that runs next. But a thread's own code never runs longer than the thread. Where the stacks at the start of bursts
-//! stand for more time than that, the surplus is left out evenly, and its time goes to the kernel. (Measured without
-//! this: with bursts of 60 µs, the function at the start of each burst had 1.07 to 1.11 of its true time; with bursts
-//! of 15 µs, all functions had 1.2.)
+//! A timer that expires while the kernel switches threads fires after the switch. A timer that is set for a very near moment
+//! also fires late, by up to 30 µs on virtual machines. So stacks that were due in the kernel fall on the code that runs next.
+//! A thread's own code never runs longer than the thread. If the stacks of the start say so, the surplus is dropped evenly,
+//! and its time belongs to the kernel. Without this, the function that began each burst of 60 µs had 1.07 to 1.11 of its
+//! true time, and all functions of bursts of 15 µs had 1.2 of theirs.
 
 use std::ops::Range;
 
-/// The start of a burst, ns since its beginning. Earlier, the thread is still in the kernel.
+/// The start of a burst, ns since the switch. Before it the thread is still in the kernel.
 const START: Range<u64> = 16_000..40_000;
-/// Periods that are added to both sides of the ratio: few stacks prove nothing.
+/// Periods that are added to both sides of the share, because few stacks prove nothing.
 const PRIOR: u64 = 16;
 
-/// CPU time of a thread at the start of its bursts, and the time that its stacks there stand for, ns.
+/// What a thread ran in the starts of its bursts, and what its stacks there stand for, ns.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct BurstStart {
     ran: u64,
     sampled: u64,
-    /// The part of a stack that should have been left out so far: less than one.
-    left_out: f64,
+    /// The fraction of a stack that is still to be dropped.
+    to_drop: f64,
 }
 
 impl BurstStart {
@@ -29,8 +28,7 @@ impl BurstStart {
         self.ran += len.clamp(START.start, START.end) - START.start;
     }
 
-    /// A stack of the thread's own code was taken at this time after the beginning of a burst. Returns whether that
-    /// is the start of the burst.
+    /// A stack of the thread's own code was taken `since` ns after the switch. Whether that is in the start.
     pub(super) fn add_hit(&mut self, since: u64, period: u64) -> bool {
         let inside = START.contains(&since);
         if inside {
@@ -39,13 +37,13 @@ impl BurstStart {
         inside
     }
 
-    /// Whether a stack from the start of a burst is surplus.
+    /// Whether a stack that was taken in the start is surplus.
     pub(super) fn is_surplus(&mut self, period: u64) -> bool {
         let prior = (PRIOR * period) as f64;
-        self.left_out += (1.0 - (self.ran as f64 + prior) / (self.sampled as f64 + prior)).max(0.0);
-        let surplus = self.left_out >= 1.0;
+        self.to_drop += (1.0 - (self.ran as f64 + prior) / (self.sampled as f64 + prior)).max(0.0);
+        let surplus = self.to_drop >= 1.0;
         if surplus {
-            self.left_out -= 1.0;
+            self.to_drop -= 1.0;
         }
         surplus
     }
@@ -55,8 +53,8 @@ impl BurstStart {
 mod tests {
     use super::*;
 
-    /// Of 20 000 bursts of 60 µs, one in so many has a stack of 1 ms in its start. Returns the number of stacks, and
-    /// how many remain if all are judged at the end.
+    /// Of 20 000 bursts of 60 µs every so-manyth has a stack of 1 ms in its start: how many there are, and how many remain
+    /// when all are judged at the end.
     fn remaining(every: usize) -> (usize, usize) {
         let (mut start, mut hits) = (BurstStart::default(), 0);
         for i in 0..20_000 {
@@ -71,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_start_of_bursts_has_no_more_than_they_ran() {
-        // The thread ran there for 480 ms.
+        // They ran there for 480 ms.
         let (all, remain) = remaining(32);
         assert!(all == 625 && (480..=490).contains(&remain), "{remain}");
         assert_eq!(remaining(50), (400, 400));

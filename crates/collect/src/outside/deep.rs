@@ -1,30 +1,32 @@
-//! Stacks that are deeper than the copy in a sample.
+//! Stacks that are deeper than the part that comes with a sample.
 //!
-//! The kernel copies the top of a stack, some hundred frames. The rest is read from the process, at a later moment.
-//! It is used only if all of it, up to the outermost frame, was the same before and after the sample, and if it
-//! matches the end of the sampled copy. A program that returns to its outer functions and calls others leaves
-//! different words there, at least those of its loops. Single words prove nothing: two functions that call each other
-//! have frames of the same size. If anything differs, the stack is cut.
+//! The kernel copies the top of a stack, some hundred frames. The rest is read from the process at a later moment. It is
+//! believed only if all of it, to the outermost frame, was the same before and after the sample, and the end of the
+//! sample's part is the same as well. A program that returns to its outer functions and calls again leaves other words
+//! there, if only those of its loops. Single words are no proof, because two functions that call each other in turn have
+//! frames of the same size. If anything differs, the stack is cut.
 
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::StackMemory;
 use stackglass_unwind::memory::read_process;
 
-/// Bytes that are copied at first, and at most.
+/// Bytes that are copied at first.
 const LEAST: usize = 256 << 10;
+/// Most bytes that are copied.
 const MOST: usize = 8 << 20;
-/// The copy begins so far below the first address that was requested: later samples end elsewhere.
+/// The copy begins so many bytes below the first missing one, because the next samples end elsewhere.
 const BELOW: u64 = 64 << 10;
-/// Bytes at the end of the sampled copy that must match.
+/// Bytes at the end of the sample's part that must be the same.
 const SEAM: u64 = 16 << 10;
 
-/// A part of a stack at one moment.
+/// Part of a stack at one moment.
 #[derive(Default)]
 struct Copy {
     /// Number of the drain that made it.
     drain: u64,
-    /// CLOCK_MONOTONIC ns before and after the copy; 0: no copy.
+    /// When copying began, CLOCK_MONOTONIC ns.
     began: u64,
+    /// When copying ended; 0 for no copy.
     ended: u64,
     start: u64,
     bytes: Vec<u8>,
@@ -51,9 +53,7 @@ pub(super) struct DeepStack {
 }
 
 impl DeepStack {
-    /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`.
-    ///
-    /// Returns false if the existing copy is sufficient.
+    /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`. False if this drain's copy suffices.
     pub(super) fn refresh(&mut self, pid: u32, sp: u64, from: u64, drain: u64) -> bool {
         let again = self.now.drain == drain;
         if again && self.now.start <= from {
@@ -73,20 +73,20 @@ impl DeepStack {
     }
 }
 
-/// The stack of a sample: the sampled copy, and what is beyond it.
+/// The stack of a sample: the copied top, and the rest.
 pub(super) struct SampledStack<'a> {
     at: u64,
     top: &'a [u8],
     taken: u64,
     beyond: Option<&'a mut DeepStack>,
-    /// End of the bytes that were read beyond the sampled copy.
+    /// End of the part that was read beyond the top.
     reached: u64,
-    /// An address beyond the sampled copy was read.
+    /// A word beyond the top was read.
     pub passed_top: bool,
 }
 
 impl<'a> SampledStack<'a> {
-    /// `top` was copied from address `at` at the moment `taken`.
+    /// `top` lies at `at` and was copied at the moment `taken`.
     pub(super) fn new(
         at: u64,
         top: &'a [u8],
@@ -101,7 +101,7 @@ impl<'a> SampledStack<'a> {
     }
 
     fn beyond(&mut self, address: u64) -> Option<u64> {
-        /// Stacks are no larger; other addresses do not belong to it.
+        /// Larger distances are no part of the stack.
         const LARGEST: u64 = 1 << 30;
         let end = self.end();
         if address < end.saturating_sub(7) || address > end.saturating_add(LARGEST) {
@@ -109,8 +109,9 @@ impl<'a> SampledStack<'a> {
         }
         self.passed_top = true;
         let deep = self.beyond.as_mut()?;
-        let around = 0 < deep.before.ended && deep.before.ended < self.taken && self.taken < deep.now.began;
-        if !around {
+        let is_around =
+            0 < deep.before.ended && deep.before.ended < self.taken && self.taken < deep.now.began;
+        if !is_around {
             return None;
         }
         let word = deep.now.word(address);
@@ -121,7 +122,7 @@ impl<'a> SampledStack<'a> {
         word
     }
 
-    /// Whether everything that was read is confirmed.
+    /// Whether everything that was read is believed.
     pub(super) fn is_proven(&self) -> bool {
         if self.reached == 0 {
             return true;
@@ -153,7 +154,7 @@ impl StackMemory for SampledStack<'_> {
 mod tests {
     use super::*;
 
-    /// The words beyond a sampled copy of 100, and whether everything that was read is confirmed.
+    /// What lies in these words beyond a top of 100, and whether all that was read is believed.
     fn read(
         deep: &mut DeepStack,
         at: u64,
@@ -188,7 +189,7 @@ mod tests {
         let mut other = top.clone();
         other[790] ^= 1;
         assert!(!read(&mut deep, at, &other, first, &[100]).1, "the sample was taken on other frames");
-        // Within one drain, one copy serves all samples.
+        // Within one drain a copy serves all samples.
         assert!(!deep.refresh(me, at, at + 1600, 2));
         assert_eq!(read(&mut deep, at, &top, first, &[1 << 40]).0, [None]);
     }

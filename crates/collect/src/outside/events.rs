@@ -1,10 +1,9 @@
-//! The perf events of a program that we start. There are two for each processor. They are opened on the starting
-//! thread and inherited by the program, its threads and its children.
+//! The perf events of a recorded program: two on each processor, opened on the starting thread and inherited by the
+//! program and all its threads and children.
 //!
-//! One event samples: after each period of a running thread, the kernel copies its registers and the top of its
-//! stack. The other event counts nothing and reports thread events: begin, end, exec, mappings of code, and each
-//! switch to or from a processor. Each has its own ring buffer, so that samples do not displace thread events. Both
-//! start at the program's exec.
+//! One event samples: each time a thread has run for a period, the kernel copies its registers and the top of its stack. The
+//! other event counts nothing. It reports what happens to threads: start, exit, exec, mappings of code, and switches. Each has
+//! a ring of its own, so that many samples displace no thread events. Both begin with the program's exec.
 
 use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
@@ -18,22 +17,23 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Bytes of stack that the kernel copies in each sample. With the other fields, the record has its largest possible
-/// size.
+/// Bytes of stack that the kernel copies with each sample. With the rest it fills the largest possible record.
 pub(super) const DUMP: usize = 63 << 10;
-/// Bytes of a ring buffer of thread events.
+/// Bytes of a ring of thread events.
 const THREAD_EVENTS: usize = 256 << 10;
-/// Bytes of a ring buffer of samples: the most that is requested, and the least that is sufficient (four samples).
-const SAMPLES: (usize, usize) = (4 << 20, 256 << 10);
-/// Bytes of all ring buffers of samples together, for machines with many processors.
+/// Largest ring of samples, in bytes.
+const MOST_SAMPLES: usize = 4 << 20;
+/// Smallest ring of samples, in bytes: four samples.
+const LEAST_SAMPLES: usize = 256 << 10;
+/// Most bytes of all rings of samples, for machines with many processors.
 const ALL_SAMPLES: usize = 64 << 20;
 
-/// Settings of the events.
+/// How the events sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// CPU time between two samples of a thread, ns.
     pub period: u64,
-    /// Sampling starts with the program, and not with [`Events::set_sampling`].
+    /// Sampling begins with the program, and not with [`Events::set_sampling`].
     pub at_once: bool,
 }
 
@@ -41,19 +41,20 @@ pub(super) struct Plan {
 pub(super) struct Events {
     thread_events: Vec<Ring>,
     samples: Vec<Ring>,
-    /// Kernel time is sampled as well.
+    /// Time in the kernel is sampled as well.
     pub counts_kernel: bool,
-    /// Each thread keeps its own events. Otherwise the kernel swaps events between related threads. What a thread has
-    /// run since its last sample is then lost when a short-lived thread ends with its event.
+    /// Each thread keeps its own events. Otherwise the kernel swaps the events of related threads at switches. The time that a
+    /// thread has run towards its next sample is then lost when a short-lived thread ends with its event.
     pub keeps_events: bool,
-    /// Ring buffers with records, by the time of their oldest record.
+    /// Rings with records, by the time of the oldest one.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Events {
-    /// Opens the events on the calling thread, which must be the one that starts the program.
+    /// Opens them on the calling thread, which must be the one that starts the program.
     ///
-    /// # Errors If perf events are refused here, or the kernel does not report switches (before Linux 4.3).
+    /// # Errors
+    /// If perf events are refused, or the kernel does not report switches (before Linux 4.3).
     pub(super) fn open(plan: Plan) -> io::Result<Events> {
         let kernel_too = match Events::open_with(plan, true, true) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, true, false),
@@ -74,13 +75,13 @@ impl Events {
         let mut events = Events { thread_events, samples, counts_kernel, keeps_events, waiting };
         let processors = online();
         let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
-        let mut size = most.clamp(SAMPLES.1, SAMPLES.0);
+        let mut size = most.clamp(LEAST_SAMPLES, MOST_SAMPLES);
         for processor in processors {
-            let thread_events = thread_events_of(counts_kernel);
-            let ring = match Ring::open(&thread_events, 0, Some(processor), THREAD_EVENTS) {
-                // Linux before 5.12 does not report build ids.
+            let attributes = thread_events_of(counts_kernel);
+            let ring = match Ring::open(&attributes, 0, Some(processor), THREAD_EVENTS) {
+                // Linux before 5.12 reports no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    let older = Attributes { flags: thread_events.flags & !flags::BUILD_ID, ..thread_events };
+                    let older = Attributes { flags: attributes.flags & !flags::BUILD_ID, ..attributes };
                     Ring::open(&older, 0, Some(processor), THREAD_EVENTS)
                 }
                 opened => opened,
@@ -89,9 +90,9 @@ impl Events {
             let ring = loop {
                 let samples = samples_of(plan, counts_kernel, keeps_events, size);
                 match Ring::open(&samples, 0, Some(processor), size) {
-                    // More than this user may lock in memory.
+                    // The ring is larger than this user may lock in memory.
                     Err(error)
-                        if size > SAMPLES.1
+                        if size > LEAST_SAMPLES
                             && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
                     {
                         size /= 2;
@@ -104,29 +105,28 @@ impl Events {
         Ok(events)
     }
 
-    /// Changes the period of threads and processes that begin from now on. Existing ones keep theirs.
+    /// Sets the period of threads and processes that start from now on. Others keep theirs.
     pub(super) fn set_period(&self, period: u64) {
         self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
 
-    /// Number of processors that have events.
+    /// Processors that have events.
     pub(super) fn processors(&self) -> usize {
         self.samples.len()
     }
 
-    /// Starts or stops the sampling. Thread events continue.
+    /// Starts or stops sampling. Thread events continue.
     pub(super) fn set_sampling(&self, on: bool) {
         self.samples.iter().for_each(|ring| set_enabled(ring, on));
     }
 
-    /// Descriptors that become readable when a ring buffer has filled to a quarter.
+    /// Descriptors on which poll(2) returns when a ring is a quarter full.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.thread_events.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
     }
 
-    /// Passes all records up to the moment `until` to `each`, in the order of time. Later records wait for the next
-    /// call: by then, all processors have written the records before them. Returns how full the fullest ring buffer
-    /// was, 0 to 1.
+    /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all
+    /// processors have written the records before them. Returns how full the fullest ring was, 0 to 1.
     pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) -> f64 {
         let mut fullest = 0f64;
         let counted = self.keeps_events;
@@ -150,7 +150,7 @@ impl Events {
         fullest
     }
 
-    /// Enters the time of the buffer's oldest record; a record without a time comes first.
+    /// Queues a ring by the time of its oldest record. A record without a time is read first.
     fn wait(&mut self, index: usize) {
         let ring = self.ring(index);
         if let Some(raw) = ring.peek() {
@@ -159,14 +159,10 @@ impl Events {
         }
     }
 
-    /// Thread events come first: at equal times, a thread begins before it is sampled.
+    /// Thread events come first: at equal times, a thread starts before it is sampled.
     fn ring(&mut self, index: usize) -> &mut Ring {
-        let thread_events = self.thread_events.len();
-        if index < thread_events {
-            &mut self.thread_events[index]
-        } else {
-            &mut self.samples[index - thread_events]
-        }
+        let first = self.thread_events.len();
+        if index < first { &mut self.thread_events[index] } else { &mut self.samples[index - first] }
     }
 }
 
@@ -187,7 +183,7 @@ fn common(counts_kernel: bool, at_once: bool) -> u64 {
 }
 
 fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) -> Attributes {
-    // Inherited events with the count in their samples are never swapped (Linux 6.12; older kernels refuse this).
+    // Inherited events whose count is in their samples are never swapped (Linux 6.12; refused before).
     let count = if keeps_events { sample::READ } else { 0 };
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
@@ -228,7 +224,7 @@ fn thread_events_of(counts_kernel: bool) -> Attributes {
     }
 }
 
-/// Processors that are online (`0-3,8`).
+/// The processors that are online.
 fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut all = ranges(text.trim());

@@ -1,7 +1,7 @@
-//! The mapped code of one process, and how to walk its stacks.
+//! The code mappings of one process, as the kernel reports them, and the walk of its stacks.
 //!
-//! The kernel reports mappings one by one, most of them at the start of a program. The module list for the walker is
-//! built when a stack is walked. A forked child starts with the mappings of its parent.
+//! Mappings are reported one by one, most of them at the start of a program. The walker's list of modules is made from them
+//! when a stack is walked. A forked child begins with its parent's mappings.
 
 use super::elf_file::ElfFile;
 use super::files::Files;
@@ -15,24 +15,24 @@ use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, Sta
 use stackglass_wire::ModuleId;
 use std::rc::Rc;
 
-/// Largest number of code mappings of one process; further ones are ignored.
+/// Most code mappings of one process. Further ones are ignored.
 const MOST: usize = 1 << 14;
 /// PT_LOAD; PF_R and PF_X.
 const CODE: (u32, u32) = (1, 5);
 
-/// The mapped code of one process.
+/// The code mappings of one process.
 #[derive(Default)]
 pub(super) struct Mappings {
-    /// Sorted by address, without overlaps.
+    /// Sorted by address, never overlapping.
     mapped: Vec<Mapping>,
-    built: Option<Built>,
-    /// `built` is older than `mapped`.
+    made: Option<Made>,
+    /// `made` is older than `mapped`.
     changed: bool,
-    /// The recording does not have all modules of `built`.
-    unsent: bool,
+    /// The recording does not have all of `made`.
+    unrecorded: bool,
     table: RuleTable,
     /// Modules that the recording has.
-    sent: HashSet<u32>,
+    told: HashSet<u32>,
 }
 
 /// A mapping of code.
@@ -40,21 +40,21 @@ pub(super) struct Mappings {
 struct Mapping {
     start: u64,
     end: u64,
-    /// `None` for code generated at run time, and if the file cannot be read.
+    /// `None` for code made at run time, and if the file cannot be read.
     file: Option<Rc<ElfFile>>,
-    /// Address in memory minus address in the file.
+    /// An address minus the corresponding address of the file.
     bias: u64,
-    /// Empty for code generated at run time.
+    /// Empty for code made at run time.
     path: Rc<[u8]>,
 }
 
-/// The input of the walker, built from the mappings.
-struct Built {
+/// The walker's list of modules, made from the mappings.
+struct Made {
     list: OwnedModuleList,
     sources: Sources,
 }
 
-/// Reads code and unwind rules: from files, or from the process for code generated at run time.
+/// Reads code and unwind rules from files, and from the process for code made at run time.
 struct Sources {
     pid: u32,
     /// By the first address of the module.
@@ -62,12 +62,12 @@ struct Sources {
 }
 
 impl Mappings {
-    /// The mappings of a forked child of this process.
+    /// The mappings of a forked child.
     pub(super) fn forked(&self) -> Mappings {
         Mappings { mapped: self.mapped.clone(), changed: true, ..Mappings::default() }
     }
 
-    /// Code was mapped; it replaces what was there.
+    /// Adds a mapping, which replaces older ones at its addresses.
     pub(super) fn insert(&mut self, pid: u32, map: &Mmap<'_>, files: &mut Files) {
         let end = map.start.saturating_add(map.len);
         if map.start >= end {
@@ -78,7 +78,7 @@ impl Mappings {
         if self.mapped.len() >= MOST {
             return;
         }
-        // Code generated at run time is in no file, or in a file that only stands for memory.
+        // Code made at run time is in no file, or in a file that exists only in memory.
         let in_memory = [&b"//anon"[..], b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"[anon"];
         let is_file = map.path.first() == Some(&b'/') && !in_memory.iter().any(|p| map.path.starts_with(p));
         let mapping = if is_file || map.path == b"[vdso]" {
@@ -94,7 +94,7 @@ impl Mappings {
         self.mapped.insert(at, mapping);
     }
 
-    /// Whether code is known at an address.
+    /// Whether a mapping holds an address.
     pub(super) fn holds(&self, address: u64) -> bool {
         let behind = self.mapped.partition_point(|map| map.start <= address);
         behind.checked_sub(1).is_some_and(|i| address < self.mapped[i].end)
@@ -118,7 +118,7 @@ impl Mappings {
         self.mapped.sort_by_key(|map| map.start);
     }
 
-    /// Walks a stack of process `pid` into `frames`; `None` if there is no memory.
+    /// Walks a stack of process `pid` into `frames`. `None` without memory.
     pub(super) fn walk(
         &mut self,
         pid: u32,
@@ -128,15 +128,15 @@ impl Mappings {
         frames: &mut [u64],
     ) -> Option<Walk> {
         self.refresh(pid)?;
-        let built = self.built.as_ref()?;
+        let made = self.made.as_ref()?;
         let mut walker =
-            Walker { modules: &built.list, table: Some(&self.table), memory: &built.sources, scratch };
+            Walker { modules: &made.list, table: Some(&self.table), memory: &made.sources, scratch };
         Some(walker.walk(registers, stack, frames))
     }
 
-    /// Rebuilds the list if the mappings have changed.
+    /// Makes the list again if mappings have changed.
     fn refresh(&mut self, pid: u32) -> Option<()> {
-        if self.built.is_some() && !self.changed {
+        if self.made.is_some() && !self.changed {
             return Some(());
         }
         let mut list = OwnedModuleList::new()?;
@@ -146,7 +146,7 @@ impl Mappings {
         while let Some(map) = self.mapped.get(index) {
             index += 1;
             let Some(file) = &map.file else {
-                // Adjacent pieces are merged.
+                // Adjacent mappings are one module.
                 let mut end = map.end;
                 while let Some(next) = self
                     .mapped
@@ -176,27 +176,27 @@ impl Mappings {
             sources.files.push((module.range().start, file.clone(), map.bias));
             list.push(module, &map.path);
         }
-        list.finish(self.built.as_ref().map(|built| &*built.list));
+        list.finish(self.made.as_ref().map(|made| &*made.list));
         sources.files.sort_by_key(|(start, ..)| *start);
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
-        if self.sent.iter().any(|id| !there.contains(id)) {
+        if self.told.iter().any(|id| !there.contains(id)) {
             self.table = RuleTable::new();
         }
         self.table.reserve();
-        self.built = Some(Built { list, sources });
-        (self.changed, self.unsent) = (false, true);
+        self.made = Some(Made { list, sources });
+        (self.changed, self.unrecorded) = (false, true);
         Some(())
     }
 
-    /// Emits the modules that came and went.
+    /// Adds modules that came or went to the recording.
     pub(super) fn announce(&mut self, pid: u32, image: &mut ProcessImage, recorder: &mut Recorder) {
         if self.refresh(pid).is_none() {
             return;
         }
-        self.unsent = false;
-        let Some(Built { list, .. }) = &self.built else { return };
+        self.unrecorded = false;
+        let Some(Made { list, .. }) = &self.made else { return };
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
-        self.sent.retain(|id| {
+        self.told.retain(|id| {
             let stays = there.contains(id);
             if !stays {
                 image.module_unload(ModuleId(*id));
@@ -205,8 +205,8 @@ impl Mappings {
         });
         for module in list.iter() {
             let path = list.path(module);
-            // Code without a file is located by its address alone.
-            if !path.is_empty() && self.sent.insert(module.id()) {
+            // Code in no file is named by its addresses.
+            if !path.is_empty() && self.told.insert(module.id()) {
                 let range = module.range();
                 let mapped = MappedRange { low: range.start, high: range.end, bias: module.bias() };
                 image.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);
@@ -214,9 +214,9 @@ impl Mappings {
         }
     }
 
-    /// Whether the recording lacks modules that were mapped since.
-    pub(super) fn is_untold(&self) -> bool {
-        self.unsent || self.changed || self.built.is_none()
+    /// Whether the recording lacks a mapping.
+    pub(super) fn is_unrecorded(&self) -> bool {
+        self.unrecorded || self.changed || self.made.is_none()
     }
 }
 
@@ -249,12 +249,12 @@ mod tests {
         let ranges: Vec<(u64, u64)> = mappings.mapped.iter().map(|m| (m.start, m.end)).collect();
         assert_eq!(ranges, [(0x1000, 0x2000), (0x2000, 0x3000), (0x3000, 0x4000)]);
         mappings.refresh(1).unwrap();
-        assert_eq!(mappings.built.as_ref().unwrap().list.iter().count(), 1, "they touch");
+        assert_eq!(mappings.made.as_ref().unwrap().list.iter().count(), 1, "they touch");
         assert!(mappings.holds(0x3fff) && !mappings.holds(0x4000) && !mappings.holds(0xfff));
         mappings.insert(1, &anonymous(u64::MAX - 5, 100), &mut files);
         mappings.insert(1, &anonymous(5, 0), &mut files);
         assert_eq!(mappings.mapped.len(), 4);
         let child = mappings.forked();
-        assert!(child.is_untold() && child.holds(0x1000));
+        assert!(child.is_unrecorded() && child.holds(0x1000));
     }
 }

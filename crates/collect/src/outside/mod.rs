@@ -1,13 +1,12 @@
-//! Samples a program and all its descendants from outside. Nothing runs inside the program, and nothing interrupts
-//! it.
+//! Samples a program and its children from outside: no code is added to the program, and nothing interrupts it.
 //!
-//! Perf events, which the kernel passes on to every thread and child, provide the stacks of running threads and the
-//! thread events ([`events`]). They keep a table of all processes up to date ([`tree`]). Stacks are walked with the
-//! unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through `/proc`, at most once
-//! in each sleep ([`sleepers`]). The time of each thread is divided among its stacks ([`time`], [`thread`]). All
-//! samples go to a [`Recorder`].
+//! Perf events are inherited by every thread and child. They bring the stacks of running threads and report what happens
+//! to threads and processes ([`events`]). A table of all processes follows from these reports ([`tree`]). Stacks
+//! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
+//! most once for each sleep ([`sleepers`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
+//! All samples go directly into a [`Recorder`].
 //!
-//! What the program can notice: `docs/EFFECTS.md`.
+//! `docs/EFFECTS.md` lists what the program can notice.
 
 mod burst_start;
 mod deep;
@@ -34,24 +33,26 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use tree::Tree;
 
-/// Records younger than this are left for the next drain, because processors write them concurrently, ns.
+/// Records younger than this, ns, wait for the next drain, because processors write them in parallel.
 const UNORDERED: u64 = 300_000;
-/// Time after which all threads are settled, idle ones included, ns.
+/// Time after which all threads are settled, even idle ones, ns.
 const SETTLE_ALL: u64 = 1_000_000_000;
-/// Time between two drains: while nothing happens, and while threads fall asleep and wake up.
+/// Time between two drains while no thread goes to sleep.
 const CALM: Duration = Duration::from_millis(80);
+/// Time between two drains while threads go to sleep.
 const LIVELY: Duration = Duration::from_millis(20);
 
-/// If threads begin less than so many delays apart, most of them are short-lived.
+/// If threads begin less than so many delays apart, most of them are short.
 const MANY: u64 = 4;
 
-/// Periods, in delays: usually, and while many threads are short-lived.
+/// Range of periods, in delays.
 const USUAL: (f64, f64) = (0.97, 1.03);
+/// Range of periods where many threads are short, in delays.
 const SHORTER: (f64, f64) = (0.1, 1.0);
 
-/// The rate at which threads and processes begin.
+/// How fast threads and processes begin.
 struct Forks {
-    /// Count at the last drain.
+    /// Number at the last drain.
     latest: u64,
     counted: u64,
     since: u64,
@@ -66,7 +67,7 @@ impl Forks {
         Forks { latest: 0, counted: 0, since: now, are_many: false }
     }
 
-    /// `forks` threads have begun by `now`. They are many if they begin less than `each` ns apart.
+    /// `forks` have begun by `now`. They are many if they are less than `each` ns apart.
     fn count(&mut self, forks: u64, now: u64, each: u64) {
         self.latest = forks;
         let (new, passed) = (forks - self.counted, now.saturating_sub(self.since));
@@ -77,28 +78,28 @@ impl Forks {
     }
 }
 
-/// Samples one program and its descendants.
+/// Samples one program and its children.
 pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
     phase_shift: PhaseShift,
-    /// For the moments of drains, so that no program is in step with them, and for the periods of new threads.
+    /// For the moments of drains, with which no program can be in step, and for the period of each new thread.
     random: Random,
     delay: u64,
     forks: Forks,
 }
 
 impl Outside {
-    /// Opens the events on the calling thread, which must be the one that starts the program. From its exec on,
-    /// everything is recorded. Sampling begins at once or with [`Outside::set_sampling`].
+    /// Opens the events on the calling thread, which must then start the program. Everything is seen from the program's exec
+    /// on. Sampling begins at once, or with [`Outside::set_sampling`].
     ///
-    /// # Errors If perf events are refused here.
+    /// # Errors
+    /// If perf events are refused.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
-        // With a round period, a program that repeats itself in a round time would always be sampled at the same
-        // places.
+        // A program that repeats itself in a round time would be sampled at the same places each time.
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
@@ -106,25 +107,25 @@ impl Outside {
         Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
     }
 
-    /// The program has been started: changes to this process do not affect it any more.
+    /// The program was started, so limits that it would have inherited may change.
     pub(crate) fn started(&self) {
         stackglass_procfs::threads::allow_many_files();
     }
 
-    /// Descriptors that become readable when it is time for a drain.
+    /// Descriptors on which poll(2) returns when a drain is due.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.events.descriptors()
     }
 
-    /// Time until the next drain, unless a descriptor becomes readable earlier.
+    /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.tree.is_lively() { LIVELY } else { CALM };
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
-    /// Chooses the period of processes and threads that begin from now on. The kernel takes the first sample of a
-    /// process after one period, and none of a shorter process. So the periods are shorter while many processes
-    /// begin, and all differ: a hit stands for the period of its own thread.
+    /// Chooses the period of the next processes and threads. The kernel takes the first sample of a process after one period, and
+    /// none of a shorter process. So if many processes come and go, periods are shorter, and all differ. A hit stands
+    /// for the period of its own thread.
     fn choose_period(&mut self) {
         let forks = self.tree.forks();
         if forks == self.forks.latest {
@@ -135,14 +136,14 @@ impl Outside {
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
-    /// Adds what has happened since the last call. Returns how full the fullest ring buffer was, 0 to 1.
+    /// Reads all records since the last call. Returns how full the fullest ring was, 0 to 1.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
         let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
         let Outside { events, tree, phase_shift, random, .. } = self;
         let now = monotonic();
-        phase_shift.shift(now, tree.threads_now(), events, random);
-        tree.set_worth(phase_shift.with_pauses(now));
+        phase_shift.shift(now, tree.live_threads(), events, random);
+        tree.set_period_worth(phase_shift.period_worth(now));
         fullest
     }
 
@@ -155,7 +156,7 @@ impl Outside {
         fullest
     }
 
-    /// Divides all time so far among stacks, so that the recording can be shown or written.
+    /// Gives all time so far to stacks, so that the recording can be shown or written.
     pub(crate) fn settle(&mut self, recorder: &mut Recorder) {
         let now = monotonic();
         let all = now.saturating_sub(self.settled) >= SETTLE_ALL;
@@ -165,30 +166,30 @@ impl Outside {
         self.tree.settle(all, recorder);
     }
 
-    /// The same, for idle threads as well.
+    /// The same for all threads, also idle ones.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
         self.tree.settle(true, recorder);
     }
 
-    /// Starts or stops the sampling. Time before the start belongs to no stack.
+    /// Starts or stops sampling. Time before a start belongs to no stack.
     pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         self.drain(recorder);
         self.events.set_sampling(on);
         self.tree.set_sampling(on, monotonic(), recorder);
     }
 
-    /// Forgets all samples; processes and threads stay known.
+    /// Forgets all samples, but no process or thread.
     pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
         self.drain(recorder);
         self.tree.forget_samples(recorder);
     }
 
-    /// Number of processes that have not ended.
+    /// Processes that have not ended.
     pub(crate) fn processes(&self) -> usize {
         self.tree.processes()
     }
 
-    /// Ends the sampling. Processes that go on have no end in the recording.
+    /// Ends the recording. Processes that live on have no end in it.
     pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn periods_follow_the_rate_of_forks() {
         let mut forks = Forks::new(0);
-        // A compiler driver starts three programs at once, every 30 ms.
+        // A compiler's driver starts three programs at once, every 30 ms.
         for file in 1..=20 {
             forks.count(file * 3, file * 30_000_000, 4_000_000);
             assert!(!forks.are_many);

@@ -1,9 +1,9 @@
-//! Keeps the samples out of step with the program.
+//! Short pauses that keep sampling out of step with the program.
 //!
-//! The kernel samples a thread in even steps of its CPU time. A program that repeats itself may be in step with that
-//! for seconds, and is then always sampled at the same place (seen: with bursts of 0.1 ms, one function had a fifth
-//! more stacks than its share of the time). So sampling pauses now and then for a fraction of a millisecond. Each
-//! pause moves the next sample of a running thread to another place.
+//! The kernel takes a thread's stacks at equal steps of the time that the thread runs. A program that repeats itself may keep
+//! in step with that for seconds, and is then sampled at the same place each time. With bursts of 0.1 ms, one
+//! function had a fifth more stacks than its time. So sampling pauses now and then for a fraction of a millisecond. Each
+//! pause moves the next stack of a running thread to another place.
 
 use super::events::Events;
 use stackglass_sampling::Random;
@@ -11,23 +11,26 @@ use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
-/// Time to the first pause, ns: a starting program is not in step with anything.
+/// Time to the first pause, ns. A program that starts is not in step yet.
 const FIRST: u64 = 20_000_000;
-/// Time between two pauses, ns: the minimum, and its multiple while no thread sleeps now and then.
+/// Shortest time from one pause to the next, ns.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
+/// Factor of that time if no thread sleeps now and then.
 const BUSY: f64 = 4.0;
-/// Cost of a pause, ns: an interruption for each event on a processor that runs a thread of the program, and our own
-/// work for each event of each thread.
+/// What a pause costs each processor that runs a thread of the program, for each event: an interrupt, ns.
 const INTERRUPT: f64 = 6_000.0;
+/// What a pause costs the recording process for each event of each thread, ns.
 const VISIT: f64 = 600.0;
-/// Share of the time that interruptions and our own work may take.
-const BUDGETS: (f64, f64) = (0.001, 0.01);
+/// Part of the time that interrupts may take.
+const INTERRUPT_BUDGET: f64 = 0.001;
+/// Part of the time that visits may take.
+const VISIT_BUDGET: f64 = 0.01;
 
-/// Facts about the threads that decide about pauses.
+/// The threads on which the cost of a pause depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads {
     pub all: usize,
-    /// Threads that were sampled lately.
+    /// Threads that ran lately.
     pub running: usize,
     /// Some of them slept in between.
     pub lively: bool,
@@ -35,13 +38,12 @@ pub(super) struct Threads {
     pub sampled: bool,
 }
 
-/// The time of the next pause, and the length of all pauses so far.
+/// When the next pause is due, and how long all pauses were.
 pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
-    /// Start the events once more at the next drain: those of a thread that was created meanwhile may have been
-    /// missed.
+    /// Events are enabled once more at the next drain, because those of a thread that started meanwhile may have been missed.
     again: bool,
 }
 
@@ -51,7 +53,7 @@ impl PhaseShift {
         PhaseShift { began: now, next: now + FIRST, paused: 0, again: false }
     }
 
-    /// Pauses if it is time to.
+    /// Pauses, if a pause is due.
     pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
@@ -70,17 +72,17 @@ impl PhaseShift {
         self.next = now + between.max(least_time(events.processors(), threads)) as u64;
     }
 
-    /// The time that a period stands for, pauses included.
-    pub(super) fn with_pauses(&self, now: u64) -> f64 {
+    /// What one period of the kernel stands for if pauses are included.
+    pub(super) fn period_worth(&self, now: u64) -> f64 {
         let passed = now.saturating_sub(self.began).max(1_000_000_000);
         1.0 + self.paused as f64 / passed as f64
     }
 }
 
-/// Shortest time between two pauses, ns, given the cost of a pause.
+/// The shortest time from one pause to the next, ns, given what a pause costs.
 fn least_time(processors: usize, threads: Threads) -> f64 {
-    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / BUDGETS.0;
-    interruptions.max(VISIT * (processors * threads.all) as f64 / BUDGETS.1)
+    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / INTERRUPT_BUDGET;
+    interruptions.max(VISIT * (processors * threads.all) as f64 / VISIT_BUDGET)
 }
 
 #[cfg(test)]
@@ -88,10 +90,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_are_rare_where_they_are_dear() {
+    fn pauses_are_rare_where_they_cost_much() {
         let threads = |all, running| Threads { all, running, lively: true, sampled: true };
         assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
-        // 64 processors that all run the program, or 10 000 waiting threads.
+        // 64 processors that all run the program, or 10 000 threads that wait.
         assert!(least_time(64, threads(64, 64)) > 10e9);
         assert!(least_time(2, threads(10_000, 1)) > 1e9);
     }

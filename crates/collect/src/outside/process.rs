@@ -1,7 +1,7 @@
-//! One process image: its threads, its mapped code, and its place in the recording.
+//! One process image: its program, its mappings, and its entry in the recording.
 //!
-//! An image is added to the recording only when there is something to record. Most forked children exec at once, and
-//! what they ran before belongs to the image that follows.
+//! An image gets an entry with its first sample only. Most forked children exec at once, and what they ran before belongs
+//! to the image that follows.
 
 use super::mappings::Mappings;
 use crate::recording::ProcessImage;
@@ -15,7 +15,7 @@ use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Time between two reads of the mappings of a process that runs unmapped code, ns.
+/// Time between two readings of the mappings of a process that runs code outside of all known mappings, ns.
 const SCAN_EVERY: u64 = 50_000_000;
 
 /// One image of one process.
@@ -25,13 +25,13 @@ pub(super) struct Process {
     pub start: u64,
     /// A forked child that has not called exec.
     pub forked: bool,
-    /// The kernel's name of its main thread.
+    /// The name that the kernel has for its main thread.
     pub name: ThreadName,
     pub mappings: Mappings,
-    /// Number of threads that have not ended.
+    /// Threads that have not ended.
     pub threads: u32,
     last_number: u32,
-    /// The file of the program, if known.
+    /// The program's file, if it is known.
     exe: Option<Vec<u8>>,
     image: Option<ProcessImage>,
     /// When its arguments were read.
@@ -43,7 +43,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// An image that begins at `start`, without code yet.
+    /// An image that begins at `start`, without any mapping.
     pub(super) fn new(pid: u32, parent: u32, start: u64) -> Process {
         Process {
             pid,
@@ -63,7 +63,7 @@ impl Process {
         }
     }
 
-    /// The image of a forked child of this process.
+    /// The image of a child that this process has forked.
     pub(super) fn forked(&self, pid: u32, start: u64) -> Process {
         Process {
             forked: true,
@@ -74,18 +74,18 @@ impl Process {
         }
     }
 
-    /// The image after an exec, without code yet.
+    /// The image after an exec, without any mapping.
     pub(super) fn exec(&self, start: u64, name: ThreadName) -> Process {
         Process { name, ..Process::new(self.pid, self.parent, start) }
     }
 
-    /// Number of the next thread.
+    /// The number of the next thread.
     pub(super) fn next_number(&mut self) -> u32 {
         self.last_number += 1;
         self.last_number
     }
 
-    /// Code was mapped. The first file after an exec is the program.
+    /// Adds a mapping of code. The first mapped file after an exec is the program.
     pub(super) fn insert(&mut self, map: &Mmap<'_>, files: &mut super::files::Files) {
         if self.exe.is_none() && map.path.first() == Some(&b'/') && !map.path.starts_with(b"//") {
             self.exe = Some(map.path.to_vec());
@@ -93,12 +93,12 @@ impl Process {
         self.mappings.insert(self.pid, map, files);
     }
 
-    /// Whether the recording has this image.
+    /// Whether the recording has it.
     pub(super) fn is_recorded(&self) -> bool {
         self.image.is_some()
     }
 
-    /// Its image in the recording, with its current modules; added if necessary. `None` if the recording is full.
+    /// Its image in the recording, with its current modules; created if needed. `None` if the recording is full.
     pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
         if self.image.is_none() {
             if self.refused || recorder.is_full() {
@@ -110,7 +110,7 @@ impl Process {
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
         }
         let image = self.image.as_mut()?;
-        if self.mappings.is_untold() {
+        if self.mappings.is_unrecorded() {
             self.mappings.announce(self.pid, image, recorder);
         }
         Some(image)
@@ -121,7 +121,7 @@ impl Process {
         self.image.as_mut()
     }
 
-    /// It has called exec at `at`: arguments that were read later belong to the next image.
+    /// The process has called exec at `at`: arguments that were read later belong to the next image.
     pub(super) fn forget_arguments_since(&mut self, at: u64, recorder: &mut Recorder) {
         if let Some(image) = self.image.as_ref().filter(|_| self.described > at) {
             recorder.process_mut(image.index()).arguments.clear();
@@ -135,9 +135,9 @@ impl Process {
         }
     }
 
-    /// Whether it runs another file than the known one: it has called exec.
+    /// Whether it runs another file than the known one, which means that it has called exec.
     pub(super) fn has_another_file(&self) -> bool {
-        // Folders may have other names in its root folder.
+        // Folders may have other names in the root folder of the process.
         let last = |path: &[u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
         let link = proc_files::executable(self.pid);
         let link = link.as_os_str().as_bytes();
@@ -147,7 +147,7 @@ impl Process {
 
     fn describe(&self) -> RecordedProcess {
         let exe = self.exe.clone().unwrap_or_default();
-        // The process may have called exec since or have ended: its arguments are used only if the file is the same.
+        // The process may have called exec since, or may have ended. Its arguments are right only if the file is the same.
         let link = proc_files::executable(self.pid);
         let same = link.as_os_str().as_bytes() == exe || exe.is_empty();
         let arguments = match same && !link.as_os_str().is_empty() {
@@ -172,8 +172,7 @@ impl Process {
         }
     }
 
-    /// Unmapped code was sampled: reads all mappings, unless that was done a moment ago. Returns whether there are
-    /// new ones.
+    /// Reads all mappings, because a walk met code in none, unless that was done a moment ago. Whether there are new ones.
     pub(super) fn scan(&mut self, now: u64, files: &mut super::files::Files) -> bool {
         if now < self.scanned + SCAN_EVERY + self.scan_cost * 20 {
             return false;
@@ -191,7 +190,7 @@ impl Process {
     }
 }
 
-/// The code mapping in a line of `/proc/PID/maps`, if it is one.
+/// The mapping that a line of `/proc/PID/maps` names, if it is of code.
 fn executable(line: &[u8]) -> Option<Mmap<'_>> {
     let line = Line::parse(line).filter(|line| line.executable && line.path != b"[vsyscall]")?;
     let path = if line.path.is_empty() { &b"//anon"[..] } else { line.path };

@@ -1,27 +1,27 @@
 //! The stack of a sleeping thread, read from outside without waking it.
 //!
-//! The kernel reports where a sleeping thread is (`/proc/PID/task/TID/syscall`), process_vm_readv(2) reads its stack,
-//! and its statistics (`schedstat`) show afterwards whether it slept all the time.
+//! The kernel tells where a thread off its processor is (`/proc/PID/task/TID/syscall`). Its stack is read by
+//! process_vm_readv(2). Its account (`schedstat`) says afterwards whether it has run meanwhile.
 
 use super::files::Files;
 use super::process::Process;
 use super::thread::Thread;
 use super::time::SwitchCost;
-use super::walking::{FETCH, Walking};
+use super::walking::{FETCH, Walked, Walking};
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers};
 
-/// Walks the stack of a sleeping thread into the frames of `walking`. Returns their number and the reason for a cut.
-/// `None` if the thread does not sleep (any more).
-pub(super) fn look(
+/// Walks the stack of a sleeping thread into the frames of `walking`. `None` if the thread does not sleep, or woke up
+/// meanwhile.
+pub(super) fn read(
     process: &mut Process,
     thread: &mut Thread,
     walking: &mut Walking,
     files: &mut Files,
     cost: &mut SwitchCost,
-) -> Option<(usize, u8)> {
+) -> Option<Walked> {
     let account = thread.files.stat()?;
     let ThreadState::Asleep(sleep) = thread.files.state() else { return None };
     let Walking { scratch, frames, fetched } = walking;
@@ -39,5 +39,5 @@ pub(super) fn look(
         return None;
     }
     thread.time.read(account.ran, cost);
-    Some((walk.len, walk.end.code()))
+    Some(Walked { len: walk.len, cut: walk.end.code() })
 }

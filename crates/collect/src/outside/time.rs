@@ -1,28 +1,28 @@
-//! The time of one thread: running, waiting for a processor, asleep; and how much of it stacks have received.
+//! The time of one thread: what it ran, waited for a processor and slept, and how much of it was given to stacks.
 //!
-//! Between two switches the time is exact. But the cost of a switch itself is included only in the kernel's
-//! statistics of a thread (`schedstat`). So they are read now and then while the thread is off its processor. If that
-//! is not possible because it has ended, the mean cost of a switch is used.
+//! The time between two switches is exact. The kernel's account of a thread also contains the cost of the switches
+//! themselves. So the account is read now and then while the thread is off its processor. If that is not possible,
+//! because the thread has ended, the mean cost of a switch is added.
 
-/// Largest plausible cost of a switch, ns. A larger value is an error.
-const DEAREST_SWITCH: u64 = 100_000;
-/// The statistics of a running thread may lag behind by so much, ns: one tick at 100 Hz.
+/// Most that a switch may cost, ns. A larger difference has another cause.
+const MOST_PER_SWITCH: u64 = 100_000;
+/// How far the account of a running thread may lag behind, ns: one tick at 100 Hz.
 const ACCOUNT_LAG: u64 = 10_000_000;
-/// Number of switches from which on the mean is reliable.
+/// Switches after which the mean is used.
 const ENOUGH: u64 = 50;
 
-/// What a thread is doing.
+/// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It runs on a processor.
+    /// It has a processor.
     Running,
-    /// It is runnable.
+    /// It is runnable without a processor.
     Ready,
     /// It sleeps.
     Asleep,
 }
 
-/// Mean cost of a switch on this machine, learned from threads whose statistics could be read.
+/// The mean cost of a switch on this machine, learned from threads whose account could be read.
 #[derive(Default, Debug)]
 pub(super) struct SwitchCost {
     extra: u64,
@@ -31,7 +31,7 @@ pub(super) struct SwitchCost {
 
 impl SwitchCost {
     fn learn(&mut self, extra: u64, switches: u64) {
-        if extra <= switches.saturating_mul(DEAREST_SWITCH) {
+        if extra <= switches.saturating_mul(MOST_PER_SWITCH) {
             self.extra += extra;
             self.switches += switches;
         }
@@ -45,18 +45,29 @@ impl SwitchCost {
     }
 }
 
+/// A reading of the kernel's account.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// The account, ns.
+    account: u64,
+    /// `ran` at that moment.
+    ran: u64,
+    /// `switches` at that moment.
+    switches: u64,
+}
+
 /// The time of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadTime {
     phase: Phase,
     since: u64,
-    /// CPU time between switches.
+    /// What it ran between switches.
     ran: u64,
-    /// Number of switches to a processor.
+    /// How often it was given a processor.
     switches: u64,
-    /// The kernel's CPU time at the last reading, and `ran` and `switches` at that moment.
-    reading: Option<(u64, u64, u64)>,
-    /// How much the kernel's CPU time exceeded `ran` at the last reading.
+    /// The last reading of the kernel's account.
+    reading: Option<Reading>,
+    /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
     given: u64,
     waited: u64,
@@ -79,12 +90,12 @@ impl ThreadTime {
         }
     }
 
-    /// The current phase.
+    /// Its phase now.
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Changes the phase. A moment before the last one counts as the last one.
+    /// Enters another phase. Moments that run backwards count as standing still.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         self.advance(at);
         if phase == Phase::Running && self.phase != Phase::Running {
@@ -93,7 +104,7 @@ impl ThreadTime {
         self.phase = phase;
     }
 
-    /// Adds the current phase up to `at`.
+    /// Counts the current phase up to `at`.
     pub(super) fn advance(&mut self, at: u64) {
         let passed = at.saturating_sub(self.since);
         self.since = self.since.max(at);
@@ -104,21 +115,21 @@ impl ThreadTime {
         }
     }
 
-    /// The kernel's CPU time of the thread, which is off its processor, is `account` ns. The first reading is the
-    /// reference for later ones.
+    /// Adds a reading of the kernel's account, `account` ns, of a thread that is off its processor. Later readings count from
+    /// the first one.
     pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
         match self.reading {
             None => self.extra = cost.of(self.switches) as i64,
-            Some((before, ran, switches)) => {
+            Some(Reading { account: before, ran, switches }) => {
                 let extra = account.saturating_sub(before) as i64 - (self.ran - ran) as i64;
                 self.extra += extra;
                 cost.learn(extra.max(0) as u64, self.switches - switches);
             }
         }
-        self.reading = Some((account, self.ran, self.switches));
+        self.reading = Some(Reading { account, ran: self.ran, switches: self.switches });
     }
 
-    /// Events of it were lost: it cannot have run for longer than the kernel says.
+    /// Corrects the time after records were lost: the thread cannot have run longer than its whole account says.
     pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
         let over = self.clock(cost).saturating_sub(account);
         if over > ACCOUNT_LAG {
@@ -126,51 +137,51 @@ impl ThreadTime {
         }
     }
 
-    /// CPU time since its beginning, ns.
+    /// CPU time since its start, ns.
     pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
-        let unread = self.switches - self.reading.map_or(0, |(.., switches)| switches);
+        let unread = self.switches - self.reading.map_or(0, |reading| reading.switches);
         let clock = (self.ran + cost.of(unread)) as i64 + self.extra;
         clock.max(0) as u64
     }
 
-    /// CPU time that no stack has received; negative if stacks have received too much.
+    /// CPU time that no stack has got yet; negative if stacks have got too much.
     pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
         self.clock(cost) as i64 - self.given as i64
     }
 
-    /// Stacks have received `time` of the CPU time.
+    /// Gives `time` of the CPU time to stacks.
     pub(super) fn give(&mut self, time: u64) {
         self.given += time;
     }
 
-    /// CPU time that stacks have received in total.
+    /// All CPU time given to stacks.
     pub(super) fn given(&self) -> u64 {
         self.given
     }
 
-    /// Takes the time that it waited for a processor, which a stack receives now.
+    /// Removes and returns the time in which it waited for a processor.
     pub(super) fn take_waited(&mut self) -> u64 {
         std::mem::take(&mut self.waited)
     }
 
-    /// Time asleep that no stack has received.
+    /// Sleep that no stack has got yet.
     pub(super) fn slept(&self) -> u64 {
         self.slept
     }
 
-    /// Stacks have received `time` of the time asleep.
+    /// Gives `time` of the sleep to stacks.
     pub(super) fn give_slept(&mut self, time: u64) {
         self.slept = self.slept.saturating_sub(time);
     }
 
-    /// Discards time that no stack has received, and restarts at `at`.
-    pub(super) fn restart(&mut self, at: u64, cost: &SwitchCost) {
+    /// Forgets all time that was not given. Counting begins again at `at`.
+    pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
         (self.waited, self.slept) = (0, 0);
         self.given = self.clock(cost);
     }
 
-    /// The moment up to which time was added.
+    /// The moment up to which time is counted.
     pub(super) fn until(&self) -> u64 {
         self.since
     }
@@ -189,7 +200,7 @@ mod tests {
         time.enter(Phase::Running, 2000);
         time.enter(Phase::Ready, 2005);
         time.enter(Phase::Running, 2025);
-        // An earlier moment does not turn back time.
+        // A moment from before is no step back.
         time.advance(1900);
         time.advance(2030);
         assert_eq!((time.clock(&cost), time.slept(), time.waited), (310, 600, 120));
@@ -198,11 +209,11 @@ mod tests {
         assert_eq!((time.pending(&cost), time.given()), (10, 300));
         time.give_slept(500);
         assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
-        time.restart(3000, &cost);
+        time.begin_anew(3000, &cost);
         assert_eq!((time.pending(&cost), time.clock(&cost)), (0, 1280));
     }
 
-    /// A thread that runs 100 times for 10 µs, with 2 µs more in the kernel's statistics for each switch.
+    /// A thread that runs 100 times for 10 us, with an account that has 2 us more for each switch.
     fn hundred_turns(time: &mut ThreadTime, from: u64) -> u64 {
         for turn in 0..100 {
             time.enter(Phase::Running, from + turn * 100_000);
@@ -215,17 +226,17 @@ mod tests {
     fn the_kernels_account_adds_what_switches_cost() {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
-        // CPU time before the first reading is not used.
+        // What the account had before, nobody asks for.
         time.read(5_000_000, &mut cost);
         let ran = hundred_turns(&mut time, 0);
         assert_eq!(time.clock(&cost), 1_000_000);
         time.read(5_000_000 + ran, &mut cost);
         assert_eq!(time.clock(&cost), 1_200_000);
-        // For a thread that cannot be read, the mean is used.
+        // Another thread, which cannot be read, is counted with what was learned.
         let mut other = ThreadTime::new(0, Phase::Asleep);
         hundred_turns(&mut other, 0);
         assert_eq!(other.clock(&cost), 1_200_000);
-        // A thread that is read late loses nothing.
+        // And one that is read late loses nothing.
         other.read(77, &mut cost);
         assert_eq!(other.clock(&cost), 1_200_000);
         let ran = hundred_turns(&mut other, 20_000_000);

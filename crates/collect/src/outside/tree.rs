@@ -1,4 +1,4 @@
-//! All processes and threads of a recording, kept up to date by thread events.
+//! The table of all processes and threads of a recording, updated from the kernel's records.
 
 mod lost;
 mod samples;
@@ -17,53 +17,54 @@ use stackglass_procfs::clock::monotonic;
 use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
 
-/// Process id of a thread that has ended.
-const NOBODY: u32 = u32::MAX;
+/// Process id in records of a thread that has ended.
+const NO_PROCESS: u32 = u32::MAX;
 
-/// Cost of observing a switch for the program, ns (5 to 16 µs were measured, most of it the kernel's own switch of
-/// events), and the number of switches below which it does not matter.
+/// What an observed switch costs the program, ns. 5 to 16 µs were measured, most of it for the kernel's change of events.
 const SWITCH: u64 = 8_000;
+/// Fewer switches than this are no reason for a remark.
 const MANY_SWITCHES: u64 = 500;
 
-/// The table of processes and threads.
+/// The table.
 pub(super) struct Tree {
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
-    /// Threads with events since they were last settled, by id.
+    /// Ids of threads that ran since they were settled.
     moved: Vec<u32>,
-    /// Threads that fell asleep, or that slept already, since the last drain.
+    /// Threads that went to sleep, or were asleep, in this drain.
     sleepers: Vec<u32>,
     files: Files,
     walking: Walking,
     cost: SwitchCost,
-    /// Kernel time is not sampled.
+    /// Time in the kernel is not sampled.
     user_only: bool,
     /// Stacks are being taken.
     sampling: bool,
     follow_children: bool,
     /// The only process, if children are not followed.
     only: Option<u32>,
-    /// Number of this drain, and the moment up to which it reads.
+    /// Number of this drain.
     drain: u64,
+    /// The moment up to which this drain reads.
     until: u64,
-    /// Id of this process.
+    /// The recording process.
     own: u32,
     lost: u64,
-    /// Number of times that threads fell asleep.
+    /// Times that threads went to sleep.
     switches: u64,
     /// Records were lost in this drain.
     lost_now: bool,
-    /// Number of threads and processes that have begun.
+    /// Threads and processes that have begun.
     forks: u64,
     /// A sleeping thread was read in the last drain.
-    looked: bool,
-    /// What a period of the kernel stands for.
+    has_looked: bool,
+    /// What one period of the kernel stands for.
     worth: f64,
     counters: BTreeMap<Counter, u64>,
 }
 
 impl Tree {
-    /// An empty table.
+    /// Nothing known yet.
     pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
         Tree {
             processes: HashMap::default(),
@@ -71,7 +72,7 @@ impl Tree {
             moved: Vec::new(),
             sleepers: Vec::new(),
             files: Files::default(),
-            walking: Walking::new(),
+            walking: Walking::default(),
             cost: SwitchCost::default(),
             user_only,
             sampling,
@@ -84,39 +85,39 @@ impl Tree {
             switches: 0,
             lost_now: false,
             forks: 0,
-            looked: false,
+            has_looked: false,
             worth: 1.0,
             counters: BTreeMap::new(),
         }
     }
 
-    /// Number of processes that have not ended.
+    /// Processes that have not ended.
     pub(super) fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// Whether threads fell asleep lately, so that the next drain should come soon.
+    /// Whether threads went to sleep lately, so that a drain soon can see where.
     pub(super) fn is_lively(&self) -> bool {
-        self.looked
+        self.has_looked
     }
 
-    /// Facts about the threads; while sampling is off, none counts as running.
-    pub(super) fn threads_now(&self) -> Threads {
+    /// The live threads. While sampling is off, none counts as running.
+    pub(super) fn live_threads(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, lively: self.looked, sampled: self.sampling }
+        Threads { all: self.threads.len(), running, lively: self.has_looked, sampled: self.sampling }
     }
 
-    /// Sets what a period of the kernel stands for, from now on.
-    pub(super) fn set_worth(&mut self, of_period: f64) {
+    /// Sets what one period of the kernel stands for.
+    pub(super) fn set_period_worth(&mut self, of_period: f64) {
         self.worth = of_period;
     }
 
-    /// Number of threads and processes that have begun so far.
+    /// Threads and processes that have begun so far.
     pub(super) fn forks(&self) -> u64 {
         self.forks
     }
 
-    /// Starts a drain of all events up to this moment.
+    /// Begins a drain of all records up to this moment.
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
         self.until = until;
@@ -130,10 +131,10 @@ impl Tree {
             self.lost_now = true;
             return;
         }
-        if pid == self.own || pid == 0 || pid == NOBODY || tid == 0 || tid == NOBODY {
+        if pid == self.own || pid == 0 || pid == NO_PROCESS || tid == 0 || tid == NO_PROCESS {
             return;
         }
-        // The program itself is the first to exec.
+        // The first process that execs is the program.
         if !self.follow_children && *self.only.get_or_insert(pid) != pid {
             return;
         }
@@ -170,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// The thread with this id. A thread whose begin was lost is added now.
+    /// The thread with this id. A thread without a start record is added as it is.
     fn thread(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) -> Option<&mut Thread> {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             self.threads.remove(&tid);
@@ -182,7 +183,7 @@ impl Tree {
     fn begin(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
         let process = self.processes.entry(pid).or_insert_with(|| {
             let mut process = Process::new(pid, 0, at);
-            // Its events were lost.
+            // Its records were lost.
             process.scan(monotonic(), &mut self.files);
             process
         });
@@ -217,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// Settles a thread that has ended, and emits its end.
+    /// Ends a thread.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
         let Tree { processes, cost, user_only, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
@@ -236,8 +237,8 @@ impl Tree {
         let mut carried = None;
         for other in others {
             let Some(mut thread) = self.threads.remove(&other) else { continue };
-            let told = self.processes.get(&pid).is_some_and(Process::is_recorded);
-            if other == tid && !told && !thread.has_hits() {
+            let is_recorded = self.processes.get(&pid).is_some_and(Process::is_recorded);
+            if other == tid && !is_recorded && !thread.has_hits() {
                 // The image before is not in the recording: its time belongs to this one.
                 carried = Some(thread);
             } else {
@@ -274,7 +275,7 @@ impl Tree {
         }
     }
 
-    /// Divides all time so far among stacks: of threads with events, or of `all`.
+    /// Gives all time so far to stacks, for threads that have moved or for `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
         let Tree { processes, threads, moved, cost, user_only, sampling, .. } = self;
@@ -283,7 +284,7 @@ impl Tree {
         }
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
-                && (all || thread.has_events())
+                && (all || thread.has_moved())
             {
                 settle(thread, process, until, false, cost, *user_only, recorder);
             }
@@ -300,14 +301,14 @@ impl Tree {
     /// Starts or stops taking stacks.
     pub(super) fn set_sampling(&mut self, on: bool, now: u64, recorder: &mut Recorder) {
         if on && !self.sampling {
-            self.threads.values_mut().for_each(|thread| thread.restart(now, &self.cost));
+            self.threads.values_mut().for_each(|thread| thread.begin_anew(now, &self.cost));
         } else if !on {
             self.settle(true, recorder);
         }
         self.sampling = on;
     }
 
-    /// Forgets all samples, in the recorder as well.
+    /// Forgets all samples, here and in the recorder.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         let before = recorder.clear_samples();
         for process in self.processes.values_mut() {
@@ -318,13 +319,13 @@ impl Tree {
         let until = self.until;
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for thread in self.threads.values_mut() {
-            thread.restart(until, &self.cost);
+            thread.begin_anew(until, &self.cost);
         }
-        // All sleeping threads are read again.
+        // The stacks of sleeping threads are read again.
         self.sleepers = tids;
     }
 
-    /// Ends the recording; threads that go on have no end.
+    /// Ends the recording. Threads that live on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         let now = monotonic();
@@ -341,15 +342,15 @@ impl Tree {
         if switches * SWITCH > ran / 20 && switches > MANY_SWITCHES {
             let each = ran / switches / 1000;
             recorder.remark(format!(
-                "the program's threads went to sleep {switches} times, once in {each} µs of processor time: the kernel \
-                 takes some microseconds to watch each, so the program ran longer by several per cent"
+                "the program's threads went to sleep {switches} times, once per {each} µs of CPU time; observing each \
+                 takes the kernel some microseconds, so the program ran several percent longer"
             ));
         }
         if self.lost > 0 {
             let lost = self.lost;
             recorder.remark(format!(
-                "{lost} stacks or news of threads were lost because this machine was too busy to read them in time: \
-                 shares are less certain, the time of each thread is as the kernel counts it; a longer --delay helps"
+                "{lost} records were lost because this machine was too busy to read them in time; shares are less \
+                 certain, but each thread's time is the kernel's own count; a longer --delay helps"
             ));
         }
     }
@@ -361,15 +362,17 @@ impl Tree {
     /// Copies counters into the recording.
     fn refresh(&mut self, recorder: &mut Recorder) {
         let how = match self.user_only {
-            false => "sampler: perf events on every thread; time in the kernel is sampled as well",
-            true => "sampler: perf events on every thread; time in the kernel may not be sampled here",
+            false => "sampler: perf events on every thread, in the program and in the kernel",
+            true => {
+                "sampler: perf events on every thread, in the program only: the kernel may not be sampled here"
+            }
         };
         recorder.set_counter(how, 1);
         self.counters.iter().for_each(|(what, n)| recorder.set_counter(what.label(), *n));
     }
 }
 
-/// Adds a thread to the recording before its first sample.
+/// Adds a thread to the recording, before its first sample.
 fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
@@ -386,7 +389,7 @@ fn settle(
     user_only: bool,
     recorder: &mut Recorder,
 ) {
-    // Most forked children exec at once: what they ran before belongs to the next image.
+    // Most forked children exec at once. What they ran before belongs to the next image.
     if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
         return;
     }

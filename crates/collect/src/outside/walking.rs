@@ -1,22 +1,30 @@
-//! Working memory of stack walks, allocated once.
+//! Working memory of walks, and what a walk has found.
 
 use stackglass_unwind::Scratch;
 use stackglass_wire::MAX_FRAMES;
 
-/// Bytes of a stack that are read at once.
+/// Bytes of a stack that are fetched at once.
 pub(super) const FETCH: usize = 8 << 10;
 
-/// Buffers that every walk overwrites.
+/// Working memory.
 pub(super) struct Walking {
     pub scratch: Box<Scratch>,
-    /// The frames of the last walk, leaf first.
+    /// The frames of the last walk.
     pub frames: Vec<u64>,
-    /// A piece of a stack, as it was read from the process.
+    /// A part of a stack.
     pub fetched: Vec<u8>,
 }
 
-impl Walking {
-    pub(super) fn new() -> Walking {
+/// The stack that a walk has left in [`Walking::frames`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Walked {
+    pub len: usize,
+    /// Why the stack is incomplete, 0 if it is complete.
+    pub cut: u8,
+}
+
+impl Default for Walking {
+    fn default() -> Walking {
         Walking { scratch: Box::default(), frames: vec![0; MAX_FRAMES], fetched: vec![0; FETCH] }
     }
 }

@@ -37,7 +37,7 @@ fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
     let truth = lab.truth("chain", &file, &[depth])?;
     let number = |key: &str| truth[key].as_u64().unwrap_or(0);
     let interval = Interval::share(number("right"), number("hits"));
-    let what = format!("{driver}, stacks right, depth {depth}");
+    let what = format!("{driver}, correct stacks, depth {depth}");
     Ok(Figure::must(what, interval, Unit::Percent, Bound::AtLeast(0.999)).note(format!(
         "{} stacks, {} outside the chain",
         number("hits"),

@@ -35,21 +35,21 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let time = Interval::exact(misplaced(&own, &seen["places"]));
     Ok(vec![
         Figure::must(
-            "time asleep with a right stack",
+            "sleeping time with a correct stack",
             Interval::exact(right),
             Unit::Percent,
             Bound::AtLeast(0.99),
         )
         .note(note),
         Figure::must(
-            "waits broken by a signal, added",
+            "waits interrupted by a signal, added",
             Interval::exact(added),
             Unit::Count,
             Bound::AtMost(0.0),
         )
         .note(note_broken),
         Figure::told("time given to another place", time, Unit::Percent)
-            .note("against the workload's own watch"),
+            .note("against the workload's own measurement"),
         signals(lab, &file)?,
     ])
 }

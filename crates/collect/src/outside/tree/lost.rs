@@ -1,4 +1,4 @@
-//! Recovers from records that were lost because the ring buffers were full.
+//! Recovery after records were lost, because they were not read in time.
 
 use super::super::process::Process;
 use super::super::time::Phase;
@@ -8,7 +8,7 @@ use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 
 impl Tree {
-    /// Reads from `/proc` what the lost records would have reported: which threads exist, and what they do.
+    /// Reads from /proc what the lost records would have reported: which threads there are, and what they do.
     pub(in crate::outside) fn recover_lost(&mut self, recorder: &mut Recorder) {
         if !std::mem::take(&mut self.lost_now) {
             return;
