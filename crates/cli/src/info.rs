@@ -23,7 +23,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let (name, recording, samples) = match input::is_recording(&path) {
         true => {
             let (recording, totals) = recording_file::read_tables(&path)?;
-            let samples = format!("{} stacks taken, kept as {} rows", totals.hits, totals.rows);
+            let samples = format!("{} stacks taken, stored as {} rows", totals.hits, totals.rows);
             (path.display().to_string(), recording, samples)
         }
         false => {
@@ -57,17 +57,17 @@ fn is_from_elsewhere(about: &About) -> bool {
 fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
     let about: &About = &recording.about;
     let known = |value: String| match value.is_empty() || is_from_elsewhere(about) {
-        true => "not known".to_owned(),
+        true => "unknown".to_owned(),
         false => value,
     };
     let end = match about.end {
         Some(End::Exit(status)) => format!("exited with status {status}"),
         Some(End::Signal(number)) => format!("ended by signal {number}"),
-        Some(End::Running) => "went on running".into(),
+        Some(End::Running) => "still running".into(),
         None => "not recorded".into(),
     };
-    let cpu = |cpu| format!("{} by the kernel's account", seconds(cpu));
-    let bound = match about.capacity {
+    let cpu = |cpu| format!("{}, counted by the kernel", seconds(cpu));
+    let limit = match about.capacity {
         0 => "none".into(),
         words if about.full => format!("{words} words, reached: sampling stopped early"),
         words => format!("{words} words"),
@@ -76,7 +76,7 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
         ("command", known(about.command.join(" "))),
         ("end", end),
         ("wall time", known(seconds(about.wall))),
-        ("CPU time", about.kernel_cpu.map_or("not known".into(), cpu)),
+        ("CPU time", about.kernel_cpu.map_or("unknown".into(), cpu)),
         ("own CPU time", known(format!("{} (samplers and recorder)", seconds(about.own_cpu)))),
         ("delay", known(humantime::format_duration(Duration::from_nanos(about.delay.0)).to_string())),
         ("samples", samples),
@@ -88,9 +88,9 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
                 recording.stacks.locations().len()
             ),
         ),
-        ("bound", known(bound)),
+        ("limit", known(limit)),
         ("machine", known(about.machine.clone())),
-        ("written by", if about.writer.is_empty() { "not known".into() } else { about.writer.clone() }),
+        ("written by", if about.writer.is_empty() { "unknown".into() } else { about.writer.clone() }),
     ];
     for (label, value) in rows {
         writeln!(out, "  {label:<13} {}", harmless(&value))?;
@@ -105,7 +105,7 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
 fn write_threads(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  {:>6}  name", "thread")?;
     for (number, thread) in recording.threads.iter().enumerate() {
-        let name = if thread.name.is_empty() { "not known" } else { &*thread.name };
+        let name = if thread.name.is_empty() { "unknown" } else { &*thread.name };
         writeln!(out, "  {:>6}  {}", number + 1, harmless(name))?;
     }
     Ok(())
@@ -123,10 +123,10 @@ fn write_process(
     if !process.arguments.is_empty() {
         writeln!(out, "  arguments     {}", harmless(&process.arguments.join(" ")))?;
     }
-    writeln!(out, "  from, to      {}", span(process.start, process.end, from))?;
+    writeln!(out, "  time          {}", span(process.start, process.end, from))?;
     let threads: Vec<(usize, &Thread)> =
         recording.threads.iter().enumerate().filter(|(_, thread)| thread.process == index).collect();
-    writeln!(out, "  {:>6}  {:<15}  {:>8}  {:>10}  from, to", "thread", "name", "tid", "CPU")?;
+    writeln!(out, "  {:>6}  {:<15}  {:>8}  {:>10}  time", "thread", "name", "tid", "CPU")?;
     for (number, thread) in threads {
         let cpu = seconds(thread.cpu);
         let when = span(thread.start, thread.end, from);
@@ -157,7 +157,7 @@ fn write_tasks(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     for task in &recording.tasks {
         kinds.entry((&task.name, &task.file, task.line)).or_default().push(task);
     }
-    writeln!(out, "\n{:>20}  name, where it was made", "task")?;
+    writeln!(out, "\n{:>20}  name, place where it was created", "task")?;
     for ((name, file, line), tasks) in kinds {
         let which = match tasks[..] {
             [task] => format!("0x{:016x}", task.id.0),

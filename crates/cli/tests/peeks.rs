@@ -108,7 +108,7 @@ fn a_program_that_is_only_ready_costs_nothing_until_it_is_asked() {
 }
 
 /// Threads and signals that a process sees in itself and in a child that it forks.
-const SELF: &str = "import os, sys
+const SELF: &str = "import os, sys, time
 def show(name):
     lines = open('/proc/self/status').read().splitlines()
     for line in lines:
@@ -124,6 +124,9 @@ import threading
 threads = [threading.Thread(target=lambda: None) for _ in range(3)]
 [t.start() for t in threads]
 [t.join() for t in threads]
+# A joined thread may still be exiting.
+deadline = time.monotonic() + 5
+while len(os.listdir('/proc/self/task')) > 1 and time.monotonic() < deadline: time.sleep(0.01)
 show('later')";
 
 #[test]

@@ -10,7 +10,7 @@ use support::samples::{julia, recorded};
 use support::{Place, Terminal, text};
 
 #[test]
-fn print_shows_the_first_screen_on_a_terminal_and_everything_in_a_pipe() {
+fn print_shows_the_summary_on_a_terminal_and_everything_in_a_pipe() {
     let place = recorded();
     let (status, shown) = Terminal::start(place.stackglass(["print"])).end();
     assert_eq!(status, Some(0));
@@ -97,8 +97,8 @@ fn info_of_samples_from_elsewhere_says_what_is_not_known() {
         [("a.folded", "5 stacks taken"), ("b.glass", "5 stacks taken"), ("c.jlprof", " taken")]
     {
         let said = place.shown(&["info", file]);
-        for label in ["command", "wall time", "CPU time", "own CPU time", "delay", "bound", "machine"] {
-            let line = format!("\n  {label:<13} not known\n");
+        for label in ["command", "wall time", "CPU time", "own CPU time", "delay", "limit", "machine"] {
+            let line = format!("\n  {label:<13} unknown\n");
             assert!(said.contains(&line), "{file}: {label}: {said}");
         }
         assert!(
@@ -108,7 +108,7 @@ fn info_of_samples_from_elsewhere_says_what_is_not_known() {
         let bytes = fs::read(place.file(file)).unwrap();
         let piped = place.run_with_input(&["info", "-"], &bytes);
         assert!(piped.status.success(), "{}", text(&piped.stderr));
-        assert!(text(&piped.stdout).starts_with("standard input\n  command       not known\n"), "{file}");
+        assert!(text(&piped.stdout).starts_with("standard input\n  command       unknown\n"), "{file}");
     }
 }
 

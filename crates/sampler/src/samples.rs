@@ -79,7 +79,8 @@ fn push(
         parts.due.modules |= header.cut == Cut::NoModule as u8;
     }
     let is_look = pending.look.is_some();
-    let believed = pending.asleep_at.is_some() || is_look || is_believed(parts, index, stack.frames);
+    let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
+    let is_believed = is_running && is_believed(parts, index, stack.frames);
     let thread = parts.threads.get(index);
     let sink = &mut parts.events.of(&mut thread.header);
     match pending.asleep_at {
@@ -89,9 +90,9 @@ fn push(
             }
             parts.sleep.insert(index, place, stack.frames, header.cut);
         }
-        None if is_look || pending.is_blocked => {}
-        None if believed => thread.time.push_running(sink, pending.sent, stack),
-        None => parts.shared.count(Counter::CallsDoubted),
+        None if is_believed => thread.time.push_running(sink, pending.sent, stack),
+        None if is_running => parts.shared.count(Counter::CallsDoubted),
+        None => {}
     }
 }
 

@@ -1,7 +1,7 @@
-//! From a demangled C++ name to its path: `std::vector<int, A>::push_back` to
-//! `std::vector::push_back`; template arguments, parameters and clone marks are left out.
+//! From a demangled C++ name to its path: `std::vector<int, A>::push_back` to `std::vector::push_back`. Template arguments,
+//! parameters and clone suffixes are left out.
 
-/// The operators whose signs could be taken for brackets, longest first.
+/// Operators that contain brackets, longest first.
 const OPERATORS: [&str; 13] =
     ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">"];
 
@@ -29,14 +29,14 @@ pub(crate) fn path(name: &str) -> String {
     path
 }
 
-/// Takes what does not follow the rule of brackets from the start of `rest`; gives what follows it.
+/// Reads an operator or a lambda, whose brackets do not match, from the start of `rest`; returns the rest.
 fn special<'name>(rest: &'name str, path: &mut String) -> Option<&'name str> {
     if let Some(after) = word(rest, path, "operator") {
         path.push_str("operator");
         let sign = OPERATORS.iter().find(|sign| after.starts_with(**sign)).copied().unwrap_or("");
         path.push_str(sign);
         if sign.is_empty() && after.starts_with(' ') {
-            // A conversion: the name of a type follows.
+            // In a conversion, the name of a type follows.
             path.push(' ');
             return Some(after.trim_start());
         }
@@ -60,7 +60,7 @@ fn special<'name>(rest: &'name str, path: &mut String) -> Option<&'name str> {
     None
 }
 
-/// What follows `wanted` if it starts `rest` as a whole word.
+/// The text behind `wanted` if `rest` starts with that word.
 fn word<'name>(rest: &'name str, before: &str, wanted: &str) -> Option<&'name str> {
     let after = rest.strip_prefix(wanted)?;
     let part = |char: char| char.is_alphanumeric() || char == '_';

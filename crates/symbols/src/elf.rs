@@ -1,5 +1,5 @@
-//! One ELF file: its sections, symbols, build id, and the hints it gives about where its debug
-//! information went. Only tables are read here; nothing is copied.
+//! An ELF file: sections, symbols, build id, and links to separate debug information. Only tables are read; nothing is
+//! copied.
 
 use crate::Error;
 use crate::mapped::Mapped;
@@ -11,21 +11,21 @@ use std::ops::Range;
 type Header = FileHeader64<LittleEndian>;
 const LITTLE: LittleEndian = LittleEndian;
 
-/// An ELF file whose tables have been found to lie inside of it.
+/// An ELF file whose tables lie inside of it.
 pub(crate) struct Elf<'data> {
     file: &'data Mapped,
     header: &'data Header,
     sections: SectionTable<'data, Header>,
 }
 
-/// A section as it lies in the file.
+/// A section in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawSection<'data> {
     pub bytes: &'data [u8],
     pub compression: Option<Compression>,
 }
 
-/// How a section is compressed, and the size it says it has when it is not.
+/// How a section is compressed, and its declared size without compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compression {
     pub method: Method,
@@ -39,12 +39,12 @@ pub(crate) enum Method {
     Unknown(u32),
 }
 
-/// Which of the two symbol tables of an ELF file.
+/// The two symbol tables of an ELF file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Table {
-    /// `.symtab`: everything, until it is stripped.
+    /// `.symtab`: all symbols, unless stripped.
     Full,
-    /// `.dynsym`: what the file exports and imports.
+    /// `.dynsym`: exports and imports.
     Dynamic,
 }
 
@@ -72,7 +72,7 @@ impl<'data> Elf<'data> {
         self.sections.section_by_name(LITTLE, name.as_bytes()).map(|(_, section)| section)
     }
 
-    /// A section with bytes in this file (one of a separate debug file may have none).
+    /// A section with bytes in this file; in separate debug files, some have none.
     pub fn section(&self, name: &str) -> Option<RawSection<'data>> {
         let section = self.header_of(name)?;
         let (offset, size) = section.file_range(LITTLE)?;
@@ -110,7 +110,7 @@ impl<'data> Elf<'data> {
         (magic == b"ZLIB").then_some(RawSection { bytes: stream, compression: Some(compression) })
     }
 
-    /// The GNU build id; empty when there is none.
+    /// The GNU build id; empty if there is none.
     pub fn build_id(&self) -> &'data [u8] {
         let in_sections = self.sections.iter().find_map(|section| {
             let mut notes = section.notes(LITTLE, self.data()).ok()??;
@@ -134,14 +134,14 @@ impl<'data> Elf<'data> {
         Some((name, u32::from_le_bytes(*crc)))
     }
 
-    /// Name and build id of the file that holds what several debug files share (`.gnu_debugaltlink`).
+    /// Name and build id of the file that several debug files share (`.gnu_debugaltlink`).
     pub fn shared_link(&self) -> Option<(&'data [u8], &'data [u8])> {
         let section = self.section(".gnu_debugaltlink")?.bytes;
         let name = &section[..section.iter().position(|byte| *byte == 0)?];
         Some((name, &section[name.len() + 1..]))
     }
 
-    /// Address ranges that hold code, by the program headers.
+    /// Address ranges of code, from the program headers.
     pub fn code(&self) -> Vec<Range<u64>> {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
         segments
@@ -154,7 +154,7 @@ impl<'data> Elf<'data> {
             .collect()
     }
 
-    /// The code that lies in this file, by the program headers: where each part begins, and its bytes.
+    /// The code in this file, from the program headers: start address and bytes of each part.
     pub fn code_bytes(&self) -> Vec<(u64, &'data [u8])> {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
         let code = segments.iter().filter(|segment| is_code(segment));
@@ -162,7 +162,7 @@ impl<'data> Elf<'data> {
             .collect()
     }
 
-    /// Bytes of this file from an address on, to the end of what is loaded in one piece there.
+    /// Bytes of this file from an address to the end of its segment.
     pub fn bytes_at(&self, address: u64) -> Option<&'data [u8]> {
         let segments = self.header.program_headers(LITTLE, self.data()).ok()?;
         let loaded = segments.iter().filter(|segment| segment.p_type(LITTLE) == elf::PT_LOAD);
@@ -172,38 +172,38 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Where the index of the unwind rules (`.eh_frame_hdr`) lies, and its bytes.
+    /// Address and bytes of the index of the unwind rules (`.eh_frame_hdr`).
     pub fn unwind_index(&self) -> Option<(u64, &'data [u8])> {
         let segments = self.header.program_headers(LITTLE, self.data()).ok()?;
         let index = segments.iter().find(|segment| segment.p_type(LITTLE) == elf::PT_GNU_EH_FRAME)?;
         Some((index.p_vaddr(LITTLE), index.data(LITTLE, self.data()).ok()?))
     }
 
-    /// Where a program begins; `None` where a file does not say.
+    /// The entry point, if the file has one.
     pub fn entry(&self) -> Option<u64> {
         Some(self.header.e_entry(LITTLE)).filter(|entry| *entry != 0)
     }
 
-    /// What the file tells the dynamic linker.
+    /// The entries for the dynamic linker.
     pub fn dynamic(&self) -> &'data [Dyn64<LittleEndian>] {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
         let dynamic = segments.iter().find_map(|segment| segment.dynamic(LITTLE, self.data()).ok()?);
         dynamic.unwrap_or_default()
     }
 
-    /// The addresses of a section, unless it is missing.
+    /// The addresses of a section, if it exists.
     pub fn addresses_of(&self, name: &str) -> Option<Range<u64>> {
         self.header_of(name).map(addresses)
     }
 
-    /// Whether there is code at an address, by the sections. (A segment may hold tables beside it.)
+    /// Whether an address is in a section of code. (A segment may also contain tables.)
     pub fn is_code(&self, address: u64) -> bool {
         self.sections.iter().any(|section| {
             section.sh_flags(LITTLE).contains(elf::SHF_EXECINSTR) && addresses(section).contains(&address)
         })
     }
 
-    /// A symbol table, unless it is missing or empty.
+    /// A symbol table, if it exists and is not empty.
     pub fn symbols(&self, table: Table) -> Option<SymbolTable<'data, Header>> {
         let kind = match table {
             Table::Full => elf::SHT_SYMTAB,
@@ -213,12 +213,12 @@ impl<'data> Elf<'data> {
         (!symbols.is_empty()).then_some(symbols)
     }
 
-    /// True when there are line tables to read.
+    /// Whether there is debug information.
     pub fn has_debug_info(&self) -> bool {
         self.debug_section(".debug_info").is_some() && self.debug_section(".debug_abbrev").is_some()
     }
 
-    /// The address range of the section a symbol is defined in.
+    /// The address range of the section that defines a symbol.
     pub fn section_of(&self, symbol: &Sym64<LittleEndian>) -> Option<Range<u64>> {
         let index = usize::from(symbol.st_shndx.get(LITTLE).0);
         self.sections.section(object::SectionIndex(index)).ok().map(addresses)

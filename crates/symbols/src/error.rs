@@ -1,10 +1,10 @@
-//! What can go wrong with one module. None of it ends symbolization: the module's frames keep the
-//! names that could be had, and the error is handed back beside them.
+//! Errors in one module. None ends symbolization: the module's frames have the names that could be found, and the errors
+//! are returned with them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file could not be used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +13,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A device, pipe or directory where a program file was expected.
@@ -22,7 +22,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Not a 64-bit little-endian ELF file, or its tables lie outside of it.
+    /// Not a 64-bit little-endian ELF file, or one whose tables lie outside of it.
     #[error("{} is not a usable 64-bit ELF file: {what}", path.display())]
     Elf {
         /// The file.
@@ -30,17 +30,17 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// The file on disk was replaced since it was profiled.
+    /// The file was replaced after it was profiled.
     #[error("{} has changed since it was profiled (build id {found}, recorded {recorded})", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
-        /// Build id of the file on disk, in hexadecimal; empty when it has none.
+        /// Build id of the file on disk, in hexadecimal; empty if it has none.
         found: String,
-        /// The recorded one.
+        /// The recorded build id.
         recorded: String,
     },
-    /// A compressed section does not decompress to the size it declares.
+    /// A compressed section does not have the size that it declares.
     #[error("section {section} of {} cannot be decompressed: {what}", path.display())]
     Compression {
         /// The file.
@@ -50,7 +50,7 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// The debug information breaks the rules of DWARF.
+    /// The debug information is not valid DWARF.
     #[error("debug information of {} is damaged: {source}", path.display())]
     Dwarf {
         /// The file.
@@ -58,12 +58,12 @@ pub enum Error {
         /// What is wrong with it.
         source: gimli::Error,
     },
-    /// A unit's debug information was split off into a file that is not there.
+    /// The file with a unit's split debug information is missing.
     #[error("{} refers to {}, which is missing: functions inlined there stay unknown", path.display(), split.display())]
     SplitMissing {
         /// The program or library.
         path: PathBuf,
-        /// The `.dwo` file it names.
+        /// The `.dwo` file.
         split: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! The frames of the addresses that lie in one unit.
+//! The frames of the addresses in one unit.
 
 use crate::dwarf::functions::{self, Calls};
 use crate::dwarf::index::Share;
@@ -8,7 +8,8 @@ use crate::dwarf::split::{self, Skeleton};
 use crate::dwarf::unit::{DebugInfo, Unit};
 use crate::elf::Elf;
 use crate::mapped::Mapped;
-use crate::naming::{Named, Namer, Written};
+use crate::module_path::Origin;
+use crate::naming::{Named, Namer};
 use crate::sections::{Reader, Sections};
 use crate::{Error, source};
 use foldhash::HashMap;
@@ -18,62 +19,61 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The debug information of a module and the addresses that are wanted from it.
+/// The debug information of a module, and the addresses to look up in it.
 pub(crate) struct Wanted<'data> {
     pub info: DebugInfo<'data>,
     pub package: Option<gimli::DwarfPackage<Reader<'data>>>,
     /// Sorted.
     pub addresses: &'data [u64],
-    /// Where the module has code.
+    /// Address ranges of the module's code.
     pub code: &'data [Range<u64>],
     /// The module's path at run time.
     pub program: &'data Path,
-    /// The file that the debug information lies in.
+    /// The file with the debug information.
     pub file: &'data Mapped,
 }
 
-/// Units from this size on give their pages back when they are done: it is what keeps memory
-/// small, and costs a system call.
+/// Smallest unit whose pages are released after use. This keeps memory small and takes a system call.
 const LARGE: usize = 128 << 10;
 
 /// Frames of one address, innermost first.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub frames: Vec<Frame>,
-    /// Whether the symbol table knows the last frame's name better.
+    /// Whether the last frame takes its name from the symbol table.
     pub from_symbol: FromSymbol,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum FromSymbol {
-    /// Nothing: the debug information says it all.
+    /// No: the debug information is complete.
     No,
     /// The name; the language is known.
     Name,
-    /// The name, and by its mangling the language.
+    /// The name, and the language by its mangling.
     #[default]
     All,
 }
 
-/// What a thread keeps from unit to unit.
-pub(crate) struct Memory {
+/// Names and paths that a thread caches for all units.
+pub(crate) struct Cache {
     pub namer: Namer,
     files: HashMap<String, Arc<str>>,
-    /// A frame of which nothing is known; copies share its empty strings.
+    /// An unknown frame; copies share its empty strings.
     blank: Frame,
 }
 
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory { namer: Namer::default(), files: HashMap::default(), blank: Frame::unknown(0) }
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { namer: Namer::default(), files: HashMap::default(), blank: Frame::unknown(0) }
     }
 }
 
-/// Frames by the index of their address, and what went wrong.
+/// Frames by the index of their address, and errors.
 pub(crate) type Found = (Vec<(u32, Draft)>, Vec<Error>);
 
-/// Finds the frames of a unit's share of the addresses.
-pub(crate) fn of_share(wanted: &Wanted<'_>, share: &Share, memory: &mut Memory) -> Found {
+/// Finds the frames of the addresses that are assigned to a unit.
+pub(crate) fn of_share(wanted: &Wanted<'_>, share: &Share, cache: &mut Cache) -> Found {
     let mut problems = Vec::new();
     let damaged = |source| Error::Dwarf { path: wanted.file.path().to_owned(), source };
     let addresses: Vec<u64> = share.addresses.iter().map(|index| wanted.addresses[*index as usize]).collect();
@@ -85,9 +85,10 @@ pub(crate) fn of_share(wanted: &Wanted<'_>, share: &Share, memory: &mut Memory) 
     if let Err(error) = lines::places(unit.with(&wanted.info.dwarf), &addresses, wanted.code, &mut places) {
         problems.push(damaged(error));
     }
-    let mut work = Work { wanted, skeleton: &unit, indices: &share.addresses, addresses, places, problems };
-    let drafts = work.drafts(memory);
-    let problems = work.problems;
+    let mut lookup =
+        Lookup { wanted, skeleton: &unit, indices: &share.addresses, addresses, places, problems };
+    let drafts = lookup.drafts(cache);
+    let problems = lookup.problems;
     if let Ok((entries, _)) = unit.entries()
         && entries.len() >= LARGE
     {
@@ -96,24 +97,24 @@ pub(crate) fn of_share(wanted: &Wanted<'_>, share: &Share, memory: &mut Memory) 
     (drafts, problems)
 }
 
-/// A unit at work.
-struct Work<'a, 'main> {
+/// The lookup of one unit.
+struct Lookup<'a, 'main> {
     wanted: &'a Wanted<'main>,
-    /// The unit in the program, which has the lines.
+    /// The unit in the program, which has the line table.
     skeleton: &'a Unit<'main>,
-    /// The unit's share of the addresses, by their indices and in full.
+    /// The addresses of the unit, by index.
     indices: &'a [u32],
     addresses: Vec<u64>,
     places: Vec<Option<Place>>,
     problems: Vec<Error>,
 }
 
-impl<'main> Work<'_, 'main> {
-    /// Finds the unit with the functions, which may lie in another file, and asks it.
-    fn drafts(&mut self, memory: &mut Memory) -> Vec<(u32, Draft)> {
+impl<'main> Lookup<'_, 'main> {
+    /// Finds the unit with the functions, which may be in another file, and its frames.
+    fn drafts(&mut self, cache: &mut Cache) -> Vec<(u32, Draft)> {
         let (wanted, skeleton) = (self.wanted, self.skeleton);
         let Some(half) = Skeleton::of(skeleton) else {
-            return self.drafts_from(&wanted.info, skeleton, memory);
+            return self.drafts_from(&wanted.info, skeleton, cache);
         };
         let parent = &wanted.info.dwarf;
         if let Some(package) = &wanted.package
@@ -121,7 +122,7 @@ impl<'main> Work<'_, 'main> {
         {
             let info = DebugInfo::new(dwarf);
             if let Some(unit) = half.unit_in(&info) {
-                return self.drafts_from(&info, &unit, memory);
+                return self.drafts_from(&info, &unit, cache);
             }
         }
         let candidates = split::candidates(skeleton, parent, wanted.program);
@@ -130,7 +131,7 @@ impl<'main> Work<'_, 'main> {
                 Ok(sections) => {
                     let info = split::debug_info(&sections, parent);
                     if let Some(unit) = half.unit_in(&info) {
-                        return self.drafts_from(&info, &unit, memory);
+                        return self.drafts_from(&info, &unit, cache);
                     }
                 }
                 Err(error) => self.problems.push(error),
@@ -138,28 +139,28 @@ impl<'main> Work<'_, 'main> {
         }
         let split = candidates.into_iter().next().unwrap_or_default();
         self.problems.push(Error::SplitMissing { path: wanted.program.to_owned(), split });
-        self.drafts_from(&wanted.info, skeleton, memory)
+        self.drafts_from(&wanted.info, skeleton, cache)
     }
 
     fn drafts_from<'data>(
         &mut self,
         info: &DebugInfo<'data>,
         unit: &Unit<'data>,
-        memory: &mut Memory,
+        cache: &mut Cache,
     ) -> Vec<(u32, Draft)> {
         let (mut calls, end) = functions::walk(unit, &info.dwarf, &self.addresses);
         if let Err(source) = end {
             self.problems.push(Error::Dwarf { path: self.wanted.file.path().to_owned(), source });
         }
         if let Some(scopes) = calls.scopes.take() {
-            unit.keep_scopes(scopes);
+            unit.set_scopes(scopes);
         }
         let mut builder = Builder {
             wanted: self.wanted,
             skeleton: self.skeleton,
             info,
             unit,
-            memory,
+            cache,
             files: HashMap::default(),
             names: HashMap::default(),
         };
@@ -167,14 +168,14 @@ impl<'main> Work<'_, 'main> {
     }
 }
 
-/// Puts the frames of a unit together.
+/// Builds the frames of a unit.
 struct Builder<'a, 'main, 'data> {
     wanted: &'a Wanted<'main>,
     skeleton: &'a Unit<'main>,
     info: &'a DebugInfo<'data>,
-    /// The unit with the functions: the same, unless debug information is split.
+    /// The unit with the functions: the skeleton, unless debug information is split.
     unit: &'a Unit<'data>,
-    memory: &'a mut Memory,
+    cache: &'a mut Cache,
     files: HashMap<u64, Option<Arc<str>>>,
     names: HashMap<UnitOffset, (RawName<'data>, Option<Named>)>,
 }
@@ -194,7 +195,7 @@ impl Builder<'_, '_, '_> {
     fn draft(&mut self, calls: &Calls, innermost: Option<u32>, place: Option<Place>) -> Draft {
         let (mut file, mut line) = (place.map(|place| place.file), place.map_or(0, |place| place.line));
         let Some(innermost) = innermost else {
-            let mut frame = self.memory.blank.clone();
+            let mut frame = self.cache.blank.clone();
             self.set_place(&mut frame, file, line);
             frame.foreign = self.unit.language != Some(gimli::DW_LANG_Rust);
             let from_symbol = if self.unit.language.is_some() { FromSymbol::Name } else { FromSymbol::All };
@@ -203,7 +204,7 @@ impl Builder<'_, '_, '_> {
         let mut draft = Draft::default();
         let mut next = Some(innermost);
         while let Some(call) = next.and_then(|index| calls.calls.get(index as usize)) {
-            let mut frame = self.memory.blank.clone();
+            let mut frame = self.cache.blank.clone();
             self.set_place(&mut frame, file, line);
             frame.inlined = call.into.is_some();
             draft.from_symbol = self.set_name(&mut frame, call.named_by);
@@ -225,7 +226,7 @@ impl Builder<'_, '_, '_> {
         let known = self.files.entry(index).or_insert_with(|| {
             let path = lines::path(self.skeleton.with(&self.wanted.info.dwarf), index)?;
             let path = source::normalize(&path);
-            let files = &mut self.memory.files;
+            let files = &mut self.cache.files;
             Some(match files.get(&path) {
                 Some(known) => known.clone(),
                 None => {
@@ -246,8 +247,8 @@ impl Builder<'_, '_, '_> {
             let folder = self.skeleton.unit.comp_dir.map(|folder| folder.to_string_lossy());
             let unit = self.unit.name.or(self.skeleton.name).map(|name| name.to_string_lossy());
             let file = (!frame.file.is_empty()).then_some(&*frame.file);
-            let written = Written { file, unit: unit.as_deref(), folder: folder.as_deref() };
-            let named = self.memory.namer.entry(raw, written)?;
+            let origin = Origin { file, unit: unit.as_deref(), folder: folder.as_deref() };
+            let named = self.cache.namer.entry(raw, origin)?;
             if raw.linkage.is_some() || !raw.scopes.is_empty() {
                 *known = Some(named.clone());
             }

@@ -1,21 +1,19 @@
 //! From addresses to frames.
 //!
-//! A recording holds addresses as they are in the files of programs and libraries. This crate asks
-//! those files, or the separate files their debug information was moved to, which functions the
-//! addresses lie in, what was inlined there, and which source lines they came from, and writes the
-//! answers into the recording's [`Symbols`](stackglass_profile::Symbols): see [`symbolize()`].
+//! A recording holds addresses in the files of programs and libraries. This crate reads those files, or the separate files
+//! with their debug information. It finds the functions, inlined calls and source lines at the addresses, and writes them
+//! to the recording's [`Symbols`](stackglass_profile::Symbols): see [`symbolize()`].
 //!
-//! It reads `.symtab` and `.dynsym`, DWARF 2 to 5 in the file itself, behind `.gnu_debuglink` or a
-//! build id, split (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd); names mangled by
-//! Rust (both schemes) and C++. Code that was compiled at run time has the names its compiler left in
-//! `/tmp/perf-PID.map`. It asks no server, and leaves variables and types alone.
+//! It reads `.symtab`, `.dynsym`, and DWARF 2 to 5: in the file itself, behind `.gnu_debuglink` or a build id, split
+//! (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd). It demangles Rust (both schemes) and C++. Code compiled at
+//! run time has the names in its compiler's `/tmp/perf-PID.map`. No server is contacted; variables and types are ignored.
 //!
-//! From the code itself it learns which calls go through vtables and function pointers
+//! The instructions of the code show which calls go through vtables and function pointers
 //! ([`Symbols::dispatches`](stackglass_profile::Symbols::dispatches)).
 //!
-//! The files are not trusted: a damaged one costs its own names, never a panic and never memory
-//! out of proportion to its size.
+//! Files are not trusted. A damaged file loses its names. It never causes a panic, or memory out of proportion to its size.
 
+mod covering;
 mod cpp_path;
 mod dispatch;
 mod dwarf;

@@ -1,8 +1,8 @@
-//! Which files a module's names come from: its own, or the one its debug information was moved to.
+//! Finds the files with a module's names: its own, or a separate file with its debug information.
 //!
-//! Own sections first; then the build-id folder and `.gnu_debuglink`, where GDB looks too (*GDB
-//! manual*, "Debugging Information in Separate Files"). A file counts when its build id is the same,
-//! or, where one of the two has none, when its CRC is the one the link names.
+//! The module's own sections come first, then the build-id folder and `.gnu_debuglink`, as in GDB (*GDB manual*, "Debugging
+//! Information in Separate Files"). A separate file must have the same build id. If one of the files has none, its CRC must
+//! be that of the link.
 
 use crate::elf::{Elf, Table, hex};
 use crate::mapped::Mapped;
@@ -16,29 +16,29 @@ use std::path::{Path, PathBuf};
 /// The files of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// The module itself, unless it is gone or was replaced.
+    /// The module, unless it is missing or replaced.
     pub program: Option<Mapped>,
     /// Its separate debug file.
     pub debug: Option<Mapped>,
-    /// What that file shares with others (dwz).
+    /// The part that it shares with other files (dwz).
     pub shared: Option<Mapped>,
-    /// Its split debug information in one file.
+    /// Its split debug information, if that is in one file.
     pub package: Option<Mapped>,
-    /// What will be missing from its frames.
+    /// The information that its frames lack.
     pub missing: Option<Missing>,
-    /// What went wrong on the way.
+    /// Errors.
     pub problems: Vec<Error>,
 }
 
 impl Files {
-    /// The file with the debug information, if there is one.
+    /// The file with the debug information.
     pub fn debug_info(&self) -> Option<Elf<'_>> {
         let files = [&self.program, &self.debug];
         let mut parsed = files.into_iter().flatten().filter_map(|file| Elf::parse(file).ok());
         parsed.find(Elf::has_debug_info)
     }
 
-    /// The file with the best symbol table, and which table that is.
+    /// The file with the best symbol table, and that table.
     pub fn symbols(&self) -> Option<(Elf<'_>, Table)> {
         [(&self.program, Table::Full), (&self.debug, Table::Full), (&self.program, Table::Dynamic)]
             .into_iter()
@@ -114,7 +114,7 @@ fn by_build_id(id: &[u8], options: &Options) -> Vec<PathBuf> {
     options.debug_folders().map(|folder| folder.join(&name)).collect()
 }
 
-/// The places where a `.gnu_debuglink` may lead.
+/// The possible paths of a `.gnu_debuglink`.
 fn by_link(program: &Path, name: &[u8], options: &Options) -> Vec<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let folder = program.parent().unwrap_or(Path::new("/"));
@@ -124,12 +124,12 @@ fn by_link(program: &Path, name: &[u8], options: &Options) -> Vec<PathBuf> {
         paths.push(global.join(inner).join(name));
         paths.push(global.join(name));
     }
-    // A file may link to its own name; it is not its own debug file.
+    // A file that links to its own name is not its own debug file.
     paths.retain(|path| path != program);
     paths
 }
 
-/// Opens a debug file if it is the wanted one.
+/// Opens a debug file if it belongs to the module.
 fn open_debug(path: &Path, id: &[u8], crc: Option<u32>) -> Option<Mapped> {
     let file = Mapped::open(path).ok()?;
     let elf = Elf::parse(&file).ok()?;

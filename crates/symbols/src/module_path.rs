@@ -1,21 +1,30 @@
-//! The module path of a Rust source file, for functions of which only the last part of the name is
-//! recorded: with `debug = "line-tables-only"`, inlined functions are called just `next`. Their
-//! file says the rest: `…/library/core/src/iter/adapters/map.rs` is `core::iter::adapters::map`.
+//! The module path of a Rust source file, for functions of which only the last part of the name is recorded: with
+//! `debug = "line-tables-only"`, an inlined function is just `next`. The file gives the rest:
+//! `…/library/core/src/iter/adapters/map.rs` is `core::iter::adapters::map`.
 
-use crate::naming::Written;
 use crate::source;
 
-/// Crate and modules of the file; empty when they cannot be told.
-pub(crate) fn of(written: Written<'_>) -> Vec<String> {
-    let Some(file) = written.file else {
-        return written.unit.and_then(crate_of_unit).map(str::to_owned).into_iter().collect();
+/// The source of a function without a path of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// Its source file.
+    pub file: Option<&'a str>,
+    /// Name of its compilation unit (`src/main.rs/@/app.0123-cgu.0`).
+    pub unit: Option<&'a str>,
+    /// Working directory of the compiler.
+    pub folder: Option<&'a str>,
+}
+
+/// Crate and modules of the file; empty if unknown.
+pub(crate) fn of(origin: Origin<'_>) -> Vec<String> {
+    let Some(file) = origin.file else {
+        return origin.unit.and_then(crate_of_unit).map(str::to_owned).into_iter().collect();
     };
     let file = source::normalize(file);
-    // The unit's own crate is known by name and root file; others by how Cargo and rustc lay out
-    // their sources.
-    if let Some((root, krate)) = written.unit.and_then(|unit| unit.rsplit_once("/@/")) {
+    // The unit gives the name and the root file of its own crate. Other crates follow from the folders of Cargo and rustc.
+    if let Some((root, krate)) = origin.unit.and_then(|unit| unit.rsplit_once("/@/")) {
         let krate = krate.split('.').next().unwrap_or(krate);
-        let root = source::normalize(&source::join(written.folder.unwrap_or_default(), root));
+        let root = source::normalize(&source::join(origin.folder.unwrap_or_default(), root));
         if let Some((folder, _)) = root.rsplit_once('/')
             && let Some(within) = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
         {
@@ -32,7 +41,7 @@ pub(crate) fn of(written: Written<'_>) -> Vec<String> {
     }
 }
 
-/// `dir/mod.rs` and the like to modules, behind the crate's name.
+/// The crate's name, and the modules of a path such as `dir/mod.rs`.
 fn with_crate(krate: &str, within: &str) -> Vec<String> {
     let mut path = vec![krate.to_owned()];
     path.extend(within.strip_suffix(".rs").unwrap_or(within).split('/').map(str::to_owned));
@@ -53,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_tell_the_module() {
+    fn files_give_the_module() {
         let unit = Some("crates/core/main.rs/@/rg.8a7-cgu.0");
         for (file, expected) in [
             ("/home/a/ripgrep/crates/core/main.rs", "rg"),
@@ -71,8 +80,8 @@ mod tests {
             ("/elsewhere/own-tool/src/parse/mod.rs", "own_tool::parse"),
             ("/elsewhere/x.rs", ""),
         ] {
-            let written = Written { file: Some(file), unit, folder: Some("/home/a/ripgrep") };
-            assert_eq!(of(written).join("::"), expected, "{file}");
+            let origin = Origin { file: Some(file), unit, folder: Some("/home/a/ripgrep") };
+            assert_eq!(of(origin).join("::"), expected, "{file}");
         }
     }
 }

@@ -1,14 +1,15 @@
-//! Names of functions as reports show them, from the raw names in symbol tables and debug
-//! information. Every distinct raw name is worked on once for each thread.
+//! Names of functions for reports, from the raw names in symbol tables and debug information. Each thread demangles every
+//! distinct raw name once.
 
 use crate::dwarf::names::RawName;
+use crate::module_path::Origin;
 use crate::{cpp_path, module_path, rust_path};
 use foldhash::HashMap;
 use gimli::DwLang;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// Longer names are cut: hostile manglings expand without end.
+/// Most bytes of a name: hostile manglings expand without end.
 const LONGEST: usize = 16 * 1024;
 
 /// A function's name in all its forms.
@@ -16,15 +17,15 @@ const LONGEST: usize = 16 * 1024;
 pub struct Named {
     /// Path without generic arguments, hashes and impl decoration: `serde_json::de::from_str`.
     pub func: Arc<str>,
-    /// The full demangled form, where it says more.
+    /// The full demangled form, if it differs.
     pub spec: Option<Arc<str>>,
-    /// The crate, empty for foreign functions and where unknown.
+    /// The crate; empty for foreign functions, and if unknown.
     pub krate: Arc<str>,
     /// Not compiled from Rust.
     pub foreign: bool,
 }
 
-/// What a raw name looks like.
+/// The mangling of a raw name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scheme {
     Rust,
@@ -57,8 +58,8 @@ fn named(scheme: Scheme, text: &str, foreign: bool) -> Named {
     Named { func, spec, krate, foreign }
 }
 
-/// The crate where the code was written: the first part of the demangled name (which is the module
-/// of an implementation, where it is told), else that of the path.
+/// The crate of the source code: the first part of the demangled name, which is the module of an implementation if the
+/// name has it; else that of the path.
 fn crate_of<'a>(text: &'a str, func: &'a str) -> &'a str {
     let first = |text: &'a str| text.split_once("::").map_or("", |(first, _)| first);
     [first(text), first(func)].into_iter().find(|part| !part.is_empty() && is_identifier(part)).unwrap_or("")
@@ -68,7 +69,7 @@ fn is_identifier(text: &str) -> bool {
     text.chars().all(|char| char.is_alphanumeric() || char == '_')
 }
 
-/// A C name without the marks compilers put on copies of a function.
+/// A C name without the suffixes that compilers give to copies of a function.
 fn plain(name: &str) -> &str {
     let marks = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv", ".llvm.", ".localalias"];
     let end = marks.iter().filter_map(|mark| name.find(mark)).min();
@@ -103,7 +104,7 @@ fn looks_like_rust(symbol: &str) -> bool {
     hash.len() > 16 && hash[..16].iter().all(u8::is_ascii_hexdigit) && hash[16] == b'E'
 }
 
-/// Text that refuses to grow beyond [`LONGEST`].
+/// Text that does not grow beyond [`LONGEST`].
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -118,23 +119,12 @@ impl Write for Bounded {
 
 fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> String {
     let mut text = Bounded(String::new());
-    // What was written before the bound is worth showing.
+    // Text up to the bound is used.
     let _ = write(&mut text);
     text.0
 }
 
-/// Where a function without a path of its own was written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Written<'a> {
-    /// Its source file.
-    pub file: Option<&'a str>,
-    /// Name of the unit it was compiled in (`src/main.rs/@/app.0123-cgu.0`).
-    pub unit: Option<&'a str>,
-    /// Directory the compiler ran in.
-    pub folder: Option<&'a str>,
-}
-
-/// Names with a memory.
+/// Names functions, and caches the names.
 #[derive(Default)]
 pub(crate) struct Namer {
     symbols: HashMap<Box<[u8]>, Named>,
@@ -152,8 +142,8 @@ impl Namer {
         named
     }
 
-    /// Names a function by its entry in the debug information. `None`: it has no name at all.
-    pub fn entry(&mut self, raw: &RawName<'_>, written: Written<'_>) -> Option<Named> {
+    /// Names a function by its entry in the debug information. `None` if it has no name.
+    pub fn entry(&mut self, raw: &RawName<'_>, origin: Origin<'_>) -> Option<Named> {
         let rust = raw.language == Some(gimli::DW_LANG_Rust);
         let mut found = if let Some(linkage) = raw.linkage {
             self.symbol(linkage)
@@ -171,8 +161,8 @@ impl Namer {
                 text.push_str("::");
             }
             if rust && raw.scopes.is_empty() && !name.split('<').next().unwrap_or_default().contains("::") {
-                // Line tables alone leave only the last part of the path; the file tells the rest.
-                for part in module_path::of(written) {
+                // Line tables alone have the last part of the path only. The source file gives the rest.
+                for part in module_path::of(origin) {
                     text.push_str(&part);
                     text.push_str("::");
                 }
@@ -193,7 +183,7 @@ impl Namer {
         if found.foreign {
             found.krate = Arc::from("");
         } else if found.krate.is_empty()
-            && let Some(krate) = written.unit.and_then(module_path::crate_of_unit)
+            && let Some(krate) = origin.unit.and_then(module_path::crate_of_unit)
         {
             found.krate = Arc::from(krate);
         }

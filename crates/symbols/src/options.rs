@@ -1,8 +1,8 @@
-//! What callers may ask for, and what they are told.
+//! Options and results of symbolization.
 
 use std::path::{Path, PathBuf};
 
-/// How to symbolize.
+/// Options of [`symbolize`](crate::symbolize()).
 ///
 /// ```
 /// let options = stackglass_symbols::Options { debug_folders: vec!["/srv/debug".into()], ..Default::default() };
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Folders to search for separate debug files, before `/usr/lib/debug`. They are laid out
-    /// like it: `.build-id/xx/yyy.debug`, or the path of the program.
+    /// Folders with separate debug files, searched before `/usr/lib/debug` and with the same layout:
+    /// `.build-id/xx/yyy.debug`, or the path of the program.
     pub debug_folders: Vec<PathBuf>,
-    /// Folder of the standard library's sources (`…/lib/rustlib/src/rust/library`), where
-    /// `/rustc/HASH/library` leads. `None`: the installed toolchains are searched for the commit.
+    /// Folder of the standard library's sources (`…/lib/rustlib/src/rust/library`), which replaces
+    /// `/rustc/HASH/library`. `None`: the installed toolchains are searched for the commit.
     pub library_sources: Option<PathBuf>,
-    /// Threads to use; `None`: one for each available processor.
+    /// Number of threads; `None`: one for each available processor.
     pub threads: Option<usize>,
 }
 
@@ -30,25 +30,25 @@ impl Options {
     }
 }
 
-/// How far the work is.
+/// Progress of symbolization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Parts that are done.
+    /// Finished parts.
     pub done: usize,
-    /// Parts there are. A part is a module or a unit of debug information.
+    /// All parts. A part is a module or a unit of debug information.
     pub total: usize,
 }
 
-/// What symbolization came to.
+/// Result of symbolization.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Locations that were looked at.
+    /// Locations processed.
     pub locations: usize,
-    /// Those of them that have a function's name now.
+    /// Locations with a function name.
     pub named: usize,
-    /// Those of them that have a source line now.
+    /// Locations with a source line.
     pub with_line: usize,
-    /// What went wrong, by file. The frames concerned have poorer names; nothing else is affected.
+    /// Errors, by file. They affect only names and lines of the frames in that file.
     pub problems: Vec<crate::Error>,
 }

@@ -1,11 +1,11 @@
-//! The same work on many items, over the processors there are.
+//! Work on many items, distributed over all processors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Calls `work` for each item and gives back the results in the order of the items.
+/// Calls `work` for each item and returns the results in the order of the items.
 ///
-/// The calling thread takes part; `done` is called on it, with the number of finished items.
-/// `work` gets a state made once for each thread.
+/// The calling thread takes part; `done` is called on it with the number of finished items. `state` is called once for each
+/// thread.
 pub(crate) fn map<'items, Item: Sync, State, Output: Send>(
     threads: usize,
     items: &'items [Item],
@@ -36,7 +36,7 @@ pub(crate) fn map<'items, Item: Sync, State, Output: Send>(
             })
             .collect();
         let mut outputs = take(done);
-        // A thread that could not be started leaves its share to the others.
+        // If a thread cannot be started, the others do its work.
         for thread in running.into_iter().flatten() {
             match thread.join() {
                 Ok(more) => outputs.extend(more),
@@ -67,7 +67,7 @@ mod tests {
                 &mut |done| last = last.max(done),
             );
             assert_eq!(squares, items.iter().map(|item| item * item).collect::<Vec<_>>());
-            // With helpers, they may have done it all before this thread came to it.
+            // Other threads may finish the last items.
             assert!(last <= 1000 && (last == 1000 || threads > 1));
         }
     }

@@ -1,6 +1,6 @@
-//! Names of code that was compiled at run time, which lies in no file. Many such compilers (node with
-//! `--perf-basic-prof`, Java agents, Julia, LuaJIT) can write `/tmp/perf-PID.map`: a start, a size
-//! and a name in each line (Linux, `tools/perf/Documentation/jit-interface.txt`).
+//! Names of code compiled at run time, which is in no file. Many compilers (node with `--perf-basic-prof`, Java agents,
+//! Julia, LuaJIT) can write `/tmp/perf-PID.map`: start, size and name in each line (Linux,
+//! `tools/perf/Documentation/jit-interface.txt`).
 
 use stackglass_profile::{Frame, Process};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longer files are read up to here.
+/// Most bytes of a file that are read.
 const LONGEST: u64 = 256 << 20;
 
 /// The compiled functions of all processes, sorted by their starts.
@@ -24,8 +24,8 @@ struct Function {
 }
 
 impl PerfMaps {
-    /// Reads the maps of these processes. `started`: nanoseconds since 1970 when the recording
-    /// began; an older map was left by another process of the same number.
+    /// Reads the maps of these processes. `started` is the start of the recording in nanoseconds since 1970; an older map
+    /// belongs to an earlier process with the same id.
     pub fn of(processes: &[Process], started: u64) -> PerfMaps {
         let mut maps = PerfMaps::default();
         for process in processes {
@@ -53,7 +53,7 @@ impl PerfMaps {
     }
 
     fn sort(&mut self) {
-        // Code may be compiled where other code was; the last word counts.
+        // New code may replace other code; the last entry counts.
         self.0.sort_by_key(|function| function.start);
     }
 
@@ -65,8 +65,7 @@ impl PerfMaps {
     }
 }
 
-/// A map that belongs to this user (or to root) and to this recording. Everybody can write to
-/// `/tmp`.
+/// A map of this recording that this user or root owns, since all users can write to `/tmp`.
 fn read(path: &Path, started: u64) -> Option<String> {
     let ours = std::fs::metadata("/proc/self").ok()?.uid();
     if !std::fs::symlink_metadata(path).ok()?.is_file() {

@@ -1,4 +1,4 @@
-//! From a demangled Rust name to the path a person would write.
+//! From a demangled Rust name to its path in source form.
 //!
 //! | demangled | path |
 //! | --- | --- |
@@ -10,12 +10,12 @@
 //! | `app::main::{closure#0}`, `app::main::{{closure}}` | `app::main::{closure}` |
 //! | `core::iter::adapters::map::{impl#2}::next<…>` | `core::iter::adapters::map::next` |
 //!
-//! The rule: a method belongs to its type when that type has a path, else to its trait.
+//! A method belongs to its type if that has a path, else to its trait.
 
 /// The path of a demangled function name.
 pub(crate) fn path(name: &str) -> String {
     let mut path = String::with_capacity(name.len().min(256));
-    // What is still to be read, in order: the innermost qualified type is read first.
+    // The pieces not read so far; the innermost qualified type is read first.
     let mut rest: Vec<&str> = vec![name];
     while let Some(text) = rest.pop() {
         read(text, &mut path, &mut rest);
@@ -23,7 +23,7 @@ pub(crate) fn path(name: &str) -> String {
     path
 }
 
-/// Reads one piece of a name up to its end or to a qualified type, which is left on `rest`.
+/// Reads a piece of a name up to its end, or to a qualified type, which stays in `rest`.
 fn read<'name>(text: &'name str, path: &mut String, rest: &mut Vec<&'name str>) {
     let mut text = text;
     loop {
@@ -54,7 +54,7 @@ fn read<'name>(text: &'name str, path: &mut String, rest: &mut Vec<&'name str>) 
                 }
                 return;
             }
-            // Otherwise generic arguments: left out.
+            // Otherwise generic arguments, which are left out.
             text = after;
             continue;
         }
@@ -73,7 +73,7 @@ fn read<'name>(text: &'name str, path: &mut String, rest: &mut Vec<&'name str>) 
     }
 }
 
-/// The path that stands for an implementation: the type's if it has one, else the trait's.
+/// The path of an implementation: the type's if it has one, else the trait's.
 fn owner<'name>(a_trait: Option<&'name str>, a_type: &'name str) -> Option<&'name str> {
     let target = pointee(a_type);
     if target.starts_with('<') || split_top(target, "::").is_some() {
@@ -93,13 +93,13 @@ fn pointee(mut a_type: &str) -> &str {
             a_type = a_type.split_once(' ').map_or("", |(_, after)| after);
         }
         if a_type == before {
-            // Of `dyn A + Send` the first bound counts.
+            // In `dyn A + Send`, the first bound counts.
             return split_top(a_type, " + ").map_or(a_type, |(first, _)| first);
         }
     }
 }
 
-/// Where the methods of a type without a path are written.
+/// The module with the methods of a type without a path.
 fn home_of_primitive(a_type: &str) -> &str {
     match a_type {
         "str" => "core::str",
@@ -114,7 +114,7 @@ fn home_of_primitive(a_type: &str) -> &str {
     }
 }
 
-/// One segment of a path, without what follows it.
+/// A segment of a path, without suffixes.
 fn segment(text: &str) -> (&str, &str) {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -127,7 +127,7 @@ fn segment(text: &str) -> (&str, &str) {
                 }
             }
             b':' | b'<' | b'.' | b' ' | b'(' | b'[' if depth == 0 => {
-                // A suffix like `.cold` or `[abc]` ends the name.
+                // A suffix such as `.cold` or `[abc]` ends the name.
                 return match byte {
                     b':' | b'<' => text.split_at(at),
                     _ => (&text[..at], ""),
@@ -150,14 +150,14 @@ fn plain(segment: &str) -> std::borrow::Cow<'_, str> {
     if word == "impl" || word.is_empty() { "".into() } else { format!("{{{word}}}").into() }
 }
 
-/// The inside of the bracket that starts `text`, and what follows it.
+/// The contents of the bracket at the start of `text`, and the rest.
 fn bracketed(text: &str) -> (&str, &str) {
     let mut depth = 0usize;
     let mut before = 0;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'<' => depth += 1,
-            // Not the arrow of a function type.
+            // The arrow of a function type is no bracket.
             b'>' if before != b'-' => {
                 depth -= 1;
                 if depth == 0 {

@@ -1,5 +1,5 @@
-//! Sections ready for reading: those that are compressed in the file are expanded here, with the
-//! sizes they declare taken as claims to check rather than as orders to allocate.
+//! Sections ready for reading. Compressed sections are decompressed here; their declared sizes are checked before
+//! memory is allocated.
 
 use crate::Error;
 use crate::elf::{Elf, Method, RawSection};
@@ -8,11 +8,10 @@ use std::borrow::Cow;
 #[cfg(feature = "zstd")]
 use std::io::Read;
 
-/// Where DWARF is read from.
+/// The reader of DWARF sections.
 pub(crate) type Reader<'data> = EndianSlice<'data, LittleEndian>;
 
-/// The sections that names and lines are made of. Locations of variables, macros and type units,
-/// often the larger half, are left alone.
+/// The sections with names and lines. Locations of variables, macros and type units, often the larger half, are not read.
 pub(crate) const NEEDED: [SectionId; 10] = [
     SectionId::DebugInfo,
     SectionId::DebugAbbrev,
@@ -26,10 +25,10 @@ pub(crate) const NEEDED: [SectionId; 10] = [
     SectionId::DebugAranges,
 ];
 
-/// No section is expanded beyond this.
+/// Largest decompressed section.
 const LARGEST: u64 = 8 << 30;
 
-/// A zlib stream never expands to more than this many times its size.
+/// Largest ratio of decompressed to compressed size in zlib.
 const ZLIB_RATIO: u64 = 1032;
 
 /// The bytes of the needed sections, in the order of [`NEEDED`].
@@ -39,7 +38,7 @@ pub(crate) struct Sections<'data> {
 }
 
 impl<'data> Sections<'data> {
-    /// Loads all needed sections. `dwo`: under the names they have in split debug information.
+    /// Loads all needed sections; if `dwo`, by their names in split debug information.
     pub fn load(elf: &Elf<'data>, dwo: bool) -> Result<Sections<'data>, Error> {
         let mut sections = Sections::default();
         for (slot, id) in sections.bytes.iter_mut().zip(NEEDED) {
@@ -51,21 +50,21 @@ impl<'data> Sections<'data> {
         Ok(sections)
     }
 
-    /// One of them; empty when the file has none of this name.
+    /// One of them; empty if the file does not have it.
     pub fn get(&self, id: SectionId) -> Reader<'_> {
         let index = NEEDED.iter().position(|needed| *needed == id);
         let bytes = index.map_or(&[][..], |index| &self.bytes[index]);
         EndianSlice::new(bytes, LittleEndian)
     }
 
-    /// All of them as gimli takes them.
+    /// All of them, for gimli.
     pub fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let loaded = gimli::Dwarf::load(|id| Ok::<_, std::convert::Infallible>(self.get(id)));
         loaded.unwrap_or_else(|never| match never {})
     }
 }
 
-/// The bytes of a section, expanded when it is compressed; empty when there is none.
+/// The bytes of a section, decompressed if necessary; empty if there is none.
 pub(crate) fn load_section<'data>(elf: &Elf<'data>, name: &'static str) -> Result<Cow<'data, [u8]>, Error> {
     match elf.debug_section(name) {
         None => Ok(Cow::Borrowed(&[])),
@@ -105,7 +104,7 @@ fn expand(section: RawSection<'_>) -> Result<Vec<u8>, String> {
         #[cfg(feature = "zstd")]
         Method::Zstd => {
             let decoder = zstd::Decoder::with_buffer(section.bytes).map_err(|error| error.to_string())?;
-            // Space for a common ratio at once, the rest as it really comes.
+            // Room for a common ratio at once, more as data comes.
             let mut bytes = Vec::with_capacity(size.min(stored.saturating_mul(16)) as usize);
             let read = decoder.take(size + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
             if read as u64 != size {

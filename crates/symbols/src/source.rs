@@ -1,5 +1,4 @@
-//! Source paths: normalised, found again on this machine where they were remapped, and in the short
-//! form `@crate/src/file.rs`.
+//! Source paths: normalised, mapped to this machine, and in the short form `@crate/src/file.rs`.
 
 use foldhash::HashMap;
 use stackglass_profile::ShortPath;
@@ -7,12 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A relative path joined with the folder it is relative to.
+/// A path joined with its folder, if it is relative.
 pub(crate) fn join(folder: &str, path: &str) -> String {
     if path.starts_with('/') || folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// The path without `.`, `..` and doubled slashes (by the text alone).
+/// The path without `.`, `..` and double slashes, without access to the file system.
 pub(crate) fn normalize(path: &str) -> String {
     if !(path.contains("//") || path.contains("/.") || path.starts_with('.')) {
         return path.to_owned();
@@ -32,8 +31,8 @@ pub(crate) fn normalize(path: &str) -> String {
     format!("{}{}", if absolute { "/" } else { "" }, parts.join("/"))
 }
 
-/// Name of the package a file belongs to and the path in it, by the folders that Cargo and rustc
-/// use: the registry, git checkouts, the standard library and its dependencies, `NAME/src`.
+/// The package of a file and the path in it, by the folders of Cargo and rustc: the registry, git checkouts, the standard
+/// library and its dependencies, `NAME/src`.
 pub(crate) fn place_in_crate(file: &str) -> Option<(&str, &str)> {
     if let Some((_, after)) = file.split_once("/registry/src/") {
         let (_index, after) = after.split_once('/')?;
@@ -44,11 +43,11 @@ pub(crate) fn place_in_crate(file: &str) -> Option<(&str, &str)> {
         let (package, within) = after.split_once('/')?;
         return Some((without_version(package), within));
     }
-    // Everything else has its package folder just above `src`; in the standard library the first
-    // `src` counts (`library/std/src/…`), elsewhere the last (`/usr/src/tool/src/…`).
+    // Elsewhere, the package folder contains `src`. In the standard library, the first `src` counts
+    // (`library/std/src/…`), in all others the last (`/usr/src/tool/src/…`).
     let at = if file.starts_with("/rustc/") { file.find("/src/") } else { file.rfind("/src/") }?;
     let (_, package) = file[..at].rsplit_once('/').unwrap_or(("", &file[..at]));
-    // Checkouts of one package have the commit as their folder.
+    // A checkout with one package has its commit as folder.
     let package = match file[..at].split_once("/git/checkouts/") {
         Some((_, checkout)) if checkout.split('/').count() == 2 => checkout
             .split('/')
@@ -69,8 +68,7 @@ fn without_version(package: &str) -> &str {
     at.map_or(package, |(at, _)| &package[..at])
 }
 
-/// Turns paths of debug information into paths of this machine and their short forms; asks the
-/// file system at most once for each folder.
+/// Maps paths of debug information to paths of this machine and their short forms. It reads each folder at most once.
 #[derive(Default)]
 pub(crate) struct Sources {
     packages: HashMap<PathBuf, Option<Package>>,
@@ -86,12 +84,12 @@ struct Package {
 }
 
 impl Sources {
-    /// `library`: the folder of the standard library's sources, when the user knows better.
+    /// `library` is the folder of the standard library's sources, if the user gives it.
     pub fn new(library: Option<PathBuf>) -> Sources {
         Sources { given_library: library, ..Sources::default() }
     }
 
-    /// The path to show and open for a (normalised) recorded one, and its short form.
+    /// The path on this machine for a normalised recorded path, and its short form.
     pub fn locate(&mut self, recorded: &str) -> (Arc<str>, Option<ShortPath>) {
         let short = self.short(recorded);
         let shown = self.installed(recorded).unwrap_or_else(|| recorded.to_owned());
@@ -115,7 +113,7 @@ impl Sources {
         Some(ShortPath { prefix: Arc::from(format!("@{name}")), rest: Arc::from(rest) })
     }
 
-    /// The nearest package around a folder.
+    /// The innermost package that contains a folder.
     fn package(&mut self, folder: &Path) -> Option<Package> {
         let mut asked = Vec::new();
         let mut found = None;
@@ -136,7 +134,7 @@ impl Sources {
         found
     }
 
-    /// `/rustc/HASH/library/std/src/…` as the toolchain installed it, if it did.
+    /// The installed file for `/rustc/HASH/library/std/src/…`, if it exists.
     fn installed(&mut self, file: &str) -> Option<String> {
         let (commit, within) = file.strip_prefix("/rustc/")?.split_once('/')?;
         let within = within.strip_prefix("library/")?;
@@ -173,8 +171,8 @@ fn package_name(manifest: &Path) -> Option<String> {
     None
 }
 
-/// The folder of the standard library's sources (`…/lib/rustlib/src/rust/library`) that an installed
-/// toolchain has for the compiler built from `commit`, where `/rustc/COMMIT/library` leads.
+/// The folder of the standard library's sources (`…/lib/rustlib/src/rust/library`) in the installed toolchain whose compiler
+/// was built from `commit`. It replaces `/rustc/COMMIT/library`.
 pub fn library_sources(commit: &str) -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(PathBuf::from);
     let rustup =

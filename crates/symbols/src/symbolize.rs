@@ -1,10 +1,10 @@
-//! All locations of a recording, module by module and unit by unit, over all processors.
+//! Symbolizes all locations of a recording, by module and unit, on all processors.
 
 use crate::dwarf::index::{self, Share};
 use crate::dwarf::split::PackageSections;
 use crate::dwarf::unit::DebugInfo;
 use crate::elf::{Elf, Table};
-use crate::frames::{self, Draft, FromSymbol, Memory, Wanted};
+use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
 use crate::perf_map::PerfMaps;
@@ -22,12 +22,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Fills `recording.symbols` for all locations that have no frames yet.
+/// Fills `recording.symbols` for all locations without frames.
 ///
-/// Inlined calls become frames of their own, innermost first; the last frame is the function whose
-/// code it is. Functions that no symbol names are called after their start, `libz.so.1+0x2a40`, where the unwind table
-/// tells it. Locations that end in a call through a vtable or a function pointer are marked so. `progress` is called on the calling thread. No module's file can make this fail or
-/// panic: what went wrong is in the [`Outcome`], what is wanting in the symbols' notes.
+/// Inlined calls are frames of their own, innermost first; the last frame is the function that contains the code. A function
+/// without symbol is named by its start in the unwind table: `libz.so.1+0x2a40`. Locations at calls through a vtable or a
+/// function pointer are marked. `progress` is called on the calling thread.
+///
+/// No file of a module makes this fail or panic. Errors are in the [`Outcome`], missing information is in the symbols'
+/// notes.
 ///
 /// ```
 /// use stackglass_profile::{Location, Recording};
@@ -79,7 +81,7 @@ pub fn symbolize(
                 frame.module = name.clone();
                 sources.name(frame, recording);
             }
-            // A start that stands for a name is known by its module.
+            // A start that serves as name is distinct by its module.
             let is_named = |frame: &Frame| !frame.func.is_empty() && frame.start_as_name().is_none();
             outcome.named += usize::from(draft.frames.iter().any(is_named));
             outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
@@ -89,7 +91,7 @@ pub fn symbolize(
     outcome
 }
 
-/// The locations of one module that are to be named.
+/// The locations of one module without frames.
 struct Job {
     module: ModuleIndex,
     /// Sorted.
@@ -132,7 +134,7 @@ fn jobs(recording: &mut Recording, outcome: &mut Outcome) -> Vec<Job> {
         .collect()
 }
 
-/// What is read of a module's files before its units are.
+/// The parts of a module's files that are read before its units.
 #[derive(Default)]
 struct Loaded<'data> {
     sections: Sections<'data>,
@@ -145,7 +147,7 @@ struct Loaded<'data> {
 
 fn load(files: &Files) -> Loaded<'_> {
     let mut loaded = Loaded::default();
-    // The program headers of a separate debug file are the program's too.
+    // A separate debug file has the program headers of the program.
     let program = files.program.as_ref().or(files.debug.as_ref()).and_then(|file| Elf::parse(file).ok());
     loaded.code = program.map(|elf| elf.code()).unwrap_or_default();
     let mut problems = Vec::new();
@@ -173,7 +175,7 @@ fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
     }
 }
 
-/// The drafts of each job's addresses, in their order.
+/// The drafts of each job's addresses, in the order of the addresses.
 fn resolve(
     modules: &[Module],
     jobs: &[Job],
@@ -204,7 +206,7 @@ fn resolve(
         },
         &mut |_| (),
     );
-    // The largest units first, so that none is left to one thread at the end.
+    // The largest units first, so that no thread works on one alone at the end.
     let mut units: Vec<(usize, &Wanted<'_>, &Share)> = Vec::new();
     for (number, module) in wanted.iter().enumerate() {
         if let Some((wanted, shares)) = module {
@@ -218,8 +220,8 @@ fn resolve(
     let found = parallel::map(
         threads,
         &units,
-        Memory::default,
-        |memory, (_, wanted, share)| frames::of_share(wanted, share, memory),
+        Cache::default,
+        |cache, (_, wanted, share)| frames::of_share(wanted, share, cache),
         &mut |done| progress(Progress { done, total }),
     );
     let mut drafts: Vec<Vec<Draft>> =
@@ -229,7 +231,7 @@ fn resolve(
         problems.extend(failed);
         for (index, draft) in frames {
             let known = &mut drafts[*number][index as usize];
-            // Where units overlap, the one that knows the function counts.
+            // Where units overlap, the unit with the function counts.
             if known.frames.is_empty() || !has_function(known) && has_function(&draft) {
                 *known = draft;
             }
@@ -242,13 +244,13 @@ fn resolve(
         |(), number| function_names(&files[*number], &jobs[*number].addresses, &drafts[*number]),
         &mut |done| progress(Progress { done: units.len() + done, total }),
     );
-    let mut memory = Memory::default();
+    let mut cache = Cache::default();
     for ((drafts, names), job) in drafts.iter_mut().zip(named).zip(jobs) {
         let module = &modules[job.module.0 as usize];
         let mut unnamed = unnamed::Names::new(unnamed::distinct_name(module, modules));
         for (index, name) in names {
             match name {
-                Name::Symbol(name) => apply_symbol(&mut drafts[index], name, &mut memory),
+                Name::Symbol(name) => apply_symbol(&mut drafts[index], name, &mut cache),
                 Name::Unnamed(function) => name_by_start(&mut drafts[index], unnamed.of(function)),
             }
         }
@@ -257,13 +259,13 @@ fn resolve(
         draft.frames.push(Frame::unknown(0));
     }
     for loaded in loaded {
-        // Dropped here together with what was expanded.
+        // Dropped here, with the decompressed sections.
         problems.extend(loaded.problems);
     }
     (drafts, problems)
 }
 
-/// Of each job's addresses, by index, those that are calls through vtables and function pointers.
+/// The addresses of each job, by index, that are calls through vtables and function pointers.
 fn dispatches(jobs: &[Job], files: &[Files], threads: usize) -> Vec<Vec<usize>> {
     let modules: Vec<(&Job, &Files)> = jobs.iter().zip(files).collect();
     let calls = |(job, files): &(&Job, &Files)| {
@@ -277,13 +279,13 @@ fn has_function(draft: &Draft) -> bool {
     draft.frames.last().is_some_and(|frame| !frame.func.is_empty())
 }
 
-/// What a function is called that debug information does not name in full.
+/// The name of a function that debug information does not name completely.
 enum Name<'data> {
     Symbol(&'data [u8]),
     Unnamed(Unnamed),
 }
 
-/// Names for those addresses (by index) that debug information does not name in full.
+/// Names for the addresses, by index, that debug information does not name completely.
 fn function_names<'data>(
     files: &'data Files,
     addresses: &[u64],
@@ -297,7 +299,7 @@ fn function_names<'data>(
     if let Some((elf, table)) = &table {
         symbols = symtab::names(elf, *table, &wanted);
     }
-    // The names of a stripped file have gaps between them, over which labels must not reach.
+    // In a stripped file, names have gaps, which labels must not cover.
     let only_exported = table.as_ref().is_none_or(|(_, table)| *table == Table::Dynamic);
     let doubtful = |symbol: &Symbol<'_>| only_exported && symbol.label.is_some();
     let unsure = |at: &usize| symbols[*at].as_ref().map_or(!has_function(&drafts[open[*at]]), doubtful);
@@ -315,7 +317,7 @@ fn function_names<'data>(
     open.into_iter().zip(names).filter_map(|(index, name)| Some((index, name?))).collect()
 }
 
-/// Functions by the unwind table of the file itself: separate debug files have none.
+/// Functions from the unwind table of the program file; separate debug files have none.
 fn starts(files: &Files, addresses: &[u64]) -> Vec<Option<Unnamed>> {
     let program = files.program.as_ref().filter(|_| !addresses.is_empty());
     match program.and_then(|program| Elf::parse(program).ok()) {
@@ -333,8 +335,8 @@ fn name_by_start(draft: &mut Draft, name: Arc<str>) {
     }
 }
 
-fn apply_symbol(draft: &mut Draft, name: &[u8], memory: &mut Memory) {
-    let named = memory.namer.symbol(name);
+fn apply_symbol(draft: &mut Draft, name: &[u8], cache: &mut Cache) {
+    let named = cache.namer.symbol(name);
     if draft.frames.is_empty() {
         draft.frames.push(Frame::unknown(0));
     }
@@ -342,7 +344,7 @@ fn apply_symbol(draft: &mut Draft, name: &[u8], memory: &mut Memory) {
     if draft.from_symbol == FromSymbol::All {
         frame.foreign = named.foreign;
     }
-    // A mark of the compiler's own is no better than the name in the source.
+    // A compiler's suffix does not make the name better than that in the source.
     if frame.func.is_empty() || !named.foreign || named.spec.is_some() {
         frame.func = named.func;
         frame.spec = named.spec;
@@ -360,10 +362,10 @@ fn file_name(path: &str) -> &str {
     if path == vdso::NAME { path } else { path.rsplit('/').next().unwrap_or(path) }
 }
 
-/// Replaces recorded source paths by those of this machine.
+/// Replaces recorded source paths by paths of this machine.
 struct Naming {
     sources: Sources,
-    /// By the address of the recorded path, which is kept so that the address stays its own.
+    /// By the address of the recorded path, which is stored so that the address stays valid.
     known: HashMap<usize, (Arc<str>, Arc<str>)>,
 }
 

@@ -1,7 +1,7 @@
-//! Names from the ELF symbol tables, for what debug information does not name.
+//! Names from ELF symbol tables, for addresses that debug information does not name.
 //!
-//! No map of all symbols is built: the wanted addresses are few and sorted, so each symbol looks
-//! for the first wanted address at or after its start, and a sweep carries the nearest one on.
+//! No map of all symbols is built, since the addresses are few and sorted. Each symbol is stored at the first address at or
+//! after its start; then one pass over the addresses finds the nearest symbol of each.
 
 use crate::elf::{Elf, Table};
 use object::LittleEndian;
@@ -14,16 +14,16 @@ const LITTLE: LittleEndian = LittleEndian;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol<'data> {
     pub name: &'data [u8],
-    /// Where it starts, unless it says how far it goes.
+    /// Its start, if the symbol has no size.
     pub label: Option<u64>,
 }
 
-/// For each of the sorted `addresses` the function symbol it lies in.
+/// The function symbol of each of the sorted `addresses`.
 pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) -> Vec<Option<Symbol<'data>>> {
     let Some(symbols) = elf.symbols(table) else {
         return vec![None; addresses.len()];
     };
-    // Symbols with a size know what they cover and win over labels, which only know their start.
+    // Symbols with a size take precedence over labels, which have a start only.
     let mut sized: Vec<Option<&Sym64<LittleEndian>>> = vec![None; addresses.len()];
     let mut labels = sized.clone();
     for symbol in symbols.iter() {
@@ -80,8 +80,8 @@ fn name_of<'data>(symbols: &Symbols<'data>, symbol: &Sym64<LittleEndian>) -> Opt
     (!name.is_empty()).then_some(&name[..end])
 }
 
-/// Whether a symbol names a wanted address better than another that lies before it too: a later
-/// start, then the name a person would use among several for the same code.
+/// Whether a symbol names an address better than another symbol before it: by a later start, else by the more readable
+/// name.
 fn better(symbols: &Symbols<'_>, new: &Sym64<LittleEndian>, known: &Sym64<LittleEndian>) -> bool {
     let rank = |symbol: &Sym64<LittleEndian>| {
         let name = name_of(symbols, symbol).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Functions that no symbol names, as in stripped files: they are told apart by where they start, `libz.so.1+0x2a40`.
+//! Functions without symbols, as in stripped files, are named by their start: `libz.so.1+0x2a40`.
 //!
-//! The start is the one the unwind table gives, an address of the file, so that names are the same in every run. Of a
-//! program two more functions are known: the one that runs first, and the `main` it hands to the C library.
-//! What the unwind table does not cover stays without a name: nothing tells one function from the next there.
+//! The start comes from the unwind table. It is an address in the file, so names are equal in all runs. In a program, two
+//! more functions are known: the entry point, and the `main` that it passes to the C library. Code that the unwind table
+//! does not cover has no name, since its functions cannot be distinguished.
 
 use crate::elf::Elf;
 use crate::unwind_table;
@@ -15,21 +15,21 @@ use std::sync::Arc;
 /// A function without a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Unnamed {
-    /// Where it starts, an address of the file.
+    /// Its start, an address in the file.
     pub start: u64,
     role: Role,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Role {
-    /// Where a program begins. Linkers call it `_start` unless told otherwise.
+    /// The entry point. Linkers name it `_start` by default.
     Entry,
-    /// What the entry point gives to `__libc_start_main`.
+    /// The function that the entry point passes to `__libc_start_main`.
     Main,
     Other,
 }
 
-/// For each of the sorted `addresses` the function it lies in.
+/// The function at each of the sorted `addresses`.
 pub(crate) fn functions(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Unnamed>> {
     let entry = elf.entry();
     let main = entry.and_then(|entry| main_of(entry, elf.bytes_at(entry)?));
@@ -42,9 +42,9 @@ pub(crate) fn functions(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Unnamed>
     ranges.map(|range| range.map(|Range { start, .. }| Unnamed { start, role: role(start) })).collect()
 }
 
-/// The address that the entry point of a program, at `at`, passes on as that of `main`.
+/// The address of `main` that the entry point at `at` passes on.
 ///
-/// Only the code of glibc's `_start` is understood (sysdeps/x86_64/start.S); others get no answer.
+/// Only glibc's `_start` is supported (sysdeps/x86_64/start.S).
 fn main_of(at: u64, code: &[u8]) -> Option<u64> {
     const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     // xor ebp, ebp; mov r9, rdx; pop rsi; mov rdx, rsp; and rsp, -16; push rax; push rsp
@@ -54,7 +54,7 @@ fn main_of(at: u64, code: &[u8]) -> Option<u64> {
     let mut main = None;
     loop {
         let (opcode, after) = match rest {
-            // xor r8d, r8d and xor ecx, ecx: since glibc 2.34 there is nothing to call before and after main.
+            // xor r8d, r8d and xor ecx, ecx: since glibc 2.34, nothing is called before and after main.
             [0x45, 0x31, 0xc0, after @ ..] | [0x31, 0xc9, after @ ..] => {
                 rest = after;
                 continue;
@@ -85,12 +85,12 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// `module`: what the file is called, see [`distinct_name`].
+    /// `module` is the name of the file, see [`distinct_name`].
     pub fn new(module: &str) -> Names {
         Names { module: Arc::from(module), known: HashMap::default() }
     }
 
-    /// What a function is called.
+    /// The name of a function.
     pub fn of(&mut self, function: Unnamed) -> Arc<str> {
         let Names { module, known } = self;
         let name = known.entry(function).or_insert_with(|| match function.role {
@@ -102,7 +102,7 @@ impl Names {
     }
 }
 
-/// The file name of a module, after as many of its folders as tell it from others of that name.
+/// The file name of a module, with as many folders as distinguish it from modules of the same name.
 pub(crate) fn distinct_name<'m>(module: &'m Module, all: &[Module]) -> &'m str {
     let others: Vec<&str> =
         all.iter().map(|other| &*other.path).filter(|path| *path != &*module.path).collect();

@@ -1,11 +1,12 @@
-//! Where functions begin and end, by the unwind table: it stays in stripped files, since programs need it to run.
+//! Address ranges of functions from the unwind table. Stripped files have it too, since programs need it to run.
 //!
-//! Source: Linux Standard Base 5 core §10.6. `.eh_frame_hdr` is searched in halves; where it has no sorted table, or is
-//! missing, `.eh_frame` is read once from end to end. Nothing in it is believed: an entry counts only for addresses it
-//! says it covers, and a file that lies gets wrong ranges for its own code, no more.
+//! Source: Linux Standard Base 5 core §10.6. The sorted table in `.eh_frame_hdr` is searched; without it, `.eh_frame` is read
+//! once completely. The data is not trusted: an entry counts only for the addresses that it covers, so a wrong table gives
+//! wrong ranges for its own code only.
 //!
-//! Compilers and linkers that move rarely used code away make two functions of one, as far as can be seen here.
+//! A function whose rarely used code was moved elsewhere appears as two functions.
 
+use crate::covering::Covering;
 use crate::elf::Elf;
 use foldhash::HashMap;
 use gimli::{
@@ -17,10 +18,10 @@ use std::ops::Range;
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 type Cie<'data> = CommonInformationEntry<Bytes<'data>>;
 
-/// What entries share takes some 24 bytes; more than this is no such thing, and would be read again and again.
+/// Largest shared part of entries (CIE); real ones have some 24 bytes.
 const LONGEST_SHARED: u32 = 4096;
 
-/// For each of the sorted `addresses` the function it lies in.
+/// The function at each of the sorted `addresses`.
 pub(crate) fn functions(elf: &Elf<'_>, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
     let mut found: Vec<Option<Range<u64>>> = vec![None; addresses.len()];
     match Index::of(elf) {
@@ -43,7 +44,7 @@ struct Rules<'data> {
     bytes: &'data [u8],
     section: EhFrame<Bytes<'data>>,
     bases: BaseAddresses,
-    /// By place: what entries share, mostly with thousands of others.
+    /// By offset: the shared parts of entries, each mostly used by thousands.
     shared: HashMap<usize, Cie<'data>>,
 }
 
@@ -53,7 +54,7 @@ impl<'data> Rules<'data> {
     }
 }
 
-/// The shared part of an entry, if its length makes sense.
+/// The shared part of an entry, if its length is plausible.
 fn shared<'data>(
     bytes: &'data [u8],
     known: &mut HashMap<usize, Cie<'data>>,
@@ -78,7 +79,7 @@ struct Index<'data> {
 }
 
 impl<'data> Index<'data> {
-    /// `None` where there is no sorted index.
+    /// `None` without a sorted index.
     fn of(elf: &Elf<'data>) -> Option<Index<'data>> {
         let (address, bytes) = elf.unwind_index()?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(address);
@@ -92,7 +93,7 @@ impl<'data> Index<'data> {
     fn around(&mut self, address: u64) -> Option<Range<u64>> {
         let Rules { bytes, section, bases, shared: known } = &mut self.rules;
         let table = self.index.table()?;
-        // gimli subtracts without a look: an entry before its section is nonsense.
+        // gimli subtracts without a check, so an entry before its section is excluded here.
         let entry = table.lookup(address, bases).ok()?.direct().ok()?;
         if entry < self.index.eh_frame_ptr().direct().ok()? {
             return None;
@@ -106,31 +107,20 @@ impl<'data> Index<'data> {
     }
 }
 
-/// Reads all entries once. Where they overlap, the last start before an address wins.
+/// Reads all entries once. Where entries overlap, the last start before an address counts.
 fn by_reading_all(elf: &Elf<'_>, addresses: &[u64], found: &mut [Option<Range<u64>>]) {
     let Some((section, place)) = elf.section(".eh_frame").zip(elf.addresses_of(".eh_frame")) else { return };
     let mut rules = Rules::new(section.bytes, BaseAddresses::default().set_eh_frame(place.start));
-    // Kept at the first address in it only, so that an entry costs one search however much it covers.
-    let mut covering: Vec<Option<Range<u64>>> = vec![None; addresses.len()];
+    let mut covering = Covering::new(addresses);
     let mut entries = rules.section.entries(&rules.bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(entry) = entry else { continue };
         let parsed = entry
             .parse(|section, bases, offset| shared(rules.bytes, &mut rules.shared, (section, bases, offset)));
         let Ok(entry) = parsed else { continue };
-        let (start, end) = (entry.initial_address(), entry.end_address());
-        let first = addresses.partition_point(|address| *address < start);
-        if addresses.get(first).is_none_or(|address| *address >= end) {
-            continue;
-        }
-        let known = &mut covering[first];
-        if known.as_ref().is_none_or(|known| known.start < start) {
-            *known = Some(start..end);
-        }
+        covering.insert(entry.initial_address()..entry.end_address());
     }
-    let mut last: Option<Range<u64>> = None;
-    for ((address, covering), found) in addresses.iter().zip(covering).zip(found) {
-        last = covering.or(last).filter(|last| last.contains(address));
-        found.clone_from(&last);
+    for (range, found) in covering.finish().zip(found) {
+        *found = range;
     }
 }

@@ -1,5 +1,5 @@
-//! The kernel's own small library, `[vdso]`: it lies in no file, so it is copied from this process.
-//! It is the same for all processes of a running kernel.
+//! The kernel's library `[vdso]`, which is in no file and is therefore copied from this process. It is the same for all
+//! processes of a running kernel.
 
 use crate::Error;
 use crate::mapped::Mapped;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Name of the vdso in lists of modules.
 pub(crate) const NAME: &str = "[vdso]";
 
-/// More than any vdso takes (two pages so far).
+/// Larger than any vdso (two pages so far).
 const LARGEST: u64 = 1 << 20;
 
 /// Copies the vdso of this process.

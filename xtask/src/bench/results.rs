@@ -1,8 +1,8 @@
 //! `bench/RESULTS.md`, written from what was kept in `bench/results.json`.
 
 use super::figure::Figure;
-use super::lab::Lab;
 use super::peers::{Peers, version};
+use super::setup::Setup;
 use crate::run::{output, root};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Op
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?").to_owned();
     let others = others
-        .map_or(String::new(), |share| format!(", others used {:.0} % of the processors", share * 100.0));
+        .map_or(String::new(), |share| format!(", other programs used {:.0} % of the CPUs", share * 100.0));
     let load = format!("{load}{others}{}", priority());
     let date = output(Command::new("date").arg("+%Y-%m-%d %H:%M"))?;
     let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
@@ -45,28 +45,28 @@ fn priority() -> String {
     let nice = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16));
     match nice {
         None | Some("0") => String::new(),
-        Some(nice) => format!(", everything at nice {nice}"),
+        Some(nice) => format!(", all processes at nice {nice}"),
     }
 }
 
 const HEAD: &str = "\
-# How true it is and what it costs
+# Accuracy and cost
 
-Written by `cargo xtask bench`; do not edit. Each figure is followed by its interval: 95 % of a
-bootstrap over rounds that took turns, or smallest and largest of the runs. *held*: the whole
-interval keeps the bound; *open*: the bound lies within it; **MISSED**: the whole interval lies
-beyond. Rows without a bound are peers, measured in the same run, or figures to go with the others.
+`cargo xtask bench` writes this file; do not edit it. Each figure is followed by its interval: 95 % of a bootstrap over
+alternating rounds, or the smallest and the largest of the runs. *held*: the whole interval keeps the bound. *open*: the
+bound lies within the interval. **MISSED**: the whole interval lies beyond the bound. Rows without a bound are other
+profilers, measured in the same run, or additional figures.
 ";
 
 /// Writes all kept groups in the given order.
-pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
+pub fn write(order: &[&str], setup: &Setup) -> Result<()> {
     let mut text = String::from(HEAD);
     let here = machine();
     writeln!(text, "\nMachine, unless a group names another: {here}\n")?;
-    for remark in &lab.peers.remarks {
+    for remark in &setup.peers.remarks {
         writeln!(text, "- {remark}")?;
     }
-    let Peers { samply, perf, ripgrep, inferno, .. } = &lab.peers;
+    let Peers { samply, perf, ripgrep, inferno, .. } = &setup.peers;
     for peer in [samply, perf, ripgrep, inferno].into_iter().flatten() {
         writeln!(text, "- {}", version(peer))?;
     }
@@ -79,7 +79,7 @@ pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
         let machine =
             if machine.is_empty() || machine == here { String::new() } else { format!("; {machine}") };
         writeln!(text, "{}, load average {}{quick}{machine}\n", field(group, "date"), field(group, "load"))?;
-        writeln!(text, "| | must | measured | | |\n| --- | --- | --- | --- | --- |")?;
+        writeln!(text, "| | bound | measured | | |\n| --- | --- | --- | --- | --- |")?;
         for figure in group["figures"].as_array().map_or(&[][..], |figures| figures) {
             let cells = ["what", "must", "measured", "verdict", "note"].map(|key| field(figure, key));
             writeln!(text, "| {} |", cells.join(" | "))?;

@@ -1,25 +1,25 @@
-//! The first microseconds of CPU bursts, where stacks come late.
+//! The first microseconds of CPU bursts, in which samples come late.
 //!
-//! A timer that runs out while the kernel changes threads fires after that, and one that is set for a moment very near
-//! fires late: by up to 30 µs on virtual machines. So stacks that were due in the kernel pile up in the code that runs next.
-//! A thread's own code never runs for longer than the thread: where the stacks of the start say more, the surplus is left
-//! out, evenly, and its time is the kernel's. (Measured with bursts of 60 µs: the function that began each burst had 1.07 to
-//! 1.11 of its true time before; with bursts of 15 µs all functions had 1.2 of theirs.)
+//! A timer that expires while the kernel switches threads fires after the switch. A timer that is set for a very near moment
+//! also fires late, by up to 30 µs on virtual machines. So stacks that were due in the kernel fall on the code that runs next.
+//! A thread's own code never runs longer than the thread. If the stacks of the start say so, the surplus is dropped evenly,
+//! and its time belongs to the kernel. Without this, the function that began each burst of 60 µs had 1.07 to 1.11 of its
+//! true time, and all functions of bursts of 15 µs had 1.2 of theirs.
 
 use std::ops::Range;
 
-/// The start of a burst, ns since its beginning. Before it the thread is in the kernel still.
+/// The start of a burst, ns since the switch. Before it the thread is still in the kernel.
 const START: Range<u64> = 16_000..40_000;
-/// Periods that are added to both sides of the share: few stacks prove nothing.
+/// Periods that are added to both sides of the share, because few stacks prove nothing.
 const PRIOR: u64 = 16;
 
-/// What a thread ran in the starts of its bursts, and what its stacks say of that, ns.
+/// What a thread ran in the starts of its bursts, and what its stacks there stand for, ns.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct BurstStart {
     ran: u64,
     sampled: u64,
-    /// What of a stack should have been left out and was not yet: less than one.
-    left_out: f64,
+    /// The fraction of a stack that is still to be dropped.
+    to_drop: f64,
 }
 
 impl BurstStart {
@@ -28,7 +28,7 @@ impl BurstStart {
         self.ran += len.clamp(START.start, START.end) - START.start;
     }
 
-    /// A stack of the thread's own code was taken so long after the beginning of a burst. Whether that is in the start.
+    /// A stack of the thread's own code was taken `since` ns after the switch. Whether that is in the start.
     pub(super) fn add_hit(&mut self, since: u64, period: u64) -> bool {
         let inside = START.contains(&since);
         if inside {
@@ -40,10 +40,10 @@ impl BurstStart {
     /// Whether a stack that was taken in the start is surplus.
     pub(super) fn is_surplus(&mut self, period: u64) -> bool {
         let prior = (PRIOR * period) as f64;
-        self.left_out += (1.0 - (self.ran as f64 + prior) / (self.sampled as f64 + prior)).max(0.0);
-        let surplus = self.left_out >= 1.0;
+        self.to_drop += (1.0 - (self.ran as f64 + prior) / (self.sampled as f64 + prior)).max(0.0);
+        let surplus = self.to_drop >= 1.0;
         if surplus {
-            self.left_out -= 1.0;
+            self.to_drop -= 1.0;
         }
         surplus
     }

@@ -1,30 +1,32 @@
-//! Stacks that are deeper than what comes with a sample.
+//! Stacks that are deeper than the part that comes with a sample.
 //!
-//! The kernel copies the top of a stack, some hundred frames. What lies beyond is read from the process, at a later
-//! moment. That is believed only where all of it, to the outermost frame, was the same before the sample and after, and
-//! where the end of what came with the sample is the same as well: a program that returns into its outer functions
-//! and goes down again leaves other words there, if only those of its loops. Single words are no proof: two functions
-//! that call themselves in turn have frames of the same size. Where anything differs, the stack is cut.
+//! The kernel copies the top of a stack, some hundred frames. The rest is read from the process at a later moment. It is
+//! believed only if all of it, to the outermost frame, was the same before and after the sample, and the end of the
+//! sample's part is the same as well. A program that returns to its outer functions and calls again leaves other words
+//! there, if only those of its loops. Single words are no proof, because two functions that call each other in turn have
+//! frames of the same size. If anything differs, the stack is cut.
 
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::StackMemory;
 use stackglass_unwind::memory::read_process;
 
-/// Bytes that are copied at first, and at most.
+/// Bytes that are copied at first.
 const LEAST: usize = 256 << 10;
+/// Most bytes that are copied.
 const MOST: usize = 8 << 20;
-/// The copy begins so far below what is first asked for: the next samples end elsewhere.
+/// The copy begins so many bytes below the first missing one, because the next samples end elsewhere.
 const BELOW: u64 = 64 << 10;
-/// Bytes at the end of what came with a sample that must be the same.
+/// Bytes at the end of the sample's part that must be the same.
 const SEAM: u64 = 16 << 10;
 
 /// Part of a stack at one moment.
 #[derive(Default)]
 struct Copy {
-    /// Number of the drain in which it was made.
+    /// Number of the drain that made it.
     drain: u64,
-    /// CLOCK_MONOTONIC ns before and after it was made; 0 for none.
+    /// When copying began, CLOCK_MONOTONIC ns.
     began: u64,
+    /// When copying ended; 0 for no copy.
     ended: u64,
     start: u64,
     bytes: Vec<u8>,
@@ -51,9 +53,7 @@ pub(super) struct DeepStack {
 }
 
 impl DeepStack {
-    /// Makes a copy of what lies from `from` on, once in each drain. The stack begins at `sp`.
-    ///
-    /// False when there is one already that will do.
+    /// Copies the stack from `from` on, once in each drain. The stack begins at `sp`. False if this drain's copy suffices.
     pub(super) fn refresh(&mut self, pid: u32, sp: u64, from: u64, drain: u64) -> bool {
         let again = self.now.drain == drain;
         if again && self.now.start <= from {
@@ -73,15 +73,15 @@ impl DeepStack {
     }
 }
 
-/// The stack of a sample: its top as it was copied, and what lies beyond.
+/// The stack of a sample: the copied top, and the rest.
 pub(super) struct SampledStack<'a> {
     at: u64,
     top: &'a [u8],
     taken: u64,
     beyond: Option<&'a mut DeepStack>,
-    /// End of what was read beyond the top.
+    /// End of the part that was read beyond the top.
     reached: u64,
-    /// Something beyond the top was asked for.
+    /// A word beyond the top was read.
     pub passed_top: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> SampledStack<'a> {
     }
 
     fn beyond(&mut self, address: u64) -> Option<u64> {
-        /// Stacks are no larger; other addresses are no part of it.
+        /// Larger distances are no part of the stack.
         const LARGEST: u64 = 1 << 30;
         let end = self.end();
         if address < end.saturating_sub(7) || address > end.saturating_add(LARGEST) {
@@ -109,8 +109,9 @@ impl<'a> SampledStack<'a> {
         }
         self.passed_top = true;
         let deep = self.beyond.as_mut()?;
-        let around = 0 < deep.before.ended && deep.before.ended < self.taken && self.taken < deep.now.began;
-        if !around {
+        let is_around =
+            0 < deep.before.ended && deep.before.ended < self.taken && self.taken < deep.now.began;
+        if !is_around {
             return None;
         }
         let word = deep.now.word(address);
@@ -121,7 +122,7 @@ impl<'a> SampledStack<'a> {
         word
     }
 
-    /// Whether all that was read is to be believed.
+    /// Whether everything that was read is believed.
     pub(super) fn is_proven(&self) -> bool {
         if self.reached == 0 {
             return true;

@@ -1,8 +1,8 @@
 //! One ELF file that programs run from: its program headers, and its bytes by address.
 //!
-//! Unwind rules are read from the file and not from the memory of a process, which may have ended before its samples
-//! are looked at; and all processes that run from one file share what was read of it. Files are read by pread(2),
-//! never mapped: one that is truncated meanwhile must not end us.
+//! Unwind rules are read from the file, not from the memory of a process, which may have ended before its samples are
+//! walked. All processes that run from one file share what was read of it. Files are read by pread(2) and never mapped,
+//! because a mapped file that is truncated raises SIGBUS.
 
 use foldhash::HashMap;
 use object::{Endianness, Object, ObjectSection};
@@ -15,18 +15,18 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 const PAGE: u64 = 4096;
-/// Pages kept of one file: 64 MiB.
+/// Cached pages of one file: 64 MiB.
 const MOST_PAGES: usize = 16 << 10;
 /// Program headers that are read; real files have about a dozen.
 const MOST_HEADERS: usize = 64;
 const PT_LOAD: u32 = 1;
 
-/// A file, open.
+/// An open file.
 pub(super) struct ElfFile {
     bytes: Bytes,
     loads: Vec<Load>,
     headers: Vec<ProgramHeader>,
-    /// `.eh_frame` where no table points to it (statically linked programs).
+    /// `.eh_frame`, if no table points to it (statically linked programs).
     eh_frame: Option<Range<u64>>,
     pages: RefCell<HashMap<u64, Box<[u8]>>>,
     /// The file's inode number, 0 for none.
@@ -47,15 +47,15 @@ struct Load {
 }
 
 impl ElfFile {
-    /// Opens a file; `None` when it cannot be read or is no 64-bit ELF file.
+    /// Opens a file. `None` if it cannot be read or is no 64-bit ELF file.
     pub(super) fn open(path: &Path) -> Option<ElfFile> {
-        // Never a device or a pipe: opening one may have effects, or wait.
+        // Never a device or a pipe, because opening one may have effects or block.
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         let file = File::open(path).ok()?;
         ElfFile::read(Bytes::File(file), meta.ino())
     }
 
-    /// The kernel's own library, which every process has and which is the same in each.
+    /// The kernel's own library (vdso), which is the same in each process.
     pub(super) fn vdso() -> Option<ElfFile> {
         const LEN: usize = 2 * PAGE as usize;
         // SAFETY: no pointers.
@@ -105,8 +105,7 @@ impl ElfFile {
         Some(file)
     }
 
-    /// The bias of a mapping of this file's code: what is to be subtracted from its addresses. `None` when no code
-    /// of the file lies at this offset.
+    /// The bias of a mapping of this file's code. `None` if the file has no code at this offset.
     pub(super) fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         let holds = |load: &&Load| {
             let from = load.offset & !(PAGE - 1);
@@ -117,7 +116,7 @@ impl ElfFile {
         Some(start.wrapping_sub(address))
     }
 
-    /// The module that this file is when it is loaded with this bias.
+    /// This file as a module with this bias.
     pub(super) fn module(&self, bias: u64) -> Option<Module> {
         let read = |at: u64, into: &mut [u8]| self.read_address(at.wrapping_sub(bias), into);
         let module = Module::from_program_headers(bias, self.headers.iter().copied(), read)?;
@@ -129,7 +128,7 @@ impl ElfFile {
         }
     }
 
-    /// Looks for `.eh_frame` among the sections where the program headers do not name it.
+    /// Searches `.eh_frame` among the sections, if the program headers do not name it.
     pub(super) fn find_eh_frame(&mut self) {
         /// `PT_GNU_EH_FRAME`.
         const TABLE: u32 = 0x6474_e550;
@@ -146,7 +145,7 @@ impl ElfFile {
         Some(section.address()..section.address().checked_add(section.size())?)
     }
 
-    /// Copies what the file says of `address` on; the number of bytes copied.
+    /// Copies the file's bytes from `address` on. Returns the number of bytes copied.
     pub(super) fn read_address(&self, address: u64, into: &mut [u8]) -> usize {
         let Some((load, from)) = self.loads.iter().find_map(|load| {
             let from = address.checked_sub(load.address).filter(|from| *from < load.file_size)?;

@@ -1,10 +1,9 @@
-//! The perf events of a program that we start: two on each processor, opened on the starting thread and inherited by
-//! the program and all its threads and children.
+//! The perf events of a recorded program: two on each processor, opened on the starting thread and inherited by the
+//! program and all its threads and children.
 //!
-//! One event samples: after each period that a thread has run, the kernel copies its registers and the top of its
-//! stack. The other one counts nothing and tells what happens to threads: begin, end, exec, mappings of code, and each
-//! time that a processor is given or taken. Each has a ring of its own, so that many samples push no news out. Both
-//! begin with the program's exec.
+//! One event samples: each time a thread has run for a period, the kernel copies its registers and the top of its stack. The
+//! other event counts nothing. It reports what happens to threads: start, exit, exec, mappings of code, and switches. Each has
+//! a ring of its own, so that many samples displace no thread events. Both begin with the program's exec.
 
 use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
@@ -18,34 +17,36 @@ use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Bytes of stack that the kernel copies with each sample: with the rest of a record, as much as a record may have.
+/// Bytes of stack that the kernel copies with each sample. With the rest it fills the largest possible record.
 pub(super) const DUMP: usize = 63 << 10;
-/// Bytes of a ring of news.
-const NEWS: usize = 256 << 10;
-/// Bytes of a ring of samples: the most that is asked for, and the least that will do (four samples).
-const SAMPLES: (usize, usize) = (4 << 20, 256 << 10);
-/// Bytes of all rings of samples together, on machines with many processors.
+/// Bytes of a ring of thread events.
+const THREAD_EVENTS: usize = 256 << 10;
+/// Largest ring of samples, in bytes.
+const MOST_SAMPLES: usize = 4 << 20;
+/// Smallest ring of samples, in bytes: four samples.
+const LEAST_SAMPLES: usize = 256 << 10;
+/// Most bytes of all rings of samples, for machines with many processors.
 const ALL_SAMPLES: usize = 64 << 20;
 
-/// What is asked of the events.
+/// How the events sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Time that a thread runs between two samples, ns.
+    /// CPU time between two samples of a thread, ns.
     pub period: u64,
-    /// Sampling begins with the program, and not when it is [told](Events::set_sampling) to.
+    /// Sampling begins with the program, and not with [`Events::set_sampling`].
     pub at_once: bool,
 }
 
 /// All events of a recording.
 pub(super) struct Events {
-    news: Vec<Ring>,
+    thread_events: Vec<Ring>,
     samples: Vec<Ring>,
     /// Time in the kernel is sampled as well.
     pub counts_kernel: bool,
-    /// Each thread keeps its own events. Else the kernel swaps them between threads that were made from each other, and what a
-    /// thread had run towards its next sample ends with a short-lived one that has got its event.
+    /// Each thread keeps its own events. Otherwise the kernel swaps the events of related threads at switches. The time that a
+    /// thread has run towards its next sample is then lost when a short-lived thread ends with its event.
     pub keeps_events: bool,
-    /// Rings with something to read: the time of their oldest record.
+    /// Rings with records, by the time of the oldest one.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -53,7 +54,7 @@ impl Events {
     /// Opens them on the calling thread, which must be the one that starts the program.
     ///
     /// # Errors
-    /// When perf events are refused here, or the kernel is too old to say when a processor is taken (Linux 4.3).
+    /// If perf events are refused, or the kernel does not report switches (before Linux 4.3).
     pub(super) fn open(plan: Plan) -> io::Result<Events> {
         let kernel_too = match Events::open_with(plan, true, true) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Events::open_with(plan, true, false),
@@ -70,28 +71,28 @@ impl Events {
     }
 
     fn open_with(plan: Plan, counts_kernel: bool, keeps_events: bool) -> io::Result<Events> {
-        let (news, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
-        let mut events = Events { news, samples, counts_kernel, keeps_events, waiting };
+        let (thread_events, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
+        let mut events = Events { thread_events, samples, counts_kernel, keeps_events, waiting };
         let processors = online();
         let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
-        let mut size = most.clamp(SAMPLES.1, SAMPLES.0);
+        let mut size = most.clamp(LEAST_SAMPLES, MOST_SAMPLES);
         for processor in processors {
-            let news = news_of(counts_kernel);
-            let ring = match Ring::open(&news, 0, Some(processor), NEWS) {
-                // Linux before 5.12 tells no build ids.
+            let attributes = thread_events_of(counts_kernel);
+            let ring = match Ring::open(&attributes, 0, Some(processor), THREAD_EVENTS) {
+                // Linux before 5.12 reports no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    let older = Attributes { flags: news.flags & !flags::BUILD_ID, ..news };
-                    Ring::open(&older, 0, Some(processor), NEWS)
+                    let older = Attributes { flags: attributes.flags & !flags::BUILD_ID, ..attributes };
+                    Ring::open(&older, 0, Some(processor), THREAD_EVENTS)
                 }
                 opened => opened,
             };
-            events.news.push(ring?);
+            events.thread_events.push(ring?);
             let ring = loop {
                 let samples = samples_of(plan, counts_kernel, keeps_events, size);
                 match Ring::open(&samples, 0, Some(processor), size) {
-                    // More than this user may lock in memory.
+                    // The ring is larger than this user may lock in memory.
                     Err(error)
-                        if size > SAMPLES.1
+                        if size > LEAST_SAMPLES
                             && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
                     {
                         size /= 2;
@@ -104,7 +105,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Threads and processes that begin from now on are sampled with this period. Those that go on keep theirs.
+    /// Sets the period of threads and processes that start from now on. Others keep theirs.
     pub(super) fn set_period(&self, period: u64) {
         self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
@@ -114,23 +115,23 @@ impl Events {
         self.samples.len()
     }
 
-    /// Starts or stops the sampling; news go on.
+    /// Starts or stops sampling. Thread events continue.
     pub(super) fn set_sampling(&self, on: bool) {
         self.samples.iter().for_each(|ring| set_enabled(ring, on));
     }
 
-    /// Descriptors on which poll(2) returns when a ring has become fairly full.
+    /// Descriptors on which poll(2) returns when a ring is a quarter full.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
-        self.news.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
+        self.thread_events.iter().chain(&self.samples).map(AsRawFd::as_raw_fd)
     }
 
-    /// Takes up, in the order of time, all records up to the moment `until`; later ones wait for the next call, by which
-    /// time all processors have written what came before them. How full the fullest ring was, 0 to 1.
+    /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all
+    /// processors have written the records before them. Returns how full the fullest ring was, 0 to 1.
     pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) -> f64 {
         let mut fullest = 0f64;
         let counted = self.keeps_events;
         self.waiting.clear();
-        for index in 0..self.news.len() + self.samples.len() {
+        for index in 0..self.thread_events.len() + self.samples.len() {
             fullest = fullest.max(self.ring(index).refresh());
             self.wait(index);
         }
@@ -145,11 +146,11 @@ impl Events {
             ring.advance();
             self.wait(index);
         }
-        self.news.iter().chain(&self.samples).for_each(Ring::publish);
+        self.thread_events.iter().chain(&self.samples).for_each(Ring::publish);
         fullest
     }
 
-    /// Enters the time of the ring's oldest record; a record without one is passed over at once.
+    /// Queues a ring by the time of its oldest record. A record without a time is read first.
     fn wait(&mut self, index: usize) {
         let ring = self.ring(index);
         if let Some(raw) = ring.peek() {
@@ -158,10 +159,10 @@ impl Events {
         }
     }
 
-    /// News come first: at equal times a thread begins before it is sampled.
+    /// Thread events come first: at equal times, a thread starts before it is sampled.
     fn ring(&mut self, index: usize) -> &mut Ring {
-        let news = self.news.len();
-        if index < news { &mut self.news[index] } else { &mut self.samples[index - news] }
+        let first = self.thread_events.len();
+        if index < first { &mut self.thread_events[index] } else { &mut self.samples[index - first] }
     }
 }
 
@@ -203,7 +204,7 @@ fn samples_of(plan: Plan, counts_kernel: bool, keeps_events: bool, size: usize) 
     }
 }
 
-fn news_of(counts_kernel: bool) -> Attributes {
+fn thread_events_of(counts_kernel: bool) -> Attributes {
     Attributes {
         kind: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_DUMMY,
@@ -217,13 +218,13 @@ fn news_of(counts_kernel: bool) -> Attributes {
             | flags::COMM_EXEC
             | flags::TASK
             | flags::CONTEXT_SWITCH,
-        wakeup: (NEWS / 4) as u32,
+        wakeup: (THREAD_EVENTS / 4) as u32,
         clockid: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     }
 }
 
-/// Processors that may run something (`0-3,8`).
+/// The processors that are online.
 fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut all = ranges(text.trim());

@@ -1,8 +1,8 @@
-//! The files that programs run from, each opened once, however many processes map it.
+//! The files that programs run from, each opened once for all processes that map it.
 //!
-//! A mapping names its file by the path that its process sees, which may lie in another root folder or mount
-//! namespace, or be another file by now. So a file is taken only when its build id (or its inode number, where it has
-//! none) is the one that the kernel told with the mapping.
+//! A mapping names its file by the path that its process sees. That path may be in another root folder or mount namespace, or
+//! name another file by now. So a file is used only if it has the build id that the kernel reported with the mapping, or
+//! the inode number if it has no build id.
 
 use super::elf_file::ElfFile;
 use foldhash::HashMap;
@@ -14,27 +14,27 @@ use std::rc::Rc;
 
 /// Name of the kernel's own library among the mappings.
 const VDSO: &[u8] = b"[vdso]";
-/// The kernel's suffix for a file that has no name any more.
+/// The kernel's suffix for a file that was deleted.
 const DELETED: &[u8] = b" (deleted)";
-/// Files remembered; with more, all are forgotten (those in use stay open).
+/// Most files in the table. When it is full it is cleared; files in use stay open.
 const MOST: usize = 1 << 14;
 
 /// A file of a mapping.
 #[derive(Clone)]
 pub(super) struct Found {
-    /// `None` when it cannot be read.
+    /// `None` if it cannot be read.
     pub file: Option<Rc<ElfFile>>,
-    /// The path by which it is found from here.
+    /// A path that finds it from this process.
     pub path: Rc<[u8]>,
 }
 
-/// All files seen so far.
+/// The table of files.
 #[derive(Default)]
 pub(super) struct Files {
     known: HashMap<Key, Found>,
 }
 
-/// The path as the process sees it, build id and inode number as the kernel told them.
+/// A file's path as its process sees it, and its build id and inode number as the kernel reports them.
 type Key = (Box<[u8]>, Box<[u8]>, u64);
 
 impl Files {
@@ -69,13 +69,13 @@ fn find(pid: u32, map: &Mmap<'_>) -> Found {
     Found { file: None, path: path.into() }
 }
 
-/// Where the file may be found, the best first: by its own name, in the root folder of its process, and by the links of
-/// the kernel, which lead to files without a name.
+/// Paths that may find the file, best first: its own name, its name in the root folder of its process, and the kernel's
+/// links, which also find deleted files.
 fn candidates(pid: u32, path: &[u8], map: &Mmap<'_>) -> Vec<PathBuf> {
     let own = PathBuf::from(OsStr::from_bytes(path));
     let mut all = vec![own.clone()];
     let inside = path.strip_prefix(b"/").unwrap_or(path);
-    // A root folder that has a name from here keeps it when the process has ended.
+    // If the root folder has a name in this process, that name is valid after the other process has ended.
     if let Ok(root) = std::fs::read_link(format!("/proc/{pid}/root"))
         && root != Path::new("/")
     {

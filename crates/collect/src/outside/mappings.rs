@@ -1,12 +1,12 @@
-//! Where code lies in one process, as the kernel tells its mappings, and how to walk its stacks.
+//! The code mappings of one process, as the kernel reports them, and the walk of its stacks.
 //!
-//! Mappings come one by one, most of them at the start of a program; the list that the walker needs is made from them
-//! when a stack is walked. A forked child begins with the mappings of its parent.
+//! Mappings are reported one by one, most of them at the start of a program. The walker's list of modules is made from them
+//! when a stack is walked. A forked child begins with its parent's mappings.
 
 use super::elf_file::ElfFile;
 use super::files::Files;
-use crate::recording::ProcessImage;
 use crate::recording::recorder::Recorder;
+use crate::recording::{MappedRange, ProcessImage};
 use foldhash::HashSet;
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
@@ -15,12 +15,12 @@ use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, Sta
 use stackglass_wire::ModuleId;
 use std::rc::Rc;
 
-/// Code mappings of one process; with more, further ones are not known.
+/// Most code mappings of one process. Further ones are ignored.
 const MOST: usize = 1 << 14;
 /// PT_LOAD; PF_R and PF_X.
 const CODE: (u32, u32) = (1, 5);
 
-/// The code of one process.
+/// The code mappings of one process.
 #[derive(Default)]
 pub(super) struct Mappings {
     /// Sorted by address, never overlapping.
@@ -28,33 +28,33 @@ pub(super) struct Mappings {
     made: Option<Made>,
     /// `made` is older than `mapped`.
     changed: bool,
-    /// The recording does not know all of `made`.
-    untold: bool,
+    /// The recording does not have all of `made`.
+    unrecorded: bool,
     table: RuleTable,
     /// Modules that the recording has.
     told: HashSet<u32>,
 }
 
-/// A piece of code.
+/// A mapping of code.
 #[derive(Clone)]
 struct Mapping {
     start: u64,
     end: u64,
-    /// `None` for code made at run time, and where the file cannot be read.
+    /// `None` for code made at run time, and if the file cannot be read.
     file: Option<Rc<ElfFile>>,
-    /// What is to be subtracted from an address to get the one the file speaks of.
+    /// An address minus the corresponding address of the file.
     bias: u64,
     /// Empty for code made at run time.
     path: Rc<[u8]>,
 }
 
-/// What the walker needs, made from the mappings.
+/// The walker's list of modules, made from the mappings.
 struct Made {
     list: OwnedModuleList,
     sources: Sources,
 }
 
-/// Reads code and rules: from files, and from the process where code was made at run time.
+/// Reads code and unwind rules from files, and from the process for code made at run time.
 struct Sources {
     pid: u32,
     /// By the first address of the module.
@@ -62,12 +62,12 @@ struct Sources {
 }
 
 impl Mappings {
-    /// Those of a child that a process with these has forked.
+    /// The mappings of a forked child.
     pub(super) fn forked(&self) -> Mappings {
         Mappings { mapped: self.mapped.clone(), changed: true, ..Mappings::default() }
     }
 
-    /// Code was mapped; what lay there before is gone.
+    /// Adds a mapping, which replaces older ones at its addresses.
     pub(super) fn insert(&mut self, pid: u32, map: &Mmap<'_>, files: &mut Files) {
         let end = map.start.saturating_add(map.len);
         if map.start >= end {
@@ -78,7 +78,7 @@ impl Mappings {
         if self.mapped.len() >= MOST {
             return;
         }
-        // Code made at run time lies in no file, or in one that only holds memory.
+        // Code made at run time is in no file, or in a file that exists only in memory.
         let in_memory = [&b"//anon"[..], b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"[anon"];
         let is_file = map.path.first() == Some(&b'/') && !in_memory.iter().any(|p| map.path.starts_with(p));
         let mapping = if is_file || map.path == b"[vdso]" {
@@ -94,7 +94,7 @@ impl Mappings {
         self.mapped.insert(at, mapping);
     }
 
-    /// Whether code is known to lie at an address.
+    /// Whether a mapping holds an address.
     pub(super) fn holds(&self, address: u64) -> bool {
         let behind = self.mapped.partition_point(|map| map.start <= address);
         behind.checked_sub(1).is_some_and(|i| address < self.mapped[i].end)
@@ -118,7 +118,7 @@ impl Mappings {
         self.mapped.sort_by_key(|map| map.start);
     }
 
-    /// Walks a stack of process `pid` into `frames`; `None` without memory.
+    /// Walks a stack of process `pid` into `frames`. `None` without memory.
     pub(super) fn walk(
         &mut self,
         pid: u32,
@@ -134,7 +134,7 @@ impl Mappings {
         Some(walker.walk(registers, stack, frames))
     }
 
-    /// Makes the list anew where mappings have changed.
+    /// Makes the list again if mappings have changed.
     fn refresh(&mut self, pid: u32) -> Option<()> {
         if self.made.is_some() && !self.changed {
             return Some(());
@@ -146,7 +146,7 @@ impl Mappings {
         while let Some(map) = self.mapped.get(index) {
             index += 1;
             let Some(file) = &map.file else {
-                // Pieces that touch are one.
+                // Adjacent mappings are one module.
                 let mut end = map.end;
                 while let Some(next) = self
                     .mapped
@@ -184,16 +184,16 @@ impl Mappings {
         }
         self.table.reserve();
         self.made = Some(Made { list, sources });
-        (self.changed, self.untold) = (false, true);
+        (self.changed, self.unrecorded) = (false, true);
         Some(())
     }
 
-    /// Tells the recording which modules came and went.
+    /// Adds modules that came or went to the recording.
     pub(super) fn announce(&mut self, pid: u32, image: &mut ProcessImage, recorder: &mut Recorder) {
         if self.refresh(pid).is_none() {
             return;
         }
-        self.untold = false;
+        self.unrecorded = false;
         let Some(Made { list, .. }) = &self.made else { return };
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
         self.told.retain(|id| {
@@ -205,18 +205,18 @@ impl Mappings {
         });
         for module in list.iter() {
             let path = list.path(module);
-            // Code in no file is told by its addresses.
+            // Code in no file is named by its addresses.
             if !path.is_empty() && self.told.insert(module.id()) {
                 let range = module.range();
-                let place = (range.start, range.end, module.bias());
-                image.module_load(ModuleId(module.id()), place, path, module.build_id(), recorder);
+                let mapped = MappedRange { low: range.start, high: range.end, bias: module.bias() };
+                image.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);
             }
         }
     }
 
-    /// Whether the recording lacks what was mapped since.
-    pub(super) fn is_untold(&self) -> bool {
-        self.untold || self.changed || self.made.is_none()
+    /// Whether the recording lacks a mapping.
+    pub(super) fn is_unrecorded(&self) -> bool {
+        self.unrecorded || self.changed || self.made.is_none()
     }
 }
 
@@ -255,6 +255,6 @@ mod tests {
         mappings.insert(1, &anonymous(5, 0), &mut files);
         assert_eq!(mappings.mapped.len(), 4);
         let child = mappings.forked();
-        assert!(child.is_untold() && child.holds(0x1000));
+        assert!(child.is_unrecorded() && child.holds(0x1000));
     }
 }

@@ -1,12 +1,12 @@
-//! A program and all that it starts, seen from outside: nothing of ours is in it, nothing interrupts it.
+//! Samples a program and its children from outside: no code is added to the program, and nothing interrupts it.
 //!
-//! Perf events, which the kernel hands on to every thread and child by itself, bring the stacks of running threads and
-//! tell what happens to threads and processes ([`events`]). From that a table of all processes is kept up
-//! ([`tree`]); stacks are walked with the unwind rules of the files that were mapped ([`mappings`], [`deep`]); sleeping
-//! threads are looked at in /proc, once for each sleep at most ([`sleepers`]); the time of each thread is split among
-//! its stacks ([`time`], [`thread`]). Everything goes straight into a [`Recorder`].
+//! Perf events are inherited by every thread and child. They bring the stacks of running threads and report what happens
+//! to threads and processes ([`events`]). A table of all processes follows from these reports ([`tree`]). Stacks
+//! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
+//! most once for each sleep ([`sleepers`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
+//! All samples go directly into a [`Recorder`].
 //!
-//! What the program can notice of this: `docs/EFFECTS.md`.
+//! `docs/EFFECTS.md` lists what the program can notice.
 
 mod burst_start;
 mod deep;
@@ -20,6 +20,7 @@ mod sleepers;
 mod thread;
 mod time;
 mod tree;
+mod walking;
 
 use crate::Recorder;
 use events::{Events, Plan};
@@ -32,24 +33,26 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use tree::Tree;
 
-/// Records younger than this are left for the next time: processors write them side by side, ns.
+/// Records younger than this, ns, wait for the next drain, because processors write them in parallel.
 const UNORDERED: u64 = 300_000;
-/// Time after which all threads are settled, those that do nothing included, ns.
+/// Time after which all threads are settled, even idle ones, ns.
 const SETTLE_ALL: u64 = 1_000_000_000;
-/// Time between two drains: where nothing happens, and where threads come and go to sleep.
+/// Time between two drains while no thread goes to sleep.
 const CALM: Duration = Duration::from_millis(80);
+/// Time between two drains while threads go to sleep.
 const LIVELY: Duration = Duration::from_millis(20);
 
-/// Where a thread begins in less than so many delays after the one before, most of them are short.
+/// If threads begin less than so many delays apart, most of them are short.
 const MANY: u64 = 4;
 
-/// Periods in delays: of most threads, and where many are short.
+/// Range of periods, in delays.
 const USUAL: (f64, f64) = (0.97, 1.03);
+/// Range of periods where many threads are short, in delays.
 const SHORTER: (f64, f64) = (0.1, 1.0);
 
-/// How fast threads and processes begin, over so many of them or so much time.
+/// How fast threads and processes begin.
 struct Forks {
-    /// Of the last drain.
+    /// Number at the last drain.
     latest: u64,
     counted: u64,
     since: u64,
@@ -64,7 +67,7 @@ impl Forks {
         Forks { latest: 0, counted: 0, since: now, are_many: false }
     }
 
-    /// `forks` have begun by `now`; they are many where they come sooner than in `each` after each other.
+    /// `forks` have begun by `now`. They are many if they are less than `each` ns apart.
     fn count(&mut self, forks: u64, now: u64, each: u64) {
         self.latest = forks;
         let (new, passed) = (forks - self.counted, now.saturating_sub(self.since));
@@ -75,28 +78,28 @@ impl Forks {
     }
 }
 
-/// Looks at one program and all that it starts.
+/// Samples one program and its children.
 pub(crate) struct Outside {
     events: Events,
     tree: Tree,
     settled: u64,
     phase_shift: PhaseShift,
-    /// Drains come at moments that no program can be in step with, and each new thread has a period of its own.
+    /// For the moments of drains, with which no program can be in step, and for the period of each new thread.
     random: Random,
     delay: u64,
     forks: Forks,
 }
 
 impl Outside {
-    /// Prepares on the calling thread, which must be the one that then starts the program: from its exec on everything is
-    /// seen. Sampling begins at once, or when it is [told](Outside::set_sampling) to.
+    /// Opens the events on the calling thread, which must then start the program. Everything is seen from the program's exec
+    /// on. Sampling begins at once, or with [`Outside::set_sampling`].
     ///
     /// # Errors
-    /// When perf events are refused here.
+    /// If perf events are refused.
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
-        // A program that does the same again and again in a round time would be met at the same places each time.
+        // A program that repeats itself in a round time would be sampled at the same places each time.
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
         let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
@@ -104,25 +107,25 @@ impl Outside {
         Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
     }
 
-    /// The program has been started: what is ours alone from here on may change.
+    /// The program was started, so limits that it would have inherited may change.
     pub(crate) fn started(&self) {
         stackglass_procfs::threads::allow_many_files();
     }
 
-    /// Descriptors on which poll(2) returns when it is time for a drain.
+    /// Descriptors on which poll(2) returns when a drain is due.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.events.descriptors()
     }
 
-    /// How long to wait for the next drain, where nothing on the descriptors asks for one.
+    /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
         let mean = if self.tree.is_lively() { LIVELY } else { CALM };
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
-    /// Chooses the period of the processes and threads that begin next. The kernel samples a process first when it has run
-    /// for one period, and never one that has not. So where many processes come and go, periods are shorter, and all
-    /// differ: a hit stands for the period of its own thread.
+    /// Chooses the period of the next processes and threads. The kernel takes the first sample of a process after one period, and
+    /// none of a shorter process. So if many processes come and go, periods are shorter, and all differ. A hit stands
+    /// for the period of its own thread.
     fn choose_period(&mut self) {
         let forks = self.tree.forks();
         if forks == self.forks.latest {
@@ -133,14 +136,14 @@ impl Outside {
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
-    /// Takes up what happened since the last call. How full the fullest ring was, 0 to 1.
+    /// Reads all records since the last call. Returns how full the fullest ring was, 0 to 1.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
         let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
         let Outside { events, tree, phase_shift, random, .. } = self;
         let now = monotonic();
-        phase_shift.shift(now, tree.threads_now(), events, random);
-        tree.set_worth(phase_shift.with_pauses(now));
+        phase_shift.shift(now, tree.live_threads(), events, random);
+        tree.set_period_worth(phase_shift.period_worth(now));
         fullest
     }
 
@@ -148,8 +151,8 @@ impl Outside {
         let Outside { events, tree, .. } = self;
         tree.begin_drain(until);
         let fullest = events.drain(until, |record| tree.apply(record, recorder));
-        tree.make_up_for_lost(recorder);
-        tree.look_at_sleepers(recorder);
+        tree.recover_lost(recorder);
+        tree.read_sleepers(recorder);
         fullest
     }
 
@@ -163,19 +166,19 @@ impl Outside {
         self.tree.settle(all, recorder);
     }
 
-    /// The same for all threads, whatever they do.
+    /// The same for all threads, also idle ones.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
         self.tree.settle(true, recorder);
     }
 
-    /// Starts or stops the sampling. Time before a start belongs to no stack.
+    /// Starts or stops sampling. Time before a start belongs to no stack.
     pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         self.drain(recorder);
         self.events.set_sampling(on);
         self.tree.set_sampling(on, monotonic(), recorder);
     }
 
-    /// Forgets all samples; processes and threads stay known.
+    /// Forgets all samples, but no process or thread.
     pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
         self.drain(recorder);
         self.tree.forget_samples(recorder);
@@ -186,7 +189,7 @@ impl Outside {
         self.tree.processes()
     }
 
-    /// Ends the looking. Processes that live on have no end in the recording.
+    /// Ends the recording. Processes that live on have no end in it.
     pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);

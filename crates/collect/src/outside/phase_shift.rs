@@ -1,8 +1,8 @@
-//! Stacks out of step with the program.
+//! Short pauses that keep sampling out of step with the program.
 //!
-//! The kernel takes the stacks of a thread in even steps of the time that it runs. A program that does the same again and
-//! again may be in step with that for seconds, and is then met at the same place each time (seen: bursts of 0.1 ms, a fifth
-//! more stacks than their time in one function). So sampling pauses now and then for some fraction of a millisecond: each
+//! The kernel takes a thread's stacks at equal steps of the time that the thread runs. A program that repeats itself may keep
+//! in step with that for seconds, and is then sampled at the same place each time. With bursts of 0.1 ms, one
+//! function had a fifth more stacks than its time. So sampling pauses now and then for a fraction of a millisecond. Each
 //! pause moves the next stack of a running thread to another place.
 
 use super::events::Events;
@@ -11,23 +11,26 @@ use std::time::{Duration, Instant};
 
 /// Length of a pause, ns.
 const PAUSE: (f64, f64) = (30_000.0, 300_000.0);
-/// Time to the first pause, ns: programs that start have nothing to be in step with.
+/// Time to the first pause, ns. A program that starts is not in step yet.
 const FIRST: u64 = 20_000_000;
-/// Time from one pause to the next, ns: at least, and so many times that where no thread sleeps now and then.
+/// Shortest time from one pause to the next, ns.
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
+/// Factor of that time if no thread sleeps now and then.
 const BUSY: f64 = 4.0;
-/// What a pause costs each processor that runs a thread of the program, for each of its events, ns: an interruption. And
-/// what it costs us for each event of each thread.
+/// What a pause costs each processor that runs a thread of the program, for each event: an interrupt, ns.
 const INTERRUPT: f64 = 6_000.0;
+/// What a pause costs the recording process for each event of each thread, ns.
 const VISIT: f64 = 600.0;
-/// The part of the time that interruptions may take, and that our visits may.
-const BUDGETS: (f64, f64) = (0.001, 0.01);
+/// Part of the time that interrupts may take.
+const INTERRUPT_BUDGET: f64 = 0.001;
+/// Part of the time that visits may take.
+const VISIT_BUDGET: f64 = 0.01;
 
-/// Threads that matter to a pause.
+/// The threads on which the cost of a pause depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads {
     pub all: usize,
-    /// Those that were sampled lately.
+    /// Threads that ran lately.
     pub running: usize,
     /// Some of them slept in between.
     pub lively: bool,
@@ -35,12 +38,12 @@ pub(super) struct Threads {
     pub sampled: bool,
 }
 
-/// When the next pause comes, and how long all were.
+/// When the next pause is due, and how long all pauses were.
 pub(super) struct PhaseShift {
     began: u64,
     next: u64,
     paused: u64,
-    /// Events are started once more at the next drain: those of a thread that was made meanwhile may have been missed.
+    /// Events are enabled once more at the next drain, because those of a thread that started meanwhile may have been missed.
     again: bool,
 }
 
@@ -50,7 +53,7 @@ impl PhaseShift {
         PhaseShift { began: now, next: now + FIRST, paused: 0, again: false }
     }
 
-    /// Pauses, where it is time to.
+    /// Pauses, if a pause is due.
     pub(super) fn shift(&mut self, now: u64, threads: Threads, events: &Events, random: &mut Random) {
         if std::mem::take(&mut self.again) && threads.sampled {
             events.set_sampling(true);
@@ -69,17 +72,17 @@ impl PhaseShift {
         self.next = now + between.max(least_time(events.processors(), threads)) as u64;
     }
 
-    /// What a period stands for, where pauses are counted in.
-    pub(super) fn with_pauses(&self, now: u64) -> f64 {
+    /// What one period of the kernel stands for if pauses are included.
+    pub(super) fn period_worth(&self, now: u64) -> f64 {
         let passed = now.saturating_sub(self.began).max(1_000_000_000);
         1.0 + self.paused as f64 / passed as f64
     }
 }
 
-/// The least time from one pause to the next, ns, by what a pause costs.
+/// The shortest time from one pause to the next, ns, given what a pause costs.
 fn least_time(processors: usize, threads: Threads) -> f64 {
-    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / BUDGETS.0;
-    interruptions.max(VISIT * (processors * threads.all) as f64 / BUDGETS.1)
+    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / INTERRUPT_BUDGET;
+    interruptions.max(VISIT * (processors * threads.all) as f64 / VISIT_BUDGET)
 }
 
 #[cfg(test)]
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_are_rare_where_they_are_dear() {
+    fn pauses_are_rare_where_they_cost_much() {
         let threads = |all, running| Threads { all, running, lively: true, sampled: true };
         assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
         // 64 processors that all run the program, or 10 000 threads that wait.

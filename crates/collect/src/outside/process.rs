@@ -1,7 +1,7 @@
-//! One process image: what runs in it, where its code lies, and its place in the recording.
+//! One process image: its program, its mappings, and its entry in the recording.
 //!
-//! The recording learns of an image only when there is something to be said of it: most forked children exec at once,
-//! and what they ran before belongs to the image that follows.
+//! An image gets an entry with its first sample only. Most forked children exec at once, and what they ran before belongs
+//! to the image that follows.
 
 use super::mappings::Mappings;
 use crate::recording::ProcessImage;
@@ -10,12 +10,12 @@ use stackglass_perf::records::Mmap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
 use stackglass_procfs::process as proc_files;
-use stackglass_profile::{Nanos, Process as Told};
+use stackglass_profile::{Nanos, Process as RecordedProcess};
 use stackglass_wire::ThreadName;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// Time between two looks at the mappings of a process in which code was met that nobody told of, ns.
+/// Time between two readings of the mappings of a process that runs code outside of all known mappings, ns.
 const SCAN_EVERY: u64 = 50_000_000;
 
 /// One image of one process.
@@ -31,7 +31,7 @@ pub(super) struct Process {
     /// Threads that have not ended.
     pub threads: u32,
     last_number: u32,
-    /// The program's file, as far as it is known.
+    /// The program's file, if it is known.
     exe: Option<Vec<u8>>,
     image: Option<ProcessImage>,
     /// When its arguments were read.
@@ -43,7 +43,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// An image that begins at `start`, without any code yet.
+    /// An image that begins at `start`, without any mapping.
     pub(super) fn new(pid: u32, parent: u32, start: u64) -> Process {
         Process {
             pid,
@@ -74,7 +74,7 @@ impl Process {
         }
     }
 
-    /// The process has called exec: a new image, without any code yet.
+    /// The image after an exec, without any mapping.
     pub(super) fn exec(&self, start: u64, name: ThreadName) -> Process {
         Process { name, ..Process::new(self.pid, self.parent, start) }
     }
@@ -85,7 +85,7 @@ impl Process {
         self.last_number
     }
 
-    /// Code was mapped. The first file after an exec is the program.
+    /// Adds a mapping of code. The first mapped file after an exec is the program.
     pub(super) fn insert(&mut self, map: &Mmap<'_>, files: &mut super::files::Files) {
         if self.exe.is_none() && map.path.first() == Some(&b'/') && !map.path.starts_with(b"//") {
             self.exe = Some(map.path.to_vec());
@@ -93,12 +93,12 @@ impl Process {
         self.mappings.insert(self.pid, map, files);
     }
 
-    /// Whether the recording knows it.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether the recording has it.
+    pub(super) fn is_recorded(&self) -> bool {
         self.image.is_some()
     }
 
-    /// Its image in the recording, with its modules as they are now; made when needed. `None` when the recording is full.
+    /// Its image in the recording, with its current modules; created if needed. `None` if the recording is full.
     pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
         if self.image.is_none() {
             if self.refused || recorder.is_full() {
@@ -110,34 +110,34 @@ impl Process {
             self.mappings.announce(self.pid, self.image.as_mut()?, recorder);
         }
         let image = self.image.as_mut()?;
-        if self.mappings.is_untold() {
+        if self.mappings.is_unrecorded() {
             self.mappings.announce(self.pid, image, recorder);
         }
         Some(image)
     }
 
-    /// Its image, where the recording knows it.
-    pub(super) fn told_image(&mut self) -> Option<&mut ProcessImage> {
+    /// Its image, if the recording has it.
+    pub(super) fn recorded_image(&mut self) -> Option<&mut ProcessImage> {
         self.image.as_mut()
     }
 
-    /// It has called exec at `at`: arguments that were read later are those of the next image.
+    /// The process has called exec at `at`: arguments that were read later belong to the next image.
     pub(super) fn forget_arguments_since(&mut self, at: u64, recorder: &mut Recorder) {
         if let Some(image) = self.image.as_ref().filter(|_| self.described > at) {
             recorder.process_mut(image.index()).arguments.clear();
         }
     }
 
-    /// The image is gone since `at`.
+    /// The image has ended at `at`.
     pub(super) fn end(&mut self, at: u64, recorder: &mut Recorder) {
         if let Some(image) = &mut self.image {
             image.ended(Nanos(at), recorder);
         }
     }
 
-    /// It runs another file than the one that is known: it has called exec.
+    /// Whether it runs another file than the known one, which means that it has called exec.
     pub(super) fn has_another_file(&self) -> bool {
-        // Folders may have other names in its root folder than here.
+        // Folders may have other names in the root folder of the process.
         let last = |path: &[u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
         let link = proc_files::executable(self.pid);
         let link = link.as_os_str().as_bytes();
@@ -145,9 +145,9 @@ impl Process {
         known.is_some_and(|exe| !link.is_empty() && last(exe) != last(link))
     }
 
-    fn describe(&self) -> Told {
+    fn describe(&self) -> RecordedProcess {
         let exe = self.exe.clone().unwrap_or_default();
-        // A process may have called exec since, or be gone: its arguments are taken only where the file is the same.
+        // The process may have called exec since, or may have ended. Its arguments are right only if the file is the same.
         let link = proc_files::executable(self.pid);
         let same = link.as_os_str().as_bytes() == exe || exe.is_empty();
         let arguments = match same && !link.as_os_str().is_empty() {
@@ -160,7 +160,7 @@ impl Process {
             true => String::from_utf8_lossy(name).into(),
             false => String::from_utf8_lossy(&path).into(),
         };
-        Told {
+        RecordedProcess {
             pid: self.pid,
             parent: self.parent,
             exe,
@@ -172,7 +172,7 @@ impl Process {
         }
     }
 
-    /// Code was met in no mapping: reads all mappings, if that was not done a moment ago. True when there are new ones.
+    /// Reads all mappings, because a walk met code in none, unless that was done a moment ago. Whether there are new ones.
     pub(super) fn scan(&mut self, now: u64, files: &mut super::files::Files) -> bool {
         if now < self.scanned + SCAN_EVERY + self.scan_cost * 20 {
             return false;

@@ -1,10 +1,10 @@
-//! One thread: the stacks that were taken of it, and the time that they stand for.
+//! One thread: its stacks, and the time that each stands for.
 //!
-//! Stacks are kept for a moment and *settled* together: a stack in the program's own code stands for one period of
-//! processor time; what the thread's clock has beyond these was spent in the kernel and belongs to the stacks taken
-//! there, in proportion. Never are all hits scaled to the clock: where the kernel cannot be sampled at all, its share
-//! would fall on the program's own code. (Measured against programs that keep their own account: a hit in user code is
-//! worth 0.93 to 1.08 periods in every condition tried, shares of hits are wrong by up to a third.)
+//! Stacks are collected and *settled* together. A stack in the program's own code stands for one period of CPU time. The
+//! rest of the thread's clock was spent in the kernel, and is split among the stacks taken there. Hits are never scaled
+//! to the clock as a whole: if the kernel cannot be sampled, its share would fall on the program's own code. Measured
+//! with programs that keep their own account, a hit in user code is worth 0.93 to 1.08 periods under all conditions
+//! tried, while shares of all hits are wrong by up to a third.
 
 use super::burst_start::BurstStart;
 use super::time::{Phase, SwitchCost, ThreadTime};
@@ -13,42 +13,47 @@ use stackglass_procfs::threads::Files;
 use stackglass_profile::{Cut, Nanos, Sample, StackId, State, ThreadNumber};
 use stackglass_wire::{ThreadId, ThreadName, cut};
 
-/// A stack, and why it is not complete (0: it is).
-pub(super) type Stack = (StackId, u8);
+/// A stack of the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stack {
+    pub id: StackId,
+    /// Why the stack is incomplete, 0 if it is complete.
+    pub cut: u8,
+}
 
 /// A stack that was taken while the thread ran.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     stack: Stack,
     at: u64,
-    /// The thread ran its own code; else it was in the kernel.
+    /// The thread ran its own code; otherwise it was in the kernel.
     in_user_code: bool,
-    /// How long it had run since the last one, ns.
+    /// What the thread had run since the last hit, ns.
     period: u64,
-    /// It was taken in the thread's own code, shortly after the thread got a processor.
+    /// The stack was taken in the thread's own code, shortly after the thread got a processor.
     at_start: bool,
 }
 
-/// What is known of the place where a thread sleeps.
+/// Where a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sleep {
-    /// Nobody has looked.
+    /// Not read yet.
     Unknown,
-    /// It sleeps on this stack.
+    /// On this stack.
     On(Stack),
 }
 
-/// A place where a thread sleeps.
+/// What a thread slept on one stack.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SleepSum {
     stack: Stack,
-    /// What it slept there, as far as that was seen, ns.
+    /// Observed sleep, ns.
     time: u64,
-    /// Brief sleeps there that were seen.
+    /// Observed brief sleeps.
     brief: u64,
 }
 
-/// Sleeps shorter than this may fall between two looks, ns: those that were seen stand for the others.
+/// Sleeps shorter than this, ns, may fall between two drains. Those that were observed stand for the others.
 const BRIEF: u64 = 50_000_000;
 
 /// One thread of one image.
@@ -63,18 +68,18 @@ pub(super) struct Thread {
     burst_began: u64,
     burst_start: BurstStart,
     sleep: Sleep,
-    /// Beginning of the sleep that goes on, or of the part of it that was not settled.
+    /// When the current sleep, or its unsettled part, began.
     sleeps_since: u64,
     pub files: Files,
-    /// Something happened since it was last settled.
+    /// It has run since it was last settled.
     pub moved: bool,
-    /// The recording knows it.
+    /// It is in the recording.
     pub announced: bool,
-    /// Copies of its stack beyond what comes with samples; only of deep ones.
+    /// Copies of its stack beyond what samples contain, if the stack is deep.
     pub deep: Option<Box<super::deep::DeepStack>>,
     hits: Vec<Hit>,
-    /// Where it was seen asleep since it was last settled.
-    asleep: Vec<Place>,
+    /// Observed sleep since it was last settled.
+    asleep: Vec<SleepSum>,
     last_awake: Option<Stack>,
     last_asleep: Option<Stack>,
 }
@@ -85,13 +90,14 @@ pub(super) struct Sink<'a> {
     pub thread: ThreadNumber,
     /// A stack without frames.
     pub no_stack: StackId,
-    /// Time in the kernel is not sampled here.
+    /// Time in the kernel is not sampled.
     pub user_only: bool,
 }
 
 impl Sink<'_> {
-    fn add(&mut self, (stack, cut): Stack, at: u64, time: u64, state: State, hits: u32) {
-        let cut = (cut != 0).then_some(Cut(cut));
+    fn add(&mut self, stack: Stack, at: u64, time: u64, state: State, hits: u32) {
+        let cut = (stack.cut != 0).then_some(Cut(stack.cut));
+        let stack = stack.id;
         let (thread, clock, time) = (self.thread, Nanos(at), Nanos(time));
         self.recorder.add_sample(Sample { stack, thread, task: 0, clock, state, cut, hits, time });
     }
@@ -122,7 +128,7 @@ impl Thread {
         }
     }
 
-    /// A stack was taken while it ran.
+    /// Adds a stack that was taken while the thread ran.
     pub(super) fn hit(&mut self, stack: Stack, at: u64, in_user_code: bool, period: u64) {
         let at_start = in_user_code
             && self.time.phase() == Phase::Running
@@ -130,7 +136,7 @@ impl Thread {
         self.hits.push(Hit { stack, at, in_user_code, period, at_start });
     }
 
-    /// From now on it does something else.
+    /// Enters another phase.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         if self.time.phase() == Phase::Asleep {
             self.count_sleep(at, true);
@@ -145,34 +151,34 @@ impl Thread {
         (self.sleep, self.sleeps_since) = (Sleep::Unknown, self.time.until());
     }
 
-    /// It sleeps on this stack.
+    /// The thread was found to sleep on this stack.
     pub(super) fn asleep_on(&mut self, stack: Stack) {
         self.sleep = Sleep::On(stack);
     }
 
-    /// The sleep that goes on belongs to its place up to `at`, where that is known.
+    /// Adds the current sleep, up to `at`, to its stack if that is known.
     fn count_sleep(&mut self, at: u64, ends: bool) {
         let Sleep::On(stack) = self.sleep else { return };
         let time = at.saturating_sub(self.sleeps_since);
         self.sleeps_since = self.sleeps_since.max(at);
         let brief = u64::from(ends && time < BRIEF);
-        match self.asleep.iter_mut().find(|place| place.stack == stack) {
-            Some(place) => (place.time, place.brief) = (place.time + time, place.brief + brief),
-            None => self.asleep.push(Place { stack, time, brief }),
+        match self.asleep.iter_mut().find(|sum| sum.stack == stack) {
+            Some(sum) => (sum.time, sum.brief) = (sum.time + time, sum.brief + brief),
+            None => self.asleep.push(SleepSum { stack, time, brief }),
         }
     }
 
-    /// Stacks that wait to be settled.
+    /// Whether stacks are unsettled.
     pub(super) fn has_hits(&self) -> bool {
         !self.hits.is_empty()
     }
 
-    /// Stacks that wait to be settled, or processor time that could be.
-    pub(super) fn has_news(&self) -> bool {
+    /// Whether stacks or CPU time may be unsettled.
+    pub(super) fn has_moved(&self) -> bool {
         self.moved || !self.hits.is_empty()
     }
 
-    /// Forgets all stacks and all time so far: the recording begins anew at `at`.
+    /// Forgets all stacks and all time: the recording begins anew at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.time.begin_anew(at, cost);
         self.hits.clear();
@@ -180,7 +186,7 @@ impl Thread {
         (self.last_awake, self.last_asleep, self.sleep, self.sleeps_since) = (None, None, Sleep::Unknown, at);
     }
 
-    /// Gives all time up to `at` to stacks. What has no stack yet waits for the next time, unless this is the `last`.
+    /// Gives all time up to `at` to stacks. Time without a stack is kept, unless this is the `last` settling.
     pub(super) fn settle(&mut self, at: u64, last: bool, cost: &SwitchCost, sink: &mut Sink<'_>) {
         self.time.advance(at);
         let at = self.time.until();
@@ -203,16 +209,16 @@ impl Thread {
         self.time.give(times.iter().sum());
         let period = self.hits.last().map_or(1_000_000, |hit| hit.period);
         self.hits.clear();
-        // Of a thread that ran for a few periods only nobody knows whether it was its own code or the kernel's.
+        // If a thread ran for a few periods only, the time may be its own code's or the kernel's.
         let in_kernel = sink.user_only && rest > 4 * period && ran > 20 * period;
         let stack = match self.last_awake {
-            _ if in_kernel => (sink.no_stack, cut::IN_KERNEL),
+            _ if in_kernel => Stack { id: sink.no_stack, cut: cut::IN_KERNEL },
             Some(stack) if last && rest <= period => stack,
-            _ if last => (sink.no_stack, cut::SHORT),
+            _ if last => Stack { id: sink.no_stack, cut: cut::SHORT },
             _ => return,
         };
         if !last {
-            // The last period may still turn out to be the program's own.
+            // The last period may still belong to the program's own code.
             rest -= period;
         }
         if rest > 0 {
@@ -223,7 +229,7 @@ impl Thread {
 
     fn settle_waited(&mut self, at: u64, last: bool, sink: &mut Sink<'_>) {
         let stack = self.last_awake.or(self.last_asleep);
-        if let Some(stack) = stack.or(last.then_some((sink.no_stack, cut::SHORT))) {
+        if let Some(stack) = stack.or(last.then_some(Stack { id: sink.no_stack, cut: cut::SHORT })) {
             let waited = self.time.take_waited();
             if waited > 0 {
                 sink.add(stack, at, waited, State::Waiting, 0);
@@ -235,25 +241,25 @@ impl Thread {
         let mut goes_on = 0;
         if self.time.phase() == Phase::Asleep {
             self.count_sleep(at, false);
-            // Where nobody has looked yet, somebody will.
+            // A stack that was not read yet will be read.
             goes_on = if last { 0 } else { at.saturating_sub(self.sleeps_since) };
         }
-        let seen: u64 = self.asleep.iter().map(|place| place.time).sum();
+        let seen: u64 = self.asleep.iter().map(|sum| sum.time).sum();
         let unseen = self.time.slept().saturating_sub(seen + goes_on);
-        let mut brief: u64 = self.asleep.iter().map(|place| place.brief).sum();
+        let mut brief: u64 = self.asleep.iter().map(|sum| sum.brief).sum();
         if brief == 0 && (last || unseen > BRIEF) && unseen > 0 {
-            // None of the brief sleeps was seen: they are like the last one that was.
-            let Some(stack) = self.last_asleep.or(self.asleep.last().map(|place| place.stack)) else {
+            // No brief sleep was observed: they count as like the last one.
+            let Some(stack) = self.last_asleep.or(self.asleep.last().map(|sum| sum.stack)) else {
                 if last {
-                    sink.add((sink.no_stack, cut::SHORT), at, unseen, State::Asleep, 0);
+                    sink.add(Stack { id: sink.no_stack, cut: cut::SHORT }, at, unseen, State::Asleep, 0);
                     self.time.give_slept(unseen);
                 }
                 return;
             };
-            self.asleep.push(Place { stack, time: 0, brief: 1 });
+            self.asleep.push(SleepSum { stack, time: 0, brief: 1 });
             brief = 1;
         }
-        for Place { stack, time, brief: times } in std::mem::take(&mut self.asleep) {
+        for SleepSum { stack, time, brief: times } in std::mem::take(&mut self.asleep) {
             let share = (u128::from(unseen) * u128::from(times) / u128::from(brief.max(1))) as u64;
             sink.add(stack, at, time + share, State::Asleep, 1);
             self.time.give_slept(time + share);
@@ -262,10 +268,10 @@ impl Thread {
     }
 }
 
-/// Periods that a stack in the kernel may stand for.
+/// Most periods that a stack in the kernel stands for.
 const MOST_PERIODS: u64 = 4;
 
-/// What each hit stands for when `pending` ns of processor time are to be given, and what is left over.
+/// The time of each hit if `pending` ns of CPU time are to be given, and the time that is left over.
 fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let sum = |user: bool| -> u64 {
         hits.iter().filter(|hit| hit.in_user_code == user).map(|hit| hit.period).sum()
@@ -273,12 +279,12 @@ fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let (user, kernel) = (sum(true), sum(false));
     let scaled =
         |time: u64, part: u64, of: u64| (u128::from(time) * u128::from(part) / u128::from(of.max(1))) as u64;
-    // A stack in the kernel stands for some periods at most: the kernel is not sampled while it changes threads.
+    // The limit exists because the kernel is not sampled while it switches threads.
     let rest = pending.saturating_sub(user).min(kernel.saturating_mul(MOST_PERIODS));
     let times: Vec<u64> = hits
         .iter()
         .map(|hit| match hit.in_user_code {
-            // Of a thread that has ended no stack gets more than it ran.
+            // If the thread has ended, its stacks get no more than it ran.
             true if last && user > pending => scaled(hit.period, pending, user),
             true => hit.period,
             false => scaled(rest, hit.period, kernel),
@@ -294,7 +300,7 @@ mod tests {
 
     fn hits(user: &[bool]) -> Vec<Hit> {
         let hit = |&in_user_code| Hit {
-            stack: (StackId(0), 0),
+            stack: Stack { id: StackId(0), cut: 0 },
             at: 0,
             in_user_code,
             period: 1000,
@@ -309,11 +315,11 @@ mod tests {
             shares(5000, &hits(&[true, false, true, false]), false),
             (vec![1000, 1500, 1000, 1500], 0)
         );
-        // One in the kernel stands for so much and not more.
+        // A stack in the kernel stands for a limited time.
         assert_eq!(shares(9000, &hits(&[true, false]), false), (vec![1000, 4000], 4000));
-        // Without a stack in the kernel the rest waits.
+        // Without a stack in the kernel the rest is kept.
         assert_eq!(shares(5000, &hits(&[true, true]), false), (vec![1000, 1000], 3000));
-        // More hits than time: the clock catches up, unless the thread has ended.
+        // With more hits than time, the clock catches up later, unless the thread has ended.
         assert_eq!(shares(1500, &hits(&[true, true, false]), false), (vec![1000, 1000, 0], 0));
         assert_eq!(shares(1500, &hits(&[true, true, false]), true), (vec![750, 750, 0], 0));
         assert_eq!(shares(700, &[], true), (vec![], 700));

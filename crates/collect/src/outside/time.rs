@@ -1,14 +1,14 @@
-//! The time of one thread: what it ran, waited for a processor and slept, and what of it was given to stacks.
+//! The time of one thread: what it ran, waited for a processor and slept, and how much of it was given to stacks.
 //!
-//! Between two switches everything is exact. Only what a switch itself costs is in the kernel's account of a thread and
-//! not between the moments at which the switches are told; so the account is read now and then while the thread is off
-//! its processor, and where that is not possible (it has ended) the mean cost of a switch stands in.
+//! The time between two switches is exact. The kernel's account of a thread also contains the cost of the switches
+//! themselves. So the account is read now and then while the thread is off its processor. If that is not possible,
+//! because the thread has ended, the mean cost of a switch is added.
 
-/// What a switch may cost at most, ns. More is no cost of switching but a mistake.
-const DEAREST_SWITCH: u64 = 100_000;
-/// How far the account of a thread that runs may lag behind, ns: one tick at 100 Hz.
+/// Most that a switch may cost, ns. A larger difference has another cause.
+const MOST_PER_SWITCH: u64 = 100_000;
+/// How far the account of a running thread may lag behind, ns: one tick at 100 Hz.
 const ACCOUNT_LAG: u64 = 10_000_000;
-/// Switches after which the mean is believed.
+/// Switches after which the mean is used.
 const ENOUGH: u64 = 50;
 
 /// What a thread does.
@@ -16,9 +16,9 @@ const ENOUGH: u64 = 50;
 pub(super) enum Phase {
     /// It has a processor.
     Running,
-    /// It wants one.
+    /// It is runnable without a processor.
     Ready,
-    /// It waits for something else.
+    /// It sleeps.
     Asleep,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct SwitchCost {
 
 impl SwitchCost {
     fn learn(&mut self, extra: u64, switches: u64) {
-        if extra <= switches.saturating_mul(DEAREST_SWITCH) {
+        if extra <= switches.saturating_mul(MOST_PER_SWITCH) {
             self.extra += extra;
             self.switches += switches;
         }
@@ -45,6 +45,17 @@ impl SwitchCost {
     }
 }
 
+/// A reading of the kernel's account.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// The account, ns.
+    account: u64,
+    /// `ran` at that moment.
+    ran: u64,
+    /// `switches` at that moment.
+    switches: u64,
+}
+
 /// The time of one thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadTime {
@@ -52,11 +63,11 @@ pub(super) struct ThreadTime {
     since: u64,
     /// What it ran between switches.
     ran: u64,
-    /// Times it was given a processor.
+    /// How often it was given a processor.
     switches: u64,
-    /// The kernel's account when it was last read: that, and `ran` and `switches` then.
-    reading: Option<(u64, u64, u64)>,
-    /// What the account had more than `ran` at the last reading.
+    /// The last reading of the kernel's account.
+    reading: Option<Reading>,
+    /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
     given: u64,
     waited: u64,
@@ -79,12 +90,12 @@ impl ThreadTime {
         }
     }
 
-    /// What it does now.
+    /// Its phase now.
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// From now on it does something else. Moments that run backwards count as standing still.
+    /// Enters another phase. Moments that run backwards count as standing still.
     pub(super) fn enter(&mut self, phase: Phase, at: u64) {
         self.advance(at);
         if phase == Phase::Running && self.phase != Phase::Running {
@@ -93,7 +104,7 @@ impl ThreadTime {
         self.phase = phase;
     }
 
-    /// Counts up to `at` what goes on.
+    /// Counts the current phase up to `at`.
     pub(super) fn advance(&mut self, at: u64) {
         let passed = at.saturating_sub(self.since);
         self.since = self.since.max(at);
@@ -104,21 +115,21 @@ impl ThreadTime {
         }
     }
 
-    /// The kernel's account of the thread, which is off its processor, is `account` ns. The first reading is where
-    /// later ones count from.
+    /// Adds a reading of the kernel's account, `account` ns, of a thread that is off its processor. Later readings count from
+    /// the first one.
     pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
         match self.reading {
             None => self.extra = cost.of(self.switches) as i64,
-            Some((before, ran, switches)) => {
+            Some(Reading { account: before, ran, switches }) => {
                 let extra = account.saturating_sub(before) as i64 - (self.ran - ran) as i64;
                 self.extra += extra;
                 cost.learn(extra.max(0) as u64, self.switches - switches);
             }
         }
-        self.reading = Some((account, self.ran, self.switches));
+        self.reading = Some(Reading { account, ran: self.ran, switches: self.switches });
     }
 
-    /// News of it were lost: it cannot have run for more than its whole account says.
+    /// Corrects the time after records were lost: the thread cannot have run longer than its whole account says.
     pub(super) fn bound(&mut self, account: u64, cost: &SwitchCost) {
         let over = self.clock(cost).saturating_sub(account);
         if over > ACCOUNT_LAG {
@@ -126,51 +137,51 @@ impl ThreadTime {
         }
     }
 
-    /// Processor time since its beginning, ns.
+    /// CPU time since its start, ns.
     pub(super) fn clock(&self, cost: &SwitchCost) -> u64 {
-        let unread = self.switches - self.reading.map_or(0, |(.., switches)| switches);
+        let unread = self.switches - self.reading.map_or(0, |reading| reading.switches);
         let clock = (self.ran + cost.of(unread)) as i64 + self.extra;
         clock.max(0) as u64
     }
 
-    /// Processor time that no stack has got; negative when stacks have got too much.
+    /// CPU time that no stack has got yet; negative if stacks have got too much.
     pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
         self.clock(cost) as i64 - self.given as i64
     }
 
-    /// Stacks have got `time` of the processor time.
+    /// Gives `time` of the CPU time to stacks.
     pub(super) fn give(&mut self, time: u64) {
         self.given += time;
     }
 
-    /// All processor time that stacks have got.
+    /// All CPU time given to stacks.
     pub(super) fn given(&self) -> u64 {
         self.given
     }
 
-    /// The time it waited for a processor, which is given to a stack now.
+    /// Removes and returns the time in which it waited for a processor.
     pub(super) fn take_waited(&mut self) -> u64 {
         std::mem::take(&mut self.waited)
     }
 
-    /// The time it slept that no stack has got.
+    /// Sleep that no stack has got yet.
     pub(super) fn slept(&self) -> u64 {
         self.slept
     }
 
-    /// Stacks have got `time` of it.
+    /// Gives `time` of the sleep to stacks.
     pub(super) fn give_slept(&mut self, time: u64) {
         self.slept = self.slept.saturating_sub(time);
     }
 
-    /// Forgets what was not given, and begins to count at `at`.
+    /// Forgets all time that was not given. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
         (self.waited, self.slept) = (0, 0);
         self.given = self.clock(cost);
     }
 
-    /// The last moment that was counted.
+    /// The moment up to which time is counted.
     pub(super) fn until(&self) -> u64 {
         self.since
     }

@@ -1,4 +1,4 @@
-//! All processes and threads of a recording, kept up by what the kernel tells of them.
+//! The table of all processes and threads of a recording, updated from the kernel's records.
 
 mod lost;
 mod samples;
@@ -7,66 +7,58 @@ mod sleeping;
 use super::files::Files;
 use super::phase_shift::Threads;
 use super::process::Process;
-use super::sleepers;
 use super::thread::{Sink, Thread};
 use super::time::{Phase, SwitchCost};
+use super::walking::Walking;
 use crate::recording::recorder::Recorder;
 use foldhash::HashMap;
 use stackglass_perf::records::{Record, What};
 use stackglass_procfs::clock::monotonic;
-use stackglass_unwind::Scratch;
-use stackglass_wire::{Counter, Event, MAX_FRAMES, ThreadId, ThreadName};
+use stackglass_wire::{Counter, Event, ThreadId, ThreadName};
 use std::collections::BTreeMap;
 
-/// Process id of a thread that is no more.
-const NOBODY: u32 = u32::MAX;
+/// Process id in records of a thread that has ended.
+const NO_PROCESS: u32 = u32::MAX;
 
-/// What watching a switch costs the program, ns (5 to 16 µs were measured, most of it the kernel's own change of events);
-/// below so many switches nobody minds.
+/// What an observed switch costs the program, ns. 5 to 16 µs were measured, most of it for the kernel's change of events.
 const SWITCH: u64 = 8_000;
+/// Fewer switches than this are no reason for a remark.
 const MANY_SWITCHES: u64 = 500;
-
-/// Working memory of walks.
-pub(super) struct Walking {
-    pub scratch: Box<Scratch>,
-    pub frames: Vec<u64>,
-    /// Bytes of a stack that are fetched at once.
-    pub fetched: Vec<u8>,
-}
 
 /// The table.
 pub(super) struct Tree {
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
-    /// Threads that have news since they were settled, by id.
+    /// Ids of threads that ran since they were settled.
     moved: Vec<u32>,
-    /// Threads that went to sleep, or slept already, since the last drain.
+    /// Threads that went to sleep, or were asleep, in this drain.
     sleepers: Vec<u32>,
     files: Files,
     walking: Walking,
     cost: SwitchCost,
     /// Time in the kernel is not sampled.
     user_only: bool,
-    /// Stacks are taken now.
+    /// Stacks are being taken.
     sampling: bool,
     follow_children: bool,
-    /// The only process, where children are not followed.
+    /// The only process, if children are not followed.
     only: Option<u32>,
-    /// Number of this drain, and the moment up to which it looks.
+    /// Number of this drain.
     drain: u64,
+    /// The moment up to which this drain reads.
     until: u64,
-    /// Our own process.
+    /// The recording process.
     own: u32,
     lost: u64,
     /// Times that threads went to sleep.
     switches: u64,
-    /// Some were lost in this drain.
+    /// Records were lost in this drain.
     lost_now: bool,
     /// Threads and processes that have begun.
     forks: u64,
-    /// Some thread was looked at in the last drain.
-    looked: bool,
-    /// What a period of the kernel stands for.
+    /// A sleeping thread was read in the last drain.
+    has_looked: bool,
+    /// What one period of the kernel stands for.
     worth: f64,
     counters: BTreeMap<Counter, u64>,
 }
@@ -80,11 +72,7 @@ impl Tree {
             moved: Vec::new(),
             sleepers: Vec::new(),
             files: Files::default(),
-            walking: Walking {
-                scratch: Box::default(),
-                frames: vec![0; MAX_FRAMES],
-                fetched: vec![0; sleepers::FETCH],
-            },
+            walking: Walking::default(),
             cost: SwitchCost::default(),
             user_only,
             sampling,
@@ -97,7 +85,7 @@ impl Tree {
             switches: 0,
             lost_now: false,
             forks: 0,
-            looked: false,
+            has_looked: false,
             worth: 1.0,
             counters: BTreeMap::new(),
         }
@@ -108,19 +96,19 @@ impl Tree {
         self.processes.len()
     }
 
-    /// Whether threads fell asleep lately: then it is worth to look soon where.
+    /// Whether threads went to sleep lately, so that a drain soon can see where.
     pub(super) fn is_lively(&self) -> bool {
-        self.looked
+        self.has_looked
     }
 
-    /// The threads there are; none runs while sampling is off.
-    pub(super) fn threads_now(&self) -> Threads {
+    /// The live threads. While sampling is off, none counts as running.
+    pub(super) fn live_threads(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, lively: self.looked, sampled: self.sampling }
+        Threads { all: self.threads.len(), running, lively: self.has_looked, sampled: self.sampling }
     }
 
-    /// What a period of the kernel stands for, from now on.
-    pub(super) fn set_worth(&mut self, of_period: f64) {
+    /// Sets what one period of the kernel stands for.
+    pub(super) fn set_period_worth(&mut self, of_period: f64) {
         self.worth = of_period;
     }
 
@@ -129,13 +117,13 @@ impl Tree {
         self.forks
     }
 
-    /// A drain begins, of all that happened until this moment.
+    /// Begins a drain of all records up to this moment.
     pub(super) fn begin_drain(&mut self, until: u64) {
         self.drain += 1;
         self.until = until;
     }
 
-    /// Takes up one record.
+    /// Applies one record.
     pub(super) fn apply(&mut self, record: &Record<'_>, recorder: &mut Recorder) {
         let Record { pid, tid, at, .. } = *record;
         if let What::Lost(n) = record.what {
@@ -143,10 +131,10 @@ impl Tree {
             self.lost_now = true;
             return;
         }
-        if pid == self.own || pid == 0 || pid == NOBODY || tid == 0 || tid == NOBODY {
+        if pid == self.own || pid == 0 || pid == NO_PROCESS || tid == 0 || tid == NO_PROCESS {
             return;
         }
-        // The program itself is the first to exec.
+        // The first process that execs is the program.
         if !self.follow_children && *self.only.get_or_insert(pid) != pid {
             return;
         }
@@ -183,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// The thread with this id; one that was never told of is taken up as it is.
+    /// The thread with this id. A thread without a start record is added as it is.
     fn thread(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) -> Option<&mut Thread> {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             self.threads.remove(&tid);
@@ -195,7 +183,7 @@ impl Tree {
     fn begin(&mut self, pid: u32, tid: u32, phase: Phase, at: u64) {
         let process = self.processes.entry(pid).or_insert_with(|| {
             let mut process = Process::new(pid, 0, at);
-            // News of it were lost.
+            // Its records were lost.
             process.scan(monotonic(), &mut self.files);
             process
         });
@@ -230,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// The last word on a thread.
+    /// Ends a thread.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
         let Tree { processes, cost, user_only, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
@@ -239,7 +227,7 @@ impl Tree {
         }
         settle(thread, process, at, true, cost, *user_only, recorder);
         let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.given());
-        if let Some(image) = process.told_image() {
+        if let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }
     }
@@ -249,9 +237,9 @@ impl Tree {
         let mut carried = None;
         for other in others {
             let Some(mut thread) = self.threads.remove(&other) else { continue };
-            let told = self.processes.get(&pid).is_some_and(Process::is_told);
-            if other == tid && !told && !thread.has_hits() {
-                // Nobody knows of the image before: its time belongs to this one.
+            let is_recorded = self.processes.get(&pid).is_some_and(Process::is_recorded);
+            if other == tid && !is_recorded && !thread.has_hits() {
+                // The image before is not in the recording: its time belongs to this one.
                 carried = Some(thread);
             } else {
                 self.end(&mut thread, at, recorder);
@@ -282,12 +270,12 @@ impl Tree {
         if pid == tid {
             process.name = name;
         }
-        if announced && let Some(image) = process.told_image() {
+        if announced && let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadRename { thread: number, at, name }, recorder);
         }
     }
 
-    /// Gives all time so far to stacks: of threads with news, or of `all`.
+    /// Gives all time so far to stacks, for threads that have moved or for `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
         let Tree { processes, threads, moved, cost, user_only, sampling, .. } = self;
@@ -296,7 +284,7 @@ impl Tree {
         }
         let mut one = |thread: &mut Thread| {
             if let Some(process) = processes.get_mut(&thread.pid)
-                && (all || thread.has_news())
+                && (all || thread.has_moved())
             {
                 settle(thread, process, until, false, cost, *user_only, recorder);
             }
@@ -310,7 +298,7 @@ impl Tree {
         self.refresh(recorder);
     }
 
-    /// Stacks are taken from now on, or not any more.
+    /// Starts or stops taking stacks.
     pub(super) fn set_sampling(&mut self, on: bool, now: u64, recorder: &mut Recorder) {
         if on && !self.sampling {
             self.threads.values_mut().for_each(|thread| thread.begin_anew(now, &self.cost));
@@ -320,11 +308,11 @@ impl Tree {
         self.sampling = on;
     }
 
-    /// Forgets all samples; the recorder forgets them as well.
+    /// Forgets all samples, here and in the recorder.
     pub(super) fn forget_samples(&mut self, recorder: &mut Recorder) {
         let before = recorder.clear_samples();
         for process in self.processes.values_mut() {
-            if let Some(image) = process.told_image() {
+            if let Some(image) = process.recorded_image() {
                 image.forget_stacks(&before, recorder);
             }
         }
@@ -333,11 +321,11 @@ impl Tree {
         for thread in self.threads.values_mut() {
             thread.begin_anew(until, &self.cost);
         }
-        // Where they sleep is asked anew.
+        // The stacks of sleeping threads are read again.
         self.sleepers = tids;
     }
 
-    /// Ends everything; what lives on has no end.
+    /// Ends the recording. Threads that live on have no end.
     pub(super) fn close(&mut self, recorder: &mut Recorder) {
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         let now = monotonic();
@@ -354,15 +342,15 @@ impl Tree {
         if switches * SWITCH > ran / 20 && switches > MANY_SWITCHES {
             let each = ran / switches / 1000;
             recorder.remark(format!(
-                "the program's threads went to sleep {switches} times, once in {each} µs of processor time: the kernel \
-                 takes some microseconds to watch each, so the program ran longer by several per cent"
+                "the program's threads went to sleep {switches} times, once per {each} µs of CPU time; observing each \
+                 takes the kernel some microseconds, so the program ran several percent longer"
             ));
         }
         if self.lost > 0 {
             let lost = self.lost;
             recorder.remark(format!(
-                "{lost} stacks or news of threads were lost because this machine was too busy to read them in time: \
-                 shares are less certain, the time of each thread is as the kernel counts it; a longer --delay helps"
+                "{lost} records were lost because this machine was too busy to read them in time; shares are less \
+                 certain, but each thread's time is the kernel's own count; a longer --delay helps"
             ));
         }
     }
@@ -374,15 +362,17 @@ impl Tree {
     /// Copies counters into the recording.
     fn refresh(&mut self, recorder: &mut Recorder) {
         let how = match self.user_only {
-            false => "sampler: perf events on every thread; time in the kernel is sampled as well",
-            true => "sampler: perf events on every thread; time in the kernel may not be sampled here",
+            false => "sampler: perf events on every thread, in the program and in the kernel",
+            true => {
+                "sampler: perf events on every thread, in the program only: the kernel may not be sampled here"
+            }
         };
         recorder.set_counter(how, 1);
         self.counters.iter().for_each(|(what, n)| recorder.set_counter(what.label(), *n));
     }
 }
 
-/// Tells the recording of a thread before its first sample.
+/// Adds a thread to the recording, before its first sample.
 fn announce(thread: &mut Thread, image: &mut crate::ProcessImage, recorder: &mut Recorder) {
     if !std::mem::replace(&mut thread.announced, true) {
         let Thread { number, tid, began, name, .. } = *thread;
@@ -399,8 +389,8 @@ fn settle(
     user_only: bool,
     recorder: &mut Recorder,
 ) {
-    // Most forked children exec at once: what they ran before belongs to what follows.
-    if process.forked && !process.is_told() && !thread.has_hits() && !last {
+    // Most forked children exec at once. What they ran before belongs to the next image.
+    if process.forked && !process.is_recorded() && !thread.has_hits() && !last {
         return;
     }
     let Some(image) = process.image(recorder) else { return };

@@ -1,21 +1,20 @@
-//! One function's instructions, and which of them come before which.
+//! The instructions of a function, and the predecessors of each.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 use iced_x86::{OpAccess, Register};
 
-/// A function, decoded from its first byte to its last. Only where its instructions begin is kept: few of them
-/// are looked at again.
+/// A decoded function. Only the starts of its instructions are stored, since few are decoded again.
 pub(super) struct Flow<'data> {
     code: &'data [u8],
     start: u64,
     instructions: Vec<Place>,
     /// Sorted.
     jumps: Vec<Jump>,
-    /// Jumps whose targets are not in the code: by a table of cases, or out of the function.
+    /// Jumps with unknown targets: through a jump table, or out of the function.
     open_jumps: Vec<Jump>,
 }
 
-/// Where an instruction begins, from the function's start, and whether the next one may follow it.
+/// Offset of an instruction in the function, and whether the next instruction can follow it.
 #[derive(Clone, Copy)]
 struct Place(u32);
 
@@ -35,18 +34,18 @@ impl Place {
     }
 }
 
-/// A jump, by the indexes of instructions.
+/// A jump, by the indices of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Jump {
     to: u32,
     pub from: u32,
 }
 
-/// What comes right before an instruction.
-pub(super) enum Before<'a> {
-    /// Whoever calls the function.
+/// The predecessors of an instruction.
+pub(super) enum Predecessors<'a> {
+    /// The caller of the function.
     Caller,
-    /// These: the one that falls through, and those that jump.
+    /// The instruction that falls through to it, and those that jump to it.
     These(Option<u32>, &'a [Jump]),
 }
 
@@ -99,34 +98,34 @@ impl<'data> Flow<'data> {
         (self.instruction(index).next_ip() == self.start.wrapping_add(end)).then_some(index)
     }
 
-    /// The instruction that begins so many bytes after the function.
+    /// The instruction at an offset in the function.
     fn at(&self, offset: u64) -> Option<u32> {
         let offset = u32::try_from(offset).ok()?;
         let index = self.instructions.binary_search_by_key(&offset, |place| place.offset()).ok()?;
         u32::try_from(index).ok()
     }
 
-    /// What comes before an instruction. Where nothing jumps to and nothing falls through to, that is any of the
-    /// jumps whose targets are not known (or the end of an exception's way, of which nothing is known).
-    pub fn before(&self, index: u32) -> Before<'_> {
+    /// The predecessors of an instruction. Without a jump or a fall-through to it, these are all jumps with unknown
+    /// targets. (It may also be a landing pad of exceptions, whose predecessors are unknown.)
+    pub fn predecessors(&self, index: u32) -> Predecessors<'_> {
         let first = self.jumps.partition_point(|jump| jump.to < index);
         let count = self.jumps[first..].partition_point(|jump| jump.to == index);
         let jumps = &self.jumps[first..first + count];
         let falls = index.checked_sub(1).filter(|before| self.instructions[*before as usize].falls_through());
         if index == 0 {
-            Before::Caller
+            Predecessors::Caller
         } else if falls.is_some() || !jumps.is_empty() {
-            Before::These(falls, jumps)
+            Predecessors::These(falls, jumps)
         } else if self.instruction(index).mnemonic() == Mnemonic::Nop {
-            // Nobody goes there: it fills the room up to the next block.
-            Before::These(None, &[])
+            // Padding before the next block is never executed.
+            Predecessors::These(None, &[])
         } else {
-            Before::These(None, &self.open_jumps)
+            Predecessors::These(None, &self.open_jumps)
         }
     }
 }
 
-/// Which registers the instructions of a function write, each found out when it is first asked for.
+/// The registers that the instructions of a function write, computed at first use.
 pub(super) struct Writes {
     /// A bit for each register, by instruction.
     known: Vec<Option<u16>>,
@@ -138,7 +137,7 @@ impl Writes {
         Writes { known: vec![None; flow.len()], factory: InstructionInfoFactory::new() }
     }
 
-    /// Whether an instruction changes a register (one of 64 bits), or may do so.
+    /// Whether an instruction can change a 64-bit register.
     pub fn writes(&mut self, flow: &Flow<'_>, index: u32, register: Register) -> bool {
         let written = self.known[index as usize]
             .get_or_insert_with(|| written_by(&flow.instruction(index), &mut self.factory));
@@ -146,14 +145,14 @@ impl Writes {
     }
 }
 
-/// Whether the next instruction may follow. A call is thought to return.
+/// Whether the next instruction can follow. Calls are assumed to return.
 fn falls_through(flow: FlowControl) -> bool {
     use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
     !matches!(flow, UnconditionalBranch | IndirectBranch | Return | Exception)
 }
 
-/// The registers that an instruction writes. One that calls takes those with it which the callee need not keep
-/// (System V ABI for x86-64, 3.2.1: all but rbx, rsp, rbp and r12 to r15).
+/// The registers that an instruction writes. A call writes those that the callee need not preserve (System V ABI x86-64,
+/// 3.2.1: all but rbx, rsp, rbp and r12 to r15).
 fn written_by(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> u16 {
     use Register::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
     const LOST: [Register; 9] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11];

@@ -1,12 +1,11 @@
-//! Which calls choose their callee while the program runs: through a vtable or a function pointer.
+//! Finds calls whose callee is chosen at run time, through a vtable or a function pointer.
 //!
-//! Nothing but the code says so: the instruction that ends at the return address, `FF /2` with a register or
-//! with memory that is not relative to the instruction. (That kind, `call *slot(%rip)`, is a call through the
-//! dynamic linker's table, as is one to a PLT entry: bound once, no choice.) Compilers also load such a slot
-//! into a register, ahead of a loop, and call through that: for a call through a register all of its function
-//! is read to learn where the register comes from ([`register`]). What leaves no return address
-//! cannot be told: after a tail call the frame below seems to have been called by the caller's caller, and
-//! how an `ifunc` was chosen is long past.
+//! The code shows them: the instruction before the return address is `FF /2` with a register or with memory that is not
+//! relative to the instruction. A call `call *slot(%rip)` goes through the dynamic linker's table, like a call to a PLT
+//! entry: it is bound once and involves no choice. Compilers also load such a slot into a register before a loop. For a call
+//! through a register, the whole function is therefore decoded to find the origin of the register ([`register`]).
+//!
+//! Tail calls leave no return address and cannot be found, nor can the choice of an `ifunc`.
 
 mod flow;
 mod functions;
@@ -17,11 +16,11 @@ use crate::elf::Elf;
 use crate::mapped::Mapped;
 use stackglass_unwind::call_site::{Call, LONGEST, before};
 
-/// Code from this size on is given back when it has been read.
+/// Smallest code whose pages are released after reading.
 const LARGE: usize = 128 << 10;
 
-/// Those of the addresses (by index) whose instruction is such a call. They are look-up addresses: that of a
-/// caller lies in its call instruction's last byte.
+/// The addresses, by index, whose instruction is such a call. They are lookup addresses: that of a caller is the last byte
+/// of its call instruction.
 pub(crate) fn calls(file: &Mapped, addresses: &[u64]) -> Vec<usize> {
     let Ok(elf) = Elf::parse(file) else { return Vec::new() };
     let code = Code(elf.code_bytes());
@@ -45,11 +44,11 @@ pub(crate) fn calls(file: &Mapped, addresses: &[u64]) -> Vec<usize> {
     found
 }
 
-/// Executable segments: where each begins, and its bytes.
+/// Executable segments: start address and bytes of each.
 struct Code<'data>(Vec<(u64, &'data [u8])>);
 
 impl<'data> Code<'data> {
-    /// The last bytes before an address, at most as many as a call has.
+    /// The bytes before an address, at most as many as a call has.
     fn until(&self, end: u64) -> &'data [u8] {
         let found = self.0.iter().find_map(|(start, bytes)| {
             let end = usize::try_from(end.checked_sub(*start)?).ok()?;
@@ -58,7 +57,7 @@ impl<'data> Code<'data> {
         found.unwrap_or_default()
     }
 
-    /// The bytes from an address on; none where there is no code.
+    /// The bytes from an address on; empty outside of code.
     fn from(&self, address: u64) -> &'data [u8] {
         let found = self.0.iter().find_map(|(start, bytes)| {
             let start = usize::try_from(address.checked_sub(*start)?).ok()?;
@@ -68,9 +67,9 @@ impl<'data> Code<'data> {
     }
 }
 
-/// Whether code jumps to where a register says in the way that gives processors nothing to guess (*retpoline*):
-/// what compilers call `__x86_indirect_thunk_*` and `__llvm_retpoline_*`, or put in line. Told by its bytes,
-/// which do not change, since names may be stripped: `call 2f; 1: pause; lfence; jmp 1b`.
+/// Whether code is a *retpoline*, an indirect jump that processors do not predict: `__x86_indirect_thunk_*` and
+/// `__llvm_retpoline_*` of compilers, or the same inlined. It is recognised by its bytes, which never change, since names may
+/// be stripped: `call 2f; 1: pause; lfence; jmp 1b`.
 ///
 /// Source: Intel, "Retpoline: A Branch Target Injection Mitigation".
 fn is_thunk(code: &[u8]) -> bool {

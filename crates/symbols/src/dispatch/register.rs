@@ -1,34 +1,34 @@
-//! Calls through a register that always holds the same function.
+//! Finds calls through a register that always holds the same function.
 //!
-//! Compilers load a slot of the dynamic linker's table (or, where the linker knew the function by then, its
-//! address) into a register and call through that, in loops mostly. Such a call is bound as early as one
-//! through the slot itself. It is told from a call of a function pointer by what can have put the value there:
-//! a search from the call backwards, over all ways through the function, for what wrote the register. Only where
-//! each way that is known ends at the same slot or function is there no choice; what came in with the function's
-//! arguments, from memory, or from a call is one.
+//! Compilers load a slot of the dynamic linker's table into a register and call through it, mostly in loops. If the linker
+//! knows the function, the register has its address. Such a call is bound as early as a call through the slot.
 //!
-//! Registers that were kept on the stack meanwhile are not followed: hardly any is a slot's, and what looks alike
-//! is an object with a function pointer in it.
+//! To distinguish it from a call of a function pointer, all paths through the function are searched backwards from the call
+//! for the instruction that wrote the register. If all known paths end at the same slot or function, there is no choice. A
+//! value from the arguments, from memory, or from a call is a choice.
+//!
+//! Registers that were saved on the stack are not tracked. Hardly any holds a slot, and an object with a function pointer
+//! looks the same.
 
-use super::flow::{Before, Flow, Writes};
+use super::flow::{Flow, Predecessors, Writes};
 use super::{Code, functions, slots::Slots};
 use crate::elf::Elf;
 use foldhash::HashSet;
 use iced_x86::{Code as Kind, Instruction, OpKind, Register};
 
-/// Functions with more code than this are not read. (The largest one of LLVM has 0.8 MB.)
+/// Largest function in bytes that is decoded. (The largest of LLVM has 0.8 MB.)
 const LARGEST: u64 = 1 << 20;
 
-/// Instructions that may be looked at for all the calls asked of a function, times its own. Searches end soon;
-/// code that was made to keep them going does not hold up a report.
+/// Most instructions visited for all calls in a function, as a multiple of its own. Real searches are short; the bound is for
+/// hostile code.
 const LOOKS: usize = 64;
 
-/// Of calls through a register, by their sorted return addresses: whether the callee is the same each time.
+/// For calls through a register, by their sorted return addresses: whether the callee is always the same.
 pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bool> {
     if ends.is_empty() {
         return Vec::new();
     }
-    // The return address may lie behind the function's end: after a call that never returns.
+    // After a call that never returns, the return address may be behind the end of the function.
     let inside: Vec<u64> = ends.iter().map(|end| end - 1).collect();
     let around = functions::around(elf, &inside);
     let slots = Slots::of(elf);
@@ -52,7 +52,7 @@ pub(super) fn bound_once(elf: &Elf<'_>, code: &Code<'_>, ends: &[u64]) -> Vec<bo
     bound
 }
 
-/// The search for what a register holds, in one function.
+/// The search for the value of a register, in one function.
 struct Search<'a> {
     flow: Flow<'a>,
     writes: Writes,
@@ -61,11 +61,11 @@ struct Search<'a> {
     looks_left: usize,
 }
 
-/// What an instruction puts into a register.
+/// The value that an instruction writes to a register.
 enum Source {
-    /// The function at this address, or the one whose address is in the slot at this address.
+    /// The function at this address, or the function in the slot at this address.
     Fixed(u64),
-    /// What another register holds.
+    /// The value of another register.
     Copy(Register),
     Other,
 }
@@ -76,21 +76,21 @@ impl<'a> Search<'a> {
         Search { writes: Writes::of(&flow), flow, elf, slots, looks_left }
     }
 
-    /// Whether the call that ends at an address is made through a register that can hold one function only.
+    /// Whether the call that ends at an address goes through a register that can hold only one function.
     fn is_bound_once(&mut self, end: u64) -> bool {
         let Some(call) = self.flow.ending_at(end) else { return false };
         let instruction = self.flow.instruction(call);
         if instruction.code() != Kind::Call_rm64 || instruction.op0_kind() != OpKind::Register {
             return false;
         }
-        // Instructions, each with the register whose content ahead of it is asked for.
+        // Instructions, each with the register whose value before it is searched.
         let mut open = vec![(call, instruction.op0_register())];
         let mut known: HashSet<_> = open.iter().copied().collect();
         let mut function = None;
         while let Some((index, register)) = open.pop() {
-            let (falls, jumps) = match self.flow.before(index) {
-                Before::Caller => return false,
-                Before::These(falls, jumps) => (falls, jumps),
+            let (falls, jumps) = match self.flow.predecessors(index) {
+                Predecessors::Caller => return false,
+                Predecessors::These(falls, jumps) => (falls, jumps),
             };
             for before in falls.into_iter().chain(jumps.iter().map(|jump| jump.from)) {
                 let Some(left) = self.looks_left.checked_sub(1) else { return false };
@@ -124,7 +124,7 @@ impl<'a> Search<'a> {
             Kind::Mov_r64_rm64 | Kind::Mov_rm64_r64 if instruction.op1_kind() == OpKind::Register => {
                 Source::Copy(instruction.op1_register())
             }
-            // What linkers make of a load from a slot when they know the function.
+            // Linkers write this instead of a load from a slot when they know the function.
             Kind::Lea_r64_m if from_here => constant(instruction.ip_rel_memory_address()),
             Kind::Mov_r32_imm32 => constant(u64::from(instruction.immediate32())),
             Kind::Mov_r64_imm64 => constant(instruction.immediate64()),

@@ -1,8 +1,8 @@
-//! The slots that the dynamic linker fills with the addresses of functions, once: the global offset table.
+//! The global offset table: slots that the dynamic linker fills once with the addresses of functions.
 //!
-//! By its sections; in a file without any, by what the dynamic linker is told to fill. (A section says more:
-//! with static linking, a slot may be filled by other means.) Tables of function pointers and vtables are not
-//! among them.
+//! The slots come from its sections; in a file without sections, from the relocations of the dynamic linker. (Sections are
+//! more complete: in static programs, slots may be filled otherwise.) Tables of function pointers and vtables are not
+//! included.
 
 use crate::elf::Elf;
 use object::elf::{self, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, Dyn64, Rela64};
@@ -14,7 +14,7 @@ const LITTLE: LittleEndian = LittleEndian;
 /// The slots of one file.
 pub(super) struct Slots {
     sections: Vec<Range<u64>>,
-    /// Sorted; looked into only where there are no such sections.
+    /// Sorted; used only without such sections.
     relocated: Vec<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Slots {
     }
 }
 
-/// Addresses that receive that of a symbol, in the way kept for such slots.
+/// Addresses with a relocation of the kind that is used for such slots.
 fn relocated(elf: &Elf<'_>) -> Vec<u64> {
     let dynamic = elf.dynamic();
     let value = |tag| {

@@ -1,10 +1,9 @@
-//! The table of abbreviations of a unit, as an index into the bytes it lies in.
+//! The abbreviations of a unit, as an index into the bytes of their table.
 //!
-//! gimli's own table holds every attribute of every abbreviation, which is more work than all
-//! else when a few entries are wanted from each of a thousand units. Here the declarations are only
-//! counted off; they are read when an entry uses them.
+//! gimli's table holds every attribute of every abbreviation. Where few entries of each of a thousand units are read, that
+//! takes longer than all else. Here, declarations are only indexed; they are read when an entry uses them.
 
-use crate::dwarf::shapes::read_leb;
+use crate::dwarf::leb::{read_leb, read_signed_leb};
 use foldhash::HashMap;
 use gimli::{AttributeSpecification, DwTag, LittleEndian};
 use std::sync::Arc;
@@ -13,12 +12,12 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Abbreviations<'data> {
     table: &'data [u8],
-    /// Where the declaration of code `i + 1` has its tag; producers number from 1 on.
+    /// Positions of the tags of codes `i + 1`; producers number from 1.
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
 }
 
-/// What an abbreviation says of the entries that use it.
+/// The declaration of an abbreviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Declaration<'data> {
     pub tag: DwTag,
@@ -27,7 +26,7 @@ pub(crate) struct Declaration<'data> {
 }
 
 impl<'data> Abbreviations<'data> {
-    /// Counts off the table that starts at `offset`. A table cut short keeps what is whole.
+    /// Indexes the table that starts at `offset`. Of a truncated table, the complete declarations are used.
     pub fn new(section: &'data [u8], offset: usize) -> Abbreviations<'data> {
         let table = section.get(offset..).unwrap_or_default();
         let mut found = Abbreviations { table, ..Abbreviations::default() };
@@ -62,12 +61,11 @@ impl<'data> Abbreviations<'data> {
         })
     }
 
-    /// The table as gimli has it, with no more than the declaration of one code: enough to read a
-    /// unit's root entry.
+    /// A table for gimli with the declaration of one code, which suffices to read a unit's root entry.
     pub fn only(&self, code: u64) -> Option<Arc<gimli::Abbreviations>> {
         let place = self.place(code)?;
         let end = end_of(self.table, place)?;
-        // The code stands before the tag; written in as few bytes as it takes.
+        // The code precedes the tag, in as few bytes as possible.
         let digits = (u64::BITS - code.leading_zeros()).div_ceil(7) as usize;
         let start = place.checked_sub(digits)?;
         if read_leb(self.table, start) != Some((code, place)) {
@@ -79,7 +77,7 @@ impl<'data> Abbreviations<'data> {
 }
 
 impl Declaration<'_> {
-    /// Its attributes, in order. Those after one that cannot be read are left out.
+    /// Its attributes, in order, up to the first that cannot be read.
     pub fn attributes(&self) -> impl Iterator<Item = AttributeSpecification> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -98,7 +96,7 @@ fn attribute(bytes: &[u8], at: usize) -> Option<(u64, u64, Option<i64>, usize)> 
     let (name, at) = read_leb(bytes, at)?;
     let (form, at) = read_leb(bytes, at)?;
     if form == u64::from(gimli::DW_FORM_implicit_const.0) {
-        let (value, at) = crate::dwarf::shapes::read_signed_leb(bytes, at)?;
+        let (value, at) = read_signed_leb(bytes, at)?;
         return Some((name, form, Some(value), at));
     }
     Some((name, form, None, at))

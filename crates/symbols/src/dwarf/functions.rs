@@ -1,10 +1,10 @@
-//! Which function an address lies in, and which calls were inlined there: one walk through a unit
-//! for all addresses that are wanted from it.
+//! Finds the functions and inlined calls at given addresses, in one walk through their unit.
 //!
-//! The walk keeps its own stack, so nesting in the input costs memory in proportion to the input
-//! and nothing else.
+//! The walk has a stack of its own, so that nesting in the input takes memory in proportion to the input only.
 
-use crate::dwarf::shapes::{Kind, Shape, Shapes, read_leb};
+use crate::dwarf::leb::read_leb;
+use crate::dwarf::scopes::Scopes;
+use crate::dwarf::shapes::{Kind, Shape, Shapes};
 use crate::dwarf::unit::Unit;
 use crate::sections::Reader;
 use gimli::{AttributeValue, EndianSlice, EntriesRaw, Error, LittleEndian, UnitOffset, UnitRef};
@@ -13,57 +13,29 @@ use std::ops::Range;
 /// A function with code of its own, or an inlined call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// The entry to start from for its name: its own, or for an inlined call the function's.
+    /// The entry with its name: its own or, for an inlined call, the function's.
     pub named_by: UnitOffset,
-    /// The call or function it was inlined into, as an index into [`Calls::calls`]; `None` for a
-    /// function with code of its own.
+    /// The call or function that it was inlined into, as an index into [`Calls::calls`]; `None` for a function with code
+    /// of its own.
     pub into: Option<u32>,
-    /// Where it was called from: index into the unit's file table.
+    /// File of the call: index into the unit's file table.
     pub call_file: Option<u64>,
-    /// Line it was called from, 0 when unknown.
+    /// Line of the call; 0: unknown.
     pub call_line: u64,
 }
 
-/// What a walk found.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Functions and inlined calls that hold a wanted address.
+    /// Functions and inlined calls that hold one of the addresses.
     pub calls: Vec<Call>,
-    /// For each address the innermost of them.
+    /// The innermost of them for each address.
     pub innermost: Vec<Option<u32>>,
-    /// Namespaces and types of the unit; `None` when the walk ended before they were all seen.
+    /// Namespaces and types of the unit; `None` if the walk ended before the end of the unit.
     pub scopes: Option<Scopes>,
 }
 
-/// Namespaces and types with children, in order of their offsets.
-#[derive(Debug, Default)]
-pub(crate) struct Scopes(Vec<Scope>);
-
-#[derive(Debug)]
-struct Scope {
-    entry: usize,
-    end: usize,
-    parent: Option<u32>,
-}
-
-impl Scopes {
-    /// The entries of the scopes around an entry, innermost first.
-    pub fn around(&self, entry: UnitOffset) -> impl Iterator<Item = UnitOffset> + '_ {
-        let before = self.0.partition_point(|scope| scope.entry < entry.0);
-        let mut at = before.checked_sub(1).map(|index| index as u32);
-        std::iter::from_fn(move || {
-            loop {
-                let scope = &self.0[at? as usize];
-                at = scope.parent;
-                if scope.end > entry.0 {
-                    return Some(UnitOffset(scope.entry));
-                }
-            }
-        })
-    }
-}
-
-/// An entry whose children are being walked.
+/// An entry whose children the walk is in.
 struct Open {
     /// Depth of its children.
     depth: usize,
@@ -73,18 +45,16 @@ struct Open {
 enum Opened {
     /// A scope, by its index.
     Scope(u32),
-    /// A function or an inlined call, by its index, with the window of addresses it may hold, and
-    /// how many calls it is inlined in.
+    /// A function or an inlined call, by its index; the addresses that it may hold; its depth of inlining.
     Call(u32, Range<usize>, usize),
 }
 
-/// Calls inlined deeper than this are left out. Compilers stay far below; without a bound a small
-/// file could ask for millions of frames at each address.
+/// Deepest inlining; deeper calls are left out. Compilers stay far below. Without a bound, a small file could demand
+/// millions of frames for each address.
 const DEEPEST: usize = 500;
 
-/// Finds the functions and inlined calls that hold the sorted `addresses`. It ends when all of them
-/// have been found; without addresses it goes through the whole unit for its scopes. What was found
-/// before an error is kept.
+/// Finds the functions and inlined calls that hold the sorted `addresses`. The walk ends when all are found; without
+/// addresses, it covers the whole unit for its scopes. Results before an error are kept.
 pub(crate) fn walk<'data>(
     unit: &Unit<'data>,
     dwarf: &gimli::Dwarf<Reader<'data>>,
@@ -100,8 +70,8 @@ pub(crate) fn walk<'data>(
         bytes,
         base: root.0,
         addresses,
-        // In C nothing in a type has code, so types can be jumped over where that is possible.
-        jump_types: matches!(
+        // In C, types contain no code and can be skipped.
+        skip_types: matches!(
             unit.language,
             Some(
                 gimli::DW_LANG_C
@@ -111,7 +81,7 @@ pub(crate) fn walk<'data>(
                     | gimli::DW_LANG_C17
             )
         ),
-        homeless: addresses.len(),
+        remaining: addresses.len(),
         calls: nothing(),
         scopes: Scopes::default(),
         open: Vec::new(),
@@ -122,6 +92,14 @@ pub(crate) fn walk<'data>(
     let Walk { mut calls, scopes, .. } = walk;
     calls.scopes = matches!(end, Ok(End::OfUnit)).then_some(scopes);
     (calls, end.map(|_| ()))
+}
+
+/// The namespaces and types of a unit, found by a walk of the unit at first use.
+pub(crate) fn scopes<'unit, 'data>(
+    unit: &'unit Unit<'data>,
+    dwarf: &gimli::Dwarf<Reader<'data>>,
+) -> &'unit Scopes {
+    unit.scopes_or(|| walk(unit, dwarf, &[]).0.scopes.unwrap_or_default())
 }
 
 /// How a walk ended.
@@ -136,9 +114,9 @@ struct Walk<'walk, 'data> {
     /// Unit offset of the first byte.
     base: usize,
     addresses: &'walk [u64],
-    jump_types: bool,
-    /// How many addresses no function was found for yet.
-    homeless: usize,
+    skip_types: bool,
+    /// Number of addresses without a function so far.
+    remaining: usize,
     calls: Calls,
     scopes: Scopes,
     open: Vec<Open>,
@@ -182,7 +160,7 @@ impl<'walk, 'data> Walk<'walk, 'data> {
                 }
                 Kind::Scope if shape.has_children => {
                     at = self.skip_entry(shape, attributes)?;
-                    if self.jump_types {
+                    if self.skip_types {
                         at = self.skip_children(shapes, code, attributes, at)?;
                     } else {
                         depth += 1;
@@ -202,10 +180,9 @@ impl<'walk, 'data> Walk<'walk, 'data> {
         Ok(End::OfUnit)
     }
 
-    /// True when nothing that follows can matter: all is found, and no function is open whose
-    /// inlined calls are yet to come.
+    /// Whether the walk can end: all addresses have a function, and no function is open that may contain inlined calls.
     fn is_done(&self) -> bool {
-        self.homeless == 0
+        self.remaining == 0
             && !self.addresses.is_empty()
             && self.open.iter().all(|open| matches!(open.what, Opened::Scope(_)))
     }
@@ -215,22 +192,21 @@ impl<'walk, 'data> Walk<'walk, 'data> {
             Opened::Scope(scope) => Some(scope),
             Opened::Call(..) => None,
         });
-        let index = self.scopes.0.len() as u32;
-        self.scopes.0.push(Scope { entry: self.base + entry, end: usize::MAX, parent });
+        let index = self.scopes.open(self.base + entry, parent);
         self.open.push(Open { depth, what: Opened::Scope(index) });
     }
 
-    /// Closes what was opened deeper than `depth`.
+    /// Closes all entries deeper than `depth`.
     fn close(&mut self, depth: usize, at: usize) {
         while let Some(open) = self.open.pop_if(|open| open.depth > depth) {
             if let Opened::Scope(index) = open.what {
-                self.scopes.0[index as usize].end = self.base + at;
+                self.scopes.close(index, self.base + at);
             }
         }
     }
 
-    /// Reads a function or an inlined call; gives the position behind it, and what to open if it
-    /// holds a wanted address.
+    /// Reads a function or an inlined call. Returns the position behind it, and the entry to open if it holds one of the
+    /// addresses.
     fn enter(
         &mut self,
         shape: &Shape,
@@ -243,7 +219,7 @@ impl<'walk, 'data> Walk<'walk, 'data> {
             {
                 (Some(*index), window.clone(), level + 1)
             }
-            // An inlined call outside of a function that holds a wanted address.
+            // An inlined call outside of the functions with addresses.
             (Kind::Inlined, _) => return Ok((self.skip_entry(shape, attributes)?, None)),
             _ => (None, 0..self.addresses.len(), 0),
         };
@@ -273,7 +249,7 @@ impl<'walk, 'data> Walk<'walk, 'data> {
                 (gimli::DW_AT_high_pc, value) => high = self.unit.attr_address(value)?,
                 (gimli::DW_AT_ranges, value) => ranges = self.unit.attr_ranges_offset(value)?,
                 (gimli::DW_AT_call_file, AttributeValue::FileIndex(file)) => {
-                    // Up to DWARF 4 file 0 means none.
+                    // Up to DWARF 4, file 0 is none.
                     call.call_file = (file > 0 || self.unit.header.version() >= 5).then_some(file);
                 }
                 (gimli::DW_AT_abstract_origin, AttributeValue::UnitRef(origin))
@@ -289,13 +265,13 @@ impl<'walk, 'data> Walk<'walk, 'data> {
         let index = self.calls.calls.len() as u32;
         self.calls.calls.push(call);
         let mut held: Option<Range<usize>> = None;
-        let mut hold = |range: gimli::Range, calls: &mut Calls, homeless: &mut usize| {
+        let mut hold = |range: gimli::Range, calls: &mut Calls, remaining: &mut usize| {
             let wanted = &self.addresses[window.clone()];
             let first = window.start + wanted.partition_point(|address| *address < range.begin);
             let end = window.start + wanted.partition_point(|address| *address < range.end);
             for slot in calls.innermost.get_mut(first..end).unwrap_or_default() {
                 if *slot == parent {
-                    *homeless -= usize::from(slot.is_none());
+                    *remaining -= usize::from(slot.is_none());
                     *slot = Some(index);
                     held.get_or_insert(first..end);
                 }
@@ -307,12 +283,12 @@ impl<'walk, 'data> Walk<'walk, 'data> {
         if let Some(ranges) = ranges {
             let mut list = self.unit.ranges(ranges)?;
             while let Some(range) = list.next()? {
-                hold(range, &mut self.calls, &mut self.homeless);
+                hold(range, &mut self.calls, &mut self.remaining);
             }
         } else if let Some(begin) = low
             && let Some(end) = size.map(|size| begin.saturating_add(size)).or(high)
         {
-            hold(gimli::Range { begin, end }, &mut self.calls, &mut self.homeless);
+            hold(gimli::Range { begin, end }, &mut self.calls, &mut self.remaining);
         }
         if held.is_none() {
             self.calls.calls.pop();

@@ -1,30 +1,29 @@
-//! Which units hold the wanted addresses.
+//! Finds the units that hold given addresses.
 //!
-//! `.debug_aranges` answers that without opening a unit. Not every producer writes it, so the
-//! units it does not speak of are asked themselves, but only when an address is still homeless.
+//! `.debug_aranges` gives them without opening a unit. Not every producer writes it. Units that it does not list are
+//! opened, but only if an address has no unit otherwise.
 
 use crate::dwarf::unit::DebugInfo;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A unit, by the index of its header, and the wanted addresses it may hold (indices, sorted).
+/// A unit, by the index of its header, and the addresses that it may hold (sorted indices).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub unit: usize,
     pub addresses: Vec<u32>,
 }
 
-/// Shares the sorted `addresses` out to units. Where units overlap, an address has several.
+/// Assigns the sorted `addresses` to units. Where units overlap, an address has several.
 pub(crate) fn shares(info: &DebugInfo<'_>, addresses: &[u64], code: &[Range<u64>]) -> Vec<Share> {
     let mut shares =
-        Shares { addresses, code, by_unit: BTreeMap::new(), homed: vec![false; addresses.len()] };
+        Shares { addresses, code, by_unit: BTreeMap::new(), assigned: vec![false; addresses.len()] };
     let mut listed = vec![false; info.headers.len()];
     let mut sets = info.dwarf.debug_aranges.headers();
     while let Ok(Some(set)) = sets.next() {
         let Some(unit) = info.index_of(set.debug_info_offset()) else { continue };
         let mut entries = set.entries();
-        // A set with one bad entry (an address that overflows) is still good for the others, and
-        // the iterator ends by itself when it cannot go on.
+        // An entry with an overflowing address is skipped. The iterator ends where it cannot go on.
         while let Some(entry) = entries.next().transpose() {
             if let Ok(entry) = entry
                 && entry.length() > 0
@@ -36,10 +35,10 @@ pub(crate) fn shares(info: &DebugInfo<'_>, addresses: &[u64], code: &[Range<u64>
     }
     let unlisted = (0..listed.len()).filter(|unit| !listed[*unit]);
     for unit in unlisted {
-        if shares.homed.iter().all(|homed| *homed) {
+        if shares.assigned.iter().all(|assigned| *assigned) {
             break;
         }
-        ask(info, unit, &mut shares);
+        add_ranges_of(info, unit, &mut shares);
     }
     let by_unit = shares.by_unit.into_iter();
     by_unit
@@ -55,12 +54,12 @@ struct Shares<'a> {
     addresses: &'a [u64],
     code: &'a [Range<u64>],
     by_unit: BTreeMap<usize, Vec<u32>>,
-    homed: Vec<bool>,
+    assigned: Vec<bool>,
 }
 
 impl Shares<'_> {
     fn add(&mut self, unit: usize, range: gimli::Range) {
-        // Dropped functions keep their length but start at zero.
+        // Functions that the linker dropped have their length, but start at zero.
         if !self.code.is_empty() && !self.code.iter().any(|code| code.contains(&range.begin)) {
             return;
         }
@@ -68,13 +67,13 @@ impl Shares<'_> {
         let end = self.addresses.partition_point(|address| *address < range.end);
         if first < end {
             self.by_unit.entry(unit).or_default().extend((first..end).map(|index| index as u32));
-            self.homed[first..end].fill(true);
+            self.assigned[first..end].fill(true);
         }
     }
 }
 
-/// Takes a unit's own word for its ranges, or, when it says nothing, that of its line table.
-fn ask(info: &DebugInfo<'_>, index: usize, shares: &mut Shares<'_>) {
+/// Adds the ranges that a unit gives or, if it gives none, those of its line table.
+fn add_ranges_of(info: &DebugInfo<'_>, index: usize, shares: &mut Shares<'_>) {
     let header = &info.headers[index];
     if matches!(
         header.type_(),

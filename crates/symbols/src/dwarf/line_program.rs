@@ -1,10 +1,9 @@
-//! The instructions of a line table (DWARF 5, section 6.2.5), executed for the three columns that
-//! matter here: address, file and line.
+//! Executes the instructions of a line table (DWARF 5 §6.2.5) for three columns: address, file and line.
 //!
-//! Written out because a program with much debug information spends most of its look-ups in this
-//! loop: no row is built, and what a special opcode does is looked up in a table.
+//! It replaces gimli's executor, since lookups in large debug information spend most of their time in this loop. No row is
+//! built, and the effects of special opcodes are in a table.
 
-use crate::dwarf::shapes::{read_leb, read_signed_leb};
+use crate::dwarf::leb::{read_leb, read_signed_leb};
 use crate::sections::Reader;
 use gimli::LineProgramHeader;
 
@@ -36,8 +35,7 @@ pub(crate) struct LineProgram<'data> {
 }
 
 impl<'data> LineProgram<'data> {
-    /// `maximum_operations_per_instruction` is not looked at: it is 1 but for processors that this
-    /// crate does not know.
+    /// `maximum_operations_per_instruction` is ignored: it is 1 on all supported processors.
     pub fn new(header: &LineProgramHeader<Reader<'data>>) -> LineProgram<'data> {
         let (base, range) = (header.opcode_base(), header.line_range().max(1));
         let instruction = u64::from(header.minimum_instruction_length());
@@ -56,11 +54,11 @@ impl<'data> LineProgram<'data> {
         }
     }
 
-    /// Executes the program and hands out its rows until `row` returns false. `None`: it ends in
-    /// the middle of an instruction.
+    /// Executes the program and passes its rows to `row` until that returns false. `None` if the program ends within an
+    /// instruction.
     ///
-    /// Rows at addresses that lie before their sequence's last, or at the end of all addresses,
-    /// belong to code that the linker dropped; they are left out.
+    /// Rows before the last address of their sequence, or at the end of the address space, belong to code that the
+    /// linker dropped; they are left out.
     pub fn run(&self, mut row: impl FnMut(Row) -> bool) -> Option<()> {
         const START: Row = Row { address: 0, file: 1, line: 1, end_sequence: false };
         const DROPPED: u64 = u64::MAX - 1;
@@ -138,7 +136,7 @@ impl<'data> LineProgram<'data> {
                     }
                 }
                 _ => {
-                    // Columns, blocks and what later versions add: only the operands matter.
+                    // Columns, blocks, and opcodes of later versions: skip the operands.
                     for _ in 0..*self.operands.get(usize::from(*opcode) - 1)? {
                         (_, at) = read_leb(bytes, at)?;
                     }

@@ -1,5 +1,5 @@
-//! Lines: the line program of a unit is executed once for all wanted addresses; rows are compared
-//! as they come and never stored.
+//! Source lines: the line program of a unit is executed once for all addresses. Rows are compared as they are computed,
+//! and never stored.
 
 use crate::dwarf::line_program::{LineProgram, Row};
 use crate::sections::Reader;
@@ -13,10 +13,10 @@ pub(crate) struct Place {
     pub line: u64,
 }
 
-/// Fills in the places of the sorted `addresses`. Those found before an error stay.
+/// Fills in the source lines of the sorted `addresses`, up to an error.
 ///
-/// Sequences that start outside of `code` belong to functions that the linker dropped; it leaves
-/// their addresses at zero, where they would hide others.
+/// Sequences that start outside of `code` belong to functions that the linker dropped. Their addresses are zero, where
+/// they would hide others.
 pub(crate) fn places<'data>(
     unit: UnitRef<'_, Reader<'data>>,
     addresses: &[u64],
@@ -30,21 +30,21 @@ pub(crate) fn places<'data>(
         return Ok(());
     };
     let mut wanting = addresses.len();
-    // The row before, and whether its sequence is to be believed.
+    // The row before, and whether its sequence is used.
     let mut before: Option<Row> = None;
-    let mut believed = false;
+    let mut used = false;
     let whole = LineProgram::new(program.header()).run(|row| {
         match before {
-            None => believed = code.is_empty() || code.iter().any(|range| range.contains(&row.address)),
+            None => used = code.is_empty() || code.iter().any(|range| range.contains(&row.address)),
             Some(Row { address: start, file, line, .. })
-                if believed && start < row.address && start <= most && least < row.address =>
+                if used && start < row.address && start <= most && least < row.address =>
             {
                 let first = addresses.partition_point(|wanted| *wanted < start);
                 for (slot, wanted) in found[first..].iter_mut().zip(&addresses[first..]) {
                     if *wanted >= row.address {
                         break;
                     }
-                    // Sequences do not overlap; where damage makes them, the first one counts.
+                    // Sequences overlap in damaged files only; the first one counts.
                     if slot.is_none() {
                         *slot = Some(Place { file, line });
                         wanting -= 1;
@@ -59,7 +59,7 @@ pub(crate) fn places<'data>(
     whole.ok_or(gimli::Error::UnexpectedEof(gimli::ReaderOffsetId(0)))
 }
 
-/// The path of a file of the unit's table, joined with the directories it is relative to.
+/// The path of a file in the unit's table, joined with its directories.
 pub(crate) fn path(unit: UnitRef<'_, Reader<'_>>, file: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let entry = header.file(file)?;

@@ -1,31 +1,31 @@
-//! What an entry is called: its linkage name, or its name with the scopes around it.
+//! The name of an entry: its linkage name, or its plain name with the scopes around it.
 
-use crate::dwarf::shapes::read_leb;
+use crate::dwarf::functions;
+use crate::dwarf::leb::read_leb;
 use crate::dwarf::unit::{DebugInfo, Unit};
 use crate::sections::Reader;
 use gimli::{AttributeValue, DwLang, EndianSlice, EntriesRaw, LittleEndian, UnitOffset};
 
-/// Longer chains of references are damage.
+/// Longest chain of references; longer chains are damage.
 const LONGEST_CHAIN: usize = 16;
 
-/// Deeper nesting of scopes is cut.
+/// Deepest nesting of scopes; deeper nesting is cut.
 const DEEPEST_SCOPE: usize = 64;
 
-/// The names of a function as they lie in the file.
+/// The names of a function in the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawName<'data> {
     /// The mangled name.
     pub linkage: Option<&'data [u8]>,
     /// The name without its path.
     pub name: Option<&'data [u8]>,
-    /// Namespaces and types around it, outermost first; only looked for when there is no linkage
-    /// name.
+    /// Namespaces and types around it, outermost first; empty if there is a linkage name.
     pub scopes: Vec<&'data [u8]>,
-    /// Language of the unit where the function was written.
+    /// Language of the unit that defines the function.
     pub language: Option<DwLang>,
 }
 
-/// Follows an entry to the one that carries its name.
+/// Follows references from an entry to the one with its name.
 pub(crate) fn resolve<'data>(
     info: &DebugInfo<'data>,
     unit: &Unit<'data>,
@@ -98,7 +98,7 @@ fn read<'data>(
         unit.attr_string(value?).ok().map(|text| text.slice()).filter(|text| !text.is_empty())
     };
     let linkage = text(linkage);
-    // The name is only read where it is needed: finding the ends of strings costs most here.
+    // The plain name is read only if needed: the ends of strings are the most expensive part here.
     let name = if linkage.is_none() { text(name) } else { None };
     let step = Step { linkage, name, next };
     Ok(Some(step))
@@ -106,7 +106,7 @@ fn read<'data>(
 
 /// Names of the scopes around an entry, outermost first.
 fn scopes<'data>(info: &DebugInfo<'data>, unit: &Unit<'data>, entry: UnitOffset) -> Vec<&'data [u8]> {
-    let around = unit.scopes(&info.dwarf).around(entry).take(DEEPEST_SCOPE);
+    let around = functions::scopes(unit, &info.dwarf).around(entry).take(DEEPEST_SCOPE);
     let mut names: Vec<&[u8]> = around
         .map(|scope| match read(info, unit, scope) {
             Ok(Some(Step { name: Some(name), .. })) => name,

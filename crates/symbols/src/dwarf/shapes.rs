@@ -1,22 +1,22 @@
-//! How long a debug information entry is: worked out once for each abbreviation, so that the many
-//! entries that matter to nobody are stepped over with one addition.
+//! The lengths of debug information entries: computed once for each abbreviation, so that most entries are skipped with
+//! one addition.
 
 use crate::dwarf::abbreviations::{Abbreviations, Declaration};
+use crate::dwarf::leb::{read_leb, skip_leb};
+use crate::sections::Reader;
 use foldhash::HashMap;
 use gimli::{AttributeSpecification, UnitHeader};
 
-use crate::sections::Reader;
-
-/// What an entry is to us.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A function that has code of its own.
     Function,
     /// A call that was replaced by the body of the called function.
     Inlined,
-    /// A namespace or a type: part of the paths of what lies in it.
+    /// A namespace or a type: part of the paths of its children.
     Scope,
-    /// Anything else.
+    /// Any other entry.
     Other,
 }
 
@@ -30,24 +30,24 @@ enum Step {
     Block2,
     Block4,
     BlockLeb,
-    /// A form that is named in the entry itself: left to the general parser.
+    /// A form that the entry gives: left to the general parser.
     Indirect,
 }
 
-/// Everything about an abbreviation that a walk needs.
+/// The properties of an abbreviation that a walk needs.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub attributes: Box<[AttributeSpecification]>,
     pub kind: Kind,
     pub has_children: bool,
-    /// It says where the entry after its children is.
+    /// It gives the position of the entry after its children.
     pub has_sibling: bool,
-    /// The size of the attributes where it is always the same.
+    /// The size of the attributes, if it is constant.
     fixed: Option<usize>,
     steps: Box<[Step]>,
 }
 
-/// The shapes of a unit's abbreviations, made when they are first met.
+/// The shapes of a unit's abbreviations, computed at first use.
 pub(crate) struct Shapes<'abbrev> {
     abbreviations: &'abbrev Abbreviations<'abbrev>,
     header: UnitHeader<Reader<'abbrev>>,
@@ -55,7 +55,7 @@ pub(crate) struct Shapes<'abbrev> {
     sparse: HashMap<u64, Shape>,
 }
 
-/// Codes up to here index a vector; producers number from 1.
+/// Codes below this are indices of a vector; producers number from 1.
 const DENSE: u64 = 4096;
 
 impl<'abbrev> Shapes<'abbrev> {
@@ -150,8 +150,8 @@ impl Shape {
         }
     }
 
-    /// The position behind an entry whose attributes start at `at`. `None`: it reaches beyond the
-    /// end, or only the general parser can tell ([`Shape::needs_parser`]).
+    /// The position behind an entry whose attributes start at `at`. `None` if it reaches beyond the end, or if the size
+    /// takes the general parser ([`Shape::needs_parser`]).
     #[inline]
     pub fn skip(&self, bytes: &[u8], at: usize) -> Option<usize> {
         match self.fixed {
@@ -185,63 +185,8 @@ impl Shape {
         (at <= bytes.len()).then_some(at)
     }
 
-    /// True when [`Shape::skip`] cannot know the size of such entries.
+    /// Whether [`Shape::skip`] cannot give the size of such entries.
     pub fn needs_parser(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Indirect))
-    }
-}
-
-#[inline]
-fn skip_leb(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        let byte = *bytes.get(at)?;
-        at += 1;
-        if byte < 0x80 {
-            return Some(at);
-        }
-    }
-}
-
-/// An unsigned LEB128 number and the position behind it.
-#[inline]
-pub(crate) fn read_leb(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
-    let first = *bytes.get(at)?;
-    at += 1;
-    if first < 0x80 {
-        return Some((u64::from(first), at));
-    }
-    let mut value = u64::from(first & 0x7f);
-    let mut shift = 7;
-    loop {
-        let byte = *bytes.get(at)?;
-        at += 1;
-        if shift < 64 {
-            value |= u64::from(byte & 0x7f) << shift;
-        } else if byte & 0x7f != 0 {
-            return None;
-        }
-        shift += 7;
-        if byte < 0x80 {
-            return Some((value, at));
-        }
-    }
-}
-
-/// A signed LEB128 number and the position behind it.
-pub(crate) fn read_signed_leb(bytes: &[u8], mut at: usize) -> Option<(i64, usize)> {
-    let (mut value, mut shift) = (0i64, 0u32);
-    loop {
-        let byte = *bytes.get(at)?;
-        at += 1;
-        if shift < 64 {
-            value |= i64::from(byte & 0x7f) << shift;
-        }
-        shift = shift.saturating_add(7);
-        if byte < 0x80 {
-            if shift < 64 && byte & 0x40 != 0 {
-                value |= -1 << shift;
-            }
-            return Some((value, at));
-        }
     }
 }

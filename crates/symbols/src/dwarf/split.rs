@@ -1,5 +1,5 @@
-//! Split debug information: the unit in the program is a skeleton that holds addresses and lines,
-//! and names the file (`.dwo`, or one `.dwp` for all) that holds its functions.
+//! Split debug information: the unit in the program is a skeleton with addresses and lines. Its functions are in another
+//! file, a `.dwo` for each unit or one `.dwp` for all.
 
 use crate::Error;
 use crate::dwarf::unit::{DebugInfo, Unit};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct PackageSections<'data>(Vec<(SectionId, Cow<'data, [u8]>)>);
 
 impl<'data> PackageSections<'data> {
-    /// Loads (and expands) its sections. All of them: finding a unit checks its share of each.
+    /// Loads and decompresses all its sections, since finding a unit checks all of them.
     pub fn load(elf: &Elf<'data>) -> Result<Self, Error> {
         let all = [
             SectionId::DebugCuIndex,
@@ -39,7 +39,7 @@ impl<'data> PackageSections<'data> {
         Ok(PackageSections(sections))
     }
 
-    /// The package, ready to be asked for units.
+    /// The package of these sections.
     pub fn package(&self) -> gimli::Result<gimli::DwarfPackage<Reader<'_>>> {
         let empty = Reader::new(&[], gimli::LittleEndian);
         gimli::DwarfPackage::load(
@@ -52,7 +52,7 @@ impl<'data> PackageSections<'data> {
     }
 }
 
-/// Where the `.dwo` file of a skeleton unit may lie: where it was written, or beside the program.
+/// Possible paths of the `.dwo` file of a skeleton unit: where the compiler wrote it, or beside the program.
 pub(crate) fn candidates<'data>(
     skeleton: &Unit<'data>,
     dwarf: &gimli::Dwarf<Reader<'data>>,
@@ -79,7 +79,7 @@ pub(crate) fn open_first(candidates: &[PathBuf]) -> Option<Mapped> {
     candidates.iter().find_map(|path| Mapped::open(path).ok().filter(|file| file.starts_with(b"\x7fELF")))
 }
 
-/// The debug information in the sections of a `.dwo` file that belongs to a program's.
+/// The debug information in the sections of a `.dwo` file of a program.
 pub(crate) fn debug_info<'data>(
     sections: &'data Sections<'_>,
     parent: &gimli::Dwarf<Reader<'data>>,
@@ -89,7 +89,7 @@ pub(crate) fn debug_info<'data>(
     DebugInfo::new(dwarf)
 }
 
-/// What a split unit takes from its skeleton.
+/// The parts of a skeleton that the split unit needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Skeleton {
     id: DwoId,
@@ -106,12 +106,12 @@ impl Skeleton {
         Some(Skeleton { id: dwo_id?, low_pc, addr_base, rnglists_base, language: unit.language })
     }
 
-    /// The number both halves carry.
+    /// The id of the skeleton and its split unit.
     pub fn id(&self) -> DwoId {
         self.id
     }
 
-    /// The other half.
+    /// The split unit.
     pub fn unit_in<'data>(&self, info: &DebugInfo<'data>) -> Option<Unit<'data>> {
         (0..info.headers.len()).find_map(|index| {
             let mut unit = info.open(index).ok()?;

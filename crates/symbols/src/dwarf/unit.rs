@@ -1,8 +1,8 @@
-//! The debug information of one file, and its units, which are opened when they are needed.
+//! The debug information of one file, and its units, which are opened at first use.
 
 use crate::dwarf::abbreviations::Abbreviations;
-use crate::dwarf::functions::{self, Scopes};
-use crate::dwarf::shapes::read_leb;
+use crate::dwarf::leb::read_leb;
+use crate::dwarf::scopes::Scopes;
 use crate::sections::Reader;
 use foldhash::HashMap;
 use gimli::{DebugInfoOffset, DwLang, Section, UnitHeader, UnitOffset, UnitRef};
@@ -13,17 +13,17 @@ pub(crate) struct DebugInfo<'data> {
     pub dwarf: gimli::Dwarf<Reader<'data>>,
     /// In order of their offsets.
     pub headers: Vec<UnitHeader<Reader<'data>>>,
-    /// Units that others refer to, by the index of their header.
+    /// Units that other units refer to, by the index of their header.
     referred: Vec<OnceLock<Option<Box<Unit<'data>>>>>,
     /// Tables of abbreviations by their offsets; units often share them.
     abbreviations: Mutex<HashMap<usize, Arc<Abbreviations<'data>>>>,
-    /// What several debug files share (dwz).
+    /// The part that several debug files share (dwz).
     pub shared: Option<Box<DebugInfo<'data>>>,
 }
 
 /// A unit with its abbreviations.
 pub(crate) struct Unit<'data> {
-    /// With no more abbreviations than its root needs.
+    /// With the abbreviation of its root only.
     pub unit: gimli::Unit<Reader<'data>>,
     pub abbreviations: Arc<Abbreviations<'data>>,
     pub language: Option<DwLang>,
@@ -33,7 +33,7 @@ pub(crate) struct Unit<'data> {
 }
 
 impl<'data> DebugInfo<'data> {
-    /// Lists the units. Damage ends the list, it does not refuse the file.
+    /// Lists the units, up to the first damaged one.
     pub fn new(dwarf: gimli::Dwarf<Reader<'data>>) -> DebugInfo<'data> {
         let mut headers = Vec::new();
         let mut units = dwarf.units();
@@ -44,7 +44,7 @@ impl<'data> DebugInfo<'data> {
         DebugInfo { dwarf, headers, referred, abbreviations: Mutex::default(), shared: None }
     }
 
-    /// Adds what the file shares with others.
+    /// Adds the part that the file shares with others.
     pub fn with_shared(mut self, shared: DebugInfo<'data>, sections: gimli::Dwarf<Reader<'data>>) -> Self {
         self.dwarf.set_sup(sections);
         self.shared = Some(Box::new(shared));
@@ -58,7 +58,7 @@ impl<'data> DebugInfo<'data> {
     }
 
     fn abbreviations(&self, offset: usize) -> Arc<Abbreviations<'data>> {
-        // Nothing that could panic happens while it is locked, so a poisoned lock is whole.
+        // Nothing panics while it is locked, so a poisoned lock is consistent.
         let mut known = self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Abbreviations::new(self.dwarf.debug_abbrev.reader().slice(), offset));
         known.entry(offset).or_insert_with(new).clone()
@@ -69,7 +69,7 @@ impl<'data> DebugInfo<'data> {
         self.headers.binary_search_by_key(&Some(offset.0), start_of).ok()
     }
 
-    /// The unit and the place in it that an offset in `.debug_info` refers to.
+    /// The unit of an offset in `.debug_info`, and the offset in it.
     pub fn refer(&self, offset: DebugInfoOffset) -> Option<(&Unit<'data>, UnitOffset)> {
         let after = self.headers.partition_point(|header| start_of(header) <= Some(offset.0));
         let index = after.checked_sub(1)?;
@@ -110,7 +110,7 @@ impl<'data> Unit<'data> {
         Ok(Unit { unit, abbreviations, language, name, scopes: OnceLock::new() })
     }
 
-    /// The unit with its sections, as gimli's functions want it.
+    /// The unit with its sections, for gimli's functions.
     pub fn with<'a>(&'a self, dwarf: &'a gimli::Dwarf<Reader<'data>>) -> UnitRef<'a, Reader<'data>> {
         UnitRef::new(dwarf, &self.unit)
     }
@@ -121,13 +121,13 @@ impl<'data> Unit<'data> {
         Ok((self.unit.header.range_from(root..)?.slice(), root))
     }
 
-    /// Namespaces and types of the unit and what they reach over.
-    pub fn scopes(&self, dwarf: &gimli::Dwarf<Reader<'data>>) -> &Scopes {
-        self.scopes.get_or_init(|| functions::walk(self, dwarf, &[]).0.scopes.unwrap_or_default())
+    /// Its namespaces and types, from `find` if they are not known yet.
+    pub fn scopes_or(&self, find: impl FnOnce() -> Scopes) -> &Scopes {
+        self.scopes.get_or_init(find)
     }
 
-    /// Keeps the scopes that a walk came across anyway.
-    pub fn keep_scopes(&self, scopes: Scopes) {
+    /// Stores the scopes that a walk has found.
+    pub fn set_scopes(&self, scopes: Scopes) {
         let _ = self.scopes.set(scopes);
     }
 }

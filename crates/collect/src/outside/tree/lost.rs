@@ -1,4 +1,4 @@
-//! Records that were lost because nobody read them in time.
+//! Recovery after records were lost, because they were not read in time.
 
 use super::super::process::Process;
 use super::super::time::Phase;
@@ -8,8 +8,8 @@ use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 
 impl Tree {
-    /// Asks /proc what the lost records would have told: which threads are there, and what they do.
-    pub(in crate::outside) fn make_up_for_lost(&mut self, recorder: &mut Recorder) {
+    /// Reads from /proc what the lost records would have reported: which threads there are, and what they do.
+    pub(in crate::outside) fn recover_lost(&mut self, recorder: &mut Recorder) {
         if !std::mem::take(&mut self.lost_now) {
             return;
         }

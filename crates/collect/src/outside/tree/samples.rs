@@ -1,11 +1,12 @@
-//! Stacks of running threads: walked from the copy that came with the sample, and interned.
+//! Stacks of running threads, walked from the copy that came with the sample.
 
 use super::super::deep::SampledStack;
 use super::super::files::Files;
 use super::super::process::Process;
-use super::super::thread::Thread;
+use super::super::thread::{Stack, Thread};
 use super::super::time::Phase;
-use super::{Tree, Walking, announce};
+use super::super::walking::{Walked, Walking};
+use super::{Tree, announce};
 use crate::recording::recorder::Recorder;
 use stackglass_perf::records::Sample;
 use stackglass_procfs::clock::monotonic;
@@ -22,32 +23,32 @@ impl Tree {
         recorder: &mut Recorder,
     ) {
         if self.sampling && self.thread(pid, tid, Phase::Running, at).is_some() {
-            self.take_stack(tid, at, sample, recorder);
+            self.push_stack(tid, at, sample, recorder);
         }
     }
 
-    /// Takes a stack of a thread that is known.
-    fn take_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
+    /// Adds a stack to a thread in the table.
+    fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
         let Tree { processes, threads, walking, files, drain, worth, .. } = self;
         let period = (sample.period as f64 * *worth) as u64;
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };
-        let (len, reason) = walk(process, thread, at, *drain, sample, walking, files);
+        let Walked { len, cut } = walk(process, thread, at, *drain, sample, walking, files);
         let Some(image) = process.image(recorder) else { return };
-        let Some(stack) = image.intern(&walking.frames[..len], recorder) else { return };
+        let Some(id) = image.intern(&walking.frames[..len], recorder) else { return };
         announce(thread, image, recorder);
-        thread.hit((stack, reason), at, sample.in_user_code, period);
+        thread.hit(Stack { id, cut }, at, sample.in_user_code, period);
         if !std::mem::replace(&mut thread.moved, true) {
             self.moved.push(tid);
         }
         self.count(Counter::StacksRunning, 1);
-        if reason != 0 {
+        if cut != 0 {
             self.count(Counter::Cut, 1);
         }
     }
 }
 
-/// Walks the stack of a sample into the frames of `walking`: their number, and why there are not more.
+/// Walks the stack of a sample into the frames of `walking`.
 fn walk(
     process: &mut Process,
     thread: &mut Thread,
@@ -56,8 +57,8 @@ fn walk(
     sample: &Sample<'_>,
     walking: &mut Walking,
     files: &mut Files,
-) -> (usize, u8) {
-    let Some(registers) = &sample.registers else { return (0, cut::BETWEEN_PROGRAMS) };
+) -> Walked {
+    let Some(registers) = &sample.registers else { return Walked { len: 0, cut: cut::BETWEEN_PROGRAMS } };
     let pid = process.pid;
     let Walking { scratch, frames, .. } = walking;
     for _ in 0..3 {
@@ -65,11 +66,11 @@ fn walk(
         let Some(walk) = process.mappings.walk(pid, registers, &mut stack, scratch, frames) else { break };
         let passed_top = stack.passed_top && walk.end == End::Cut(Cut::UnreadableStack);
         if !stack.is_proven() {
-            // Its own part is right in any case.
+            // The copied part is right in any case.
             let mut stack = SampledStack::new(registers.sp(), sample.stack, at, None);
             let len =
                 process.mappings.walk(pid, registers, &mut stack, scratch, frames).map_or(0, |walk| walk.len);
-            return (len, cut::DEEP);
+            return Walked { len, cut: cut::DEEP };
         }
         let again = if walk.end == End::Cut(Cut::NoModule) {
             process.scan(monotonic(), files)
@@ -80,8 +81,9 @@ fn walk(
             false
         };
         if !again {
-            return (walk.len, if passed_top { cut::DEEP } else { walk.end.code() });
+            let cut = if passed_top { cut::DEEP } else { walk.end.code() };
+            return Walked { len: walk.len, cut };
         }
     }
-    (1.min(frames.len()), Cut::NoModule as u8)
+    Walked { len: 1.min(frames.len()), cut: Cut::NoModule as u8 }
 }

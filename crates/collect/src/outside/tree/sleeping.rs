@@ -1,30 +1,32 @@
-//! Threads that have gone to sleep: where they sleep is asked once for each sleep at most.
+//! Threads that have gone to sleep: the stack of each is read at most once for each sleep.
 
 use super::super::sleepers;
+use super::super::thread::Stack;
 use super::super::time::Phase;
+use super::super::walking::Walked;
 use super::{Tree, announce};
 use crate::recording::recorder::Recorder;
 use stackglass_wire::Counter;
 
-/// Threads that are looked at in one drain.
-const LOOKS: usize = 64;
+/// Sleeping threads that are read in one drain.
+const READS: usize = 64;
 
 impl Tree {
-    /// Looks where threads sleep that have gone to sleep.
-    pub(in crate::outside) fn look_at_sleepers(&mut self, recorder: &mut Recorder) {
+    /// Reads the stacks of threads that have gone to sleep.
+    pub(in crate::outside) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
             self.sleepers.clear();
-            self.looked = false;
+            self.has_looked = false;
             return;
         }
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_unstable();
         sleepers.dedup();
-        // With very many, not the same ones each time.
-        let from = self.drain as usize * LOOKS % sleepers.len().max(1);
-        let looks = sleepers.len().min(LOOKS);
-        self.looked = looks > 0;
-        for i in 0..looks {
+        // If there are more than that, other ones in each drain.
+        let from = self.drain as usize * READS % sleepers.len().max(1);
+        let reads = sleepers.len().min(READS);
+        self.has_looked = reads > 0;
+        for i in 0..reads {
             let tid = sleepers[(from + i) % sleepers.len()];
             let Tree { processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
@@ -32,16 +34,16 @@ impl Tree {
             if thread.time.phase() != Phase::Asleep {
                 continue;
             }
-            let look = sleepers::look(process, thread, walking, files, cost);
-            let Some((len, reason)) = look else { continue };
+            let walked = sleepers::read(process, thread, walking, files, cost);
+            let Some(Walked { len, cut }) = walked else { continue };
             let Some(image) = process.image(recorder) else { continue };
-            let Some(stack) = image.intern(&walking.frames[..len], recorder) else { continue };
+            let Some(id) = image.intern(&walking.frames[..len], recorder) else { continue };
             announce(thread, image, recorder);
-            thread.asleep_on((stack, reason));
+            thread.asleep_on(Stack { id, cut });
             self.count(Counter::StacksAsleep, 1);
         }
-        // Those that were not reached have another chance.
-        if looks < sleepers.len() {
+        // The others stay for the next drain.
+        if reads < sleepers.len() {
             self.sleepers = sleepers;
         }
     }
