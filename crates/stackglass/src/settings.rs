@@ -1,22 +1,22 @@
-//! How much and how often: Julia's `init(n, delay)`.
+//! How many words are stored and how often samples are taken: Julia's `init(n, delay)`.
 
 use crate::InitError;
 use crate::running;
 use std::time::Duration;
 
-/// Words that are stored at the most, unless [`init`] says otherwise.
+/// Default of `n`: the most words that are stored.
 pub const DEFAULT_N: u64 = 10_000_000;
 
-/// Time between two samples of a thread, unless [`init`] says otherwise.
+/// Default delay: the time between two samples of a thread.
 pub const DEFAULT_DELAY: Duration = Duration::from_millis(1);
 
-/// The shortest delay that is accepted: 10 kHz.
+/// The shortest allowed delay (10 kHz).
 pub const SHORTEST_DELAY: Duration = Duration::from_micros(100);
 
-/// What [`init`] reads back.
+/// The settings that [`init`] returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Words of 8 bytes that may be stored, over all threads: stacks are kept once, samples run-length.
+    /// Words of 8 bytes that may be stored for all threads. Each stack is stored once, and samples are run-length encoded.
     pub n: u64,
     /// Time between two samples of a thread.
     pub delay: Duration,
@@ -28,11 +28,11 @@ impl Default for Settings {
     }
 }
 
-/// Sets how many words are stored (`n`) and the time between two samples (`delay`), either or both, and reads
-/// back what holds now. Setting anything forgets all samples, as in the original.
+/// Sets the number of stored words (`n`), the time between two samples (`delay`), or both, and returns the settings. Setting
+/// any of them forgets all samples, as in Julia.
 ///
 /// # Errors
-/// While a profile runs; a delay below [`SHORTEST_DELAY`]; `n` of zero.
+/// If a profile runs, the delay is below [`SHORTEST_DELAY`], or `n` is zero.
 ///
 /// ```
 /// use std::time::Duration;

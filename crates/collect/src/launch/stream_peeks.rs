@@ -229,7 +229,7 @@ fn begin(
     let duration = responder.options().duration.unwrap_or(own.0);
     if responder.options().delay.is_some_and(|wished| wished != own.1) {
         let line = format!(
-            "stackglass: a recording goes on, with a look every {:?}: --delay changes nothing\n",
+            "stackglass: a recording is running with a delay of {:?}: --delay has no effect\n",
             own.1
         );
         responder.write(line.as_bytes());
