@@ -1,6 +1,6 @@
 //! What a recording prints on stderr while it runs and when it ends.
 
-use crate::live::Live;
+use crate::status_line::StatusLine;
 use crate::{message, peek_text, summary};
 use stackglass_collect::peeks::PeekPart;
 use stackglass_collect::peeks::responder::Responder;
@@ -8,20 +8,20 @@ use stackglass_collect::recording::{Observer, Progress, Saved};
 use stackglass_profile::Recording;
 use std::io::IsTerminal;
 
-/// Shows the live line, notes, peeks and the report.
+/// Shows the status line, notes, peeks and the report.
 pub(crate) struct RecordingObserver {
-    live: Live,
+    status_line: StatusLine,
     quiet: bool,
 }
 
 impl RecordingObserver {
     /// With `quiet`, only notes and peeks are shown.
     pub(crate) fn new(quiet: bool) -> RecordingObserver {
-        RecordingObserver { live: Live::new(quiet), quiet }
+        RecordingObserver { status_line: StatusLine::new(quiet), quiet }
     }
 
     fn report(&mut self, recording: &Recording, saved: &Saved) {
-        self.live.clear();
+        self.status_line.clear();
         if self.quiet {
             return;
         }
@@ -34,11 +34,11 @@ impl RecordingObserver {
 
 impl Observer for RecordingObserver {
     fn progress(&mut self, progress: &Progress) {
-        self.live.show(progress);
+        self.status_line.show(progress);
     }
 
     fn suspended(&mut self) {
-        self.live.clear();
+        self.status_line.clear();
     }
 
     fn waiting(&mut self, line: &str) {
@@ -48,12 +48,12 @@ impl Observer for RecordingObserver {
     }
 
     fn note(&mut self, line: &str) {
-        self.live.clear();
+        self.status_line.clear();
         message::print(line);
     }
 
     fn peek(&mut self, _: u32, part: &PeekPart, responder: &Responder) {
-        self.live.clear();
+        self.status_line.clear();
         peek_text::answer(part, responder);
     }
 

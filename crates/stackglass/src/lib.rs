@@ -51,6 +51,7 @@
 //! sample.
 
 mod error;
+mod init;
 pub mod peek;
 mod profiler;
 mod region;
@@ -63,11 +64,12 @@ pub mod task;
 pub use stackglass_macros::task;
 
 pub use error::{InitError, ProfileKind, StartError};
+pub use init::init;
 pub use profiler::Profiler;
 pub use region::profile;
 pub use running::{clear, is_buffer_full, is_running};
 pub use samples::{fetch, print, recording, report, retrieve};
-pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings, init};
+pub use settings::{DEFAULT_DELAY, DEFAULT_N, SHORTEST_DELAY, Settings};
 
 pub use stackglass_profile::{
     Data, DataError, Dictionary, Frame, NoAddressLeft, Recording, ShortPath, flatten,

@@ -1,7 +1,5 @@
-//! How many words are stored and how often samples are taken: Julia's `init(n, delay)`.
+//! How many words are stored and how often samples are taken.
 
-use crate::InitError;
-use crate::running;
 use std::time::Duration;
 
 /// Default of `n`: the most words that are stored.
@@ -13,7 +11,7 @@ pub const DEFAULT_DELAY: Duration = Duration::from_millis(1);
 /// The shortest allowed delay (10 kHz).
 pub const SHORTEST_DELAY: Duration = Duration::from_micros(100);
 
-/// The settings that [`init`] returns.
+/// The settings that [`init`](crate::init) returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Words of 8 bytes that may be stored for all threads. Each stack is stored once, and samples are run-length encoded.

@@ -1,16 +1,15 @@
 //! Other profilers, and ripgrep with full debug information as a program to profile.
 //!
-//! Each is looked for in the peers' folder and on the path; one that is missing is said to be.
+//! Each is searched in the peers' folder and on the path. Missing ones are reported.
 
-use super::lab::Lab;
 use crate::run::{cargo, output, succeeds};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What was found.
+/// The peers that exist on this machine.
 pub struct Peers {
-    /// samply, and how it must be called here.
+    /// samply.
     pub samply: Option<PathBuf>,
     /// perf.
     pub perf: Option<PathBuf>,
@@ -22,12 +21,12 @@ pub struct Peers {
     pub inferno: Option<PathBuf>,
     /// The workloads with pprof-rs in them.
     pub pprof: Option<PathBuf>,
-    /// What each missing one would have needed.
+    /// How to get each missing one.
     pub remarks: Vec<String>,
 }
 
 impl Peers {
-    /// Looks for all of them.
+    /// Searches all of them.
     pub fn find(folder: &Path) -> Peers {
         let mut remarks = Vec::new();
         let mut look = |name: &str, places: Vec<PathBuf>, remedy: &str| {
@@ -58,17 +57,17 @@ impl Peers {
         Peers { samply, perf, gperftools, ripgrep, inferno, pprof, remarks }
     }
 
-    /// `samply record` at 1 kHz into `file`, ready for the program and its arguments.
+    /// The words of `samply record` at 1 kHz into `file`, to which the program and its arguments are added.
     ///
-    /// samply refuses to run where perf_event_paranoid reads 2 and there is no hardware counter,
-    /// even as root. In a private mount namespace the file reads 1; the kernel's setting stays.
-    pub fn samply_record(&self, lab: &Lab, file: &Path) -> Option<Vec<String>> {
+    /// samply refuses to run where perf_event_paranoid is 2 and there is no hardware counter, even as root. In a private
+    /// mount namespace the file contains 1; the kernel's setting stays.
+    pub fn samply_record(&self, file: &Path) -> Option<Vec<String>> {
         let samply = self.samply.as_ref()?.display().to_string();
         let mut words = Vec::new();
         let setting = "/proc/sys/kernel/perf_event_paranoid";
         let level: i32 = std::fs::read_to_string(setting).ok()?.trim().parse().ok()?;
         if level > 1 {
-            let low = lab.scratch("paranoid");
+            let low = file.with_extension("paranoid");
             std::fs::write(&low, "1\n").ok()?;
             let script = format!("mount --bind {} {setting} && exec \"$@\"", low.display());
             words.extend(["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned));

@@ -1,8 +1,8 @@
 //! `bench/RESULTS.md`, written from what was kept in `bench/results.json`.
 
 use super::figure::Figure;
-use super::lab::Lab;
 use super::peers::{Peers, version};
+use super::setup::Setup;
 use crate::run::{output, root};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -59,14 +59,14 @@ profilers, measured in the same run, or additional figures.
 ";
 
 /// Writes all kept groups in the given order.
-pub fn write(order: &[&str], lab: &Lab) -> Result<()> {
+pub fn write(order: &[&str], setup: &Setup) -> Result<()> {
     let mut text = String::from(HEAD);
     let here = machine();
     writeln!(text, "\nMachine, unless a group names another: {here}\n")?;
-    for remark in &lab.peers.remarks {
+    for remark in &setup.peers.remarks {
         writeln!(text, "- {remark}")?;
     }
-    let Peers { samply, perf, ripgrep, inferno, .. } = &lab.peers;
+    let Peers { samply, perf, ripgrep, inferno, .. } = &setup.peers;
     for peer in [samply, perf, ripgrep, inferno].into_iter().flatten() {
         writeln!(text, "- {}", version(peer))?;
     }

@@ -6,7 +6,7 @@
 //! tells its CPU time: it needs no comparison with a plain run, and has none of its noise.
 
 use super::figure::{Bound, Figure, Unit};
-use super::lab::{Lab, Run};
+use super::setup::{Run, Setup};
 use super::statistics::{Interval, median};
 use anyhow::Result;
 
@@ -22,18 +22,18 @@ pub struct Way {
 }
 
 /// Plain first, then us, then the peers that are there.
-pub fn ways(lab: &Lab) -> Vec<Way> {
+pub fn ways(setup: &Setup) -> Vec<Way> {
     let mut ways = vec![
         Way { name: PLAIN, before: Vec::new() },
-        Way { name: "stackglass", before: lab.record(&lab.scratch("running.glass"), "1ms") },
+        Way { name: "stackglass", before: setup.record(&setup.scratch("running.glass"), "1ms") },
     ];
-    if let Some(before) = lab.peers.samply_record(lab, &lab.scratch("running.json.gz")) {
+    if let Some(before) = setup.peers.samply_record(&setup.scratch("running.json.gz")) {
         ways.push(Way { name: "samply", before });
     }
-    if let Some(before) = lab.peers.perf_record("cpu-clock", &lab.scratch("running.data")) {
+    if let Some(before) = setup.peers.perf_record("cpu-clock", &setup.scratch("running.data")) {
         ways.push(Way { name: "perf dwarf", before });
     }
-    if let Some(before) = lab.peers.gperftools_record(&lab.scratch("running.prof")) {
+    if let Some(before) = setup.peers.gperftools_record(&setup.scratch("running.prof")) {
         ways.push(Way { name: "gperftools (really 250 Hz)", before });
     }
     ways
@@ -69,7 +69,7 @@ impl Slice {
 /// For each round a slice of all ways; each round begins with another way. Without a short twin the slices are whole
 /// commands.
 pub fn rounds(
-    lab: &Lab,
+    setup: &Setup,
     ways: &[Way],
     short: Option<&[String]>,
     long: &[String],
@@ -80,7 +80,7 @@ pub fn rounds(
             let mut slices = vec![None; ways.len()];
             for i in 0..ways.len() {
                 let which = (i + round) % ways.len();
-                let run = |program: &[String]| lab.run(&[&ways[which].before[..], program].concat());
+                let run = |program: &[String]| setup.run(&[&ways[which].before[..], program].concat());
                 slices[which] = Some(match short {
                     Some(short) => Slice::between(&run(short)?, &run(long)?),
                     None => Slice::of(&run(long)?),

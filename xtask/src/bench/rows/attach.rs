@@ -6,7 +6,7 @@
 //! off; the looking process begins before the work does and ends with it.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use anyhow::Result;
 use std::path::Path;
@@ -16,25 +16,25 @@ use std::time::Duration;
 const DRIVERS: [(&str, f64); 2] = [("ptrace", 0.06), ("perf", 0.03)];
 
 /// Rightness, then cost.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (driver, _) in DRIVERS {
         for depth in ["20", "200", "2000"] {
-            figures.push(stacks(lab, driver, depth)?);
+            figures.push(stacks(setup, driver, depth)?);
         }
     }
-    figures.extend(costs(lab)?);
+    figures.extend(costs(setup)?);
     Ok(figures)
 }
 
 /// Stacks of a known chain of calls.
-fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
-    let file = lab.scratch("attach-chain.glass");
-    let looked_at = looked_at(lab, driver, "250us", &file);
-    let chain = lab.workload(&["chain", "--depth", depth, "--seconds", lab.either("5", "1")]);
-    lab.run(&[looked_at, chain].concat())?;
+fn stacks(setup: &Setup, driver: &str, depth: &str) -> Result<Figure> {
+    let file = setup.scratch("attach-chain.glass");
+    let looked_at = looked_at(setup, driver, "250us", &file);
+    let chain = setup.workload(&["chain", "--depth", depth, "--seconds", setup.either("5", "1")]);
+    setup.run(&[looked_at, chain].concat())?;
     std::thread::sleep(Duration::from_millis(500));
-    let truth = lab.truth("chain", &file, &[depth])?;
+    let truth = setup.truth("chain", &file, &[depth])?;
     let number = |key: &str| truth[key].as_u64().unwrap_or(0);
     let interval = Interval::share(number("right"), number("hits"));
     let what = format!("{driver}, correct stacks, depth {depth}");
@@ -46,14 +46,14 @@ fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
 }
 
 /// What each driver adds.
-fn costs(lab: &Lab) -> Result<Vec<Figure>> {
+fn costs(setup: &Setup) -> Result<Vec<Figure>> {
     let mut rounds: Vec<[Times; 3]> = Vec::new();
-    for round in 0..lab.either(60, 4) {
+    for round in 0..setup.either(60, 4) {
         let mut times = [Times::default(); 3];
         for i in 0..times.len() {
             let which = (i + round) % times.len();
             let driver = which.checked_sub(1).map(|i| DRIVERS[i].0);
-            let (long, short) = (slice(lab, driver, "1800")?, slice(lab, driver, "300")?);
+            let (long, short) = (slice(setup, driver, "1800")?, slice(setup, driver, "300")?);
             times[which] = Times { wall: long.wall - short.wall, cpu: long.cpu - short.cpu };
         }
         rounds.push(times);
@@ -86,21 +86,21 @@ struct Times {
 }
 
 /// The start of a command line whose program is looked at from its start to its end.
-fn looked_at(lab: &Lab, driver: &str, delay: &str, file: &Path) -> Vec<String> {
+fn looked_at(setup: &Setup, driver: &str, delay: &str, file: &Path) -> Vec<String> {
     // The shell becomes the workload: whoever looks at it sees one process.
     let script = format!(
         "'{}' record -q --driver {driver} --delay {delay} -o '{}' --pid $$ 2>/dev/null & sleep 0.1; exec \"$@\"",
-        lab.tools.stackglass.display(),
+        setup.tools.stackglass.display(),
         file.display()
     );
     ["sh".into(), "-c".into(), script, "sh".into()].to_vec()
 }
 
 /// Some work, looked at or not.
-fn slice(lab: &Lab, driver: Option<&str>, work: &str) -> Result<Times> {
-    let before =
-        driver.map_or_else(Vec::new, |driver| looked_at(lab, driver, "1ms", &lab.scratch("attach.glass")));
-    let run = lab.run(&[before, lab.workload(&["chain", "--work", work])].concat())?;
+fn slice(setup: &Setup, driver: Option<&str>, work: &str) -> Result<Times> {
+    let before = driver
+        .map_or_else(Vec::new, |driver| looked_at(setup, driver, "1ms", &setup.scratch("attach.glass")));
+    let run = setup.run(&[before, setup.workload(&["chain", "--work", work])].concat())?;
     // The looking process writes its file after that, and must not be the next slice's noise.
     std::thread::sleep(Duration::from_millis(if driver.is_some() { 400 } else { 0 }));
     Ok(Times { wall: run.wall, cpu: run.number("cpu_ns")? * 1e-9 })

@@ -4,8 +4,8 @@
 //! SVG merges what is narrower than a point; our page has every box, as inferno's picture has with `--minwidth 0`.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
 use crate::bench::made_stacks::folded;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -43,21 +43,21 @@ const COSTS: [(&str, f64, &str, Unit); 4] = [
 ];
 
 /// Fresh processes that take turns, each round beginning with another.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (distinct, called, functions, rounds) in INPUTS {
-        let input = lab.scratch(&format!("made-{distinct}.folded"));
+        let input = setup.scratch(&format!("made-{distinct}.folded"));
         std::fs::write(&input, folded(distinct, functions))?;
-        let ways = ways(lab, &input)?;
+        let ways = ways(setup, &input)?;
         for way in &ways {
-            draw(lab, way)?;
+            draw(setup, way)?;
         }
-        let rounds = (0..lab.either(rounds, 3))
+        let rounds = (0..setup.either(rounds, 3))
             .map(|round| {
                 let mut costs = [[0.0; 4]; 4];
                 for i in 0..ways.len() {
                     let which = (i + round) % ways.len();
-                    costs[which] = draw(lab, &ways[which])?;
+                    costs[which] = draw(setup, &ways[which])?;
                 }
                 Ok(costs)
             })
@@ -69,11 +69,11 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
 }
 
 /// Ours first, then inferno's.
-fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
-    let inferno = lab.peers.inferno.as_ref().context("inferno is missing")?;
+fn ways(setup: &Setup, input: &Path) -> Result<[Way; 4]> {
+    let inferno = setup.peers.inferno.as_ref().context("inferno is missing")?;
     let ours = |name, file: &str| {
-        let picture = lab.scratch(file);
-        let words = [&lab.tools.stackglass, Path::new("flamegraph"), input, Path::new("-o"), &picture];
+        let picture = setup.scratch(file);
+        let words = [&setup.tools.stackglass, Path::new("flamegraph"), input, Path::new("-o"), &picture];
         let words = words.map(|word| word.display().to_string()).to_vec();
         Way { name, picture, words, says: false }
     };
@@ -81,7 +81,7 @@ fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
         let mut words = vec![inferno.display().to_string()];
         words.extend(flags.iter().map(|flag| (*flag).to_owned()));
         words.push(input.display().to_string());
-        Way { name, picture: lab.scratch(file), words, says: true }
+        Way { name, picture: setup.scratch(file), words, says: true }
     };
     Ok([
         ours("SVG", "made.svg"),
@@ -92,10 +92,10 @@ fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
 }
 
 /// Draws a picture once.
-fn draw(lab: &Lab, way: &Way) -> Result<Cost> {
+fn draw(setup: &Setup, way: &Way) -> Result<Cost> {
     let run = match way.says {
-        true => lab.run_into(&way.words, &way.picture)?,
-        false => lab.run(&way.words)?,
+        true => setup.run_into(&way.words, &way.picture)?,
+        false => setup.run(&way.words)?,
     };
     let bytes = std::fs::metadata(&way.picture)?.len();
     ensure!(bytes > 0, "{} has drawn nothing", way.name);

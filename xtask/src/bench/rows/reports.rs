@@ -2,7 +2,7 @@
 //! for longer and longer.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use crate::run::{cargo, output, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
@@ -29,7 +29,7 @@ fn number(said: &Value, key: &str) -> Result<f64> {
 }
 
 /// The complete tree of ten million words, by the number of distinct stacks in them.
-pub fn words(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn words(setup: &Setup) -> Result<Vec<Figure>> {
     let program = program()?;
     let mut figures = Vec::new();
     for (stacks, name) in [("1000", "1 000"), ("10000", "10 000"), ("100000", "100 000")] {
@@ -37,7 +37,7 @@ pub fn words(lab: &Lab) -> Result<Vec<Figure>> {
             let mut arguments = vec!["data", "10000000", stacks];
             arguments.extend(more);
             let said =
-                (0..lab.either(9, 3)).map(|_| run(&program, &arguments)).collect::<Result<Vec<Value>>>()?;
+                (0..setup.either(9, 3)).map(|_| run(&program, &arguments)).collect::<Result<Vec<Value>>>()?;
             let column = |key: &str, scale: f64| -> Result<Vec<f64>> {
                 said.iter().map(|said| Ok(number(said, key)? * scale)).collect()
             };
@@ -62,11 +62,11 @@ pub fn words(lab: &Lab) -> Result<Vec<Figure>> {
 const WORDS: [&str; 5] = ["10000", "100000", "1000000", "10000000", "100000000"];
 
 /// Trees of recordings of the same 200 stacks, from 10^4 to 10^8 expanded words.
-pub fn curve(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn curve(setup: &Setup) -> Result<Vec<Figure>> {
     let program = program()?;
     let mut figures = Vec::new();
     for (kind, what) in [("longer", "the same samples, longer"), ("entries", "an entry for each sample")] {
-        let rounds = (0..lab.either(15, 5))
+        let rounds = (0..setup.either(15, 5))
             .map(|_| {
                 let fastest =
                     |words: &&str| number(&run(&program, &[kind, *words, "200"])?, "tree_fastest_ns");

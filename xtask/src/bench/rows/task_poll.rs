@@ -1,7 +1,7 @@
 //! What a poll costs more where the future is a task of ours, sampled or not.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use crate::run::output;
 use crate::tools::in_process_program;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Blocks of polls in one process, of the bare future and the same one instrumented, in turns.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut command = Command::new(in_process_program()?);
-    command.args(["task-poll", lab.either("201", "41")]);
+    command.args(["task-poll", setup.either("201", "41")]);
     let said: Value = serde_json::from_str(&output(&mut command)?)?;
     let rounds = said["rounds"].as_array().context("in-process lists its rounds")?;
     let rounds: Vec<[f64; 2]> = rounds

@@ -2,7 +2,7 @@
 //! every unwind row of real files against an oracle.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use crate::run::{cargo, overheard, shown};
 use anyhow::{Result, bail};
@@ -11,11 +11,11 @@ use anyhow::{Result, bail};
 const INSTRUCTIONS: f64 = 1e6;
 
 /// Takes over what the tests print.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut nextest =
         cargo(&["nextest", "run", "--release", "-p", "stackglass-unwind", "--run-ignored", "all"]);
     nextest.args(["--no-capture", "-E", "binary(shadow_stack) | binary(oracle_rows)"]);
-    if let Some(ripgrep) = &lab.peers.ripgrep {
+    if let Some(ripgrep) = &setup.peers.ripgrep {
         nextest.env("STACKGLASS_RG", ripgrep);
     }
     let (succeeded, said) = overheard(&mut nextest, true)?;

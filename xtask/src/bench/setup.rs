@@ -1,4 +1,4 @@
-//! The place where measurements are made: programs, scratch space, and runs that are measured.
+//! The setup of measurements: programs, scratch files, and measured runs.
 
 use super::peers::Peers;
 use crate::run::{output, shown};
@@ -9,25 +9,25 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Everything a measurement needs.
-pub struct Lab {
-    /// Our own programs.
+/// The programs and files that measurements use.
+pub struct Setup {
+    /// The project's programs.
     pub tools: Tools,
-    /// Other people's.
+    /// Other profilers.
     pub peers: Peers,
-    /// Fewer and shorter runs.
+    /// Whether runs are fewer and shorter.
     pub quick: bool,
     folder: PathBuf,
 }
 
-/// What one run of a command cost and said.
+/// Cost and output of one run of a command.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Wall time of the command, s.
     pub wall: f64,
-    /// CPU time of the command and all it started, s.
+    /// CPU time of the command and all its children, s.
     pub tree_cpu: f64,
-    /// Most resident memory of the command, or of one that it started, MB.
+    /// Peak resident memory of the command or of one of its children, MB.
     pub peak: f64,
     /// CLOCK_MONOTONIC when it ended, s.
     pub end: f64,
@@ -36,23 +36,23 @@ pub struct Run {
 }
 
 impl Run {
-    /// A number of the workload's own report.
+    /// A number in the workload's report.
     pub fn number(&self, key: &str) -> Result<f64> {
         self.said[key].as_f64().with_context(|| format!("the workload did not report {key}: {}", self.said))
     }
 }
 
-impl Lab {
-    /// Builds our programs and looks for the others.
-    pub fn open(quick: bool, peers: &Path) -> Result<Lab> {
+impl Setup {
+    /// Builds the project's programs and searches the peers.
+    pub fn open(quick: bool, peers: &Path) -> Result<Setup> {
         let folder = crate::run::target_folder().join("bench");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let peers = Peers::find(peers);
         peers.remarks.iter().for_each(|remark| eprintln!("{remark}"));
-        Ok(Lab { tools: Tools::build(true)?, peers, quick, folder })
+        Ok(Setup { tools: Tools::build(true)?, peers, quick, folder })
     }
 
-    /// A file for passing use.
+    /// A temporary file.
     pub fn scratch(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -109,7 +109,7 @@ impl Lab {
             .lines()
             .filter(|line| line.starts_with("{\"workload\""))
             .find_map(|line| serde_json::from_str(line).ok());
-        let measured = Lab::measured(&file)?;
+        let measured = Setup::measured(&file)?;
         let number = |key: &str| measured[key].as_f64().unwrap_or(f64::NAN);
         let seconds = |key: &str| number(key) * 1e-9;
         Ok(Run {

@@ -13,17 +13,17 @@ use std::io::{IsTerminal, Write, stderr};
 const FEWEST_ROWS: u16 = 8;
 
 /// The status line, redrawn a few times a second.
-pub(crate) struct Live {
+pub(crate) struct StatusLine {
     wanted: bool,
     /// The size of the terminal while its bottom row is reserved.
     reserved: Option<Winsize>,
 }
 
-impl Live {
+impl StatusLine {
     /// A status line; it stays invisible if `quiet`, or if stderr is no capable terminal.
-    pub(crate) fn new(quiet: bool) -> Live {
+    pub(crate) fn new(quiet: bool) -> StatusLine {
         let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        Live { wanted: !quiet && capable && stderr().is_terminal(), reserved: None }
+        StatusLine { wanted: !quiet && capable && stderr().is_terminal(), reserved: None }
     }
 
     /// Draws the line.
@@ -47,7 +47,7 @@ impl Live {
         write(&out);
     }
 
-    /// Frees the row. The next [`Live::show`] reserves it again.
+    /// Frees the row. The next [`StatusLine::show`] reserves it again.
     pub(crate) fn clear(&mut self) {
         if let Some(size) = self.reserved.take() {
             // Save the cursor, whole screen scrolls, restore; then empty the row.
@@ -56,7 +56,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for StatusLine {
     fn drop(&mut self) {
         self.clear();
     }
