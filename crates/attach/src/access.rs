@@ -1,12 +1,13 @@
-//! Who may look at a process: asked before anything is done to it, and told in one line each.
+//! Checks whether a process may be sampled, before anything is done to it.
 //!
-//! The kernel's answer is always "no permission", whichever of its rules it was: the right user, a
-//! program that does not let itself be looked at, Yama, a container's missing capability, a filter of
-//! system calls, somebody who traces already. What the rules look at is in `/proc`, so the one that
-//! held can be named together with its remedy.
+//! Whatever rule refuses access, the kernel's answer is always "no permission". The rules are: the user, a program
+//! that is not dumpable, Yama, a missing capability in a container, a filter of system calls, another tracer. What
+//! these rules look at is in `/proc`, so the message can name the rule and its remedy.
 
-use super::Stay;
-use super::{Driver, ptrace};
+use super::driver::Driver;
+use super::ptrace;
+use super::refusal::Refusal;
+use super::tracer_lock::AttachMode;
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{Status, process, threads};
 use stackglass_unwind::memory::read_process;
@@ -16,183 +17,15 @@ use std::io;
 /// CAP_SYS_PTRACE as a bit.
 const CAN_TRACE: u64 = 1 << 19;
 
-/// Why a process cannot be looked at.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// There is none.
-    #[error("there is no process {pid}")]
-    NoProcess {
-        /// The id that was given.
-        pid: u32,
-    },
-    /// Its status waits to be read by its parent; nothing of it runs.
-    #[error("process {pid} ({name}) has ended already")]
-    Ended {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// We, or a part of us.
-    #[error("process {pid} is stackglass itself")]
-    Own {
-        /// Its id.
-        pid: u32,
-    },
-    /// A thread of the kernel.
-    #[error("{pid} ({name}) is a thread of the kernel, not a program")]
-    Kernel {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// It is traced.
-    #[error(
-        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first, \
-         or use --driver perf where that is allowed"
-    )]
-    Traced {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-        /// Who traces it.
-        tracer: u32,
-        /// The name of that.
-        tracer_name: String,
-    },
-    /// Another user's.
-    #[error("process {pid} ({name}) belongs to {owner}: use sudo, or become that user")]
-    OtherUser {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-        /// Whose it is.
-        owner: String,
-    },
-    /// We are root, but without the capability.
-    #[error(
-        "the capability CAP_SYS_PTRACE is missing to look at process {pid} ({name}): start this container with \
-         --cap-add SYS_PTRACE (Docker, Podman), or add SYS_PTRACE to securityContext.capabilities (Kubernetes)"
-    )]
-    NoCapability {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// The program has said so, or has more rights than its user.
-    #[error(
-        "process {pid} ({name}) is closed to its own user (it has more rights than its user, or has called \
-         prctl(PR_SET_DUMPABLE)): use sudo"
-    )]
-    NotDumpable {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// Yama allows parents only.
-    #[error(
-        "process {pid} ({name}) may be looked at by its parents only (kernel.yama.ptrace_scope is 1): use sudo, \
-         or sudo sysctl kernel.yama.ptrace_scope=0, or start the program with stackglass record"
-    )]
-    YamaParents {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// Yama allows root only.
-    #[error("process {pid} ({name}) may be looked at by root only (kernel.yama.ptrace_scope is 2): use sudo")]
-    YamaRoot {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// Yama allows nobody.
-    #[error(
-        "nobody may look at other processes until this machine starts anew (kernel.yama.ptrace_scope is 3): start \
-         the program with stackglass record instead"
-    )]
-    YamaNobody,
-    /// Another stackglass traces it.
-    #[error(
-        "process {pid} ({name}) is being looked at by another stackglass, and only one can trace it: wait for its \
-         end, or use --driver perf"
-    )]
-    Taken {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-        /// How long the other means to stay.
-        stay: Stay,
-    },
-    /// A filter forbids the call to us.
-    #[error(
-        "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
-         --cap-add SYS_PTRACE, or look at process {pid} ({name}) from outside of it"
-    )]
-    Filtered {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// Not for 64-bit x86.
-    #[error("process {pid} ({name}) is a 32-bit program, whose stacks cannot be read: only 64-bit ones can")]
-    Narrow {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// The kernel keeps no account of threads.
-    #[error("this kernel does not tell what threads run (no /proc/{pid}/schedstat; CONFIG_SCHED_INFO)")]
-    NoAccount {
-        /// Its id.
-        pid: u32,
-    },
-    /// None of the rules that can be seen.
-    #[error(
-        "process {pid} ({name}) may not be looked at, although the usual rules would allow it: a security module \
-         (AppArmor, SELinux) or the sandbox around us forbids it; look from outside of that"
-    )]
-    Forbidden {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-    },
-    /// Something else.
-    #[error("process {pid} ({name}) cannot be looked at: {error}")]
-    Other {
-        /// Its id.
-        pid: u32,
-        /// Its name.
-        name: String,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// No thread to look from.
-    #[error("no thread can be started: {0}")]
-    Thread(io::Error),
-}
-
-/// Whether a process can be looked at with a driver. Does nothing to it.
+/// Checks whether a process can be sampled with a driver. The process is not affected.
 ///
-/// # Errors
-/// What forbids it.
+/// # Errors Which rule forbids it.
 pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     let mut refusal = match allowed(pid, driver) {
         Ok(()) => return Ok(()),
         Err(refusal) => refusal,
     };
-    // A process that is about to end has no memory any more and cannot be traced, which looks like other reasons.
+    // A process that is exiting has no memory and cannot be traced, which looks like another reason.
     for _ in 0..LOOKS_FOR_END {
         match refusal {
             Refusal::NoProcess { .. } | Refusal::Ended { .. } | Refusal::Own { .. } => break,
@@ -206,7 +39,7 @@ pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     Err(refusal)
 }
 
-/// Whether processes that we start may be traced and read, as far as this can be known before one exists.
+/// Whether processes that this process starts may be traced and read, as far as this can be known in advance.
 pub fn may_trace_children() -> bool {
     // No process has this id: a permitted call fails with ESRCH, a refused one with another error.
     const NOBODY: u32 = i32::MAX as u32;
@@ -217,7 +50,7 @@ pub fn may_trace_children() -> bool {
     may_seize && may_read && (yama_scope() <= 1 || (yama_scope() == 2 && capable))
 }
 
-/// Looks for the end of a process that could not be looked at, 2 ms apart.
+/// Number of checks, 2 ms apart, for the end of a process that could not be accessed.
 const LOOKS_FOR_END: usize = 5;
 
 fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
@@ -256,37 +89,37 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     }
 }
 
-/// Names the process of a tracer, which is a thread.
+/// A refusal that names the process of a tracer; `tracer` is the id of a thread.
 fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
     let tracer = process_of(tracer);
     let tracer_name = Status::read(tracer).map_or_else(String::new, |tracer| tracer.name);
     Refusal::Traced { pid, name, tracer, tracer_name }
 }
 
-/// What is told who comes second.
-pub(super) fn taken(pid: u32, stay: Stay) -> Refusal {
+/// The refusal for the second Stackglass that wants to trace a process.
+pub(super) fn taken(pid: u32, mode: AttachMode) -> Refusal {
     match Status::read(pid) {
-        // It is known who.
-        Some(status) if stay == Stay::Long && status.tracer != 0 => {
+        // The tracer is known.
+        Some(status) if mode == AttachMode::Long && status.tracer != 0 => {
             traced_by(pid, status.name, status.tracer)
         }
-        status => Refusal::Taken { pid, name: status.map(|status| status.name).unwrap_or_default(), stay },
+        status => Refusal::Taken { pid, name: status.map(|status| status.name).unwrap_or_default(), mode },
     }
 }
 
-/// Whether a thread is traced by us.
+/// Whether a thread is traced by this process.
 pub(super) fn is_traced_by_us(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| status.tracer != 0 && is_ours(status.tracer))
 }
 
-/// Whether a tracer is a thread of ours.
+/// Whether a tracer is a thread of this process.
 fn is_ours(tracer: u32) -> bool {
     Status::read(tracer).is_some_and(|status| status.process == std::process::id())
 }
 
-/// A process that cannot be seen may be hidden (mount option hidepid).
+/// A process that is not visible may be hidden (mount option hidepid).
 fn missing(pid: u32) -> Refusal {
-    // SAFETY: signal 0 is none: only asks whether the process is there.
+    // SAFETY: signal 0 is not sent; the call only checks whether the process exists.
     let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
     let hidden = answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM);
     if hidden && pid != 0 && pid <= i32::MAX as u32 {
@@ -296,10 +129,10 @@ fn missing(pid: u32) -> Refusal {
     Refusal::NoProcess { pid }
 }
 
-/// Reads a byte of its memory, as the reading of stacks will.
+/// Reads a byte of its memory, as reading stacks does.
 fn try_to_read(pid: u32) -> io::Result<()> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    // Nothing is mapped where it has ended meanwhile.
+    // If the process has ended meanwhile, nothing is mapped.
     let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|flags| flags.starts_with('r'));
     let first = maps.lines().find(readable).and_then(|line| line.split_once('-'));
     let Some(Ok(at)) = first.map(|(start, _)| u64::from_str_radix(start, 16)) else { return Ok(()) };
@@ -309,8 +142,7 @@ fn try_to_read(pid: u32) -> io::Result<()> {
     }
 }
 
-/// Tries to trace it, from a thread that ends at once, by which the kernel lets go again. The process is not
-/// stopped by that, nor told.
+/// Tries to trace it, from a thread that ends at once, which detaches again. The process is not stopped or notified.
 fn try_to_seize(pid: u32) -> io::Result<()> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, || ptrace::seize(pid))?;
@@ -325,7 +157,7 @@ fn is_narrow(pid: u32) -> bool {
     read.is_ok() && head.starts_with(b"\x7fELF\x01")
 }
 
-/// Which rule refused.
+/// The rule that refused access.
 fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
     let name = status.name.clone();
     if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS)) {
@@ -342,7 +174,7 @@ fn why(pid: u32, status: &Status, error: io::Error) -> Refusal {
     reason(pid, name, &own, status.user, yama_scope(), owner_of_files(pid), error)
 }
 
-/// The reason, from what is known of both sides.
+/// The rule that refused access, derived from the status of both sides.
 fn reason(
     pid: u32,
     name: String,
@@ -384,7 +216,7 @@ fn yama_scope() -> u32 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// Root's where the process is closed to its own user.
+/// Owner of the process's files in `/proc`: root if the process is not dumpable.
 fn owner_of_files(pid: u32) -> u32 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{pid}/mem")).map_or(0, |meta| meta.uid())
@@ -453,14 +285,14 @@ mod tests {
     #[test]
     fn asking_leaves_no_trace() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        // Between fork and exec it is still us.
+        // Between fork and exec, the child still is this program.
         let sleeps = || Status::read(child.id()).is_some_and(|s| s.name == "sleep" && s.state == b'S');
         while !sleeps() {
             std::thread::yield_now();
         }
         check(child.id(), Driver::Ptrace).unwrap();
         let start = std::time::Instant::now();
-        // It may still be on its way to its sleep.
+        // It may not have reached its sleep yet.
         let untouched = || Status::read(child.id()).is_some_and(|now| now.tracer == 0 && now.state == b'S');
         while !untouched() && start.elapsed().as_secs() < 10 {
             std::thread::yield_now();

@@ -1,16 +1,18 @@
-//! Which system calls may be interrupted by a stop, and which may be made once more.
+//! Which system calls may be interrupted by a stop, and which may be repeated.
 //!
-//! A stop ends the wait of a thread that sleeps in a call, as a signal does, but no handler runs. Most calls are then made again by
-//! the kernel, and the program does not see it (signal(7); ERESTARTSYS, ERESTARTNOHAND and ERESTART_RESTARTBLOCK of
-//! include/linux/errno.h). Others return EINTR or less than they were asked for. A thread that sleeps is stopped only in a
-//! call of the first list; one that has gone to sleep on its way to a stop is put back into a call of the second.
+//! A stop ends the wait of a thread that sleeps in a system call, as a signal does, but no handler runs. The kernel
+//! restarts most calls, and the program does not notice (signal(7); ERESTARTSYS, ERESTARTNOHAND and
+//! ERESTART_RESTARTBLOCK of include/linux/errno.h). Other calls return EINTR or less than requested. A sleeping
+//! thread is stopped only in a call that is restarted ([`is_resumed`]). A thread that falls asleep just before the
+//! stop is put back into its call if that call may be repeated ([`may_be_repeated`]).
 
 use stackglass_sampling::Call;
 
-/// Whether the kernel makes the call again after a stop, so that the program does not see it.
+/// Whether the kernel restarts the call after a stop, so that the program does not notice.
 ///
-/// Not in the list, among others: `epoll_wait`, `semop`, `rt_sigtimedwait`, `io_getevents`, `io_uring_enter` (EINTR);
-/// `write`, `send` and their like (may have written a part, which they return); `connect` (made again, it is another call).
+/// Not restarted are, among others: `epoll_wait`, `semop`, `rt_sigtimedwait`, `io_getevents`, `io_uring_enter` (they
+/// return EINTR); `write` and `send` (they return what they have written so far); `connect` (a second call means
+/// something else).
 pub fn is_resumed(call: &Call) -> bool {
     const FILE_LOCK: u64 = libc::F_SETLKW as u64;
     const OPEN_FILE_LOCK: u64 = libc::F_OFD_SETLKW as u64;
@@ -21,30 +23,30 @@ pub fn is_resumed(call: &Call) -> bool {
     const WAIT_FOR_ALL: u64 = libc::MSG_WAITALL as u64;
     let argument = |n: usize| call.arguments[n];
     match call.number {
-        // They return what there is, however little, and sleep only while there is nothing. A socket with a time-out
-        // returns EINTR, and is put back.
+        // They return what is available and sleep only while nothing is. A socket with a time-out returns EINTR, and
+        // its call is repeated.
         libc::SYS_read | libc::SYS_readv | libc::SYS_accept | libc::SYS_accept4 => true,
-        // A part of what is waited for may have come.
+        // A part of the data may have arrived.
         libc::SYS_recvfrom => argument(3) & WAIT_FOR_ALL == 0,
         libc::SYS_recvmsg => argument(2) & WAIT_FOR_ALL == 0,
-        // Nothing has happened until they return.
+        // These calls have no effect before they return.
         libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_flock => true,
         libc::SYS_fcntl => matches!(argument(1), FILE_LOCK | OPEN_FILE_LOCK),
-        // With a time-out by restart_syscall(2), which knows its end.
+        // With a time-out, by restart_syscall(2), which knows the end of it.
         libc::SYS_futex => FUTEX_WAITS.contains(&(argument(1) & !FUTEX_FLAGS)),
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep | libc::SYS_poll | libc::SYS_restart_syscall => true,
-        // ERESTARTNOHAND: EINTR if a handler runs, else again.
+        // ERESTARTNOHAND: EINTR if a handler runs, otherwise restarted.
         libc::SYS_pause | libc::SYS_rt_sigsuspend => true,
-        // The same; but a time-out that cannot be written back makes it EINTR.
+        // The same, but EINTR if the remaining time cannot be written back.
         libc::SYS_ppoll => argument(2) == 0,
         libc::SYS_select | libc::SYS_pselect6 => argument(4) == 0,
         _ => false,
     }
 }
 
-/// Whether a call that has returned EINTR has done nothing, so that it may be made once more.
+/// Whether a call that has returned EINTR has had no effect, so that it may be repeated.
 ///
-/// Never `close`, which has closed, and `connect`, which goes on connecting.
+/// Never `close`, which has closed the descriptor, and `connect`, which continues in the background.
 pub fn may_be_repeated(number: i64) -> bool {
     const IO_PGETEVENTS: i64 = 333;
     matches!(

@@ -1,11 +1,12 @@
-//! How running threads are made to show their stacks: which way is open, which is better, and why.
+//! Chooses the driver: which one is allowed, which one is better, and why.
 //!
-//! With perf events no thread stands still, signals are not held up, and a process that a debugger traces can
-//! be looked at, too; but they are allowed to few. ptrace needs no more rights than reading the stacks of sleepers
-//! does. Both were held against known chains of calls, 20 to 2 000 deep, and their cost measured (bench row
-//! `attach`): stacks are equally right.
+//! With perf events no thread is stopped, signals are not delayed, and a process under a debugger can be sampled. But
+//! few users are allowed to use them. ptrace needs no more rights than reading the stacks of sleeping threads. Both
+//! give equally correct stacks of known call chains, 20 to 2 000 frames deep; their cost is in the bench row
+//! `attach`.
 
 use super::access::check;
+use super::driver::Driver;
 use super::perf_events::Event;
 use stackglass_procfs::Status;
 use stackglass_procfs::process::living_thread;
@@ -13,25 +14,16 @@ use stackglass_procfs::process::living_thread;
 /// CAP_PERFMON and CAP_SYS_ADMIN as bits.
 const MAY_SAMPLE: u64 = 1 << 38 | 1 << 21;
 
-/// The means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Driver {
-    /// Each is made to stand for some tens of microseconds (ptrace).
-    Ptrace,
-    /// The kernel copies registers and stack, and the thread runs on (perf events).
-    Perf,
-}
-
-/// A driver and why it is that one.
+/// A driver and the reason for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The driver.
     pub driver: Driver,
-    /// One line for people.
+    /// The reason, in one line for the user.
     pub why: String,
 }
 
-/// Chooses for a process; `asked` overrules.
+/// Chooses the driver for a process; `asked` takes precedence if it is possible.
 pub fn choose(pid: u32, asked: Option<Driver>) -> Choice {
     let perf = || Event::open(living_thread(pid).unwrap_or(pid), 1_000_000).map(drop);
     let capable = Status::own().capabilities & MAY_SAMPLE != 0;
@@ -79,7 +71,7 @@ mod tests {
         let choice = choose(std::process::id(), None);
         let name = if choice.driver == Driver::Perf { "driver perf: " } else { "driver ptrace: " };
         assert!(choice.why.starts_with(name), "{choice:?}");
-        // Nobody's process: refused whatever we may do.
+        // A process that does not exist: perf events fail whatever this process may do.
         assert_eq!(choose(u32::MAX >> 2, Some(Driver::Perf)).driver, Driver::Ptrace);
     }
 }

@@ -1,14 +1,14 @@
-//! Clocks, and how the looking thread asks not to be late.
+//! Clocks, waiting, and the scheduling of the sampling thread.
 
 use std::mem::MaybeUninit;
 
 pub use stackglass_procfs::clock::{monotonic, thread_cpu};
 
-/// Asks for punctuality; every request may be refused. Blocks all signals in the calling thread: they are
-/// for others, but for SIGCHLD, which [`wait_for_news`] fetches.
+/// Requests low latency; the kernel may refuse each request. Blocks all signals in the calling thread except that
+/// SIGCHLD is read by [`wait_for_news`].
 pub fn prepare_thread() {
-    // SAFETY: prctl reads a string that ends with a zero byte, or a number; the scheduler calls read a live
-    // struct; the set is filled before it is used. 0 names the calling thread throughout.
+    // SAFETY: prctl reads a number or a string that ends with a zero byte. The scheduler calls read a live struct.
+    // The set is filled before it is used. 0 is the calling thread.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"stackglass-look".as_ptr());
         libc::prctl(libc::PR_SET_TIMERSLACK, 1usize);
@@ -31,11 +31,11 @@ pub fn sleep_until(moment: u64) {
     }
 }
 
-/// Sleeps for `time` ns, or until a tracee has something to tell.
+/// Sleeps for `time` ns, or until a tracee stops or ends.
 pub fn wait_for_news(time: u64) {
     let time = timespec(time);
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is filled before it is used; the kernel reads both and gives no information back.
+    // SAFETY: the set is filled before it is used; the kernel reads both arguments and returns no information.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);

@@ -14,22 +14,21 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, PoisonError};
 
-/// PTRACE_SEIZE takes longer than this only when it waits for an exec, ns.
+/// PTRACE_SEIZE takes longer than this only while it waits for an exec, ns.
 const LONG: u64 = 3_000_000;
 
-/// The state of the tracing thread, for other threads.
+/// State of the tracing thread, shared with other threads.
 #[derive(Default)]
 pub(super) struct Seizing {
-    /// When it entered PTRACE_SEIZE, 0 while it is outside.
+    /// When the thread entered PTRACE_SEIZE; 0 while it is outside.
     since: AtomicU64,
     traced: Mutex<BTreeSet<u32>>,
 }
 
 impl Seizing {
-    /// Begins to trace a thread.
+    /// Starts to trace a thread.
     ///
-    /// # Errors
-    /// As [`ptrace::seize`].
+    /// # Errors Those of [`ptrace::seize`].
     pub(super) fn seize(&self, tid: u32) -> io::Result<()> {
         self.since.store(monotonic().max(1), Release);
         let seized = ptrace::seize(tid);
@@ -45,8 +44,8 @@ impl Seizing {
         self.traced.lock().unwrap_or_else(PoisonError::into_inner).remove(&tid);
     }
 
-    /// Reaps traced threads that have ended, except the main one (`pid`), when the tracing thread is stuck. Another thread
-    /// calls this regularly.
+    /// Reaps traced threads that have ended, except the main thread (`pid`), while the tracing thread is stuck.
+    /// Another thread calls this regularly.
     pub(super) fn help(&self, pid: u32) {
         let since = self.since.load(Acquire);
         if since == 0 || monotonic().saturating_sub(since) < LONG {

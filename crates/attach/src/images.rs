@@ -1,8 +1,8 @@
-//! Code and unwind rules of a process that is not ours, read page by page and kept.
+//! Reads code and unwind rules of another process and caches them page by page.
 //!
-//! What is kept are parts of files that are mapped and never written, so they stay what they are as long
-//! as their module does; the cache is emptied when one goes. A rule is then worked out without a
-//! system call, which matters while the thread in question stands still.
+//! Cached are only parts of files that are mapped and never written, so they do not change while their module is
+//! mapped. The cache is cleared when a module is unmapped. The walker then needs no system calls, which matters while
+//! a thread is stopped.
 
 use foldhash::HashMap;
 use stackglass_unwind::memory::read_process;
@@ -10,27 +10,27 @@ use stackglass_unwind::{Module, ModuleMemory};
 use std::cell::RefCell;
 
 const PAGE: u64 = 4096;
-/// Pages kept at a time: 128 MiB.
+/// Largest number of cached pages: 128 MiB.
 const MOST: usize = 32 << 10;
 
-/// The reader of one process.
+/// Page cache of one process.
 pub struct Images {
     pid: i32,
     pages: RefCell<HashMap<u64, Box<[u8]>>>,
 }
 
 impl Images {
-    /// Nothing read yet.
+    /// An empty cache.
     pub fn new(pid: u32) -> Images {
         Images { pid: pid as i32, pages: RefCell::default() }
     }
 
-    /// From now on they are read by the id of this thread.
+    /// From now on, memory is read by the id of this thread.
     pub fn read_through(&mut self, tid: u32) {
         self.pid = tid as i32;
     }
 
-    /// Forgets what was read.
+    /// Clears the cache.
     pub fn forget(&mut self) {
         self.pages.get_mut().clear();
     }
@@ -38,7 +38,7 @@ impl Images {
 
 impl ModuleMemory for Images {
     fn read(&self, module: &Module, address: u64, into: &mut [u8]) -> usize {
-        // Code made at run time may change.
+        // Code that was generated at run time may change.
         if module.unwind_data().is_empty() && module.build_id().is_empty() {
             return read_process(self.pid, address, into);
         }
@@ -80,7 +80,7 @@ mod tests {
         let at = bytes.as_ptr().addr() as u64;
         let module = Module::from_image(0, |_, _| 0);
         assert!(module.is_none());
-        // Any module will do: where it lies is not looked at.
+        // The reads do not depend on the module.
         let phdr = stackglass_unwind::modules::ProgramHeader { kind: 1, flags: 5, address: 0, size: 10 };
         let made = Module::from_program_headers(0, std::iter::once(phdr), |_, _| 0).unwrap();
         for module in [made, made.with_eh_frame(0..10)] {

@@ -1,18 +1,18 @@
-//! Programs that check for leaks at their end, as AddressSanitizer and LeakSanitizer have them do.
+//! Programs that check for leaks when they exit, as AddressSanitizer and LeakSanitizer do.
 //!
-//! The check stops all threads by ptrace. If they are traced already, the check fails and the program exits with status 1,
-//! losing unwritten output. So such programs are not traced unless the check is off.
+//! The check stops all threads by ptrace. If they are traced already, the check fails and the program exits with
+//! status 1, losing unwritten output. So such programs are not traced unless the check is off.
 
 use stackglass_procfs::Status;
 use stackglass_procfs::elf_names::{contains, section_contains};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// Libraries and functions by which the check gets into a program, as its table of dynamic names has them.
+/// Libraries and functions that contain the check, as they appear in a table of dynamic names.
 const NAMES: [&[u8]; 5] =
     [b"libasan.so", b"liblsan.so", b"libclang_rt.asan", b"libclang_rt.lsan", b"__lsan_do_leak_check"];
 
-/// Why a process is not traced; `None` when it may be.
+/// Why a process must not be traced; `None` if it may be.
 pub fn obstacle(pid: u32) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let exe = Path::new("/proc").join(pid.to_string()).join("exe");
@@ -23,7 +23,7 @@ pub fn obstacle(pid: u32) -> Option<String> {
     Some(text(&name))
 }
 
-/// The same of a program that is to be started here.
+/// Why a program that will be started here must not be traced; `None` if it may be.
 pub fn obstacle_of(program: &Path) -> Option<String> {
     let own = fs::read("/proc/self/environ").unwrap_or_default();
     let name = program.file_name()?.to_string_lossy().into_owned();

@@ -1,12 +1,11 @@
-//! Looking at a process that knows nothing of us, from outside and while it runs.
+//! Samples a running process from outside. The process needs no preparation and links nothing of Stackglass.
 //!
-//! [`Attachment`] finds its modules and threads in `/proc`, reads the stacks of sleeping threads with
-//! process_vm_readv, and has running ones show theirs by perf events or ptrace ([`choice`]). What it
-//! sees are the same events that a sampler inside a program writes, so recordings, reports and files
-//! are those of every other program.
+//! [`Attachment`] finds modules and threads in `/proc`. It reads the stacks of sleeping threads with
+//! process_vm_readv, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
+//! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
-//! The process always runs on. It is never sent a signal; a thread that sleeps is not woken as long as the
-//! kernel's account of it stands still; when we end, however we end, the kernel lets go of its threads.
+//! The process keeps running. It is never sent a signal, and a sleeping thread is not disturbed while its scheduler
+//! statistics do not change. When this process ends, for whatever reason, the kernel detaches all threads.
 #![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;
@@ -14,6 +13,7 @@ mod calls;
 pub mod choice;
 mod clock;
 mod deadlock;
+mod driver;
 mod images;
 mod interrupted_call;
 pub mod leak_check;
@@ -22,30 +22,33 @@ mod modules;
 mod parts;
 mod perf_events;
 mod ptrace;
+mod refusal;
 mod sampler;
 mod stack_reader;
 mod stops;
 mod stream;
 mod thread;
+mod tracer_lock;
 mod tracking;
-mod turn;
 
-pub use access::Refusal;
-pub use choice::{Choice, Driver};
+pub use choice::Choice;
+pub use driver::Driver;
+pub use refusal::Refusal;
 pub use stream::Stream;
-pub use turn::Stay;
+pub use tracer_lock::AttachMode;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracer_lock::TracerLock;
 
-/// Why nothing more can be seen of a process.
+/// Why a process cannot be sampled any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
     /// It has ended.
     Gone,
-    /// It has exec'ed a program that may not be looked at; why and what to do.
+    /// It has exec'ed a program that may not be sampled: the reason and the remedy.
     Locked(String),
 }
 
@@ -58,15 +61,15 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// What the recording thread and the looking one tell each other.
+/// Shared between the thread that samples and the one that drains.
 pub(crate) struct Orders {
     stop: AtomicBool,
-    /// Images that the recording thread has not taken up.
+    /// Streams that the draining thread has not picked up yet.
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
     processors: usize,
     seizing: deadlock::Seizing,
-    /// A process in which nothing moves is looked at less often: it is one of many.
+    /// Sample less often while all threads sleep: the process is one of many.
     rests: bool,
 }
 
@@ -80,7 +83,7 @@ impl Orders {
     }
 }
 
-/// A process that is looked at. When it is dropped, the process is let go.
+/// A process that is being sampled. Dropping it detaches from the process.
 pub struct Attachment {
     pid: u32,
     delay: Duration,
@@ -88,37 +91,36 @@ pub struct Attachment {
     orders: Arc<Orders>,
     thread: Option<JoinHandle<()>>,
     choice: Choice,
-    stay: Stay,
-    /// Held as long as threads may be traced.
-    turn: Option<turn::Turn>,
+    mode: AttachMode,
+    /// Held while threads may be traced.
+    tracer_lock: Option<TracerLock>,
 }
 
 impl Attachment {
-    /// Begins to look at all threads of a process, once in each `delay`.
+    /// Starts to sample all threads of a process, once in each `delay`.
     ///
-    /// # Errors
-    /// When it is gone, or may not be looked at; what permission is missing and how to get it.
+    /// # Errors If the process does not exist or may not be sampled: which permission is missing, and how to get it.
     pub fn begin(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
     ) -> Result<Attachment, Refusal> {
-        Attachment::begin_as(pid, delay, driver, stay, false)
+        Attachment::begin_as(pid, delay, driver, mode, false)
     }
 
-    /// The same; one of many processes, which `rests` while nothing moves in it.
+    /// Like [`Attachment::begin`]. With `rests`, the process is sampled less often while all its threads sleep.
     pub fn begin_as(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
         rests: bool,
     ) -> Result<Attachment, Refusal> {
         let choice = choice::choose(pid, driver);
-        // Perf events do not do for each thread, but for most: they need no turn.
-        let turn = match choice.driver {
-            Driver::Ptrace => Some(turn::Turn::take(pid, stay).map_err(|other| access::taken(pid, other))?),
+        // Perf events need no tracer lock: ptrace is then used for few threads only.
+        let tracer_lock = match choice.driver {
+            Driver::Ptrace => Some(TracerLock::take(pid, mode).map_err(|other| access::taken(pid, other))?),
             Driver::Perf => None,
         };
         access::check(pid, choice.driver)?;
@@ -140,20 +142,20 @@ impl Attachment {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, stay, turn })
+        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, mode, tracer_lock })
     }
 
-    /// How running threads are made to show their stacks, and why so.
+    /// The driver that is used, and why.
     pub fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    /// Streams that have begun since the last call, one for each image of the process.
+    /// Streams that have begun since the last call: one for each image of the process.
     pub fn new_streams(&self) -> Vec<Stream> {
         std::mem::take(&mut *self.orders.streams.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps an exec of the process going. To be called every 50 ms at least.
+    /// Resolves a deadlock between an exec of the process and PTRACE_SEIZE. Call it at least every 50 ms.
     pub fn help_exec(&self) {
         self.orders.seizing.help(self.pid);
     }
@@ -163,23 +165,23 @@ impl Attachment {
         clock::monotonic()
     }
 
-    /// Why nothing more is to come, once that is so.
+    /// Why the process is not sampled any more; `None` while it is.
     pub fn stopped(&self) -> Option<Stopped> {
         self.orders.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Begins to look again, as before, after it has been [stopped](Attachment::stop).
+    /// Samples the process again with the same settings, after [`Attachment::stop`].
     pub fn resume(&mut self) {
         if self.stopped().is_some() {
             return;
         }
-        match Attachment::begin_as(self.pid, self.delay, self.driver, self.stay, self.orders.rests) {
+        match Attachment::begin_as(self.pid, self.delay, self.driver, self.mode, self.orders.rests) {
             Ok(again) => *self = again,
             Err(why) => self.orders.ended(why.into()),
         }
     }
 
-    /// Ends the looking; what was seen until then can still be drained.
+    /// Stops sampling. The events written so far can still be drained.
     pub fn stop(&mut self) {
         self.orders.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };
@@ -190,7 +192,7 @@ impl Attachment {
         if thread.join().is_err() {
             self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
         }
-        self.turn = None;
+        self.tracer_lock = None;
     }
 }
 

@@ -1,5 +1,4 @@
-//! The program and the libraries of a process that is not ours: from `/proc/PID/maps` and the ELF headers
-//! in its memory.
+//! The modules of another process: from `/proc/PID/maps` and the ELF headers in its memory.
 
 use super::images::Images;
 use super::stream::Outlet;
@@ -16,35 +15,35 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Programs with a fixed place are linked to one below this.
+/// Programs with a fixed address are linked below this address.
 const LINKED_BELOW: u64 = 1 << 32;
 
-/// The modules as last read.
+/// The modules as of the last refresh.
 pub struct Modules {
     pid: u32,
     list: OwnedModuleList,
-    /// What the list was made from.
+    /// The mapped files from which the list was made.
     found: Vec<Found>,
-    /// Rules already worked out.
+    /// Unwind rules that were computed already.
     pub table: RuleTable,
     told: HashSet<u32>,
 }
 
-/// A file that is mapped from its beginning; without a path, code made at run time.
+/// A file that is mapped from its beginning. Without a path: code that was generated at run time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Found {
     base: u64,
-    /// End of the last mapping of the same file that follows.
+    /// End of the last adjacent mapping of the same file.
     end: u64,
     path: Vec<u8>,
-    /// Set for code of a file that is mapped once more, elsewhere (node does that with its builtins).
+    /// Set for code of a file that is mapped a second time elsewhere (node does that with its builtins).
     bias: Option<u64>,
-    /// The file has another name now, or none.
+    /// The file was renamed or deleted.
     deleted: bool,
 }
 
 impl Found {
-    /// Its description, read from the memory of process `pid`.
+    /// The module, read from the memory of process `pid`.
     fn module(&self, pid: u32) -> Option<Module> {
         /// PT_LOAD; PF_R and PF_X.
         const CODE: (u32, u32) = (1, 5);
@@ -59,7 +58,7 @@ impl Found {
         if module.range().start != self.base {
             return None;
         }
-        // Programs that are linked statically have no table of their rules, only the rules.
+        // Statically linked programs have unwind rules, but no table of them.
         if module.eh_frame_hdr().is_empty()
             && let Some(section) = eh_frame_in_file(pid, &self.path)
         {
@@ -71,13 +70,13 @@ impl Found {
 }
 
 impl Modules {
-    /// Knows none yet; `None` when the kernel gives no memory.
+    /// An empty list; `None` if there is no memory.
     pub fn new(pid: u32) -> Option<Modules> {
         let list = OwnedModuleList::new()?;
         Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::default() })
     }
 
-    /// From now on they are read by the files of this thread.
+    /// From now on, mappings are read from the files of this thread.
     pub fn read_through(&mut self, tid: u32) {
         self.pid = tid;
     }
@@ -87,7 +86,7 @@ impl Modules {
         &self.list
     }
 
-    /// Looks for changes and tells them. True when there were any.
+    /// Reads the mappings and emits the changes. Returns whether there were any.
     pub fn refresh(&mut self, images: &mut Images, outlet: &mut Outlet, now: u64) -> bool {
         let Ok(maps) = fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
         let found = find(&maps);
@@ -111,8 +110,8 @@ impl Modules {
         true
     }
 
-    /// The path by which we find a file of the process, for its names: it may have been replaced since, or the
-    /// process may live in a container.
+    /// The path by which this process finds a file of the other one, for symbols. The file may have been replaced,
+    /// and the other process may live in a container.
     fn path_from_here(&self, file: &Found) -> Vec<u8> {
         if !file.path.starts_with(b"/") {
             return file.path.clone();
@@ -133,7 +132,7 @@ impl Modules {
         let now_there: HashSet<u32> = self.list.iter().map(Module::id).collect();
         self.told.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
         for module in self.list.iter() {
-            // Code in no file is told by its addresses.
+            // Code without a file is located by its address alone.
             let path = self.list.path(module);
             let named = |other: &&Module| self.list.path(other) == path && !other.build_id().is_empty();
             let build_id = self.list.iter().find(named).map_or(&[][..], Module::build_id);
@@ -147,10 +146,10 @@ impl Modules {
     }
 }
 
-/// Where the file of a module says that `.eh_frame` lies, without the bias.
+/// Address of `.eh_frame` according to the file of a module, without the bias.
 fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
     let path = Path::new(OsStr::from_bytes(path));
-    // The process may see another file there than we do.
+    // The process may see another file at that path than this process.
     let file = match process::executable(pid) == path {
         true => File::open(format!("/proc/{pid}/exe")).ok(),
         false => None,
@@ -163,7 +162,7 @@ fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
     Some(section.address()..section.address().checked_add(section.size())?)
 }
 
-/// Files of which the beginning is mapped and some part is executable, and the kernel's own library.
+/// Files whose beginning is mapped and of which some part is executable, and the vDSO.
 fn find(maps: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut executable = HashSet::default();
@@ -171,7 +170,7 @@ fn find(maps: &[u8]) -> Vec<Found> {
     let mut stray: Vec<Line<'_>> = Vec::new();
     for line in maps.split(|b| *b == b'\n').filter_map(Line::parse) {
         let vdso = line.path == b"[vdso]";
-        // Code made at run time lies in no file, or in one that only holds memory.
+        // Code that was generated at run time is in no file, or in a file that only stands for memory.
         let in_memory =
             [&b"/memfd:"[..], b"/dev/zero", b"/anon_hugepage"].iter().any(|p| line.path.starts_with(p));
         if !vdso && (in_memory || !line.path.starts_with(b"/")) {
@@ -200,7 +199,7 @@ fn find(maps: &[u8]) -> Vec<Found> {
                 deleted: false,
             });
         }
-        // Mappings of one loading of a file stand together, with room for zeroed data at most between them.
+        // The mappings of one load of a file are adjacent, with at most zeroed data between them.
         match found.last_mut().filter(|last| last.path == line.path) {
             Some(last) => {
                 last.end = line.end;
@@ -224,7 +223,7 @@ fn find(maps: &[u8]) -> Vec<Found> {
             let address =
                 regular.iter().find(again).map(|other| other.start + (line.offset - other.offset))?;
             let program = found.iter().find(|file| (file.base..file.end).contains(&address))?;
-            // Programs that lie where they were linked have no bias.
+            // Programs at the address for which they were linked have no bias.
             let linked = if program.base < LINKED_BELOW { 0 } else { program.base };
             let bias = line.start.wrapping_sub(address - linked);
             Some(Found {

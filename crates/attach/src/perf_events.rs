@@ -1,5 +1,5 @@
-//! Stacks of running threads by perf events: the kernel copies registers and the top of the stack after each
-//! so many nanoseconds that a thread has run, and the thread runs on.
+//! Stacks of running threads by perf events. Each time a thread has run for one period, the kernel copies its
+//! registers and the top of its stack, and the thread continues.
 //!
 //! Sources: perf_event_open(2), include/uapi/linux/perf_event.h, arch/x86/include/uapi/asm/perf_regs.h.
 
@@ -11,22 +11,22 @@ use std::io;
 
 /// Bytes of stack that the kernel copies.
 pub const DUMP: usize = 32 << 10;
-/// Bytes of the ring of one thread, a power of two: seven samples.
+/// Bytes of the ring buffer of one thread, a power of two: room for seven samples.
 const RING: usize = 256 << 10;
 
 const PERF_RECORD_SAMPLE: u32 = 9;
 const ABI_64: u64 = 2;
 
-/// The samples of one thread.
+/// The perf event of one thread.
 pub struct Event {
     ring: Ring,
 }
 
-/// One sample.
+/// One sample of a thread.
 pub struct Sample {
-    /// When, CLOCK_MONOTONIC ns.
+    /// Time of the sample, CLOCK_MONOTONIC ns.
     pub at: u64,
-    /// What the thread has run since the event was opened, ns.
+    /// CPU time of the thread since the event was opened, ns.
     pub ran: u64,
     /// Its registers in the program.
     pub registers: Registers,
@@ -35,8 +35,7 @@ pub struct Sample {
 impl Event {
     /// Samples thread `tid` each time it has run for `period` ns, from now on.
     ///
-    /// # Errors
-    /// EACCES or EPERM where that is not allowed, ESRCH when the thread is gone, EMFILE, ENOMEM.
+    /// # Errors EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EMFILE, ENOMEM.
     pub fn open(tid: u32, period: u64) -> io::Result<Event> {
         let attributes = Attributes {
             kind: PERF_TYPE_SOFTWARE,
@@ -44,7 +43,7 @@ impl Event {
             sample_period: period,
             sample_type: sample::TIME | sample::READ | sample::REGS_USER | sample::STACK_USER,
             flags: flags::EXCLUDE_HYPERVISOR | flags::USE_CLOCKID,
-            // Nobody waits for it: the ring is looked at each tick.
+            // No wake-up is needed: the buffer is read at each tick.
             wakeup: u32::MAX,
             sample_regs_user: registers::mask(),
             sample_stack_user: DUMP as u32,
@@ -54,7 +53,7 @@ impl Event {
         Ok(Event { ring: Ring::open(&attributes, tid, None, RING)? })
     }
 
-    /// Takes the oldest sample out of the ring, with its stack in `stack`. Other records are passed over.
+    /// Removes the oldest sample and copies its stack to `stack`. Other records are skipped.
     pub fn next(&mut self, stack: &mut Dump) -> Option<Sample> {
         self.ring.refresh();
         loop {
@@ -69,12 +68,12 @@ impl Event {
     }
 }
 
-/// The top of a stack as it was.
+/// A copy of the top of a stack.
 #[derive(Default)]
 pub struct Dump {
     at: u64,
     bytes: Vec<u8>,
-    /// Something behind its end was asked for.
+    /// An address beyond its end was read.
     pub passed_end: bool,
 }
 
@@ -89,7 +88,7 @@ impl StackMemory for Dump {
     }
 }
 
-/// Reads what was asked for in `sample_type`, in that order.
+/// Parses the fields of `sample_type`, in that order.
 fn parse(record: &[u8], stack: &mut Dump) -> Option<Sample> {
     let word = |index: usize| -> Option<u64> {
         Some(u64::from_le_bytes(record.get(index * 8..index * 8 + 8)?.try_into().ok()?))
@@ -150,7 +149,7 @@ mod tests {
     #[test]
     fn own_samples_come_where_they_are_allowed() {
         let Ok(mut event) = Event::open(std::process::id(), 1_000_000) else { return };
-        // The main thread sleeps in this test: nothing comes of it, and that does not stand still.
+        // The main thread sleeps during this test, so there are no samples, and `next` returns at once.
         assert!(event.next(&mut Dump::default()).is_none());
     }
 }

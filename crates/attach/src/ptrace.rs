@@ -1,67 +1,62 @@
-//! The few ptrace(2) requests that are needed, and what wait(2) answers.
+//! The ptrace(2) requests that are needed, and the answers of wait(2).
 //!
-//! A thread is *seized*: that neither stops it nor sends it anything. It runs on by itself when the
-//! thread that traces it is gone, by whatever end: the kernel lets go of its tracees. All calls must come
-//! from the thread that seized.
+//! A thread is *seized*, which neither stops it nor sends it a signal. When the tracing thread ends, for whatever
+//! reason, the kernel detaches its tracees and they continue. All calls must come from the thread that seized.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::null_mut;
 
-/// Number of the event that tells a stop which no signal caused (`PTRACE_EVENT_STOP`).
+/// Number of the event of a stop that was not caused by a signal (`PTRACE_EVENT_STOP`).
 const EVENT_STOP: i32 = 128;
-/// The set of registers that PTRACE_GETREGSET is asked for (`NT_PRSTATUS`).
+/// The register set that PTRACE_GETREGSET reads (`NT_PRSTATUS`).
 const NT_PRSTATUS: usize = 1;
 
-/// What became of a traced thread.
+/// A change of state of a traced thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum News {
-    /// It stands because it was asked to, or goes on after a stop of the whole process.
+    /// It has stopped on request, or it continues after a stop of the whole process.
     Stands,
-    /// A signal is about to reach it, which it gets when it is resumed with it.
+    /// It has stopped because a signal is about to be delivered. The signal is delivered if the thread is resumed
+    /// with it.
     Signal(i32),
-    /// The whole process was stopped by a signal (Ctrl-Z); it has to stay so.
+    /// The whole process was stopped by a signal (Ctrl-Z) and must stay stopped.
     ProcessStopped,
     /// It has ended.
     Ended,
 }
 
-/// Begins to trace a thread without stopping it.
+/// Starts to trace a thread without stopping it.
 ///
-/// # Errors
-/// EPERM where that is not allowed or somebody else traces it, ESRCH when it is gone.
+/// # Errors EPERM if that is not allowed or another process traces it, ESRCH if it has ended.
 pub fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, 0)
 }
 
-/// Asks a seized thread to stand; it answers by [`news`].
+/// Requests that a seized thread stops; [`news`] reports the stop.
 ///
-/// # Errors
-/// ESRCH when it is gone or not seized.
+/// # Errors ESRCH if it has ended or is not seized.
 pub fn interrupt(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
-/// Lets a thread that stands go on, with a signal or 0.
+/// Resumes a stopped thread, with a signal or 0.
 ///
-/// # Errors
-/// ESRCH when it does not stand or was killed.
+/// # Errors ESRCH if it is not stopped or was killed.
 pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
 
-/// Leaves a thread in the stop of its process, to be told when that ends.
+/// Leaves a thread in the stop of its process. [`news`] reports the end of that stop.
 ///
-/// # Errors
-/// ESRCH when it does not stand.
+/// # Errors ESRCH if it is not stopped.
 pub fn leave_stopped(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
-/// Registers of a thread that stands.
+/// Registers of a stopped thread.
 ///
-/// # Errors
-/// ESRCH when it does not stand or was killed; EINVAL when it is not a 64-bit one now.
+/// # Errors ESRCH if it is not stopped or was killed, EINVAL if it currently runs 32-bit code.
 pub fn registers(tid: u32) -> io::Result<libc::user_regs_struct> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
     let mut part =
@@ -70,55 +65,54 @@ pub fn registers(tid: u32) -> io::Result<libc::user_regs_struct> {
     if part.iov_len != size_of::<libc::user_regs_struct>() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: numbers only, zeroed before and then filled by the kernel.
+    // SAFETY: a struct of integers, zeroed and then filled by the kernel.
     Ok(unsafe { registers.assume_init() })
 }
 
-/// Replaces the registers of a thread that stands.
+/// Replaces the registers of a stopped thread.
 ///
-/// # Errors
-/// ESRCH when it does not stand or was killed.
+/// # Errors ESRCH if it is not stopped or was killed.
 pub fn set_registers(tid: u32, mut registers: libc::user_regs_struct) -> io::Result<()> {
     let mut part =
         libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: size_of::<libc::user_regs_struct>() };
     request(libc::PTRACE_SETREGSET, tid, NT_PRSTATUS, (&raw mut part).addr())
 }
 
-/// What a seized thread has to tell, without waiting; `None`: nothing.
+/// The next change of state of a seized thread, without waiting; `None` if there is none.
 pub fn news(tid: u32) -> Option<News> {
     let mut status = 0;
     // SAFETY: the kernel writes one integer.
     let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::WNOHANG) };
     match got {
         0 => None,
-        // Not ours any more: it ended with an exec of another thread, or was never there.
+        // No longer a tracee: it ended with an exec of another thread, or never existed.
         ..0 => Some(News::Ended),
         _ if !libc::WIFSTOPPED(status) => Some(News::Ended),
         _ => Some(stop(status >> 16, libc::WSTOPSIG(status))),
     }
 }
 
-/// The same of a program that this process has started itself: its end stays to be asked for by whoever wants its
-/// exit status, and its id is nobody else's until then.
+/// Like [`news`], for a program that this process has started. Its exit status is not consumed, so its process id
+/// stays reserved.
 pub fn news_of_own_child(tid: u32) -> Option<News> {
-    // Looked at first: a stop is taken, an end is left. Without WSTOPPED the kernel would tell of stops as well.
+    // Peeks first, so that a stop is consumed and an end is not. Without WSTOPPED, stops would be reported as well.
     match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT) {
         Ok(None) => None,
         Ok(Some((libc::CLD_TRAPPED | libc::CLD_STOPPED, _))) => match wait_for(tid, libc::WSTOPPED) {
             Ok(Some((_, told))) => Some(stop(told >> 8, told & 0xff)),
-            // Killed between the two.
+            // It was killed between the two calls.
             _ => None,
         },
         _ => Some(News::Ended),
     }
 }
 
-/// Reaps a traced thread if it has ended; its stops are left to the thread that traces it.
+/// Reaps a traced thread if it has ended. Its stops are left to the thread that traces it.
 pub fn hear_end(tid: u32) {
     let _ = wait_for(tid, libc::WEXITED);
 }
 
-/// What a stop with this event and signal means.
+/// The meaning of a stop with this event and signal.
 fn stop(event: i32, signal: i32) -> News {
     match (event, signal) {
         (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => News::ProcessStopped,
@@ -127,10 +121,10 @@ fn stop(event: i32, signal: i32) -> News {
     }
 }
 
-/// `si_code` and `si_status` of what waitid(2) has to tell, without waiting.
+/// `si_code` and `si_status` from waitid(2), without waiting.
 fn wait_for(tid: u32, which: i32) -> io::Result<Option<(i32, i32)>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the kernel fills the live struct, for which zeros are a value; both fields are those of a SIGCHLD.
+    // SAFETY: the kernel fills the live struct, for which all zeros are a value; both fields belong to SIGCHLD.
     unsafe {
         if libc::waitid(libc::P_PID, tid, info.as_mut_ptr(), which | libc::WNOHANG | libc::__WALL) != 0 {
             return Err(io::Error::last_os_error());
@@ -141,8 +135,8 @@ fn wait_for(tid: u32, which: i32) -> io::Result<Option<(i32, i32)>> {
 }
 
 fn request(what: u32, tid: u32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: requests that change or read a tracee; those that write to our memory are given the address
-    // of a live iovec by their callers.
+    // SAFETY: the requests change or read a tracee. For those that write to memory of this process, callers pass the
+    // address of a live iovec.
     let answer = unsafe {
         libc::ptrace(
             what,

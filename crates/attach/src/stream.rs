@@ -1,5 +1,5 @@
-//! The same stream that a sampler inside a program writes, in our own memory: the thread that looks at a
-//! process writes to it, the one that records reads it.
+//! The stream of events in the memory of this process, in the format of a sampler inside a program. The sampling
+//! thread writes it, the recording thread reads it.
 
 use stackglass_procfs::{Status, process};
 use stackglass_sampling::{SampleSink, Stack};
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// One image of a process: a control page and a ring. Copies name the same one.
+/// The stream of one image of a process: a control page and a ring. Copies refer to the same stream.
 #[derive(Clone, Copy)]
 pub struct Stream {
     control: &'static ControlPage,
@@ -22,16 +22,16 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream for the image that process `pid` runs now. Its memory is never given back: there is one for
-    /// each exec of a process that is looked at.
+    /// A stream for the current image of process `pid`. Its memory is never freed: there is one stream for each exec
+    /// of a sampled process.
     pub fn new(pid: u32, start: u64) -> Stream {
         const BYTES: usize = CONTROL_BYTES + STREAM_BYTES;
         const LAYOUT: Layout = match Layout::from_size_align(BYTES, 4096) {
             Ok(layout) => layout,
             Err(_) => unreachable!(),
         };
-        // SAFETY: the size is not zero; the memory is new, zeroed, and known to nobody but through the atomics
-        // of the view, which is what the layout was made for.
+        // SAFETY: the size is not zero. The memory is new and zeroed, and is accessed only through the atomics of the
+        // view, for which its layout is made.
         let view = unsafe {
             let at = alloc_zeroed(LAYOUT);
             if at.is_null() {
@@ -57,14 +57,14 @@ impl Stream {
         Stream { control, ring }
     }
 
-    /// The process had ended before anything of it was read.
+    /// Whether the process ended before anything of it was read.
     pub fn was_never_there(&self) -> bool {
         let nameless =
             [&self.control.exe_len, &self.control.cmdline_len].iter().all(|len| len.load(Relaxed) == 0);
         nameless && self.control.process_state() == ProcessState::Stopped
     }
 
-    /// The control page: what is known of the image, and counters.
+    /// The control page: facts about the image, and counters.
     pub fn control(&self) -> &'static ControlPage {
         self.control
     }
@@ -74,7 +74,7 @@ impl Stream {
         self.ring
     }
 
-    /// The end for the thread that looks.
+    /// The writing end, for the sampling thread.
     pub(crate) fn outlet(&self) -> Outlet {
         Outlet { writer: Writer::new(self.control, self.ring), control: self.control }
     }
@@ -87,12 +87,12 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Counts something.
+    /// Increments a counter.
     pub fn count(&self, what: Counter) {
         self.control.counters.add(what, 1);
     }
 
-    /// Any event; false when there was no room.
+    /// Writes an event. Returns false if there was no room.
     pub fn push(&mut self, event: &Event<'_>) -> bool {
         self.writer.push(event)
     }
@@ -102,7 +102,7 @@ impl Outlet {
         ThreadEvents { outlet: self, thread }
     }
 
-    /// A module is there.
+    /// A module was mapped.
     pub(super) fn module_load(&mut self, module: &Module, build_id: &[u8], path: &[u8], at: u64) -> bool {
         let bytes: Vec<u8> = build_id.iter().chain(path).copied().collect();
         let words: Vec<u64> = bytes
@@ -123,18 +123,18 @@ impl Outlet {
         })
     }
 
-    /// A module is gone.
+    /// A module was unmapped.
     pub(super) fn module_unload(&mut self, id: u32, at: u64) -> bool {
         self.push(&Event::ModuleUnload { module: ModuleId(id), at })
     }
 
-    /// A look at all threads has begun at `now`.
+    /// A tick has begun at `now`.
     pub fn tick(&self, now: u64) {
         self.count(Counter::Ticks);
         self.control.last_tick_ns.store(now, Release);
     }
 
-    /// Nothing more will be written; the image was last seen at `at`.
+    /// Ends the stream. The image was last seen at `at`.
     pub fn close(&self, at: u64, own_cpu: u64) {
         self.control.last_tick_ns.store(at, Release);
         self.control.sampler_cpu_ns.store(own_cpu, Relaxed);

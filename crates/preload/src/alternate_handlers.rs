@@ -1,32 +1,28 @@
-//! Handlers of the program that run on small alternate stacks: our signal waits until they are done.
+//! Handlers of the program on small alternate stacks: the sampling signal waits until they return.
 //!
-//! While such a handler runs, the kernel would put the frame of our signal on top of it, on a stack that has no room for both
-//! (`stackglass_host::alternate`). So the kernel's mask of the handler has our signal as well, from the moment
-//! that the program has a small alternate stack. No program can see that by the functions of the C library: it
-//! is told the mask it gave, the handler finds our signal unblocked when it asks, and cannot unblock it.
+//! While such a handler runs, the kernel would put the frame of the sampling signal on the same stack, which has no room for
+//! both (`stackglass_host::alternate`). Once the program has a small alternate stack, the kernel's mask of its handlers
+//! therefore includes the sampling signal. The functions of the C library hide this: the program gets the mask that it
+//! set, and a handler sees the sampling signal unblocked and cannot unblock it.
 
-use crate::hooks::{mask_word, set_of};
 use crate::next;
+use crate::sigset::{bit, mask_word, set_of};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use stackglass_host::{alternate, has_our_handler, signal};
 
-/// Signals whose handler has ours in its mask by us, a bit each.
+/// Signals to whose mask this library has added the sampling signal, a bit each.
 static MASKED: AtomicU64 = AtomicU64::new(0);
-/// There is, or was, a small alternate stack.
+/// The program has, or had, a small alternate stack.
 static SMALL: AtomicBool = AtomicBool::new(false);
 
-fn bit(number: i32) -> u64 {
-    if (1..=64).contains(&number) { 1 << (number - 1) } else { 0 }
-}
-
-/// A stack of so many bytes is about to be used.
-pub fn stack_appears(bytes: usize) {
+/// Notes that the program sets an alternate stack of this size.
+pub fn before_stack(bytes: usize) {
     if bytes < alternate::enough_for_two() && !SMALL.swap(true, AcqRel) {
         mask_all(None);
     }
 }
 
-/// The program's action has changed our signal: the new one takes the place of `before` in the masks.
+/// Replaces the sampling signal `before` in all masks by the current one.
 pub fn signal_changed(before: i32) {
     if SMALL.load(Acquire) {
         mask_all(Some(before));
@@ -54,7 +50,7 @@ fn mask_all(before: Option<i32>) {
     }
 }
 
-/// The action as the kernel is to have it, where that is another one than the program's.
+/// The action for the kernel, if it differs from the program's.
 pub fn for_kernel(action: &libc::sigaction) -> Option<libc::sigaction> {
     let ours = bit(signal::installed()?);
     let mask = mask_word(&action.sa_mask);
@@ -63,7 +59,7 @@ pub fn for_kernel(action: &libc::sigaction) -> Option<libc::sigaction> {
         .then(|| libc::sigaction { sa_mask: set_of(mask | ours), ..*action })
 }
 
-/// The program has set an action: whether the kernel has [another](for_kernel).
+/// Notes that the program has set an action, and whether the kernel has [another](for_kernel).
 pub fn is_set(number: i32, changed: bool) {
     if changed {
         MASKED.fetch_or(bit(number), AcqRel);
@@ -72,19 +68,19 @@ pub fn is_set(number: i32, changed: bool) {
     }
 }
 
-/// Whether the kernel's action for a signal has our signal in its mask by us.
+/// Whether this library has added the sampling signal to the mask of a signal's action.
 pub fn is_masked(number: i32) -> bool {
     MASKED.load(Acquire) & bit(number) != 0
 }
 
-/// Takes our signal out of a mask that the program is told.
+/// Removes the sampling signal from a mask that the program gets.
 pub fn hide(mask: &mut libc::sigset_t) {
     if let Some(ours) = signal::installed() {
         *mask = set_of(mask_word(mask) & !bit(ours));
     }
 }
 
-/// Whether the calling thread is in a handler that blocks our signal by us, as far as its mask can be told.
+/// Whether the calling thread is in a handler for which this library blocks the sampling signal.
 pub fn runs_one() -> bool {
     if MASKED.load(Acquire) == 0 {
         return false;

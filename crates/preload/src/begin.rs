@@ -1,21 +1,17 @@
-//! The constructor: runs before the program's `main` and decides whether this process is sampled.
+//! The constructor, which runs before `main` and decides whether this process is sampled, and the destructor.
 
-use crate::{children, environment, next, ready, threads};
+use crate::own_session::{self, Begin};
+use crate::{children, environment, ready, threads};
 use core::sync::atomic::Ordering::*;
-use stackglass_host::image::{ProcessImage, Refused};
-use stackglass_host::session::{self, Session};
-use stackglass_host::signal::Placement;
+use stackglass_host::image::Refused;
+use stackglass_host::session;
 use stackglass_host::{fork_guard, peek, restart, system};
-use stackglass_sampler::{NotStarted, Orders, Plan};
+use stackglass_sampler::NotStarted;
 use stackglass_wire::SessionState;
-use std::sync::OnceLock;
 
-/// The session of this process, once it takes part in one.
-static SESSION: OnceLock<Session> = OnceLock::new();
-
-/// How long the end of the program waits at most for the sampler's last look, ns. It takes some 100 us where the
-/// sampler gets a processor at once.
-const LAST_LOOK: u64 = 30_000_000;
+/// Longest wait for the sampler's last tick at the end of the program, ns. The tick takes some 100 µs if the sampler gets a
+/// processor at once.
+const LAST_TICK: u64 = 30_000_000;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -29,106 +25,59 @@ extern "C" fn constructor() {
     if !is_glibc() {
         return;
     }
-    let (start, start_cpu) = (system::now(), system::own_cpu());
+    let begin = Begin::now();
     let Some(session) = environment::session_folder().and_then(session::open) else { return };
     let follow = session.page.follow_children.load(Relaxed) != 0;
     if !follow {
         if session.page.only_pid.load(Relaxed) != system::process_id() {
             return;
         }
-        environment::forget_us();
+        environment::remove_session();
     }
     match SessionState::from_number(session.page.state.load(Acquire)) {
         SessionState::Stopped => return,
         SessionState::Ready => return ready::begin(&session, follow),
         SessionState::Waiting | SessionState::Sampling => {}
     }
-    if SESSION.set(session).is_err() {
+    if !own_session::set(session) {
         return;
     }
-    // For benchmarks: the same signals and letters, but nothing is walked.
+    // For benchmarks: the same signals and mailboxes, but no walks.
     stackglass_sampler::set_empty_handler(environment::has(c"STACKGLASS_BENCH_HANDLER", c"empty"));
-    // For tests: mappings are found as on kernels that cannot be asked for one.
+    // For tests: mappings are found as on kernels without PROCMAP_QUERY.
     stackglass_sampler::force_text_maps(environment::has(c"STACKGLASS_TEST_MAPS", c"text"));
     threads::prepare();
-    match make_image(start) {
+    match own_session::make_image(begin.at) {
         Ok(image) => {
-            if let Err(why) = launch((start, start_cpu), Some(image), 0) {
-                complain_unless_stopped(why);
+            if let Err(why) = own_session::launch(begin, Some(image), children::make_image, 0) {
+                report_unless_stopped(why);
             }
         }
-        // A session that is over takes its folder away: nothing to complain about.
+        // A session that has ended has removed its folder. This is no error.
         Err(Refused { errno: libc::ENOENT, .. }) => return,
-        Err(why) => complain_unless_stopped(why.into()),
+        Err(why) => report_unless_stopped(why.into()),
     }
     restart::hooks_are_in_place();
     children::watch();
-    ready_for_peeks();
-}
-
-/// SIGUSR1 becomes a request to look, unless the program was started with an action of its own for it.
-pub fn ready_for_peeks() {
     let _ = peek::install();
 }
 
-/// Whether the program's C library is the one this library is made for. The environment is handed down to programs of
-/// others as well (musl's), which load us and are to run as if they had not.
+/// Whether the program's C library is glibc. Programs with another one (musl) inherit the environment and load this library
+/// too; it must not affect them.
 fn is_glibc() -> bool {
     // SAFETY: the name ends with a zero byte.
     unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()).is_null() }
 }
 
 extern "C" fn destructor() {
-    // A child of `vfork` that calls `exit` comes by here with its parent's memory.
+    // A child of `vfork` that calls `exit` runs this with its parent's memory.
     if fork_guard::is_own_process() {
-        stackglass_sampler::stop(LAST_LOOK);
+        stackglass_sampler::stop(LAST_TICK);
     }
 }
 
-/// The session this process takes part in.
-pub fn session() -> Option<&'static Session> {
-    SESSION.get()
-}
-
-/// Makes this process's file in the session folder.
-pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
-    let session = session().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
-    ProcessImage::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
-}
-
-/// Starts the sampler of this process, which began at `start` (and had used that much CPU time then); without an image
-/// it makes one itself after `patience` ns.
-pub fn launch(
-    (start, start_cpu): (u64, u64),
-    image: Option<ProcessImage>,
-    patience: u64,
-) -> Result<(), NotStarted> {
-    let session = session().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
-    let create_thread = next::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
-    stackglass_sampler::launch(Plan {
-        orders: Orders::Session(session.page),
-        signal: signal_of(session),
-        placement: Placement::Alternate,
-        make_image: children::make_image,
-        image,
-        start,
-        start_cpu: Some(start_cpu),
-        patience,
-        create_thread,
-    })
-    .map(drop)
-}
-
-/// The signal that the launcher asks for: SIGURG, unless it is SIGPROF.
-fn signal_of(session: &Session) -> i32 {
-    match session.page.signal.load(Relaxed) as i32 {
-        libc::SIGPROF => libc::SIGPROF,
-        _ => libc::SIGURG,
-    }
-}
-
-/// One line on stderr, when there is one.
-fn complain_unless_stopped(why: NotStarted) {
+/// Writes one line to stderr, if that is open for writing.
+fn report_unless_stopped(why: NotStarted) {
     let NotStarted::Refused(Refused { step, errno }) = why else { return };
     let line = system::PathText::<256>::new()
         .text(b"stackglass: process ")

@@ -1,30 +1,30 @@
-//! Forked children: they inherit our code but not our sampler, and begin anew when they are to be followed.
+//! Forked children: they inherit this library but not its sampler, and start one of their own if children are profiled.
 //!
-//! Only children of the C library's `fork` come by here. Those of a raw `clone` and of `vfork` or
-//! `posix_spawn` run unsampled until they exec: the wiped marker keeps handler and hooks quiet in them.
+//! Only children of the C library's `fork` call the hook below. Children of a raw `clone`, `vfork` or `posix_spawn` run
+//! unsampled until they exec: the wiped fork guard disables handler and hooks in them.
 
-use crate::begin;
+use crate::own_session::{self, Begin};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use stackglass_host::image::{ProcessImage, Refused};
-use stackglass_host::{UNWINDER, peek, system};
+use stackglass_host::{UNWINDER, peek};
 use stackglass_wire::{ImageFlags, SessionState};
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
 type ForkHook = unsafe extern "C" fn();
-/// glibc's own form of `pthread_atfork`: before, in the parent, in the child, and whose hooks they are.
+/// glibc's form of `pthread_atfork`: hooks before, in the parent and in the child, and the library they belong to.
 type RegisterAtFork =
     unsafe extern "C" fn(Option<ForkHook>, Option<ForkHook>, Option<ForkHook>, *const c_void) -> c_int;
 
-/// Asks the C library to call us in every forked child.
+/// Registers a hook that the C library calls in every forked child.
 pub fn watch() {
     if WATCHING.swap(true, AcqRel) {
         return;
     }
-    // Looked up, not linked: a loader of another C library would refuse to load us for it, and the program with us.
-    // SAFETY: the name ends with a zero byte; null is `None`, and otherwise it is glibc's function of that name. The
-    // hook lies in this library, which is never unloaded.
+    // Looked up, not linked: the loader of another C library would refuse this library for it, and then the program.
+    // SAFETY: the name ends with a zero byte; the result is null, which is `None`, or glibc's function of that name. The
+    // hook is in this library, which is never unloaded.
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"__register_atfork".as_ptr());
         if let Some(register) = core::mem::transmute::<*mut c_void, Option<RegisterAtFork>>(found) {
@@ -33,24 +33,24 @@ pub fn watch() {
     }
 }
 
-/// In the child, right after fork.
+/// Starts a sampler in a forked child.
 unsafe extern "C" fn after_fork() {
-    let Some(session) = begin::session() else { return };
+    let Some(session) = own_session::get() else { return };
     let stopped = SessionState::from_number(session.page.state.load(Acquire)) == SessionState::Stopped;
     if session.page.follow_children.load(Relaxed) == 0 || stopped {
         return;
     }
     UNWINDER.after_fork();
     peek::after_fork();
-    // Most children exec at once. The thread waits for one tick before it makes the child's file.
+    // Most children exec at once. The thread waits for one tick before it creates the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
-    // A child that cannot be sampled runs on, and says nothing: it may have no stderr of its own.
-    let _ = begin::launch((system::now(), system::own_cpu()), None, patience);
+    // A child that cannot be sampled runs on without a message, since it may have no stderr of its own.
+    let _ = own_session::launch(Begin::now(), None, make_image, patience);
 }
 
-/// The image of a forked child, made on its sampler's thread.
+/// Creates the image of a forked child, on its sampler's thread.
 pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
-    let image = begin::make_image(start)?;
+    let image = own_session::make_image(start)?;
     image.control.image.fetch_or(ImageFlags::FORKED, AcqRel);
     Ok(image)
 }

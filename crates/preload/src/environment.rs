@@ -1,27 +1,27 @@
-//! The environment that the program's children get.
+//! The environment of the program's children.
 //!
-//! When children are followed it stays as the launcher made it. When only one process is profiled, that
-//! process takes our entries out again before the program sees them; a user's own LD_PRELOAD stays.
+//! If children are profiled, it stays as the launcher made it. If only one process is, that process removes the launcher's
+//! entries before the program sees them; a user's own LD_PRELOAD stays.
 
 use core::ffi::{CStr, c_char};
 use stackglass_wire::SESSION_ENV;
 
-/// File name of this library, as it stands at the end of its entry in LD_PRELOAD.
+/// File name of this library, the end of its entry in LD_PRELOAD.
 const LIBRARY: &[u8] = b"libstackglass_preload.so";
 
-/// The session folder's name as the environment gives it.
+/// The session folder, from the environment.
 pub fn session_folder() -> Option<&'static CStr> {
     let mut name = [0u8; 32];
     name[..SESSION_ENV.len()].copy_from_slice(SESSION_ENV.as_bytes());
-    // SAFETY: the name ends with a zero byte; the value is part of the environment, which nobody changes while
-    // the loader runs constructors.
+    // SAFETY: the name ends with a zero byte; the value is in the environment, which does not change while the loader
+    // runs constructors.
     unsafe {
         let value = libc::getenv(name.as_ptr().cast());
         (!value.is_null()).then(|| CStr::from_ptr(value))
     }
 }
 
-/// Whether a variable has a value: for the switches of tests and benchmarks.
+/// Whether a variable has this value. For tests and benchmarks.
 pub fn has(name: &CStr, wanted: &CStr) -> bool {
     // SAFETY: as in `session_folder`.
     unsafe {
@@ -30,12 +30,12 @@ pub fn has(name: &CStr, wanted: &CStr) -> bool {
     }
 }
 
-/// Takes the session and this library out of the environment.
-pub fn forget_us() {
+/// Removes the session and this library from the environment.
+pub fn remove_session() {
     let mut name = [0u8; 32];
     name[..SESSION_ENV.len()].copy_from_slice(SESSION_ENV.as_bytes());
-    // SAFETY: names end with a zero byte. The value of LD_PRELOAD is writable memory of the environment, ours to
-    // change while the loader runs constructors; it only gets shorter.
+    // SAFETY: names end with a zero byte. The value of LD_PRELOAD is writable memory of the environment, with no other
+    // user while the loader runs constructors; it only gets shorter.
     unsafe {
         libc::unsetenv(name.as_ptr().cast());
         let value = libc::getenv(c"LD_PRELOAD".as_ptr());
@@ -44,7 +44,7 @@ pub fn forget_us() {
         }
         let length = CStr::from_ptr(value).to_bytes().len();
         let text = core::slice::from_raw_parts_mut(value.cast::<u8>(), length);
-        let left = without_us(text);
+        let left = remove_entries(text);
         *value.add(left) = 0 as c_char;
         if left == 0 {
             libc::unsetenv(c"LD_PRELOAD".as_ptr());
@@ -52,8 +52,8 @@ pub fn forget_us() {
     }
 }
 
-/// Takes our entries out of a list separated by colons or blanks, in place; the length that is left.
-fn without_us(list: &mut [u8]) -> usize {
+/// Removes the entries of this library from a list separated by colons or blanks, in place. Returns the new length.
+fn remove_entries(list: &mut [u8]) -> usize {
     let is_separator = |b: u8| b == b':' || b == b' ';
     let (mut from, mut to) = (0, 0);
     while from < list.len() {
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_entry_goes() {
+    fn only_the_entry_of_this_library_is_removed() {
         let left = |text: &str| {
             let mut bytes = text.as_bytes().to_vec();
-            let n = without_us(&mut bytes);
+            let n = remove_entries(&mut bytes);
             String::from_utf8(bytes[..n].to_vec()).unwrap()
         };
         assert_eq!(left("/a/libstackglass_preload.so"), "");

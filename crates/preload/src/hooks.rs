@@ -1,17 +1,18 @@
-//! Functions of the C library that we stand in front of, each for one reason.
+//! Interposed functions of the C library.
 //!
-//! - `sigaction`, `signal`, `sysv_signal`, `sigset`: the program's own handler for our signal is kept beside ours, and
-//!   the program sees its own settings. That there is a handler at all is noted before it can run: from then on no call
-//!   is put back (`restart`). SIGUSR1 is a peek as long as the program leaves it at its default; a handler of the
-//!   program's own takes its place.
-//! - `sigaltstack`: learns of alternate stacks that are too small for our handler, or for one on top of another.
-//! - `dlclose`: the sampler forgets a closed library's unwind rules at its next tick.
+//! - `sigaction`, `signal`, `sysv_signal`, `sigset`: the program's handler for the sampling signal is stored and called by
+//!   this library's, and the program sees its own settings. A handler of the program is noted before it can run: from then
+//!   on, no interrupted call is restarted (`restart`). SIGUSR1 requests a peek as long as the program leaves it at its
+//!   default.
+//! - `sigaltstack`: alternate stacks that are too small for the sampling handler, alone or above another one, are noted.
+//! - `dlclose`: the sampler drops a closed library's unwind rules at its next tick.
 //!
-//! (`pthread_create` is in `threads`, what takes a set of signals in `signal_sets`.) All pass on unchanged what does not concern us.
-//! A child of `vfork` comes by here with its parent's memory: whatever it asks for is between it and the kernel.
+//! `pthread_create` is in `threads`; functions with sets of signals are in `signal_sets`. All other calls are passed on
+//! unchanged. A child of `vfork` has its parent's memory: its calls go to the kernel, and nothing is noted.
 
 use crate::alternate_handlers;
 use crate::next::{self, Handler};
+use crate::sigset::{mask_word, set_of};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::{Action, has_our_handler, signal};
@@ -27,14 +28,14 @@ fn is_ours(number: c_int) -> bool {
     has_our_handler(number)
 }
 
-/// The program is about to install a handler: what is known of its handlers must be true before it can run.
+/// Notes a handler of the program before it can run.
 fn before_handler(number: c_int, handler: Handler) {
     if handler > libc::SIG_IGN {
         restart::program_has_a_handler(number);
     }
 }
 
-/// As [`signal::program_action`], which may change our signal.
+/// As [`signal::program_action`], which may change the sampling signal.
 fn program_action(number: c_int, new: Option<Action>) -> Action {
     let before = signal::installed();
     let old = signal::program_action(number, new);
@@ -44,28 +45,13 @@ fn program_action(number: c_int, new: Option<Action>) -> Action {
     old
 }
 
-/// The first 64 signals of a set.
-pub(crate) fn mask_word(set: &libc::sigset_t) -> u64 {
-    // SAFETY: a sigset_t is 128 bytes of bits, of which the kernel uses the first eight.
-    unsafe { *(set as *const libc::sigset_t).cast::<u64>() }
-}
-
-pub(crate) fn set_of(mask: u64) -> libc::sigset_t {
-    // SAFETY: all zeros is the empty set; its first eight bytes are the first 64 signals.
-    unsafe {
-        let mut set: libc::sigset_t = core::mem::zeroed();
-        *(&raw mut set).cast::<u64>() = mask;
-        set
-    }
-}
-
-/// The program has asked for, or set, its action for the signal of a peek: it finds the default where ours was, and
-/// ours stands in for a default that it sets.
+/// Handles an action for the signal of peeks: the program sees the default instead of this library's handler, and a default
+/// that it sets becomes that handler.
 fn after_peek_signal(new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) {
     if let Some(old) = old
         && peek::is_handler(old.sa_sigaction)
     {
-        tell(old, Action::DEFAULT);
+        fill(old, Action::DEFAULT);
     }
     if let Some(new) = new {
         peek::program_owns(new.sa_sigaction != libc::SIG_DFL);
@@ -82,10 +68,10 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires.
     let (new, old) = unsafe { (new.as_ref(), old.as_mut()) };
     if !fork_guard::is_own_process() {
-        // SAFETY: as they came.
+        // SAFETY: passed on unchanged.
         return unsafe { sigaction_of_child(number, new, old) };
     }
     if let Some(new) = new {
@@ -95,7 +81,7 @@ pub unsafe extern "C" fn sigaction(
         let asked = new.map(|n| Action::new(n.sa_sigaction, n.sa_flags as u64, mask_word(&n.sa_mask)));
         let before = program_action(number, asked);
         if let Some(old) = old {
-            tell(old, before);
+            fill(old, before);
         }
         return 0;
     }
@@ -103,12 +89,12 @@ pub unsafe extern "C" fn sigaction(
     let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
     let changed = new.and_then(alternate_handlers::for_kernel);
     let was_masked = alternate_handlers::is_masked(number);
-    // SAFETY: the caller's pointers as they came, or our copy with one more signal in the mask.
+    // SAFETY: the caller's pointers, or a copy with one more signal in the mask.
     let answer = unsafe { real(number, changed.as_ref().or(new).map_or(core::ptr::null(), |n| n), old_at) };
     if answer != 0 {
         return answer;
     }
-    // SAFETY: null or the caller's, filled by the C library just now.
+    // SAFETY: null, or the caller's, which the C library has filled.
     let mut old = unsafe { old_at.as_mut() };
     if let Some(old) = old.as_deref_mut().filter(|_| was_masked) {
         alternate_handlers::hide(&mut old.sa_mask);
@@ -122,15 +108,15 @@ pub unsafe extern "C" fn sigaction(
     answer
 }
 
-fn tell(old: &mut libc::sigaction, action: Action) {
+fn fill(old: &mut libc::sigaction, action: Action) {
     old.sa_sigaction = action.handler;
     old.sa_flags = action.flags as c_int;
     old.sa_mask = set_of(action.mask);
     old.sa_restorer = None;
 }
 
-/// In a child that has its parent's memory until it execs: the kernel keeps its actions apart, and nothing is noted. Where it
-/// inherited a handler of ours it is told the parent's own action.
+/// `sigaction` in a child with its parent's memory. The kernel has separate actions for it, so nothing is noted. If it has
+/// inherited a handler of this library, it gets the action that the parent has set.
 ///
 /// # Safety
 /// As for the C library's.
@@ -141,14 +127,14 @@ unsafe fn sigaction_of_child(
 ) -> c_int {
     let Some(real) = next::sigaction() else { return fail(libc::ENOSYS) };
     let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
-    // SAFETY: the caller's pointers as they came.
+    // SAFETY: the caller's pointers, unchanged.
     let answer = unsafe { real(number, new.map_or(core::ptr::null(), |n| n), old_at) };
-    // SAFETY: null or the caller's, filled by the C library just now.
+    // SAFETY: null, or the caller's, which the C library has filled.
     if let Some(old) = unsafe { old_at.as_mut() }.filter(|_| answer == 0) {
         if signal::is_handler(old.sa_sigaction) {
-            tell(old, signal::program_action(number, None));
+            fill(old, signal::program_action(number, None));
         } else if peek::is_handler(old.sa_sigaction) {
-            tell(old, Action::DEFAULT);
+            fill(old, Action::DEFAULT);
         } else if alternate_handlers::is_masked(number) {
             alternate_handlers::hide(&mut old.sa_mask);
         }
@@ -156,7 +142,7 @@ unsafe fn sigaction_of_child(
     answer
 }
 
-/// signal(2): the handler stays, calls are restarted.
+/// signal(2): the handler stays installed, calls are restarted.
 ///
 /// # Safety
 /// As for the C library's.
@@ -174,13 +160,13 @@ pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
         return set_action(number, handler, libc::SA_RESTART);
     }
     match next::signal() {
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
     }
 }
 
-/// signal(2) and its like by way of [`sigaction`].
+/// signal(2) and similar functions, by [`sigaction`].
 fn set_action(number: c_int, handler: Handler, flags: c_int) -> Handler {
     let (mut new, mut old) = (action_of(handler, flags), action_of(libc::SIG_DFL, 0));
     if flags & libc::SA_NODEFER == 0 && (1..=64).contains(&number) {
@@ -203,11 +189,11 @@ fn action_of(handler: Handler, flags: c_int) -> libc::sigaction {
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bsd_signal(number: c_int, handler: Handler) -> Handler {
-    // SAFETY: passed on as it came.
+    // SAFETY: passed on unchanged.
     unsafe { signal(number, handler) }
 }
 
-/// sysv_signal(3): the handler is gone once it was called, calls are not restarted.
+/// sysv_signal(3): the handler is removed when it is called, calls are not restarted.
 ///
 /// # Safety
 /// As for the C library's.
@@ -225,7 +211,7 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
         return set_action(number, handler, FLAGS);
     }
     match next::__sysv_signal() {
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
     }
@@ -238,16 +224,16 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     let Some(real) = next::sigaltstack() else { return fail(libc::ENOSYS) };
-    // SAFETY: the caller's pointer is null or valid, as the C library asks for.
+    // SAFETY: the caller's pointer is null or valid, as the C library requires.
     let asked = unsafe { new.as_ref() }.filter(|_| fork_guard::is_own_process());
     let bytes = asked.map(|new| if new.ss_flags & libc::SS_DISABLE == 0 { new.ss_size } else { 0 });
     if let Some(bytes) = bytes.filter(|bytes| *bytes > 0) {
         if bytes < signal::smallest_alternate_stack() {
             signal::avoid_alternate_stacks();
         }
-        alternate_handlers::stack_appears(bytes);
+        alternate_handlers::before_stack(bytes);
     }
-    // SAFETY: passed on as it came.
+    // SAFETY: passed on unchanged.
     unsafe { real(new, old) }
 }
 
@@ -261,7 +247,7 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
         before_handler(number, handler);
     }
     match next::sigset() {
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
     }
@@ -274,7 +260,7 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     let Some(real) = next::dlclose() else { return fail(libc::ENOSYS) };
-    // SAFETY: passed on as it came.
+    // SAFETY: passed on unchanged.
     let answer = unsafe { real(library) };
     if let Some(guest) = guest::current() {
         guest.modules_changed.store(1, Release);

@@ -1,13 +1,12 @@
-//! The library that `stackglass record` puts into programs that know nothing of it.
+//! The library that `stackglass record --sampler preload` loads into unmodified programs.
 //!
-//! Duty: when the program starts, find the session, make this process's file in it and start the sampler
-//! ([`start`](self)); stand between the program and the few functions of the C library that concern us
-//! (`hooks`); begin anew in forked children (`children`).
+//! Duty: when the program starts, find the session, create this process's file in it and start the sampler (`begin`);
+//! interpose the functions of the C library that affect sampling (`hooks`); start samplers in forked children (`children`).
 //!
-//! Not its duty: anything a program without a session would notice. Without one, every hook passes on.
+//! Without a session, the program must not notice the library: every hook passes calls on.
 //!
-//! What it may use is checked: `libc` and the INSIDE crates (`wire`, `unwind`, `host`, `sampler`), nothing else.
-//! It allocates nothing from the program's allocator.
+//! `cargo xtask test boundary` checks its dependencies: `libc` and the INSIDE crates (`wire`, `unwind`, `host`, `sampling`,
+//! `sampler`). It does not use the program's allocator.
 #![allow(unsafe_code, reason = "functions of the C library are interposed")]
 
 mod alternate_handlers;
@@ -18,19 +17,21 @@ mod hooks;
 mod next;
 #[cfg(panic = "abort")]
 mod no_unwinder;
+mod own_session;
 mod ready;
 mod signal_sets;
+mod sigset;
 mod threads;
 
-/// Tells a program that links the crate `stackglass` that it is being sampled already: the version of the
-/// contract, or 0 when this process is not sampled by us. Its name is `stackglass_wire::AGENT_SYMBOL`.
+/// The version of the contract if this process is sampled, else 0. By this, a program that links the crate `stackglass`
+/// finds that it is being sampled. Its name is `stackglass_wire::AGENT_SYMBOL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn stackglass_agent_v1() -> u32 {
     if stackglass_sampler::is_running() { stackglass_wire::VERSION } else { 0 }
 }
 
-/// The pool in which a program that links the crate `stackglass` says which async task each of its threads polls; null
-/// without memory. Its name is `stackglass_wire::TASKS_SYMBOL`.
+/// The pool to which a program that links the crate `stackglass` writes the async tasks that its threads poll; null without
+/// memory. Its name is `stackglass_wire::TASKS_SYMBOL`.
 #[unsafe(no_mangle)]
 pub extern "C" fn stackglass_tasks_v1() -> *mut core::ffi::c_void {
     let pool = stackglass_sampler::task::own_pool();

@@ -1,4 +1,4 @@
-//! The functions we stand in front of: looked up once, in the libraries that come after us.
+//! The interposed functions, looked up once in the libraries behind this one.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -14,7 +14,7 @@ impl Next {
         Next { name, found: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Its address; null when no later library has it.
+    /// Its address; null if no later library has it.
     pub fn address(&self) -> *mut c_void {
         let found = self.found.load(Acquire);
         if !found.is_null() {
@@ -41,7 +41,7 @@ macro_rules! next {
     )* };
 }
 
-/// A signal handler as C sees it: a function, SIG_DFL or SIG_IGN.
+/// A signal handler in C: a function, SIG_DFL or SIG_IGN.
 pub type Handler = usize;
 
 next! {

@@ -1,9 +1,8 @@
-//! Keeps `libgcc_s` out of the programs we are put into.
+//! Keeps `libgcc_s` out of profiled programs.
 //!
-//! The standard library refers to the unwinder for panics and their backtraces. Built with `panic = "abort"`
-//! nothing of it is ever reached, but the reference alone would make the loader look for `libgcc_s.so.1`, which
-//! small containers do not have: then this library could not be loaded at all, and everywhere else each
-//! program would load one more. The names are defined here, hidden, so that they are never seen outside.
+//! The standard library refers to the unwinder for panics and backtraces. With `panic = "abort"` it is never called, but the
+//! references alone would make the loader search `libgcc_s.so.1`. Small containers do not have that library, so this
+//! library could not be loaded; other programs would load one library more. The symbols are therefore defined here, hidden.
 
 core::arch::global_asm!(
     ".pushsection .text.stackglass_no_unwinder, \"ax\", @progbits",

@@ -1,40 +1,40 @@
-//! Sets of signals that mean *all* signals leave ours out.
+//! Removes the sampling signal from sets that mean *all* signals.
 //!
-//! Many libraries block all signals in their worker threads, and many programs let one thread wait for all of
-//! them. The first would never be sampled; the second would meet a signal that nobody sent. Both mean "every
-//! signal of this program", of which ours is none. A set that names ours among a few is passed on as it is: such
-//! a program has its own use for it.
+//! Many libraries block all signals in their worker threads, which would then never be sampled. Many programs let one thread
+//! wait for all signals, which would then get the sampling signal. Both mean every signal of the program, to which the
+//! sampling signal does not belong. A small set that contains it is passed on unchanged: the program uses that signal.
 //!
-//! A program that asks for its mask is told the one that it has set: each thread remembers what was left out of it,
-//! and a new thread inherits that as it does the mask.
+//! A program that reads its mask gets the one that it has set. Each thread stores the signals removed from its mask, and a new
+//! thread inherits them with the mask.
 
 use crate::alternate_handlers;
-use crate::hooks::{fail, mask_word, set_of};
+use crate::hooks::fail;
 use crate::next;
+use crate::sigset::{mask_word, set_of};
 use core::cell::Cell;
 use core::ffi::c_int;
 use stackglass_host::{fork_guard, guest, signal};
 
-/// This many of the first 31 signals in one set mean "all of them".
+/// A set with this many of the first 31 signals means all signals.
 const ALL_OF_THEM: u32 = 20;
 
 thread_local! {
-    /// Signals that this thread believes to block. In place in every thread from its beginning, since this library
-    /// is there from the program's.
-    static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
+    /// Signals removed from this thread's mask. This library is loaded at program start, so the variable exists in every
+    /// thread.
+    static REMOVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What was left out of the calling thread's mask.
-pub(crate) fn left_out() -> u64 {
-    LEFT_OUT.get()
+/// The signals removed from the calling thread's mask.
+pub(crate) fn removed() -> u64 {
+    REMOVED.get()
 }
 
-/// A new thread's mask is its maker's, also in what was `left_out`.
-pub(crate) fn inherit(left_out: u64) {
-    LEFT_OUT.set(left_out);
+/// Sets the removed signals of a new thread, which inherits them from its creator.
+pub(crate) fn inherit(removed: u64) {
+    REMOVED.set(removed);
 }
 
-/// A set as it is passed on: the caller's, or a copy without our signal if it means all signals.
+/// A set to pass on: the caller's, or a copy without the sampling signal if it means all signals.
 struct Passed {
     caller: *const libc::sigset_t,
     copy: Option<libc::sigset_t>,
@@ -48,16 +48,16 @@ impl Passed {
         unsafe { Passed::beside(caller, 0) }
     }
 
-    /// As `on`, when what is `left_out` already stays so.
+    /// As `on`, with signals that were removed before and stay removed.
     ///
     /// # Safety
     /// `caller` must be null or point to a set.
-    unsafe fn beside(caller: *const libc::sigset_t, left_out: u64) -> Passed {
+    unsafe fn beside(caller: *const libc::sigset_t, removed: u64) -> Passed {
         // SAFETY: by the caller.
         let copy = unsafe { caller.as_ref() }.and_then(|set| {
             let ours = 1u64 << (signal::installed()? - 1);
             let mask = mask_word(set);
-            let all = (mask & 0x7fff_ffff).count_ones() >= ALL_OF_THEM || left_out & ours != 0;
+            let all = (mask & 0x7fff_ffff).count_ones() >= ALL_OF_THEM || removed & ours != 0;
             let meant = all && mask & ours != 0;
             (meant && guest::current().is_some() && fork_guard::is_own_process())
                 .then(|| set_of(mask & !ours))
@@ -65,7 +65,7 @@ impl Passed {
         Passed { caller, copy }
     }
 
-    /// In a handler during which our signal is blocked by us: it stays so.
+    /// In a handler for which this library blocks the sampling signal: it stays blocked.
     ///
     /// # Safety
     /// `caller` must be null or point to a set.
@@ -87,7 +87,7 @@ impl Passed {
     }
 }
 
-/// Changes the calling thread's mask by `real` and answers as if nothing was left out.
+/// Changes the calling thread's mask by `real`, and returns the old mask as the program has set it.
 ///
 /// # Safety
 /// As for the C library's function, which `real` is.
@@ -97,10 +97,10 @@ unsafe fn change_mask(
     set: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    let before = left_out();
+    let before = removed();
     if !fork_guard::is_own_process() {
-        // A child that has its parent's memory, thread-locals included: it has a mask of its own and nothing is sampled there.
-        // SAFETY: passed on as it came; `old` is null or was filled just now.
+        // A child with its parent's memory, including thread-locals, has its own mask and is not sampled.
+        // SAFETY: passed on unchanged; `old` is null, or the call has filled it.
         return unsafe {
             let answer = real(how, set, old);
             if let Some(old) = old.as_mut().filter(|_| answer == 0) {
@@ -110,8 +110,8 @@ unsafe fn change_mask(
         };
     }
     let in_handler = alternate_handlers::runs_one();
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
-    // but for a set that means all signals. They may be the same: `set` is read before the call.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
+    // except a set that means all signals. They may be the same: `set` is read before the call.
     unsafe {
         let mask = set.as_ref().map(mask_word);
         let passed = if in_handler {
@@ -130,7 +130,7 @@ unsafe fn change_mask(
         }
         if let Some(mask) = mask.filter(|_| !in_handler) {
             let new = passed.copy.as_ref().map_or(0, |copy| mask & !mask_word(copy));
-            LEFT_OUT.set(match how {
+            REMOVED.set(match how {
                 libc::SIG_BLOCK => before | new,
                 libc::SIG_UNBLOCK => before & !mask,
                 _ => new,
@@ -180,8 +180,8 @@ pub unsafe extern "C" fn sigprocmask(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigwait(set: *const libc::sigset_t, number: *mut c_int) -> c_int {
     let Some(real) = next::sigwait() else { return libc::ENOSYS };
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
-    // but for a set that means all signals.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
+    // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), number) }
 }
 
@@ -192,8 +192,8 @@ pub unsafe extern "C" fn sigwait(set: *const libc::sigset_t, number: *mut c_int)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigwaitinfo(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
     let Some(real) = next::sigwaitinfo() else { return fail(libc::ENOSYS) };
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
-    // but for a set that means all signals.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
+    // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), info) }
 }
 
@@ -208,8 +208,8 @@ pub unsafe extern "C" fn sigtimedwait(
     limit: *const libc::timespec,
 ) -> c_int {
     let Some(real) = next::sigtimedwait() else { return fail(libc::ENOSYS) };
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
-    // but for a set that means all signals.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
+    // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), info, limit) }
 }
 
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn sigtimedwait(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signalfd(fd: c_int, set: *const libc::sigset_t, flags: c_int) -> c_int {
     let Some(real) = next::signalfd() else { return fail(libc::ENOSYS) };
-    // SAFETY: the caller's pointers are null or valid, as the C library asks for, and passed on as they came,
-    // but for a set that means all signals.
+    // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
+    // except a set that means all signals.
     unsafe { real(fd, Passed::on(set).as_ptr(), flags) }
 }

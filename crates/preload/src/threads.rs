@@ -1,8 +1,8 @@
-//! The program's threads, told to the sampler as they begin and end.
+//! Reports starts and ends of the program's threads to the sampler.
 //!
-//! `pthread_create` is given a start function of ours, which tells the sampler and then *jumps* to the
-//! program's: no frame of ours stays on the thread's stack. The end is told by the destructor of a thread
-//! key, so that returning, `pthread_exit` and cancellation are all seen.
+//! Threads begin in a start function of this library, which pushes an event and then *jumps* to the program's: it leaves no
+//! frame on the thread's stack. The destructor of a thread key pushes the end, which covers return, `pthread_exit` and
+//! cancellation.
 
 use crate::{next, signal_sets};
 use core::ffi::{c_int, c_void};
@@ -18,13 +18,13 @@ const CELLS: usize = 1024;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
-/// What a beginning thread is to run.
+/// The start function of a new thread.
 struct Cell {
     state: AtomicU32,
     start: AtomicUsize,
     argument: AtomicPtr<c_void>,
-    /// What was left out of its maker's mask.
-    left_out: AtomicU64,
+    /// Signals removed from the mask of its creator.
+    removed_signals: AtomicU64,
 }
 
 static PENDING: [Cell; CELLS] = [const {
@@ -32,15 +32,15 @@ static PENDING: [Cell; CELLS] = [const {
         state: AtomicU32::new(FREE),
         start: AtomicUsize::new(0),
         argument: AtomicPtr::new(core::ptr::null_mut()),
-        left_out: AtomicU64::new(0),
+        removed_signals: AtomicU64::new(0),
     }
 }; CELLS];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// The thread key + 1, 0 while there is none.
+/// The thread key + 1, or 0 without one.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the key whose destructor tells of ends.
+/// Creates the key whose destructor reports ends.
 pub fn prepare() {
     let mut key = 0;
     // SAFETY: `key` is live; `ended` is a function of this library, which is never unloaded.
@@ -49,7 +49,7 @@ pub fn prepare() {
     }
 }
 
-/// Start function and argument, in the two registers that a C function returns such a pair in.
+/// Start function and argument, returned in the two registers of a C pair.
 #[repr(C)]
 struct Begun {
     start: usize,
@@ -86,7 +86,7 @@ extern "C" fn begun(cell: *mut c_void) -> Begun {
     // SAFETY: `pthread_create` below gave a cell of the static array.
     let cell = unsafe { &*cell.cast::<Cell>() };
     let begun = Begun { start: cell.start.load(Acquire), argument: cell.argument.load(Acquire) };
-    signal_sets::inherit(cell.left_out.load(Acquire));
+    signal_sets::inherit(cell.removed_signals.load(Acquire));
     cell.state.store(FREE, Release);
     if let Some(guest) = guest::current() {
         guest.thread_events.push(ThreadEvent::Start { tid: system::thread_id(), at: system::now() });
@@ -127,19 +127,19 @@ pub unsafe extern "C" fn pthread_create(
     let sampled =
         guest::current().is_some() && !stackglass_sampler::is_sampler(start) && fork_guard::is_own_process();
     let Some(cell) = sampled.then(take_cell).flatten() else {
-        // SAFETY: passed on as it came.
+        // SAFETY: passed on unchanged.
         return unsafe { real(thread, attributes, start, argument) };
     };
     cell.start.store(start as usize, Release);
     cell.argument.store(argument, Release);
-    cell.left_out.store(signal_sets::left_out(), Release);
+    cell.removed_signals.store(signal_sets::removed(), Release);
     // SAFETY: the assembly above is a start function in the C library's calling convention.
     let ours = unsafe {
         core::mem::transmute::<unsafe extern "C" fn(*mut c_void) -> *mut c_void, Start>(
             stackglass_thread_start,
         )
     };
-    // SAFETY: the caller's pointers as they came; the cell stays ours until the new thread has read it.
+    // SAFETY: the caller's pointers, unchanged; the cell stays taken until the new thread has read it.
     let errno = unsafe { real(thread, attributes, ours, (&raw const *cell).cast_mut().cast()) };
     if errno != 0 {
         cell.state.store(FREE, Release);

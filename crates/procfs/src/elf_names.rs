@@ -1,10 +1,10 @@
-//! Whether a program has certain names in it: how it is sampled depends on what is linked into it.
+//! Looks for names in an ELF file: what a program is linked with decides how it is sampled.
 
 use object::{Object, ObjectSection};
 use std::fs::File;
 use std::io::Read;
 
-/// Whether a section of a 64-bit ELF file contains one of these names. False for every other file.
+/// Whether a section of a 64-bit ELF file contains one of these names. False for any other file.
 pub fn section_contains(mut file: File, section: &str, names: &[&[u8]]) -> bool {
     let mut start = [0; 4];
     if file.read_exact(&mut start).is_err() || start != *b"\x7fELF" {
@@ -16,7 +16,7 @@ pub fn section_contains(mut file: File, section: &str, names: &[&[u8]]) -> bool 
     section.data().is_ok_and(|bytes| names.iter().any(|name| contains(bytes, name)))
 }
 
-/// Whether `name` is anywhere in `bytes`.
+/// Whether `name` occurs in `bytes`.
 pub fn contains(bytes: &[u8], name: &[u8]) -> bool {
     let Some(first) = name.first() else { return true };
     let mut rest = bytes;

@@ -1,7 +1,7 @@
-//! What the kernel tells about processes and threads that are not one's own, without touching them.
+//! Facts about other processes and their threads, read without affecting them.
 //!
 //! Readers of `/proc` ([`status`], [`process`], [`threads`], [`maps`]), of names in ELF files ([`elf_names`]), and of
-//! clocks ([`clock`]). Used by all that samples from outside; nothing of it runs inside a profiled program.
+//! clocks ([`clock`]). All sampling from outside uses them; none of it runs inside a profiled program.
 
 pub mod clock;
 pub mod elf_names;

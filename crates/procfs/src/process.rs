@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// A thread by whose files and id the memory of a process can be read: the main one, unless it has ended before the others
-/// (`pthread_exit`). `None` when all have ended.
+/// A thread by whose id the files and the memory of a process can be read: the main thread, unless it has ended
+/// before the others (`pthread_exit`). `None` if all threads have ended.
 pub fn living_thread(pid: u32) -> Option<u32> {
     let lives = |tid: u32| Status::read(tid).is_some_and(|status| !status.has_ended());
     if lives(pid) {
@@ -17,8 +17,8 @@ pub fn living_thread(pid: u32) -> Option<u32> {
     threads::list(pid).into_iter().find(|tid| *tid != pid && lives(*tid))
 }
 
-/// Threads of the program itself: all but those that serve a profiler inside it, and a main thread that has ended before the
-/// others.
+/// Threads of the program itself: without threads of a profiler inside it, and without a main thread that has ended
+/// before the others.
 pub fn program_threads(pid: u32) -> Vec<u32> {
     let mut tids = threads::list(pid);
     let main_has_ended = living_thread(pid) != Some(pid);
@@ -26,17 +26,16 @@ pub fn program_threads(pid: u32) -> Vec<u32> {
     tids
 }
 
-/// Whether a process is `ancestor`, or was started by it or by one that it has started, as far as parents can still be
-/// asked.
+/// Whether a process is `ancestor` or a descendant of it, as far as the parents still exist.
 pub fn descends_from(process: u32, ancestor: u32) -> bool {
-    // No tree is deeper; a number that was used again while we looked could lead round in a circle.
+    // No tree is deeper. If a process id is reused meanwhile, the chain could be a loop.
     const DEEPEST: usize = 100;
     let parent =
         |process: &u32| Status::read(*process).map(|status| status.parent).filter(|parent| *parent > 1);
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|process| process == ancestor)
 }
 
-/// Path of the executable; empty where it cannot be read.
+/// Path of the executable; empty if it cannot be read.
 pub fn executable(pid: u32) -> PathBuf {
     let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let bytes = path.into_os_string().into_vec();
@@ -44,12 +43,12 @@ pub fn executable(pid: u32) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// The command line, each argument ended by a zero byte.
+/// The command line: arguments that end with a zero byte each.
 pub fn command_line(pid: u32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
-/// The command line as arguments; the kernel's name for it where it has none.
+/// The arguments of the command line, or the name of the process if there are none.
 pub fn arguments(pid: u32) -> Vec<String> {
     let line = command_line(living_thread(pid).unwrap_or(pid));
     let line = line.strip_suffix(&[0]).unwrap_or(&line);
@@ -59,8 +58,8 @@ pub fn arguments(pid: u32) -> Vec<String> {
     line.split(|b| *b == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
 }
 
-/// Tells one image of a process from the next: the moment it was started, and where code and stack of
-/// what it has exec'ed begin (both by chance, unless the program forbids that).
+/// Identifies one image of a process: the time of its start, and the addresses of code and stack, which each exec
+/// chooses at random (unless the program forbids that).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ImageKey {
     started: u64,
@@ -69,19 +68,19 @@ pub struct ImageKey {
 }
 
 impl ImageKey {
-    /// Reads it; `None` when the process is gone.
+    /// Reads the key of a process; `None` if it has ended.
     pub fn read(pid: u32) -> Option<ImageKey> {
         let read = |tid: u32| ImageKey::parse(&fs::read(format!("/proc/{tid}/stat")).ok()?);
         let key = read(pid)?;
         if key.code != 0 || key.stack != 0 {
             return Some(key);
         }
-        // A main thread that has ended has no memory; when it was started is told still.
+        // A main thread that has ended has no memory, but still a start time.
         let other = read(living_thread(pid)?)?;
         Some(ImageKey { started: key.started, ..other })
     }
 
-    /// Fields 22, 26 and 28 of proc_pid_stat(5); the second may hold anything in its parentheses.
+    /// Fields 22, 26 and 28 of proc_pid_stat(5). The second field may contain anything between its parentheses.
     fn parse(stat: &[u8]) -> Option<ImageKey> {
         let behind = stat.iter().rposition(|b| *b == b')')?;
         let fields: Vec<u64> = stat
@@ -89,7 +88,7 @@ impl ImageKey {
             .split(|b| *b == b' ')
             .map(|field| std::str::from_utf8(field).ok().and_then(|f| f.trim().parse().ok()).unwrap_or(0))
             .collect();
-        // The third field is the first behind the name.
+        // The first field after the name is field 3.
         Some(ImageKey { started: *fields.get(19)?, code: *fields.get(23)?, stack: *fields.get(25)? })
     }
 }

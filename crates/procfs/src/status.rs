@@ -1,17 +1,17 @@
-//! Facts from `/proc/PID/status`.
+//! Reads `/proc/PID/status`.
 
 use std::fs;
 
 /// Facts from `/proc/PID/status`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Status {
-    /// Its name, as the kernel keeps it.
+    /// Name of the thread.
     pub name: String,
-    /// Process id; another than the one asked for where that was a thread's.
+    /// Process id; differs from the id that was read if that was a thread's.
     pub process: u32,
-    /// Its parent.
+    /// Process id of the parent.
     pub parent: u32,
-    /// Who traces it; 0 for nobody.
+    /// Id of the tracing thread; 0 if there is none.
     pub tracer: u32,
     /// Real user id.
     pub user: u32,
@@ -19,25 +19,25 @@ pub struct Status {
     pub state: u8,
     /// It has memory of its own; kernel threads have none.
     pub has_memory: bool,
-    /// Signals that it has handlers for, bit N-1 for signal N.
+    /// Signals with a handler, bit N-1 for signal N.
     pub caught: u64,
-    /// Signals that wait to be delivered, to this thread or to any of its process.
+    /// Pending signals, of this thread or its process.
     pub pending: u64,
-    /// Signals that it blocks now.
+    /// Blocked signals.
     pub blocked: u64,
-    /// A seccomp filter holds it.
+    /// It runs under a seccomp filter.
     pub filtered: bool,
-    /// Capabilities in force, as bits.
+    /// Effective capabilities, as bits.
     pub capabilities: u64,
 }
 
 impl Status {
-    /// Reads it; `None` when there is no such process (or thread), or it may not be seen.
+    /// Reads the status of a process or thread; `None` if it does not exist or is hidden.
     pub fn read(pid: u32) -> Option<Status> {
         Some(Status::parse(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?)))
     }
 
-    /// Its own.
+    /// The status of this process.
     pub fn own() -> Status {
         Status::read(std::process::id()).unwrap_or_default()
     }
@@ -68,12 +68,12 @@ impl Status {
         status
     }
 
-    /// It has a handler for this signal.
+    /// Whether it has a handler for this signal.
     pub fn catches(&self, signal: i32) -> bool {
         (1..=64).contains(&signal) && self.caught >> (signal - 1) & 1 == 1
     }
 
-    /// It has ended; only its parent has not asked for its status yet.
+    /// Whether it has ended, even if its parent has not read its exit status yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }

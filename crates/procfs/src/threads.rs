@@ -1,11 +1,11 @@
-//! Files of threads in `/proc/PID/task`, and lists of threads. The two files that are read at every look stay open.
+//! Lists of threads, and their files in `/proc/PID/task`. The two files that are read at every tick stay open.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use stackglass_sampling::{SchedStat, ThreadState};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// The state of a thread now, for a single question.
+/// The current state of a thread, for a single query.
 pub fn state(pid: u32, tid: u32) -> ThreadState {
     fs::read(format!("/proc/{pid}/task/{tid}/syscall"))
         .map_or(ThreadState::Unknown, |text| ThreadState::parse(&text))
@@ -20,26 +20,26 @@ pub struct Files {
 }
 
 impl Files {
-    /// Of thread `tid` of process `pid`; opened when needed.
+    /// Files of thread `tid` of process `pid`, opened when needed.
     pub fn new(pid: u32, tid: u32) -> Files {
         Files { pid, tid, stat: None, state: None }
     }
 
-    /// What it ran and waited; `None` when it is gone.
+    /// Scheduler statistics; `None` if the thread has ended.
     pub fn stat(&mut self) -> Option<SchedStat> {
         let mut text = [0u8; 96];
         let n = read(&mut self.stat, self.pid, self.tid, "schedstat", &mut text)?;
         SchedStat::parse(text.get(..n)?)
     }
 
-    /// Where it is.
+    /// Whether the thread runs or sleeps, and where.
     pub fn state(&mut self) -> ThreadState {
         let mut text = [0u8; 256];
         let n = read(&mut self.state, self.pid, self.tid, "syscall", &mut text).unwrap_or(0);
         ThreadState::parse(text.get(..n).unwrap_or(&[]))
     }
 
-    /// Its name, as the kernel keeps it.
+    /// The name of the thread, padded with zeros.
     pub fn name(&self) -> Option<[u8; 16]> {
         let text = fs::read(format!("/proc/{}/task/{}/comm", self.pid, self.tid)).ok()?;
         let mut name = [0u8; 16];
@@ -50,15 +50,15 @@ impl Files {
     }
 }
 
-/// Raises the limit on open files as far as it may be: two stay open for each thread.
+/// Raises the limit on open files to its maximum: two files stay open for each thread.
 pub fn allow_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // The limit stays as it is if this is refused.
+    // If this is refused, the limit stays as it is.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Reads a file from its beginning, keeping it open. Where no more can be open, it is opened each time.
+/// Reads a file from its beginning and keeps it open. At the limit of open files, it is opened each time.
 fn read(kept: &mut Option<File>, pid: u32, tid: u32, name: &str, text: &mut [u8]) -> Option<usize> {
     if let Some(file) = kept {
         return file.read_at(text, 0).ok();
@@ -69,7 +69,7 @@ fn read(kept: &mut Option<File>, pid: u32, tid: u32, name: &str, text: &mut [u8]
     Some(n)
 }
 
-/// Kernel ids of all threads, the main one first. Empty when the process is gone.
+/// Ids of all threads, the main thread first. Empty if the process has ended.
 pub fn list(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut tids: Vec<u32> =
@@ -78,23 +78,23 @@ pub fn list(pid: u32) -> Vec<u32> {
     tids
 }
 
-/// Names of threads that serve a profiler inside the program: the sampler (of the crate and of the preload library), and the crate's
-/// threads that answer peeks, read samples and write a file.
+/// Names of the profiler's threads inside a program: the sampler, and the threads of the crate that answer peeks,
+/// read samples and write a file.
 const OURS: [&[u8]; 4] = [b"stackglass", b"stackglass-peek", b"stackglass-read", b"stackglass-file"];
 
-/// Whether a name, padded with zeros, is that of a thread of ours. A program's own thread of such a name is taken for one
-/// too; the main thread never is, for the command's own is called so.
+/// Whether a name, padded with zeros, is that of a profiler's thread. A program's own thread with such a name counts
+/// as one, too. The main thread never does: the command itself has that name.
 pub fn is_our_name(pid: u32, tid: u32, name: &[u8]) -> bool {
     let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
     tid != pid && OURS.contains(&&name[..len])
 }
 
-/// Whether a thread serves a profiler inside the program, by its name.
+/// Whether a thread belongs to a profiler inside the program, by its name.
 pub fn is_ours(pid: u32, tid: u32) -> bool {
     Files::new(pid, tid).name().is_some_and(|name| is_our_name(pid, tid, &name))
 }
 
-/// Changes when a thread comes or goes: the folder has a link for each.
+/// A number that changes when a thread begins or ends: the link count of the folder.
 pub fn links(pid: u32) -> u64 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{pid}/task")).map_or(0, |meta| meta.nlink())

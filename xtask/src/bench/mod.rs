@@ -1,29 +1,28 @@
-//! `cargo xtask bench`: how true the profiler is and what it costs, next to its peers.
+//! `cargo xtask bench`: accuracy and cost of the profiler, next to its peers.
 //!
-//! Each group of rows measures in pairs that take turns, gives intervals, not numbers, and fails
-//! only when a whole interval lies beyond its bound. Results go to `bench/RESULTS.md`; groups
-//! that were not measured this time keep their former figures and dates.
+//! Each group of rows measures in alternating pairs. Figures are intervals, and fail only if the whole interval is beyond the
+//! bound. Results go to `bench/RESULTS.md`; groups that are not measured keep their former figures and dates.
 
 mod figure;
-mod lab;
 mod made_c;
 mod made_stacks;
 mod others;
 mod peers;
 mod results;
 mod rows;
+mod setup;
 mod statistics;
 mod turns;
 
 use anyhow::{Result, bail};
 use figure::{Figure, Verdict};
-use lab::Lab;
 use others::Others;
+use setup::Setup;
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// A group of rows: its name on the command line, its title, and the function that measures it.
-type Group = (&'static str, &'static str, fn(&Lab) -> Result<Vec<Figure>>);
+type Group = (&'static str, &'static str, fn(&Setup) -> Result<Vec<Figure>>);
 
 const GROUPS: &[Group] = &[
     ("stacks", "Correct stacks without frame pointers, on known call chains", rows::stacks::measure),
@@ -61,7 +60,7 @@ const GROUPS: &[Group] = &[
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
 ];
 
-/// Measures the named groups, or all; false when a bound is missed.
+/// Measures the named groups, or all. False if a figure misses its bound.
 pub fn run(arguments: &[&str]) -> Result<bool> {
     let mut quick = false;
     let mut folder = crate::run::target_folder().join("peers");
@@ -92,20 +91,20 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     let chosen: Vec<&Group> =
         if named.is_empty() { GROUPS.iter().collect() } else { named.iter().filter_map(group).collect() };
     let order: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
-    let lab = Lab::open(quick, &folder)?;
+    let setup = Setup::open(quick, &folder)?;
     let mut held = true;
     for (name, title, measure) in chosen {
         eprintln!("\n--- {name}: {title}");
         let (begin, others) = (Instant::now(), Others::now());
         let figures =
-            measure(&lab).unwrap_or_else(|error| vec![Figure::missing(*title, format!("{error:#}"))]);
+            measure(&setup).unwrap_or_else(|error| vec![Figure::missing(*title, format!("{error:#}"))]);
         for figure in &figures {
             held &= figure.verdict() != Verdict::Missed;
             eprintln!("{figure}");
         }
         let others = others.and_then(|before| before.share());
         results::keep(name, title, &figures, quick, others)?;
-        results::write(&order, &lab)?;
+        results::write(&order, &setup)?;
         eprintln!("--- {name}: {:.0} s", begin.elapsed().as_secs_f64());
     }
     Ok(held)

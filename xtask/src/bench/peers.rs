@@ -1,16 +1,15 @@
 //! Other profilers, and ripgrep with full debug information as a program to profile.
 //!
-//! Each is looked for in the peers' folder and on the path; one that is missing is said to be.
+//! Each is searched in the peers' folder and on the path. Missing ones are reported.
 
-use super::lab::Lab;
 use crate::run::{cargo, output, succeeds};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What was found.
+/// The peers that exist on this machine.
 pub struct Peers {
-    /// samply, and how it must be called here.
+    /// samply.
     pub samply: Option<PathBuf>,
     /// perf.
     pub perf: Option<PathBuf>,
@@ -22,12 +21,12 @@ pub struct Peers {
     pub inferno: Option<PathBuf>,
     /// The workloads with pprof-rs in them.
     pub pprof: Option<PathBuf>,
-    /// What each missing one would have needed.
+    /// How to get each missing one.
     pub remarks: Vec<String>,
 }
 
 impl Peers {
-    /// Looks for all of them.
+    /// Searches all of them.
     pub fn find(folder: &Path) -> Peers {
         let mut remarks = Vec::new();
         let mut look = |name: &str, places: Vec<PathBuf>, remedy: &str| {
@@ -58,17 +57,17 @@ impl Peers {
         Peers { samply, perf, gperftools, ripgrep, inferno, pprof, remarks }
     }
 
-    /// `samply record` at 1 kHz into `file`, ready for the program and its arguments.
+    /// The words of `samply record` at 1 kHz into `file`, to which the program and its arguments are added.
     ///
-    /// samply refuses to run where perf_event_paranoid reads 2 and there is no hardware counter,
-    /// even as root. In a private mount namespace the file reads 1; the kernel's setting stays.
-    pub fn samply_record(&self, lab: &Lab, file: &Path) -> Option<Vec<String>> {
+    /// samply refuses to run where perf_event_paranoid is 2 and there is no hardware counter, even as root. In a private
+    /// mount namespace the file contains 1; the kernel's setting stays.
+    pub fn samply_record(&self, file: &Path) -> Option<Vec<String>> {
         let samply = self.samply.as_ref()?.display().to_string();
         let mut words = Vec::new();
         let setting = "/proc/sys/kernel/perf_event_paranoid";
         let level: i32 = std::fs::read_to_string(setting).ok()?.trim().parse().ok()?;
         if level > 1 {
-            let low = lab.scratch("paranoid");
+            let low = file.with_extension("paranoid");
             std::fs::write(&low, "1\n").ok()?;
             let script = format!("mount --bind {} {setting} && exec \"$@\"", low.display());
             words.extend(["unshare", "-m", "sh", "-c", &script, "sh"].map(str::to_owned));
@@ -91,7 +90,7 @@ impl Peers {
         Some(words)
     }
 
-    /// gperftools' profiler around a program: its library preloaded, 1 kHz asked.
+    /// gperftools' profiler, preloaded into a program, at 1 kHz.
     pub fn gperftools_record(&self, file: &Path) -> Option<Vec<String>> {
         let library = self.gperftools.as_ref()?;
         let preload = format!("LD_PRELOAD={}", library.display());
@@ -100,11 +99,11 @@ impl Peers {
     }
 }
 
-/// What Cargo installs: packages, their places, and whether with full debug information.
+/// Packages that Cargo installs, their folders, and whether they have full debug information.
 const PACKAGES: [(&str, &str, bool); 3] =
     [("samply", "samply-full", true), ("ripgrep", "rg-full", true), ("inferno", "inferno", false)];
 
-/// Installs the named ones of those that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof` in them.
+/// Installs the named peers that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof`.
 pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
     let known = |name: &&str| *name == "pprof" || PACKAGES.iter().any(|(package, ..)| package == name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {
@@ -127,7 +126,7 @@ pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
     Ok(good)
 }
 
-/// A large tree of source text to search: Cargo's registry, which every machine that builds us has.
+/// A large tree of source text to search: Cargo's registry, which exists on every machine that builds the project.
 pub fn large_tree() -> Result<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -138,10 +137,15 @@ pub fn large_tree() -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// First line of a peer's `--version`; where it has none, what Cargo has noted of its installation.
+/// First line of a peer's `--version`, or else Cargo's record of its installation.
 pub fn version(program: &Path) -> String {
-    let said = output(Command::new(program).arg("--version")).unwrap_or_default();
-    said.lines().next().map(str::to_owned).or_else(|| installed(program)).unwrap_or("unknown version".into())
+    let report = output(Command::new(program).arg("--version")).unwrap_or_default();
+    report
+        .lines()
+        .next()
+        .map(str::to_owned)
+        .or_else(|| installed(program))
+        .unwrap_or("unknown version".into())
 }
 
 /// Package and version of a program in `ROOT/bin`.

@@ -1,21 +1,28 @@
-//! What each function really used, by the clock of its thread.
+//! The CPU time that each function really used, by the clock of its thread.
 //!
-//! The clock is read before the first function of a burst and after each. A part of such a read falls between two
-//! readings; it is time in the kernel and in the caller, not in the function. So two readings without anything in between are
-//! taken now and then, and their median comes off for each call.
+//! The clock is read before the first function of a burst and after each. A part of each read is time in the kernel and in
+//! the caller, not in the function. Two reads in direct succession, made now and then, measure it; their median is
+//! subtracted for each call.
 
-use super::Function;
 use crate::clock::{thread_cpu, thread_id};
 
-/// An empty pair of readings after each so many bursts.
+/// Bursts between two such pairs of reads.
 const EMPTY_EVERY: u64 = 8;
-/// The most pairs that are kept.
+/// Most pairs that are stored.
 const EMPTY_KEPT: usize = 4096;
 
-/// One thread's functions and what they used.
+/// A function of a burst.
+#[derive(Clone, Copy)]
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    /// From a start value and a number of rounds to a value that depends on both.
+    pub(super) run: fn(u64, u64) -> u64,
+}
+
+/// One thread's functions and the CPU time that they used.
 pub(super) struct Side {
     pub(super) functions: [Function; 3],
-    /// Goes from one function to the next, so that none can be left out.
+    /// Passed from function to function, so that the compiler removes none.
     pub(super) x: u64,
     used_ns: [u64; 3],
     bursts: u64,
@@ -33,8 +40,8 @@ impl Side {
         Side { functions, x: 1, used_ns: [0; 3], bursts: 0, last_ns: 0, empty_ns }
     }
 
-    /// Before the first function. The first of the two readings brings the clock's code and data into the caches after
-    /// the wait, so that the second costs what the later ones do.
+    /// Before the first function. After the wait, the first of two reads loads the clock's code and data into the caches,
+    /// so that the second takes as long as later reads.
     #[inline(always)]
     pub(super) fn begin(&mut self) {
         now_ns();
@@ -57,12 +64,12 @@ impl Side {
         }
     }
 
-    /// The account as entries of JSON: one for each function, and one for the calling thread, whose side this is.
+    /// The account as JSON entries: one for each function, and one for the calling thread.
     pub(super) fn account(mut self) -> Account {
         std::hint::black_box(self.x);
         self.empty_ns.sort_unstable();
         let empty = self.empty_ns.get(self.empty_ns.len() / 2).copied().unwrap_or(0);
-        let functions = self.functions.iter().zip(self.used_ns).map(|((name, _), used)| {
+        let functions = self.functions.iter().zip(self.used_ns).map(|(Function { name, .. }, used)| {
             let used = used.saturating_sub(self.bursts * empty);
             format!("{{\"function\": \"{name}\", \"calls\": {}, \"cpu_ns\": {used}}}", self.bursts)
         });
@@ -71,7 +78,7 @@ impl Side {
     }
 }
 
-/// What a side says at its end.
+/// The account of a thread.
 pub(super) struct Account {
     pub(super) functions: Vec<String>,
     pub(super) thread: String,

@@ -1,8 +1,8 @@
-//! Programs that work in short bursts and wait in between, as servers and most interactive programs do.
+//! Programs that work in short bursts with waits between them, like servers and most interactive programs.
 //!
 //! `--burst US` is the work of one burst and `--pause US` the wait after it; `--work N` ends the program after N
-//! bursts. A burst is three functions, one after the other, with 5, 3 and 2 tenths of the work each. The program keeps
-//! its own account of them (`account.rs`), which a recording is judged by. The ways to wait are files of their own.
+//! bursts. A burst is three functions in a row, with 5, 3 and 2 tenths of the work. The program measures them itself
+//! (`account.rs`); recordings are compared with that. Each way to wait has a file.
 
 mod account;
 mod pairs;
@@ -12,19 +12,17 @@ pub use pairs::{pipe, socket};
 pub use single::{mixed, sleep, timer};
 
 use crate::options::Options;
-use account::Side;
+use account::{Function, Side};
 
 /// Rounds that take about a microsecond.
 const ROUNDS_PER_US: u64 = 500;
-
-type Function = (&'static str, fn(u64, u64) -> u64);
 
 macro_rules! functions {
     ($list:ident: $($name:ident adds $number:literal;)*) => {
         $(
             #[inline(never)]
             fn $name(mut x: u64, rounds: u64) -> u64 {
-                // In full: an inlined function would have the time as its own.
+                // Written out: an inlined function would take its time.
                 for _ in 0..rounds {
                     x ^= x << 13;
                     x ^= x >> 7;
@@ -34,7 +32,7 @@ macro_rules! functions {
                 x | 1
             }
         )*
-        const $list: [Function; 3] = [$((stringify!($name), $name)),*];
+        const $list: [Function; 3] = [$(Function { name: stringify!($name), run: $name }),*];
     };
 }
 
@@ -53,7 +51,7 @@ functions! { BACK:
 /// The shares of the three, in tenths.
 const TENTHS: [u64; 3] = [5, 3, 2];
 
-/// What the flags ask for.
+/// The options.
 #[derive(Clone, Copy)]
 struct Shape {
     burst_us: u64,
@@ -71,7 +69,7 @@ impl Shape {
 fn one_burst(side: &mut Side, burst_us: u64) {
     side.begin();
     for (which, tenths) in TENTHS.iter().enumerate() {
-        side.x = side.functions[which].1(side.x, burst_us * ROUNDS_PER_US * tenths / 10);
+        side.x = (side.functions[which].run)(side.x, burst_us * ROUNDS_PER_US * tenths / 10);
         side.next(which);
     }
     side.end();

@@ -20,7 +20,7 @@ use child::ChildProgram;
 use clap::Args;
 use full_screen::FullScreen;
 use live_view::{ExitReason, LiveView};
-use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
 use stackglass_procfs::process;
@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Some(child) => child.pid(),
         None => process_of(flags.pid.unwrap_or_default()),
     };
-    let attached = match Attached::begin(pid, flags.delay, flags.driver.driver(), Stay::Long) {
+    let attached = match Attached::begin(pid, flags.delay, flags.driver.driver(), AttachMode::Long) {
         Ok(attached) => attached,
         Err(why) => {
             let line = why.to_string();

@@ -1,22 +1,23 @@
-//! Samples a program that we have started, and its descendants, by ptrace: the fallback where perf events are refused.
+//! Samples a program that we have started, and its descendants, by ptrace: the fallback if perf events are refused.
 //!
-//! Each process is sampled as `--pid` samples a running one, so static programs and all languages work alike. The kernel
-//! does not report new processes here, so the lists of children in /proc are read repeatedly. A process that starts and ends
-//! between two readings is missed, and so are its surviving children. The recording says how much CPU time is missing.
+//! Each process is sampled as with `--pid`, so static programs and all languages work alike. The kernel does not
+//! report new processes here, so the lists of children in `/proc` are read repeatedly. A process that starts and ends
+//! between two readings is missed, and so are its surviving children. The recording says how much CPU time is
+//! missing.
 
 use super::Attached;
 use crate::Recorder;
-use stackglass_attach::{Driver, Stay, Stopped, leak_check};
+use stackglass_attach::{AttachMode, Driver, Stopped, leak_check};
 use stackglass_procfs::{ImageKey, Status, threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time between two readings of the lists: where processes come and go, and where none did for some time.
+/// Time between two readings of the lists: while processes start and end, and while they do not.
 const LIVELY: Duration = Duration::from_millis(2);
 const CALM: Duration = Duration::from_millis(20);
-/// The part of our time that reading them may take, as one in so many.
+/// Share of this process's time that the readings may take: one in so many.
 const SHARE: u32 = 50;
 
 /// A program and its descendants.
@@ -24,19 +25,19 @@ pub(crate) struct Descendants {
     delay: Duration,
     follow_children: bool,
     sampling: bool,
-    /// Processes that are looked at; `None`: those that cannot be.
+    /// The processes; `None` for those that cannot be sampled.
     processes: BTreeMap<u32, Option<Attached>>,
-    /// Those that have ended and may be listed still, until their parents ask for them.
+    /// Processes that have ended. They may still be listed until their parents read their exit status.
     ended: BTreeSet<u32>,
     pause: Duration,
     read_at: Option<Instant>,
     refused: u64,
-    /// Why processes are not looked at, for people.
+    /// Why processes are not sampled, for the user.
     obstacles: BTreeSet<String>,
 }
 
 impl Descendants {
-    /// Knows of no process yet.
+    /// No process yet.
     pub(crate) fn new(delay: Duration, follow_children: bool, sampling: bool) -> Descendants {
         Descendants {
             delay,
@@ -51,7 +52,7 @@ impl Descendants {
         }
     }
 
-    /// The program has been started. It may be seen before its exec.
+    /// The program has been started. It may not have called exec yet.
     pub(crate) fn started(&mut self, pid: u32, program: &Path) {
         self.processes.insert(pid, None);
         match leak_check::obstacle_of(program) {
@@ -60,17 +61,17 @@ impl Descendants {
         }
     }
 
-    /// How long to wait until the next call of [`Descendants::read`], which must not be long (see [`Attached::drain`]).
+    /// Time to wait before the next [`Descendants::read`]. Bounded, see [`Attached::drain`].
     pub(crate) fn pause(&self) -> Duration {
         self.pause.min(CALM)
     }
 
-    /// Processes that are looked at.
+    /// Number of sampled processes.
     pub(crate) fn processes(&self) -> usize {
         self.processes.values().flatten().count()
     }
 
-    /// Begins to look, or ends it.
+    /// Starts or stops the sampling.
     pub(crate) fn set_sampling(&mut self, on: bool) {
         self.sampling = on;
         let pids: Vec<u32> = self.processes.keys().copied().collect();
@@ -83,7 +84,7 @@ impl Descendants {
         }
     }
 
-    /// Takes up what was seen, and new processes.
+    /// Reads the samples of all processes, and looks for new processes.
     pub(crate) fn read(&mut self, recorder: &mut Recorder) {
         let mut stopped = Vec::new();
         for (pid, attached) in &mut self.processes {
@@ -102,7 +103,7 @@ impl Descendants {
                     self.processes.remove(&pid);
                     self.ended.insert(pid);
                 }
-                // Its children may be sampled all the same.
+                // Its children may still be sampled.
                 Stopped::Locked(why) => {
                     self.obstacles.insert(why);
                     self.processes.insert(pid, None);
@@ -119,7 +120,7 @@ impl Descendants {
         }
     }
 
-    /// Reads the children of all known processes; true when there are new ones.
+    /// Reads the children of all known processes. Returns whether there are new ones.
     fn find_children(&mut self) -> bool {
         let mut found = false;
         let mut parents: Vec<u32> = self.processes.keys().copied().collect();
@@ -144,9 +145,9 @@ impl Descendants {
                 }
             }
         }
-        // A number that no parent lists any more may be given to another process.
+        // A process id that no parent lists any more may be reused.
         self.ended.retain(|pid| listed.contains(pid));
-        // Those that cannot be looked at end unseen.
+        // Nothing reports the end of a process that is not sampled.
         self.processes.retain(|pid, attached| attached.is_some() || ImageKey::read(*pid).is_some());
         found
     }
@@ -159,7 +160,7 @@ impl Descendants {
             self.obstacles.insert(obstacle);
             return;
         }
-        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), Stay::Long, true) {
+        match Attached::begin_as(pid, self.delay, Some(Driver::Ptrace), AttachMode::Long, true) {
             Ok(attached) => drop(self.processes.insert(pid, Some(attached))),
             Err(_) => self.refused += 1,
         }
@@ -173,7 +174,7 @@ impl Descendants {
         }
     }
 
-    /// Lets all go, and reads what was seen last.
+    /// Detaches from all processes and reads their last samples.
     pub(crate) fn close(mut self, recorder: &mut Recorder) {
         for attached in self.processes.values_mut().flatten() {
             attached.stop();

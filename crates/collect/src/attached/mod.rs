@@ -1,7 +1,7 @@
-//! Recording a process that runs already: what the crate `attach` sees of it, drained into a [`Recorder`].
+//! Records a process that is already running: drains what the crate `attach` samples into a [`Recorder`].
 //!
-//! [`Attached`] is one such process. Its users are [`record()`], [`peek()`], the fallback for programs that we start
-//! ([`descendants`]), and `stackglass top`.
+//! [`Attached`] is one such process. It is used by [`record()`], by [`peek()`], by `stackglass top`, and for programs
+//! that are sampled by ptrace ([`descendants`]).
 
 pub(crate) mod descendants;
 pub(crate) mod peek;
@@ -12,46 +12,50 @@ pub use record::{AttachError, Options, ends, record};
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
-use stackglass_attach::{Attachment, Choice, Driver, Refusal, Stay, Stopped, Stream};
+use stackglass_attach::{AttachMode, Attachment, Choice, Driver, Refusal, Stopped, Stream};
 use stackglass_procfs::clock;
 use stackglass_profile::Stacks;
 use stackglass_wire::ProcessState;
 use std::time::Duration;
 
-/// A process that is looked at. When it is dropped, the process is let go.
+/// A process that is being sampled. Dropping it detaches from the process.
 pub struct Attached {
     attachment: Attachment,
     drained: Vec<Drained>,
 }
 
 impl Attached {
-    /// Begins to look at all threads of a process, once in each `delay`.
+    /// Starts to sample all threads of a process, once in each `delay`.
     ///
-    /// # Errors
-    /// When it is gone, or may not be looked at; what permission is missing and how to get it.
-    pub fn begin(pid: u32, delay: Duration, driver: Option<Driver>, stay: Stay) -> Result<Attached, Refusal> {
-        Attached::begin_as(pid, delay, driver, stay, false)
+    /// # Errors If the process does not exist or may not be sampled: which permission is missing, and how to get it.
+    pub fn begin(
+        pid: u32,
+        delay: Duration,
+        driver: Option<Driver>,
+        mode: AttachMode,
+    ) -> Result<Attached, Refusal> {
+        Attached::begin_as(pid, delay, driver, mode, false)
     }
 
-    /// The same; one of many processes, which `rests` while nothing moves in it.
+    /// Like [`Attached::begin`]. With `rests`, the process is sampled less often while all its threads sleep.
     fn begin_as(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
-        stay: Stay,
+        mode: AttachMode,
         rests: bool,
     ) -> Result<Attached, Refusal> {
-        let attachment = Attachment::begin_as(pid, delay, driver, stay, rests)?;
+        let attachment = Attachment::begin_as(pid, delay, driver, mode, rests)?;
         Ok(Attached { attachment, drained: Vec::new() })
     }
 
-    /// How running threads are made to show their stacks, and why so.
+    /// The driver that is used, and why.
     pub fn choice(&self) -> &Choice {
         self.attachment.choice()
     }
 
-    /// Takes up what was seen since the last call.
-    /// To be called every 50 ms at least: an exec of the process may wait for it.
+    /// Adds the samples since the last call to the recording. Call it at least every 50 ms: an exec of the process
+    /// may wait for it.
     pub fn drain(&mut self, recorder: &mut Recorder) {
         self.attachment.help_exec();
         let new = self.attachment.new_streams();
@@ -69,7 +73,7 @@ impl Attached {
         }
     }
 
-    /// Forgets which stacks were seen, after [`Recorder::clear_samples`].
+    /// Forgets which stacks were interned, after [`Recorder::clear_samples`].
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
         self.drained.iter_mut().for_each(|drained| drained.forget_stacks(before, recorder));
     }
@@ -79,13 +83,13 @@ impl Attached {
         clock::monotonic()
     }
 
-    /// Why nothing more is to come, once that is so.
+    /// Why the process is not sampled any more; `None` while it is.
     pub fn stopped(&self) -> Option<Stopped> {
         self.attachment.stopped()
     }
 
-    /// Lets the process go, stops ourselves as Ctrl-Z does (`stand` returns when somebody continues us), and looks
-    /// again: a thread of it that we have asked to stand would stand as long as we do.
+    /// Detaches, calls `stand`, which stops this process until it is continued, and samples again. Otherwise a thread
+    /// that is stopped for its stack would stay stopped as well.
     pub fn interrupt_for(&mut self, recorder: &mut Recorder, stand: impl FnOnce()) {
         self.stop();
         self.drain(recorder);
@@ -98,16 +102,16 @@ impl Attached {
         self.attachment.resume();
     }
 
-    /// Ends the looking; what was seen until then can still be drained.
+    /// Stops sampling. The samples taken so far can still be drained.
     pub fn stop(&mut self) {
         self.attachment.stop();
     }
 }
 
-/// The stream of one image of the process, and what the recording knows of it.
+/// The stream of one image of the process, and its image in the recording.
 struct Drained {
     stream: Stream,
-    /// `None`: the recording was full when the image began.
+    /// `None` if the recording was full when the image began.
     drain: Option<StreamDrain>,
 }
 

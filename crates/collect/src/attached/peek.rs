@@ -1,99 +1,98 @@
-//! A peek from outside: what all threads of a process do now, and where the next second goes.
+//! A peek from outside: what all threads of a process do now, followed by a short profile.
 //!
-//! [`peek()`] is one for who asks at the terminal; `stackglass run` has the same ([`look`]) on threads of its own.
+//! [`peek()`] is for a user at the terminal. `stackglass run` does the same ([`run_peek`]) on threads of its own.
 
 use super::Attached;
 use super::record::AttachError;
 use crate::Recorder;
 use crate::peeks::{PeekPart, activity};
 use crate::session::signals::Signals;
-use stackglass_attach::{Driver, Refusal, Stay, Stopped};
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_procfs::{clock, process, threads};
 use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the stream.
+/// Time between two reads of the stream.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The same while another one's end is awaited.
+/// Time between two attempts while another Stackglass traces the process.
 const LONG_PAUSE: Duration = Duration::from_millis(20);
-/// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
+/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(300);
 
-/// What to look at and how.
+/// A peek at a process that does not answer by itself.
 #[derive(Clone, Debug)]
 pub struct OutsidePeek {
     /// The process.
     pub pid: u32,
-    /// How long the profile takes.
+    /// Duration of the profile.
     pub duration: Duration,
-    /// Time between two looks at a thread.
+    /// Time between two samples of a thread.
     pub delay: Duration,
-    /// How running threads are made to show their stacks.
+    /// How stacks of running threads are taken; `None`: the better way that is allowed.
     pub driver: Option<Driver>,
 }
 
-/// What the asker wants next.
+/// What the client of a peek wants next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
-    /// That it goes on.
-    GoOn,
-    /// The stacks of all threads once more.
-    StacksAgain,
-    /// The report of what was seen so far.
-    End,
-    /// Nothing: nobody waits any more.
-    Nothing,
+pub(crate) enum PeekControl {
+    /// The peek goes on.
+    Continue,
+    /// The stacks of all threads are wanted again.
+    RepeatStacks,
+    /// The peek ends now, with a report of the samples so far.
+    Finish,
+    /// The peek ends without a report: the client is gone.
+    Abandon,
 }
 
-/// The asker of a peek.
-pub(crate) trait Onlooker {
-    /// Waits for so long, less where there is something new, and says how to go on.
-    fn wish(&mut self, pause: Duration) -> Wish;
+/// The client of a peek: it receives the results and controls the course.
+pub(crate) trait PeekClient {
+    /// Waits for at most `pause` and says how to go on.
+    fn next(&mut self, pause: Duration) -> PeekControl;
 
-    /// Another one is being answered first.
-    fn wait(&mut self, line: &str);
+    /// Another Stackglass traces the process; the peek will follow.
+    fn waiting(&mut self, line: &str);
 
-    /// It begins; which driver is used, and why.
+    /// The peek begins; `why` names the driver and the reason for it.
     fn begin(&mut self, why: &str) {
         let _ = why;
     }
 
-    /// Nothing of the process is traced any more.
-    fn let_go(&mut self) {}
+    /// The process is not traced any more.
+    fn detached(&mut self) {}
 
-    /// The threads at once and the report at the end, each with names.
+    /// A part of the result, symbolized: first the threads, at the end the report.
     fn show(&mut self, part: PeekPart);
 }
 
-/// Looks at the process for a while; it runs on. `say` is told which driver is used; `show` gets the threads at once and the report at the end,
-/// each with names. What it returns is why it ended before its time, if it did.
+/// Peeks at a process, which goes on running. `say` receives the driver, `show` the stacks of all threads and at the
+/// end the report, both symbolized. Returns why the peek ended early, if it did.
 ///
-/// # Errors
-/// While nothing was seen.
+/// # Errors Only before the first sample.
 pub fn peek(
     options: &OutsidePeek,
     say: &mut dyn FnMut(&str),
     show: &mut dyn FnMut(&PeekPart),
 ) -> Result<Option<String>, AttachError> {
     let signals = Signals::block_as_onlooker().map_err(AttachError::Signals)?;
-    Ok(look(options, &mut Command { signals, say, show })?)
+    Ok(run_peek(options, &mut Command { signals, say, show })?)
 }
 
-/// An asker at the terminal.
+/// A client at the terminal.
 struct Command<'a> {
     signals: Signals,
     say: &'a mut dyn FnMut(&str),
     show: &'a mut dyn FnMut(&PeekPart),
 }
 
-impl Onlooker for Command<'_> {
-    fn wish(&mut self, pause: Duration) -> Wish {
+impl PeekClient for Command<'_> {
+    fn next(&mut self, pause: Duration) -> PeekControl {
         let ends = self.signals.next(pause).is_some_and(|signal| super::record::ends(signal.number));
-        if ends { Wish::End } else { Wish::GoOn }
+        if ends { PeekControl::Finish } else { PeekControl::Continue }
     }
 
-    fn wait(&mut self, line: &str) {
+    fn waiting(&mut self, line: &str) {
         (self.say)(line);
     }
 
@@ -106,45 +105,47 @@ impl Onlooker for Command<'_> {
     }
 }
 
-/// Looks at the process for an asker; why it ended before its time, where the process is the reason.
+/// Peeks at a process for a client. Returns why the peek ended early, if the process is the reason.
 ///
-/// # Errors
-/// While nothing was seen.
-pub(crate) fn look(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result<Option<String>, Refusal> {
+/// # Errors Only before the first sample.
+pub(crate) fn run_peek(
+    options: &OutsidePeek,
+    client: &mut dyn PeekClient,
+) -> Result<Option<String>, Refusal> {
     let about = About {
         command: process::arguments(options.pid),
         start: Nanos(clock::monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
         ..About::default()
     };
-    let Some(mut attached) = in_turn(options, onlooker)? else { return Ok(None) };
-    onlooker.begin(&attached.choice().why);
+    let Some(mut attached) = attach_when_free(options, client)? else { return Ok(None) };
+    client.begin(&attached.choice().why);
     let mut recorder = Recorder::new(about);
     let began = Instant::now();
-    let mut stacks = Stacks::wanted(Some(options.duration));
-    let last_wish = loop {
+    let mut stacks = ThreadStacks::new(Some(options.duration));
+    let control = loop {
         attached.drain(&mut recorder);
-        stacks.proceed(options, &recorder, onlooker, FIRST_STACKS);
+        stacks.advance(options, &recorder, client, FIRST_STACKS);
         if began.elapsed() >= options.duration || attached.stopped().is_some() {
-            break Wish::GoOn;
+            break PeekControl::Continue;
         }
-        match onlooker.wish(PAUSE) {
-            Wish::GoOn => {}
-            Wish::StacksAgain => stacks.want_again(),
-            wish => break wish,
+        match client.next(PAUSE) {
+            PeekControl::Continue => {}
+            PeekControl::RepeatStacks => stacks.request_again(),
+            control => break control,
         }
     };
-    if last_wish != Wish::Nothing {
-        // While its threads are there still: those that have not shown a stack are not waited for any more.
-        stacks.proceed(options, &recorder, onlooker, Duration::ZERO);
+    if control != PeekControl::Abandon {
+        // While the threads still exist. Threads without a stack are not waited for any more.
+        stacks.advance(options, &recorder, client, Duration::ZERO);
     }
     attached.stop();
-    onlooker.let_go();
-    if last_wish == Wish::Nothing {
+    client.detached();
+    if control == PeekControl::Abandon {
         return Ok(None);
     }
     attached.drain(&mut recorder);
-    stacks.finish(onlooker);
+    stacks.finish(client);
     let early = attached.stopped().map(|why| match why {
         Stopped::Gone => format!("process {} ended after {:.1?} of the peek", options.pid, began.elapsed()),
         Stopped::Locked(why) => why,
@@ -153,71 +154,72 @@ pub(crate) fn look(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result
     if !recording.samples.is_empty() {
         recording.about.wall = Nanos(clock::monotonic().saturating_sub(recording.about.start.0));
         symbolize(&mut recording);
-        onlooker.show(PeekPart::Report { recording, early: early.is_some() || last_wish == Wish::End });
+        client.show(PeekPart::Report { recording, early: early.is_some() || control == PeekControl::Finish });
     }
     Ok(early)
 }
 
-/// Begins to look, after another stackglass that does where only one can. `None` when somebody wants it to end before.
-fn in_turn(options: &OutsidePeek, onlooker: &mut dyn Onlooker) -> Result<Option<Attached>, Refusal> {
+/// Attaches to the process, waiting for another Stackglass that traces it. `None` if the client ends the peek
+/// meanwhile.
+fn attach_when_free(options: &OutsidePeek, client: &mut dyn PeekClient) -> Result<Option<Attached>, Refusal> {
     let mut waits = false;
     loop {
-        match Attached::begin(options.pid, options.delay, options.driver, Stay::Brief) {
-            Err(Refusal::Taken { pid, name, stay: Stay::Brief }) => {
+        match Attached::begin(options.pid, options.delay, options.driver, AttachMode::Brief) {
+            Err(Refusal::Taken { pid, name, mode: AttachMode::Brief }) => {
                 if !std::mem::replace(&mut waits, true) {
-                    onlooker.wait(&format!(
+                    client.waiting(&format!(
                         "process {pid} ({name}) is being looked at by another stackglass; your peek follows"
                     ));
                 }
             }
             begun => return Ok(Some(begun?)),
         }
-        if matches!(onlooker.wish(LONG_PAUSE), Wish::End | Wish::Nothing) {
+        if matches!(client.next(LONG_PAUSE), PeekControl::Finish | PeekControl::Abandon) {
             return Ok(None);
         }
     }
 }
 
-/// The stacks of all threads, on their way to the asker.
-struct Stacks {
+/// The stacks of all threads, on their way to the client.
+struct ThreadStacks {
     stage: Stage,
-    /// Since when they are wanted.
+    /// Time of the request.
     since: Instant,
-    /// How long the profile takes that follows; `None`: it goes on already.
+    /// Duration of the profile that follows; `None` if it runs already.
     profile: Option<Duration>,
 }
 
-/// How far they have come.
+/// How far the stacks have come.
 enum Stage {
-    /// Not every thread has shown a stack.
-    Awaited,
-    /// Names are looked for, on a thread of their own: looking goes on meanwhile.
-    Named(Receiver<PeekPart>),
-    /// They were shown.
+    /// Some threads have no stack yet.
+    Waiting,
+    /// They are being symbolized on another thread; sampling goes on meanwhile.
+    Symbolizing(Receiver<PeekPart>),
+    /// The client has received them.
     Shown,
 }
 
-impl Stacks {
-    fn wanted(profile: Option<Duration>) -> Stacks {
-        Stacks { stage: Stage::Awaited, since: Instant::now(), profile }
+impl ThreadStacks {
+    fn new(profile: Option<Duration>) -> ThreadStacks {
+        ThreadStacks { stage: Stage::Waiting, since: Instant::now(), profile }
     }
 
-    /// Those that are on their way do for both.
-    fn want_again(&mut self) {
+    /// Requests them again. A request that is still in progress serves both.
+    fn request_again(&mut self) {
         if matches!(self.stage, Stage::Shown) {
-            *self = Stacks::wanted(None);
+            *self = ThreadStacks::new(None);
         }
     }
 
-    fn proceed(
+    fn advance(
         &mut self,
         options: &OutsidePeek,
         recorder: &Recorder,
-        onlooker: &mut dyn Onlooker,
+        client: &mut dyn PeekClient,
         patience: Duration,
     ) {
         match &self.stage {
-            Stage::Awaited => {
+            Stage::Waiting => {
                 let recording = recorder.recording();
                 let latest = latest(recording);
                 let listed = process::program_threads(options.pid).len();
@@ -230,14 +232,14 @@ impl Stacks {
                     if let PeekPart::Threads { recording, .. } = &mut part {
                         symbolize(recording);
                     }
-                    // Nobody waits any more where the command has ended.
+                    // The receiver is gone if the command has ended.
                     let _ = done.send(part);
                 });
-                self.stage = Stage::Named(named);
+                self.stage = Stage::Symbolizing(named);
             }
-            Stage::Named(named) => match named.try_recv() {
+            Stage::Symbolizing(named) => match named.try_recv() {
                 Ok(part) => {
-                    onlooker.show(part);
+                    client.show(part);
                     self.stage = Stage::Shown;
                 }
                 Err(TryRecvError::Empty) => {}
@@ -247,12 +249,12 @@ impl Stacks {
         }
     }
 
-    /// Shows those that are on their way before the report.
-    fn finish(self, onlooker: &mut dyn Onlooker) {
-        if let Stage::Named(named) = self.stage
+    /// Shows stacks that are still being symbolized, before the report.
+    fn finish(self, client: &mut dyn PeekClient) {
+        if let Stage::Symbolizing(named) = self.stage
             && let Ok(part) = named.recv()
         {
-            onlooker.show(part);
+            client.show(part);
         }
     }
 
@@ -262,8 +264,8 @@ impl Stacks {
         for sample in &recording.samples {
             let Some(tid) = recording.thread(sample.thread).map(|thread| thread.tid) else { continue };
             let slept = sample.state == State::Asleep;
-            // A thread that has done something else since would stand there with a stack of before; and one
-            // that runs looks stopped where it stands for us.
+            // Skip a thread whose state has changed since its stack was taken. A running thread that is stopped for
+            // its stack looks stopped.
             let same = activity.get(&tid).is_some_and(|now| slept != matches!(now, Activity::Running))
                 && (slept || matches!(activity.get(&tid), Some(Activity::Running)));
             if !same {
@@ -274,7 +276,7 @@ impl Stacks {
     }
 }
 
-/// The last sample of each thread of the image that runs now.
+/// The last sample of each thread of the current image.
 fn latest(recording: &Recording) -> Vec<usize> {
     let last = recording.processes.len() as u32;
     last.checked_sub(1).map_or_else(Vec::new, |index| recording.latest(ProcessIndex(index)))

@@ -7,7 +7,7 @@ use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
 use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
-use stackglass_attach::{Driver, Refusal, Stay, Stopped, access, choice};
+use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
 use stackglass_profile::{About, End, Nanos};
@@ -73,7 +73,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
         return Ok(());
     }
     let about = about(options);
-    let attached = Attached::begin(options.pid, options.delay, options.driver, Stay::Long)?;
+    let attached = Attached::begin(options.pid, options.delay, options.driver, AttachMode::Long)?;
     observer.note(&attached.choice().why);
     let writer = GlassWriter::create(&options.output, &about)?;
     let file = RecordingFile::new(&options.output, writer);

@@ -24,6 +24,7 @@ pub use program::{NotStartable, Obstacle, Program};
 pub use record::{pass_on, record};
 pub use run::run;
 
+use crate::peeks::request::PeekDefaults;
 use stackglass_files::WriteError;
 use stackglass_profile::End;
 use std::ffi::OsString;
@@ -63,6 +64,12 @@ pub struct Options {
     pub walltime: bool,
     /// Name and version of the program that writes the recording.
     pub writer: String,
+}
+
+impl Options {
+    fn peek_defaults(&self) -> PeekDefaults {
+        PeekDefaults { duration: self.peek, delay: self.delay }
+    }
 }
 
 /// Nothing was started.

@@ -1,13 +1,13 @@
-//! OutsidePeeks to the peeks that the processes of `stackglass run` are asked for: each on a thread of its own, which looks at its
-//! process from outside.
+//! Peeks at the processes of `stackglass run`. Each peek runs on a thread of its own and samples its process from
+//! outside.
 //!
-//! A process is peeked at for one responder at a time. A question that comes meanwhile is told so and gets a peek of its
-//! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
+//! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
+//! A signal during a peek for standard error repeats the stacks there.
 
 use crate::attached::OutsidePeek;
-use crate::attached::peek::{Onlooker, Wish, look};
+use crate::attached::peek::{PeekClient, PeekControl, run_peek};
 use crate::peeks::PeekPart;
-use crate::peeks::request;
+use crate::peeks::request::{self, PeekDefaults};
 use crate::peeks::responder::{RequestQueue, Responder};
 use crate::recording::Observer;
 use foldhash::HashMap;
@@ -18,160 +18,165 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Peeks that go on at a time; others wait.
+/// Largest number of peeks at a time; others wait.
 const MOST: usize = 8;
-/// How long a process that nobody asks is remembered: the signal of a question may come after the question.
+/// Time for which an idle process is remembered: the signal of a request may arrive after the request.
 const REMEMBERED: Duration = Duration::from_secs(1);
-/// Patience with names at the end of everything.
-const LAST_NAMES: Duration = Duration::from_secs(20);
-/// Patience with threads that were told to let their process go.
-const LETTING_GO: Duration = Duration::from_secs(1);
+/// Longest wait for symbols at the end.
+const LAST_SYMBOLS: Duration = Duration::from_secs(20);
+/// Longest wait for threads that were told to detach from their process.
+const DETACHING: Duration = Duration::from_secs(1);
 
-/// What a thread that answers tells the launcher.
-enum News {
-    /// A part of the answer.
+/// What the thread of a peek reports to the launcher.
+enum PeekEvent {
+    /// A part of the result.
     Part(Box<PeekPart>),
-    /// A line for the asker.
+    /// A line for the user.
     Line(String),
-    /// It has ended; whether with a report, which ends the answer as well.
-    Over { reported: bool },
+    /// It has ended. `reported`: with a report, which also finishes the response.
+    Ended { reported: bool },
 }
 
-/// News, of which process, and for whom they are.
-type Addressed = (u32, Responder, News);
+/// An event, and the peek that it belongs to.
+struct Report {
+    pid: u32,
+    responder: Responder,
+    event: PeekEvent,
+}
 
-/// Peeks that go on and those that wait.
+/// All peeks, active and waiting.
 pub(super) struct OutsidePeeks {
-    /// Duration and delay of a peek for which nobody wishes others.
-    own: (Duration, Duration),
+    defaults: PeekDefaults,
     processes: HashMap<u32, Process>,
-    news: (Sender<Addressed>, Receiver<Addressed>),
+    sender: Sender<Report>,
+    receiver: Receiver<Report>,
 }
 
-/// A process that was asked.
+/// A process that has received a request.
 struct Process {
     queue: RequestQueue,
     waiting: VecDeque<Responder>,
-    going: Option<Going>,
+    active: Option<ActivePeek>,
     idle_since: Instant,
 }
 
-/// A peek that goes on.
-struct Going {
+/// A peek that is running.
+struct ActivePeek {
     responder: Responder,
     until: Instant,
-    orders: Arc<Orders>,
+    shared: Arc<Shared>,
 }
 
-/// What the launcher and a thread that answers tell each other.
+/// Shared between the launcher and the thread of a peek.
 #[derive(Default)]
-struct Orders {
+struct Shared {
     stacks_again: AtomicBool,
     end: AtomicBool,
-    has_let_go: AtomicBool,
+    is_detached: AtomicBool,
 }
 
 impl OutsidePeeks {
-    /// None yet; each takes `duration`, with a look every `delay`, unless it is wished otherwise.
-    pub(super) fn new(duration: Duration, delay: Duration) -> OutsidePeeks {
-        OutsidePeeks { own: (duration, delay), processes: HashMap::default(), news: channel() }
+    /// No peeks yet.
+    pub(super) fn new(defaults: PeekDefaults) -> OutsidePeeks {
+        let (sender, receiver) = channel();
+        OutsidePeeks { defaults, processes: HashMap::default(), sender, receiver }
     }
 
-    /// Takes up that process `pid` was asked so often.
+    /// Process `pid` has received so many requests.
     pub(super) fn receive(&mut self, pid: u32, requests: u32) {
         let process = self.processes.entry(pid).or_insert_with(|| Process {
             queue: RequestQueue::of(pid),
             waiting: VecDeque::new(),
-            going: None,
+            active: None,
             idle_since: Instant::now(),
         });
         for responder in process.queue.receive(requests) {
-            // One that only looks for names is as good as over.
-            let going = process.going.as_ref().filter(|going| !going.orders.has_let_go.load(Acquire));
-            match going {
-                Some(going) if going.responder.is_stderr() && responder.is_stderr() => {
-                    going.orders.stacks_again.store(true, Release);
+            // A peek that only symbolizes counts as ended.
+            let active = process.active.as_ref().filter(|peek| !peek.shared.is_detached.load(Acquire));
+            match active {
+                Some(peek) if peek.responder.is_stderr() && responder.is_stderr() => {
+                    peek.shared.stacks_again.store(true, Release);
                     continue;
                 }
-                Some(going) => {
-                    let left = going.until.saturating_duration_since(Instant::now());
+                Some(peek) => {
+                    let left = peek.until.saturating_duration_since(Instant::now());
                     responder.write(request::wait_notice(pid, left).as_bytes());
                 }
                 None => {}
             }
-            // To standard error one report is enough.
+            // One report for standard error is enough.
             if !responder.is_stderr() || !process.waiting.iter().any(Responder::is_stderr) {
                 process.waiting.push_back(responder);
             }
         }
     }
 
-    /// Shows what has come, and begins what waits.
-    pub(super) fn proceed(&mut self, observer: &mut dyn Observer) {
+    /// Shows results, and starts peeks that wait.
+    pub(super) fn advance(&mut self, observer: &mut dyn Observer) {
         self.show(Duration::ZERO, observer);
-        let mut going = self.going().count();
+        let mut active = self.active().count();
         for (pid, process) in &mut self.processes {
-            while process.going.is_none()
-                && going < MOST
+            while process.active.is_none()
+                && active < MOST
                 && let Some(responder) = process.waiting.pop_front()
             {
                 if !responder.is_abandoned() {
-                    process.going = begin(*pid, responder, self.own, &self.news.0);
-                    going += usize::from(process.going.is_some());
+                    process.active = start(*pid, responder, self.defaults, &self.sender);
+                    active += usize::from(process.active.is_some());
                 }
             }
         }
         self.processes.retain(|_, process| process.is_busy() || process.idle_since.elapsed() < REMEMBERED);
     }
 
-    /// True while anything goes on or waits.
+    /// Whether any peek is active or waiting.
     pub(super) fn is_busy(&self) -> bool {
         self.processes.values().any(Process::is_busy)
     }
 
-    /// Ends all peeks so far that no process is traced any more: we are about to stand still.
-    pub(super) fn let_go(&mut self) {
-        self.going().for_each(|going| going.orders.end.store(true, Release));
-        let until = Instant::now() + LETTING_GO;
-        while !self.going().all(|going| going.orders.has_let_go.load(Acquire)) && Instant::now() < until {
+    /// Ends all peeks until no process is traced any more: this process is about to be stopped.
+    pub(super) fn detach_all(&mut self) {
+        self.active().for_each(|peek| peek.shared.end.store(true, Release));
+        let until = Instant::now() + DETACHING;
+        while !self.active().all(|peek| peek.shared.is_detached.load(Acquire)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Ends all peeks as they are and shows what there is.
+    /// Ends all peeks and shows their results so far.
     pub(super) fn finish(&mut self, observer: &mut dyn Observer) {
         for process in self.processes.values_mut() {
             process.waiting.drain(..).for_each(|responder| responder.finish(false));
         }
-        self.going().for_each(|going| going.orders.end.store(true, Release));
-        let until = Instant::now() + LAST_NAMES;
-        while self.going().next().is_some() && Instant::now() < until {
+        self.active().for_each(|peek| peek.shared.end.store(true, Release));
+        let until = Instant::now() + LAST_SYMBOLS;
+        while self.active().next().is_some() && Instant::now() < until {
             self.show(Duration::from_millis(20), observer);
         }
     }
 
-    fn going(&self) -> impl Iterator<Item = &Going> {
-        self.processes.values().filter_map(|process| process.going.as_ref())
+    fn active(&self) -> impl Iterator<Item = &ActivePeek> {
+        self.processes.values().filter_map(|process| process.active.as_ref())
     }
 
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
-        while let Ok((pid, responder, news)) = self.news.1.recv_timeout(patience) {
-            match news {
-                News::Part(part) => observer.peek(pid, &part, &responder),
-                News::Line(line) => {
+        while let Ok(Report { pid, responder, event }) = self.receiver.recv_timeout(patience) {
+            match event {
+                PeekEvent::Part(part) => observer.peek(pid, &part, &responder),
+                PeekEvent::Line(line) => {
                     if !responder.write(format!("stackglass: {line}\n").as_bytes()) {
                         observer.note(&line);
                     }
                 }
-                News::Over { reported } => {
+                PeekEvent::Ended { reported } => {
                     if !reported {
                         responder.finish(false);
                     }
                     if let Some(process) = self.processes.get_mut(&pid) {
                         process.idle_since = Instant::now();
-                        let late = |going: Going| going.orders.stacks_again.load(Acquire);
-                        // A signal that came in the last moment of a peek asks for another.
-                        if process.going.take().is_some_and(late)
+                        let late = |peek: ActivePeek| peek.shared.stacks_again.load(Acquire);
+                        // A signal in the last moment of a peek requests another.
+                        if process.active.take().is_some_and(late)
                             && !process.waiting.iter().any(Responder::is_stderr)
                         {
                             process.waiting.push_front(Responder::stderr());
@@ -185,87 +190,87 @@ impl OutsidePeeks {
 
 impl Process {
     fn is_busy(&self) -> bool {
-        self.going.is_some() || !self.waiting.is_empty()
+        self.active.is_some() || !self.waiting.is_empty()
     }
 }
 
-/// Begins a peek; `None` when there is no thread for it.
-fn begin(
+/// Starts a peek; `None` if no thread can be started.
+fn start(
     pid: u32,
     responder: Responder,
-    own: (Duration, Duration),
-    news: &Sender<Addressed>,
-) -> Option<Going> {
-    let duration = responder.options().duration.unwrap_or(own.0);
-    let delay = responder.options().delay.unwrap_or(own.1);
+    defaults: PeekDefaults,
+    sender: &Sender<Report>,
+) -> Option<ActivePeek> {
+    let duration = responder.options().duration.unwrap_or(defaults.duration);
+    let delay = responder.options().delay.unwrap_or(defaults.delay);
     let options = OutsidePeek { pid, duration, delay, driver: None };
-    let orders = Arc::new(Orders::default());
-    let mut answer = Answer {
+    let shared = Arc::new(Shared::default());
+    let mut client = Client {
         pid,
         responder: responder.clone(),
-        orders: orders.clone(),
-        news: news.clone(),
+        shared: shared.clone(),
+        sender: sender.clone(),
         reported: false,
     };
     let begun = std::thread::Builder::new().name("stackglass-peek".into()).spawn(move || {
-        match look(&options, &mut answer) {
-            // At the terminal it is plain that the process has ended.
+        match run_peek(&options, &mut client) {
+            // That the process has ended is obvious at the terminal.
             Ok(_) | Err(Refusal::NoProcess { .. } | Refusal::Ended { .. }) => {}
-            Err(why) => answer.tell(News::Line(why.to_string())),
+            Err(why) => client.send(PeekEvent::Line(why.to_string())),
         }
     });
-    // Without a thread, the answer was dropped, which has ended it.
-    begun.ok().map(|_| Going { responder, until: Instant::now() + duration, orders })
+    // Without a thread, dropping the client has already finished the response.
+    begun.ok().map(|_| ActivePeek { responder, until: Instant::now() + duration, shared })
 }
 
-/// A peek as its thread knows it.
-struct Answer {
+/// The client of a peek, on the thread of the peek.
+struct Client {
     pid: u32,
     responder: Responder,
-    orders: Arc<Orders>,
-    news: Sender<Addressed>,
+    shared: Arc<Shared>,
+    sender: Sender<Report>,
     reported: bool,
 }
 
-impl Answer {
-    fn tell(&self, news: News) {
-        // Nobody waits any more where the launcher has ended.
-        let _ = self.news.send((self.pid, self.responder.clone(), news));
+impl Client {
+    fn send(&self, event: PeekEvent) {
+        // The receiver is gone if the launcher has ended.
+        let _ = self.sender.send(Report { pid: self.pid, responder: self.responder.clone(), event });
     }
 }
 
-impl Onlooker for Answer {
-    fn wish(&mut self, pause: Duration) -> Wish {
+impl PeekClient for Client {
+    fn next(&mut self, pause: Duration) -> PeekControl {
         std::thread::sleep(pause);
         if self.responder.is_abandoned() {
-            Wish::Nothing
-        } else if self.orders.end.load(Acquire) {
-            Wish::End
-        } else if self.orders.stacks_again.swap(false, AcqRel) {
-            Wish::StacksAgain
+            PeekControl::Abandon
+        } else if self.shared.end.load(Acquire) {
+            PeekControl::Finish
+        } else if self.shared.stacks_again.swap(false, AcqRel) {
+            PeekControl::RepeatStacks
         } else {
-            Wish::GoOn
+            PeekControl::Continue
         }
     }
 
-    fn wait(&mut self, line: &str) {
-        self.tell(News::Line(line.to_owned()));
+    fn waiting(&mut self, line: &str) {
+        self.send(PeekEvent::Line(line.to_owned()));
     }
 
-    fn let_go(&mut self) {
-        self.orders.has_let_go.store(true, Release);
+    fn detached(&mut self) {
+        self.shared.is_detached.store(true, Release);
     }
 
     fn show(&mut self, part: PeekPart) {
         self.reported |= matches!(part, PeekPart::Report { .. });
-        self.tell(News::Part(Box::new(part)));
+        self.send(PeekEvent::Part(Box::new(part)));
     }
 }
 
-impl Drop for Answer {
-    /// Whatever has ended it.
+impl Drop for Client {
+    /// However the peek has ended.
     fn drop(&mut self) {
-        self.orders.has_let_go.store(true, Release);
-        self.tell(News::Over { reported: self.reported });
+        self.shared.is_detached.store(true, Release);
+        self.send(PeekEvent::Ended { reported: self.reported });
     }
 }

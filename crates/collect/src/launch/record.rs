@@ -79,7 +79,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { delay_start, duration: options.duration };
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
-    let peeks = StreamPeeks::new(options.peek, options.delay);
+    let peeks = StreamPeeks::new(options.peek_defaults());
     let mut program = RecordedProgram { backend, child, peeks, interrupts: 0, told_to_end: None };
     recording.run(&mut program, observer);
     Ok(program.finish(recording, options, observer))

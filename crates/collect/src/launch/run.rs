@@ -44,7 +44,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             .map_err(|error| LaunchError::Start { program: options.program.name.clone(), error })?;
 
     let end_descriptor = child.end_descriptor();
-    let mut peeks = OutsidePeeks::new(options.peek, options.delay);
+    let mut peeks = OutsidePeeks::new(options.peek_defaults());
     loop {
         if let Some((end, _)) = child.ended() {
             peeks.finish(observer);
@@ -57,7 +57,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
                     observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
                 }
                 // A thread that stands for its stack would stand as long as we do.
-                libc::SIGTSTP => peeks.let_go(),
+                libc::SIGTSTP => peeks.detach_all(),
                 _ => {}
             }
             pass_on(signal, &child, &signals);
@@ -65,7 +65,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
         for (pid, count) in requests.take() {
             peeks.receive(pid, count);
         }
-        peeks.proceed(observer);
+        peeks.advance(observer);
     }
 }
 

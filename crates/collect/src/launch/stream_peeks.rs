@@ -1,17 +1,18 @@
-//! Peeks at programs that are recorded from inside: what all threads do now, and a second later where it went.
+//! Peeks at programs that are recorded by the preload library: what all threads do now, followed by a short profile.
 //!
-//! A program counts the requests it got in its control page; here they are noticed between two
-//! looks at the streams. The profile of a peek is a piece of the samples that come anyway. Names are found on a
-//! thread of their own: reading debug information must not hold up the streams.
+//! A program counts its requests in its control page, which is checked between two reads of the streams. The profile
+//! of a peek is a part of the samples of the recording. Symbols are found on a thread of its own: reading debug
+//! information must not delay the streams.
 //!
-//! A process is peeked at for one responder at a time. A question that comes meanwhile is told so and gets a peek of its
-//! own afterwards; a signal that comes while the peek is for standard error shows the stacks there again.
+//! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
+//! A signal during a peek for standard error repeats the stacks there.
 
 use super::stream_file::PeekableImage;
 use crate::Recorder;
 use crate::peeks::PeekPart;
+use crate::peeks::activity;
+use crate::peeks::request::{self, PeekDefaults};
 use crate::peeks::responder::{RequestQueue, Responder};
-use crate::peeks::{activity, request};
 use crate::recording::Observer;
 use foldhash::HashMap;
 use stackglass_profile::{Nanos, ProcessIndex};
@@ -19,168 +20,196 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
+/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
-/// Patience with names at the end of everything.
-const LAST_NAMES: Duration = Duration::from_secs(20);
+/// Longest wait for symbols at the end.
+const LAST_SYMBOLS: Duration = Duration::from_secs(20);
 
-/// A part, of which process and for whom it is.
-type Addressed = (u32, Responder, PeekPart);
-/// Both ends of the thread that finds names: parts go in and come out with them.
-type Namer = (Sender<Addressed>, Receiver<Addressed>);
-
-/// Peeks that go on, and those seen before.
-pub(super) struct StreamPeeks {
-    duration: Duration,
-    /// Time between two looks at a thread.
-    delay: Duration,
-    known: HashMap<(u32, Nanos), Known>,
-    namer: Option<Namer>,
-    /// Parts whose names are being looked for.
-    unnamed: usize,
+/// A part of a result, and where it goes.
+struct Addressed {
+    pid: u32,
+    responder: Responder,
+    part: PeekPart,
 }
 
-/// One image.
-struct Known {
+/// Both ends of the symbolizing thread: parts go in and come out with symbols.
+struct Symbolizer {
+    jobs: Sender<Addressed>,
+    done: Receiver<Addressed>,
+}
+
+/// A request for the stacks of all threads.
+#[derive(Clone, Copy)]
+struct StacksRequest {
+    at: Instant,
+    /// Duration of the profile that follows; `None` if it runs already.
+    profile: Option<Duration>,
+}
+
+/// Identifies a process image.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ImageId {
+    pid: u32,
+    start: Nanos,
+}
+
+impl ImageId {
+    fn of(image: &PeekableImage) -> ImageId {
+        ImageId { pid: image.pid, start: image.start }
+    }
+}
+
+/// All peeks, active and waiting.
+pub(super) struct StreamPeeks {
+    defaults: PeekDefaults,
+    images: HashMap<ImageId, ImagePeeks>,
+    symbolizer: Option<Symbolizer>,
+    /// Number of parts that are being symbolized.
+    pending: usize,
+}
+
+/// The peeks of one process image.
+struct ImagePeeks {
     index: ProcessIndex,
     seen: u32,
     queue: RequestQueue,
-    /// When the stacks of all threads were asked for that have not been shown yet, and which profile follows.
-    asked: Option<(Instant, Option<Duration>)>,
+    /// The request for the stacks of all threads, until they are shown.
+    stacks: Option<StacksRequest>,
     profile: Option<Profile>,
-    /// For whom the next ones are.
+    /// Responders of the next peeks.
     waiting: VecDeque<Responder>,
-    here: bool,
+    present: bool,
 }
 
-/// A profile that goes on.
+/// The profile of an active peek.
 struct Profile {
     responder: Responder,
-    /// Its first sample.
+    /// Index of its first sample.
     from: usize,
     until: Instant,
 }
 
 impl StreamPeeks {
-    /// None yet; each profile takes `duration`, unless it is wished otherwise.
-    pub(super) fn new(duration: Duration, delay: Duration) -> StreamPeeks {
-        StreamPeeks { duration, delay, known: HashMap::default(), namer: None, unnamed: 0 }
+    /// No peeks yet. A profile takes `duration` unless the options of its request set another one.
+    pub(super) fn new(defaults: PeekDefaults) -> StreamPeeks {
+        StreamPeeks { defaults, images: HashMap::default(), symbolizer: None, pending: 0 }
     }
 
     /// The recorder has forgotten all samples.
     pub(super) fn forget_samples(&mut self) {
-        let profiles = self.known.values_mut().filter_map(|known| known.profile.as_mut());
+        let profiles = self.images.values_mut().filter_map(|peeks| peeks.profile.as_mut());
         profiles.for_each(|profile| profile.from = 0);
     }
 
-    /// Looks for new requests, profiles that are over and names that were found. `images` is what they said
-    /// of themselves before their streams were last read.
+    /// Checks for new requests, profiles whose time is over, and symbolized parts. `images` is the state of the
+    /// images before their streams were last read.
     pub(super) fn update(
         &mut self,
         images: &[PeekableImage],
         recorder: &mut Recorder,
         observer: &mut dyn Observer,
     ) {
-        self.known.values_mut().for_each(|known| known.here = false);
+        self.images.values_mut().for_each(|peeks| peeks.present = false);
         for image in images {
-            self.look_at(image, recorder);
+            self.update_image(image, recorder);
         }
-        let over: Vec<_> = self.known.iter().filter(|(_, known)| !known.here).map(|(key, _)| *key).collect();
+        let over: Vec<_> =
+            self.images.iter().filter(|(_, peeks)| !peeks.present).map(|(key, _)| *key).collect();
         for key in over {
-            self.abandon(key, recorder);
+            self.remove(key, recorder);
         }
         self.show(Duration::ZERO, observer);
     }
 
-    /// Ends all profiles as they are and shows what there is.
+    /// Ends all profiles and shows their results so far.
     pub(super) fn finish(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        let known: Vec<_> = self.known.keys().copied().collect();
-        for key in known {
-            self.abandon(key, recorder);
+        let peeks: Vec<_> = self.images.keys().copied().collect();
+        for key in peeks {
+            self.remove(key, recorder);
         }
-        let until = Instant::now() + LAST_NAMES;
-        while self.unnamed > 0 && Instant::now() < until {
+        let until = Instant::now() + LAST_SYMBOLS;
+        while self.pending > 0 && Instant::now() < until {
             self.show(Duration::from_millis(100), observer);
         }
     }
 
-    /// An image is gone: its profile ends as it is, and nobody waits for another.
-    fn abandon(&mut self, key: (u32, Nanos), recorder: &mut Recorder) {
-        let Some(known) = self.known.remove(&key) else { return };
-        if let Some(profile) = &known.profile {
-            self.report(known.index, profile, Instant::now() < profile.until, recorder);
+    /// An image has ended: its profile ends early, and waiting requests are finished.
+    fn remove(&mut self, key: ImageId, recorder: &mut Recorder) {
+        let Some(peeks) = self.images.remove(&key) else { return };
+        if let Some(profile) = &peeks.profile {
+            self.report(peeks.index, profile, Instant::now() < profile.until, recorder);
         }
-        known.waiting.iter().for_each(|responder| responder.finish(false));
+        peeks.waiting.iter().for_each(|responder| responder.finish(false));
     }
 
-    fn look_at(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
-        let key = (image.pid, image.start);
-        let known = self.known.entry(key).or_insert_with(|| Known {
+    fn update_image(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
+        let key = ImageId::of(image);
+        let peeks = self.images.entry(key).or_insert_with(|| ImagePeeks {
             index: image.index,
             seen: 0,
             queue: RequestQueue::of(image.pid),
-            asked: None,
+            stacks: None,
             profile: None,
             waiting: VecDeque::new(),
-            here: true,
+            present: true,
         });
-        known.here = true;
-        let new = image.peeks.wrapping_sub(std::mem::replace(&mut known.seen, image.peeks));
-        for responder in known.queue.receive(new) {
-            match &known.profile {
+        peeks.present = true;
+        let new = image.peeks.wrapping_sub(std::mem::replace(&mut peeks.seen, image.peeks));
+        for responder in peeks.queue.receive(new) {
+            match &peeks.profile {
                 Some(profile) if profile.responder.is_stderr() && responder.is_stderr() => {
-                    known.asked.get_or_insert((Instant::now(), None));
+                    peeks.stacks.get_or_insert(StacksRequest { at: Instant::now(), profile: None });
                 }
                 Some(profile) => {
                     let left = profile.until.saturating_duration_since(Instant::now());
                     responder.write(request::wait_notice(image.pid, left).as_bytes());
-                    known.waiting.push_back(responder);
+                    peeks.waiting.push_back(responder);
                 }
-                None => known.waiting.push_back(responder),
+                None => peeks.waiting.push_back(responder),
             }
         }
-        while known.profile.is_none()
-            && let Some(responder) = known.waiting.pop_front()
+        while peeks.profile.is_none()
+            && let Some(responder) = peeks.waiting.pop_front()
         {
             if !responder.is_abandoned() {
-                known.profile = Some(begin((self.duration, self.delay), known, responder, recorder));
+                peeks.profile = Some(begin(self.defaults, peeks, responder, recorder));
             }
         }
         self.show_threads(image, recorder);
         self.end_profile(image, recorder);
     }
 
-    /// Shows what all threads do, once that is known.
+    /// Shows the stacks of all threads once they are there.
     fn show_threads(&mut self, image: &PeekableImage, recorder: &Recorder) {
-        let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
-        let (Some((at, follows)), Some(profile)) = (known.asked, &known.profile) else { return };
+        let Some(peeks) = self.images.get_mut(&ImageId::of(image)) else { return };
+        let (Some(request), Some(profile)) = (peeks.stacks, &peeks.profile) else { return };
         let recording = recorder.recording();
         let latest = recording.latest(image.index);
         let activity = activity::of_process(image.pid, |tid| tid == image.sampler);
-        if latest.len() < activity.len() && at.elapsed() <= FIRST_STACKS {
+        if latest.len() < activity.len() && request.at.elapsed() <= FIRST_STACKS {
             return;
         }
-        known.asked = None;
+        peeks.stacks = None;
         let responder = profile.responder.clone();
         let part = if latest.is_empty() {
             let name = &recording.processes[image.index.0 as usize].exe;
             let why = format!("{name} (pid {}) is not being sampled now: no stacks yet", image.pid);
             PeekPart::Nothing { why }
         } else {
-            PeekPart::Threads { recording: recording.excerpt(latest), activity, profile: follows }
+            PeekPart::Threads { recording: recording.excerpt(latest), activity, profile: request.profile }
         };
-        self.name(image.pid, responder, part);
+        self.symbolize(image.pid, responder, part);
     }
 
-    /// Shows the profile where it is over. Of one that nobody waits for any more nothing is shown.
+    /// Shows the profile if its time is over. Without a client, nothing is shown.
     fn end_profile(&mut self, image: &PeekableImage, recorder: &mut Recorder) {
-        let Some(known) = self.known.get_mut(&(image.pid, image.start)) else { return };
-        let over = known
+        let Some(peeks) = self.images.get_mut(&ImageId::of(image)) else { return };
+        let over = peeks
             .profile
             .take_if(|profile| profile.responder.is_abandoned() || Instant::now() >= profile.until);
         let Some(profile) = over else { return };
-        known.asked = None;
-        let index = known.index;
+        peeks.stacks = None;
+        let index = peeks.index;
         if !profile.responder.is_abandoned() {
             self.report(index, &profile, false, recorder);
         }
@@ -195,66 +224,67 @@ impl StreamPeeks {
         let samples = recording.samples.iter().enumerate().skip(profile.from);
         let picked: Vec<usize> = samples.filter(|(_, sample)| ours(sample)).map(|(index, _)| index).collect();
         let mut recording = recording.excerpt(picked);
-        recording.about.delay = Nanos(self.delay.as_nanos() as u64);
+        recording.about.delay = Nanos(self.defaults.delay.as_nanos() as u64);
         let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
-        self.name(pid, profile.responder.clone(), PeekPart::Report { recording, early });
+        self.symbolize(pid, profile.responder.clone(), PeekPart::Report { recording, early });
     }
 
-    /// Hands a part to the thread that finds names.
-    fn name(&mut self, pid: u32, responder: Responder, part: PeekPart) {
-        let (to, _) = self.namer.get_or_insert_with(namer);
-        if to.send((pid, responder, part)).is_ok() {
-            self.unnamed += 1;
+    /// Passes a part to the symbolizing thread.
+    fn symbolize(&mut self, pid: u32, responder: Responder, part: PeekPart) {
+        let symbolizer = self.symbolizer.get_or_insert_with(symbolizer);
+        if symbolizer.jobs.send(Addressed { pid, responder, part }).is_ok() {
+            self.pending += 1;
         }
     }
 
     fn show(&mut self, patience: Duration, observer: &mut dyn Observer) {
-        let Some((_, from)) = &self.namer else { return };
-        while self.unnamed > 0
-            && let Ok((pid, responder, part)) = from.recv_timeout(patience)
+        let Some(symbolizer) = &self.symbolizer else { return };
+        while self.pending > 0
+            && let Ok(Addressed { pid, responder, part }) = symbolizer.done.recv_timeout(patience)
         {
-            self.unnamed -= 1;
+            self.pending -= 1;
             observer.peek(pid, &part, &responder);
         }
     }
 }
 
-/// Begins a profile. `own` are the duration and the delay that nobody wished.
+/// Starts a profile.
 fn begin(
-    own: (Duration, Duration),
-    known: &mut Known,
+    defaults: PeekDefaults,
+    peeks: &mut ImagePeeks,
     responder: Responder,
     recorder: &mut Recorder,
 ) -> Profile {
-    let duration = responder.options().duration.unwrap_or(own.0);
-    if responder.options().delay.is_some_and(|wished| wished != own.1) {
+    let duration = responder.options().duration.unwrap_or(defaults.duration);
+    if responder.options().delay.is_some_and(|wished| wished != defaults.delay) {
         let line = format!(
-            "stackglass: a recording goes on, with a look every {:?}: --delay changes nothing\n",
-            own.1
+            "stackglass: a recording is running with a delay of {:?}: --delay has no effect
+",
+            defaults.delay
         );
         responder.write(line.as_bytes());
     }
-    // From here on: whatever grows now belongs to the profile of this peek.
+    // Samples from now on belong to the profile of this peek.
     recorder.settle();
     let from = recorder.recording().samples.len();
     let now = Instant::now();
-    known.asked = Some((now, Some(duration)));
+    peeks.stacks = Some(StacksRequest { at: now, profile: Some(duration) });
     Profile { responder, from, until: now + duration }
 }
 
-/// A thread that adds names to what it is sent and sends it back, until nobody sends any more.
-fn namer() -> Namer {
-    let (to, jobs) = channel::<Addressed>();
-    let (done, from) = channel();
+/// A thread that symbolizes parts until the sender is dropped.
+fn symbolizer() -> Symbolizer {
+    let (sender, jobs) = channel::<Addressed>();
+    let (results, done) = channel();
     std::thread::spawn(move || {
-        for (pid, responder, mut part) in jobs {
-            if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording, .. } = &mut part {
+        for mut job in jobs {
+            if let PeekPart::Threads { recording, .. } | PeekPart::Report { recording, .. } = &mut job.part {
                 stackglass_symbols::symbolize(recording, &Default::default(), &mut |_| ());
             }
-            if done.send((pid, responder, part)).is_err() {
+            if results.send(job).is_err() {
                 return;
             }
         }
     });
-    (to, from)
+    Symbolizer { jobs: sender, done }
 }

@@ -5,8 +5,8 @@
 
 use super::elf_file::ElfFile;
 use super::files::Files;
-use crate::recording::ProcessImage;
 use crate::recording::recorder::Recorder;
+use crate::recording::{MappedRange, ProcessImage};
 use foldhash::HashSet;
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
@@ -208,8 +208,8 @@ impl Mappings {
             // Code in no file is named by its addresses.
             if !path.is_empty() && self.told.insert(module.id()) {
                 let range = module.range();
-                let place = (range.start, range.end, module.bias());
-                image.module_load(ModuleId(module.id()), place, path, module.build_id(), recorder);
+                let mapped = MappedRange { low: range.start, high: range.end, bias: module.bias() };
+                image.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);
             }
         }
     }

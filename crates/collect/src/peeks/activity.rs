@@ -1,18 +1,18 @@
-//! What the threads of a process are doing now, by `/proc/PID/task`: running, stopped, or asleep in which
-//! system call (proc(5), `stat` and `syscall`).
+//! What the threads of a process are doing now, from `/proc/PID/task`: running, stopped, or asleep in a system call
+//! (proc(5), `stat` and `syscall`).
 
 use super::system_calls;
 use foldhash::HashMap;
 use stackglass_profile::Activity;
 use std::fs;
 
-/// What each thread of process `pid` does, by kernel id, but for those that serve the profiler (`ours`). A thread that
-/// ends meanwhile is not in it; the name of a call is missing where `/proc/PID/task/T/syscall` may not be read.
+/// Activity of each thread of process `pid`, by kernel id, except threads of the profiler (`ours`). Threads that end
+/// meanwhile are missing. The name of a system call is `None` if `/proc/PID/task/T/syscall` may not be read.
 ///
 /// ```
 /// # use stackglass_profile::Activity;
 /// let now = stackglass_collect::peeks::activity::of_process(std::process::id(), |_tid| false);
-/// assert!(now.values().any(|activity| *activity == Activity::Running), "whoever asks is running");
+/// assert!(now.values().any(|activity| *activity == Activity::Running), "the calling thread is running");
 /// ```
 pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::default() };
@@ -20,16 +20,16 @@ pub fn of_process(pid: u32, ours: impl Fn(u32) -> bool) -> HashMap<u32, Activity
     tids.filter(|tid| !ours(*tid)).filter_map(|tid| Some((tid, of_thread(pid, tid)?))).collect()
 }
 
-/// The same of one thread.
+/// Activity of one thread; `None` if it has ended.
 pub fn of_thread(pid: u32, tid: u32) -> Option<Activity> {
     let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    // The state follows the name, which is in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and may contain anything.
     let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2))?;
     match state {
         b'R' => Some(Activity::Running),
         b'T' | b't' => Some(Activity::Stopped),
         b'S' | b'D' | b'I' => {
-            // `running`, or number, six arguments, stack pointer and program counter.
+            // `running`, or the number, six arguments, stack pointer and program counter.
             let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
             let mut fields = text.split_ascii_whitespace();
             let call = fields.next().and_then(|number| number.parse().ok()).map(system_calls::name);

@@ -1,30 +1,28 @@
-//! Whether a process answers peeks by itself: seen from outside, without sending it anything.
+//! Whether a process answers peeks itself: checked from outside, without sending it a signal.
 //!
-//! A signal to a program that has no handler for it is its end, so there are two signs and both must
-//! hold: the mapping that our handler puts up (its forked children do not have it), and the kernel's own list
-//! of signals that the process catches.
+//! A signal without a handler would kill the program. So two conditions must hold: the mapping that our handler
+//! creates (forked children do not have it), and the kernel's list of caught signals.
 
 use stackglass_procfs::Status;
 use stackglass_wire::PEEK_MARK;
 use std::{fs, io};
 
-/// The signal that asks.
+/// The signal that requests a peek.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// How `/proc/PID/maps` begins the name of a mapping that has only a name.
+/// Start of the names of memfd mappings in `/proc/PID/maps`.
 const MEMFD: &[u8] = b"/memfd:";
 
-/// Whether the handler is there. False where that cannot be read.
+/// Whether the handler is installed. False if that cannot be read.
 pub fn carries_our_handler(pid: u32) -> bool {
     let caught = Status::read(pid).map_or(0, |status| status.caught);
     let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else { return false };
     says_so(caught, &maps)
 }
 
-/// Asks a process for a peek, if its handler is there.
+/// Requests a peek, if the handler is installed.
 ///
-/// # Errors
-/// ENOENT when it is not, and what kill(2) says.
+/// # Errors ENOENT if it is not, and those of kill(2).
 pub fn ask(pid: u32) -> io::Result<()> {
     if !carries_our_handler(pid) {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));
@@ -38,7 +36,7 @@ pub fn ask(pid: u32) -> io::Result<()> {
 
 fn says_so(caught: u64, maps: &[u8]) -> bool {
     let marked = maps.split(|b| *b == b'\n').any(|line| {
-        // Five fields without blanks come before the name.
+        // Five fields without blanks precede the name.
         let name = line.splitn(6, |b| *b == b' ').nth(5).unwrap_or(&[]).trim_ascii();
         let mark = name.strip_prefix(MEMFD).and_then(|name| name.strip_prefix(PEEK_MARK.to_bytes()));
         mark.is_some_and(|rest| rest.is_empty() || rest.starts_with(b" "))

@@ -1,30 +1,30 @@
-//! The parts of which a peek is made, on their way to the text.
+//! The parts of a peek's result.
 
 use foldhash::HashMap;
 use stackglass_profile::{Activity, Recording};
 use std::time::Duration;
 
-/// A piece of a peek, ready to be shown.
+/// A part of a peek's result, symbolized.
 pub enum PeekPart {
     /// What all threads do now.
     Threads {
-        /// Their last stacks.
+        /// The last stack of each thread.
         recording: Recording,
-        /// More about each thread, by its kernel id.
+        /// Details of each thread, by its kernel id.
         activity: HashMap<u32, Activity>,
-        /// How long the profile takes that follows; `None`: one goes on already.
+        /// Duration of the profile that follows; `None` if it runs already.
         profile: Option<Duration>,
     },
     /// The profile.
     Report {
-        /// Of one process, for as long as the peek took.
+        /// The samples of one process during the peek.
         recording: Recording,
-        /// The process has ended, or the recording of it, before the peek should.
+        /// The process or its recording ended before the peek.
         early: bool,
     },
-    /// There is nothing to be shown, and why.
+    /// There are no stacks.
     Nothing {
-        /// A line for people.
+        /// The reason, in one line for the user.
         why: String,
     },
 }

@@ -1,10 +1,10 @@
-//! A question by `stackglass peek PID` to a process that answers peeks itself.
+//! A request by `stackglass peek PID` to a process that answers peeks itself.
 //!
-//! It is a file named by the process and by whoever asks, in a private folder: one line of options, and behind it
-//! the answer as it is appended (`peek_answer`). Whoever answers takes the file away from its folder at once, so that no
-//! question is answered twice; it is locked as long as somebody waits for the answer, however he ends. Both sides are
-//! the same user; a folder that is not private to him is nobody's. A process in another mount namespace does
-//! not see the file, and answers on its standard error.
+//! A request is a file in a private folder, named by the two process ids. Its first line holds the options; the
+//! response is appended (see `responder`). The responder unlinks the file at once, so no request is answered twice.
+//! The client holds a lock on the file while it waits; the kernel releases the lock however the client ends. Both
+//! sides belong to the same user, and a folder that others may enter is not used. A process in another mount
+//! namespace does not see the file and answers on its standard error.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,31 +13,40 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The last byte of a whole answer, and of one that the end of the process has cut short: no text has them.
+/// Last byte of a complete response, and of one that was cut short. They do not occur in text.
 pub(crate) const COMPLETE: u8 = 4;
 pub(crate) const CUT_SHORT: u8 = 24;
 
-/// Begins the line of options; another version's would begin differently.
+/// Start of the line of options; identifies the version.
 const HEAD: &str = "stackglass-peek-1";
-/// A longer line is not read.
+/// Longest line of options that is read.
 pub(crate) const LONGEST: usize = 200;
 
-/// What whoever asks wants differently from what the program does by itself.
+/// Options of a peek. `None`: the default of the responder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PeekOptions {
-    /// How long the profile takes.
+    /// Duration of the profile.
     pub duration: Option<Duration>,
-    /// Time between two looks at a thread.
+    /// Time between two samples of a thread.
     pub delay: Option<Duration>,
     /// Width in columns.
     pub columns: Option<usize>,
-    /// Whether colours are shown.
+    /// Use colours.
     pub colours: bool,
 }
 
-/// What a profile may take: 1 ms to 1 h.
+/// Duration and delay of a peek whose options do not set them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeekDefaults {
+    /// Duration of the profile.
+    pub duration: Duration,
+    /// Time between two samples of a thread.
+    pub delay: Duration,
+}
+
+/// Valid durations, ns: 1 ms to 1 h.
 const DURATIONS: std::ops::RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
-/// Between two looks: 100 us to 1 h.
+/// Valid delays, ns: 100 µs to 1 h.
 const DELAYS: std::ops::RangeInclusive<u64> = 100_000..=3_600_000_000_000;
 const COLUMNS: std::ops::RangeInclusive<u64> = 1..=10_000;
 
@@ -50,7 +59,7 @@ impl PeekOptions {
                 line += &format!(" {key}={value}");
             }
         };
-        // More than an hour is an hour.
+        // Longer durations become one hour.
         add("duration", self.duration.map(|time| nanos(time).clamp(*DURATIONS.start(), *DURATIONS.end())));
         add("delay", self.delay.map(nanos));
         add("columns", self.columns.map(|columns| columns as u64));
@@ -58,8 +67,8 @@ impl PeekOptions {
         line + "\n"
     }
 
-    /// Reads a line of options, inside a program that must come to no harm: what is not understood, or out of its range, is
-    /// not wished.
+    /// Parses a line of options. This runs inside a program and must not fail: unknown or invalid options are
+    /// ignored.
     pub(crate) fn parse(text: &[u8]) -> PeekOptions {
         let mut options = PeekOptions::default();
         let line = text.iter().take(LONGEST).position(|b| *b == b'\n').map(|end| &text[..end]);
@@ -84,16 +93,16 @@ impl PeekOptions {
     }
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseEnd {
-    /// It is whole.
+    /// It is complete.
     Complete,
-    /// The process ended before.
+    /// The process ended first.
     CutShort,
 }
 
-/// A question that waits for its answer. The file goes when this is dropped.
+/// A request that waits for its response. Dropping it removes the file.
 pub struct PeekRequest {
     path: PathBuf,
     file: File,
@@ -101,10 +110,9 @@ pub struct PeekRequest {
 }
 
 impl PeekRequest {
-    /// Puts up the file for process `pid`.
+    /// Writes the request file for process `pid`.
     ///
-    /// # Errors
-    /// When the folder cannot be made private or the file not be made.
+    /// # Errors If the folder is not private or the file cannot be created.
     pub fn new(pid: u32, options: &PeekOptions) -> io::Result<PeekRequest> {
         PeekRequest::in_folder(&folder(), pid, options)
     }
@@ -118,10 +126,11 @@ impl PeekRequest {
             let line = format!("{} is not a folder of this user alone", folder.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, line));
         }
-        // Several may ask at a time, each with a file of his own; it gets its name when it is complete.
+        // Several clients may ask at the same time, each with its own file. The file gets its name when it is
+        // complete.
         let own = std::process::id();
         let (making, path) = (folder.join(format!("new.{pid}.{own}")), folder.join(format!("{pid}.{own}")));
-        // Left by one who was killed and had the same id.
+        // Left behind by a killed process with the same id.
         let _ = fs::remove_file(&making);
         let mut file =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&making)?;
@@ -133,10 +142,9 @@ impl PeekRequest {
         Ok(PeekRequest { path, file, ended: None })
     }
 
-    /// What was answered since the last call, empty while nothing was.
+    /// The part of the response since the last call; empty if there is none.
     ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// # Errors If the file cannot be read.
     pub fn read_more(&mut self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         if self.ended.is_none() {
@@ -150,12 +158,12 @@ impl PeekRequest {
         Ok(text)
     }
 
-    /// Whether somebody has taken it away to answer it.
+    /// Whether a responder has accepted the request.
     pub fn is_accepted(&self) -> bool {
         !self.path.exists()
     }
 
-    /// How the answer ended, once it has.
+    /// How the response ended; `None` while it has not.
     pub fn end(&self) -> Option<ResponseEnd> {
         self.ended
     }
@@ -167,7 +175,7 @@ impl Drop for PeekRequest {
     }
 }
 
-/// What whoever asks is told while another peek goes on for `left`.
+/// Text for a client that has to wait while another peek goes on for `left`.
 pub fn wait_notice(pid: u32, left: Duration) -> String {
     let left = left.as_secs_f64();
     format!(
@@ -175,21 +183,20 @@ pub fn wait_notice(pid: u32, left: Duration) -> String {
     )
 }
 
-/// Where this user's questions are.
+/// Folder of this user's requests.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(format!("/tmp/stackglass-peek-{}", user()))
 }
 
-/// Whether a folder is this user's, and nobody else may enter.
+/// Whether a folder belongs to this user and no one else may enter it.
 pub(crate) fn is_private(folder: &Path) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.mode() & 0o077 == 0)
 }
 
-/// Locks a question as `how` says (flock(2)) if that is possible at once: who waits for an answer holds the lock
-/// until he ends.
+/// Tries to lock a request file; `how` as in flock(2). A waiting client holds the lock until it ends.
 pub(crate) fn lock(file: &File, how: i32) -> bool {
-    // SAFETY: a system call with a descriptor that is open.
+    // SAFETY: a system call with an open descriptor.
     unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) == 0 }
 }
 

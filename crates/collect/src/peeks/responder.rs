@@ -1,8 +1,9 @@
-//! For whom a peek is: who has asked by `stackglass peek PID`, or whoever reads standard error.
+//! Where the result of a peek goes: to the `stackglass peek PID` that requested it, or to standard error.
 //!
-//! A request is a signal, and a question (`peek_request`) is put up before its signal is sent. So whoever answers looks, when
-//! requests have come, for questions; a request without one is for standard error. Each question gets a peek of its own,
-//! in order; each peek is answered, from its first line to its last, where it was asked for.
+//! A peek is requested by a signal. `stackglass peek` writes a request file before it sends the signal. So a
+//! responder that has received signals looks for request files; a signal without a file is a request for standard
+//! error. Each request gets its own peek, in order, and its response goes to one place from the first line to the
+//! last.
 
 use super::request::{COMPLETE, CUT_SHORT, LONGEST, PeekOptions, folder, is_private, lock};
 use std::fs::{self, File, OpenOptions};
@@ -12,53 +13,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A signal without a question that comes so soon after a question is the one that was sent for it.
+/// A signal this soon after a request file, without a file of its own, belongs to that request.
 const LATE_SIGNAL: Duration = Duration::from_millis(50);
 
-/// For whom a peek is.
+/// The receiver of one peek's result.
 #[derive(Clone, Debug, Default)]
 pub struct Responder {
-    /// The request; `None`: standard error.
+    /// The request file; `None`: standard error.
     file: Option<Arc<File>>,
     options: PeekOptions,
 }
 
 impl Responder {
-    /// Whoever reads standard error.
+    /// The result goes to standard error.
     pub fn stderr() -> Responder {
         Responder::default()
     }
 
-    /// Whether that is whoever reads standard error.
+    /// Whether the result goes to standard error.
     pub fn is_stderr(&self) -> bool {
         self.file.is_none()
     }
 
-    /// How the peek shall be.
+    /// The options of the request.
     pub fn options(&self) -> &PeekOptions {
         &self.options
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Whether the client does not wait any more.
     pub fn is_abandoned(&self) -> bool {
         self.file.as_ref().is_some_and(|file| lock(file, libc::LOCK_SH))
     }
 
-    /// Gives a part of the answer to whoever asked. False for standard error, where the caller writes it.
+    /// Appends to the response. Returns false for standard error, which the caller writes to.
     pub fn write(&self, text: &[u8]) -> bool {
         let Some(mut file) = self.file.as_deref() else { return false };
-        // Nothing can be done where the disk is full.
+        // Nothing can be done about a full disk.
         let _ = file.write_all(text);
         true
     }
 
-    /// Ends the answer; `whole` unless the process has ended before it should.
+    /// Finishes the response; `complete` unless the process ended first.
     pub fn finish(&self, complete: bool) {
         self.write(&[if complete { COMPLETE } else { CUT_SHORT }]);
     }
 }
 
-/// Looks for questions to one process.
+/// The requests to one process.
 #[derive(Debug)]
 pub struct RequestQueue {
     pid: u32,
@@ -67,12 +68,12 @@ pub struct RequestQueue {
 }
 
 impl RequestQueue {
-    /// RequestQueue to process `pid`.
+    /// The requests to process `pid`.
     pub fn of(pid: u32) -> RequestQueue {
         RequestQueue { pid, folder: folder(), last: None }
     }
 
-    /// For whom so many new requests are: who asked first comes first.
+    /// Responders for this number of new requests, oldest first.
     pub fn receive(&mut self, requests: u32) -> Vec<Responder> {
         if requests == 0 {
             return Vec::new();
@@ -88,9 +89,9 @@ impl RequestQueue {
         found
     }
 
-    /// Takes all questions out of the folder.
+    /// Removes all request files from the folder.
     fn take(&self) -> Vec<Responder> {
-        // Nearly always there is no such folder: one system call.
+        // Usually there is no such folder: one system call.
         if !is_private(&self.folder) {
             return Vec::new();
         }
@@ -107,7 +108,7 @@ impl RequestQueue {
     }
 }
 
-/// Takes one question away; when it was put up, and who asks.
+/// Accepts one request. Returns when it was written, and its responder.
 fn take(path: &Path) -> Option<(SystemTime, Responder)> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path);

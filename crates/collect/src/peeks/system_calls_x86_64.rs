@@ -1,8 +1,8 @@
-//! Names of the system calls in which threads wait, by number (Linux, x86-64).
+//! Names of the system calls in which threads sleep, by number (Linux, x86-64).
 //!
-//! Any other number is told as such: such calls do not block, unless a page or a device takes its time.
+//! Other calls are shown by number: they sleep only while a page or a device is slow.
 
-/// The call's name, or `system call N`.
+/// Name of the call, or `system call N`.
 pub(crate) fn name(number: i64) -> String {
     if number == -1 {
         return "the kernel, outside of a system call".to_owned();

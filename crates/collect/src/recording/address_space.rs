@@ -8,7 +8,18 @@ use std::collections::BTreeMap;
 /// Modules that one image may have at a time; further ones are not recorded.
 const MOST: usize = 1 << 16;
 
-/// A module's place.
+/// Where a module is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MappedRange {
+    /// First address.
+    pub low: u64,
+    /// Address after the last.
+    pub high: u64,
+    /// Address in memory minus address in the file.
+    pub bias: u64,
+}
+
+/// A module and the end of its mapping.
 #[derive(Clone, Copy, Debug)]
 struct Mapped {
     high: u64,
@@ -26,7 +37,8 @@ pub(crate) struct AddressSpace {
 
 impl AddressSpace {
     /// A module was mapped at `low..high`. Whatever was there before is gone, noticed or not.
-    pub(crate) fn load(&mut self, id: ModuleId, module: ModuleIndex, low: u64, high: u64, bias: u64) {
+    pub(crate) fn load(&mut self, id: ModuleId, module: ModuleIndex, mapping: MappedRange) {
+        let MappedRange { low, high, bias } = mapping;
         self.unload(id);
         if low >= high {
             return;
@@ -72,15 +84,15 @@ mod tests {
     #[test]
     fn an_address_belongs_to_the_module_mapped_there_now() {
         let mut space = AddressSpace::default();
-        space.load(ModuleId(1), ModuleIndex(7), 0x1000, 0x2000, 0x800);
-        space.load(ModuleId(2), ModuleIndex(8), 0x3000, 0x4000, 0x3000);
+        space.load(ModuleId(1), ModuleIndex(7), MappedRange { low: 0x1000, high: 0x2000, bias: 0x800 });
+        space.load(ModuleId(2), ModuleIndex(8), MappedRange { low: 0x3000, high: 0x4000, bias: 0x3000 });
         assert_eq!(at(&space, 0xfff), (None, 0xfff));
         assert_eq!(at(&space, 0x1000), (Some(7), 0x800));
         assert_eq!(at(&space, 0x1fff), (Some(7), 0x17ff));
         assert_eq!(at(&space, 0x2000), (None, 0x2000));
         assert_eq!(at(&space, 0x3004), (Some(8), 4));
         // Closed unnoticed, another one opened in its place.
-        space.load(ModuleId(3), ModuleIndex(9), 0x1800, 0x2800, 0x1800);
+        space.load(ModuleId(3), ModuleIndex(9), MappedRange { low: 0x1800, high: 0x2800, bias: 0x1800 });
         assert_eq!(at(&space, 0x1000), (None, 0x1000));
         assert_eq!(at(&space, 0x1800), (Some(9), 0));
         space.unload(ModuleId(3));

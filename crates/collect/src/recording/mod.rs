@@ -17,6 +17,8 @@ pub(crate) mod recording_loop;
 pub(crate) mod stream_drain;
 
 #[cfg(feature = "launch")]
+pub(crate) use address_space::MappedRange;
+#[cfg(feature = "launch")]
 pub use observer::{Observer, Saved};
 pub use process_image::ProcessImage;
 #[cfg(feature = "launch")]

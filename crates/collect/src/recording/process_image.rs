@@ -5,7 +5,7 @@
 //! forgotten whenever a module comes or goes, because the same address may then mean another
 //! function.
 
-use super::address_space::AddressSpace;
+use super::address_space::{AddressSpace, MappedRange};
 use crate::Recorder;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
@@ -43,12 +43,20 @@ pub struct ProcessImage {
     scratch: Vec<LocationId>,
 }
 
+/// The last stack of a thread, which repeats stand for.
+#[derive(Clone, Copy)]
+struct LastStack {
+    stack: StackId,
+    task: u64,
+    cut: Option<Cut>,
+}
+
 /// What is remembered of a thread between two events.
 #[derive(Clone, Copy)]
 struct ThreadSoFar {
     number: ThreadNumber,
     ended: bool,
-    last: Option<(StackId, u64, Option<Cut>)>,
+    last: Option<LastStack>,
 }
 
 impl ProcessImage {
@@ -84,7 +92,7 @@ impl ProcessImage {
         self.stacks.clear();
         self.locations.clear();
         let now = &mut recorder.recording_mut().stacks;
-        for (stack, ..) in
+        for LastStack { stack, .. } in
             self.threads.values_mut().filter(|thread| !thread.ended).filter_map(|thread| thread.last.as_mut())
         {
             let leaf_first: Vec<LocationId> =
@@ -108,7 +116,7 @@ impl ProcessImage {
                 let cut = (cut != 0 && !waiting).then_some(Cut(cut));
                 let task = self.task_id(task);
                 if let Some(so_far) = self.threads.get_mut(&thread.0) {
-                    so_far.last = Some((stack, task, cut));
+                    so_far.last = Some(LastStack { stack, task, cut });
                 }
                 let (clock, time) = (Nanos(at), Nanos(time));
                 let state = state_of(state);
@@ -116,7 +124,7 @@ impl ProcessImage {
             }
             Event::Repeat { thread, at, time, state } => {
                 // Time without a stack to give it to: the stack itself was lost.
-                let Some(&ThreadSoFar { number, last: Some((stack, task, cut)), .. }) =
+                let Some(&ThreadSoFar { number, last: Some(LastStack { stack, task, cut }), .. }) =
                     self.threads.get(&thread.0)
                 else {
                     return;
@@ -165,7 +173,7 @@ impl ProcessImage {
                 let bytes = |from: usize, n: usize| (from..from + n).map(|i| text_byte(text, i));
                 let path: Vec<u8> = bytes(id, path.min(LONGEST_PATH)).collect();
                 let build_id: Vec<u8> = bytes(0, id.min(LONGEST_BUILD_ID)).collect();
-                self.module_load(module, (low, high, bias), &path, &build_id, recorder);
+                self.module_load(module, MappedRange { low, high, bias }, &path, &build_id, recorder);
             }
             Event::ModuleUnload { module, .. } => self.module_unload(module),
         }
@@ -175,7 +183,7 @@ impl ProcessImage {
     pub(crate) fn module_load(
         &mut self,
         id: ModuleId,
-        (low, high, bias): (u64, u64, u64),
+        mapping: MappedRange,
         path: &[u8],
         build_id: &[u8],
         recorder: &mut Recorder,
@@ -183,7 +191,7 @@ impl ProcessImage {
         let path = Arc::from(String::from_utf8_lossy(&path[..path.len().min(LONGEST_PATH)]));
         let build_id = Arc::from(&build_id[..build_id.len().min(LONGEST_BUILD_ID)]);
         if let Some(index) = recorder.add_module(Module { path, build_id }) {
-            self.space.load(id, index, low, high, bias);
+            self.space.load(id, index, mapping);
             self.modules_changed();
         }
     }

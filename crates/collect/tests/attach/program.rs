@@ -1,6 +1,6 @@
 //! A program in C that is compiled, started and looked at.
 
-use stackglass_attach::{Driver, Stay, Stopped};
+use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
 use stackglass_profile::{About, Recording, State};
@@ -155,7 +155,8 @@ impl Seen {
 
     /// The same by a driver; by ptrace where the other one is not allowed.
     pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
-        let mut attached = Attached::begin(pid, Duration::from_millis(1), Some(driver), Stay::Brief).unwrap();
+        let mut attached =
+            Attached::begin(pid, Duration::from_millis(1), Some(driver), AttachMode::Brief).unwrap();
         let mut recorder = Recorder::new(About::default());
         let start = Instant::now();
         while start.elapsed() < time && attached.stopped().is_none() {

@@ -1,40 +1,40 @@
-//! A program that is looked at from outside, by each driver: what share of its stacks is exactly right, and the
-//! time that one busy thread needs more.
+//! A program sampled from outside, by each driver: the share of stacks that are exactly right, and the additional time of
+//! one busy thread.
 //!
-//! Wall time, since a thread that stands uses no CPU time; where none stands, CPU time beside it, which a busy
-//! machine does not stretch. The same work in slices that take turns, each with a short twin that takes the start
-//! off; the looking process begins before the work does and ends with it.
+//! The time is wall time, since a stopped thread uses no CPU time. For drivers that stop no thread, it is also CPU time, which
+//! other load does not increase. The same work runs in alternating slices. A short run next to each slice measures the
+//! start, which is subtracted. The sampling process starts before the work and ends with it.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
 
-/// Names of the drivers and what each may cost.
+/// Names of the drivers, and the bounds on their cost.
 const DRIVERS: [(&str, f64); 2] = [("ptrace", 0.06), ("perf", 0.03)];
 
-/// Rightness, then cost.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+/// Accuracy, then cost.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (driver, _) in DRIVERS {
         for depth in ["20", "200", "2000"] {
-            figures.push(stacks(lab, driver, depth)?);
+            figures.push(stacks(setup, driver, depth)?);
         }
     }
-    figures.extend(costs(lab)?);
+    figures.extend(costs(setup)?);
     Ok(figures)
 }
 
 /// Stacks of a known chain of calls.
-fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
-    let file = lab.scratch("attach-chain.glass");
-    let looked_at = looked_at(lab, driver, "250us", &file);
-    let chain = lab.workload(&["chain", "--depth", depth, "--seconds", lab.either("5", "1")]);
-    lab.run(&[looked_at, chain].concat())?;
+fn stacks(setup: &Setup, driver: &str, depth: &str) -> Result<Figure> {
+    let file = setup.scratch("attach-chain.glass");
+    let looked_at = looked_at(setup, driver, "250us", &file);
+    let chain = setup.workload(&["chain", "--depth", depth, "--seconds", setup.either("5", "1")]);
+    setup.run(&[looked_at, chain].concat())?;
     std::thread::sleep(Duration::from_millis(500));
-    let truth = lab.truth("chain", &file, &[depth])?;
+    let truth = setup.truth("chain", &file, &[depth])?;
     let number = |key: &str| truth[key].as_u64().unwrap_or(0);
     let interval = Interval::share(number("right"), number("hits"));
     let what = format!("{driver}, correct stacks, depth {depth}");
@@ -45,15 +45,15 @@ fn stacks(lab: &Lab, driver: &str, depth: &str) -> Result<Figure> {
     )))
 }
 
-/// What each driver adds.
-fn costs(lab: &Lab) -> Result<Vec<Figure>> {
+/// The additional time of each driver.
+fn costs(setup: &Setup) -> Result<Vec<Figure>> {
     let mut rounds: Vec<[Times; 3]> = Vec::new();
-    for round in 0..lab.either(60, 4) {
+    for round in 0..setup.either(60, 4) {
         let mut times = [Times::default(); 3];
         for i in 0..times.len() {
             let which = (i + round) % times.len();
             let driver = which.checked_sub(1).map(|i| DRIVERS[i].0);
-            let (long, short) = (slice(lab, driver, "1800")?, slice(lab, driver, "300")?);
+            let (long, short) = (slice(setup, driver, "1800")?, slice(setup, driver, "300")?);
             times[which] = Times { wall: long.wall - short.wall, cpu: long.cpu - short.cpu };
         }
         rounds.push(times);
@@ -77,31 +77,31 @@ fn costs(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What some work took, s.
+/// The times of some work, s.
 #[derive(Clone, Copy, Default)]
 struct Times {
     wall: f64,
-    /// Of the thread that worked.
+    /// CPU time of the working thread.
     cpu: f64,
 }
 
-/// The start of a command line whose program is looked at from its start to its end.
-fn looked_at(lab: &Lab, driver: &str, delay: &str, file: &Path) -> Vec<String> {
-    // The shell becomes the workload: whoever looks at it sees one process.
+/// The start of a command line whose program is sampled from start to end.
+fn looked_at(setup: &Setup, driver: &str, delay: &str, file: &Path) -> Vec<String> {
+    // The shell becomes the workload, so that there is one process.
     let script = format!(
         "'{}' record -q --driver {driver} --delay {delay} -o '{}' --pid $$ 2>/dev/null & sleep 0.1; exec \"$@\"",
-        lab.tools.stackglass.display(),
+        setup.tools.stackglass.display(),
         file.display()
     );
     ["sh".into(), "-c".into(), script, "sh".into()].to_vec()
 }
 
-/// Some work, looked at or not.
-fn slice(lab: &Lab, driver: Option<&str>, work: &str) -> Result<Times> {
-    let before =
-        driver.map_or_else(Vec::new, |driver| looked_at(lab, driver, "1ms", &lab.scratch("attach.glass")));
-    let run = lab.run(&[before, lab.workload(&["chain", "--work", work])].concat())?;
-    // The looking process writes its file after that, and must not be the next slice's noise.
+/// Runs some work, sampled or not.
+fn slice(setup: &Setup, driver: Option<&str>, work: &str) -> Result<Times> {
+    let before = driver
+        .map_or_else(Vec::new, |driver| looked_at(setup, driver, "1ms", &setup.scratch("attach.glass")));
+    let run = setup.run(&[before, setup.workload(&["chain", "--work", work])].concat())?;
+    // The sampling process writes its file afterwards, which must not disturb the next slice.
     std::thread::sleep(Duration::from_millis(if driver.is_some() { 400 } else { 0 }));
     Ok(Times { wall: run.wall, cpu: run.number("cpu_ns")? * 1e-9 })
 }

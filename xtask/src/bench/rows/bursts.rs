@@ -1,10 +1,10 @@
-//! Programs that work in short bursts, against their own account: quiet, and beside two busy threads.
+//! Programs that work in short bursts, compared with their own account: alone, and next to two busy threads.
 //!
-//! Every run must hold by itself: time and number of stacks of each function within three sigma, one stack for each of
-//! its milliseconds. The pages of `bench/truth` say how that is judged.
+//! Every single run must pass: time and number of stacks of each function within three sigma, and one stack for each
+//! millisecond. `bench/truth` has the rules.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use crate::run::output;
 use anyhow::{Context, Result};
@@ -32,13 +32,13 @@ const SHAPES: &[(&str, &str, &str, u64)] = &[
 /// Hits for each millisecond that a function really used, over all runs of a shape.
 type Sums = BTreeMap<String, (f64, f64)>;
 
-/// All shapes, quiet and beside others; a peer for the first of each kind.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+/// All shapes, alone and next to busy threads; a peer for the first of each kind.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (condition, beside) in [("quiet", 0), ("beside two busy threads", 2)] {
         let mut ratios = Vec::new();
         for (workload, burst, pause, bursts) in SHAPES {
-            let bursts = (bursts / lab.either(1, 2)).to_string();
+            let bursts = (bursts / setup.either(1, 2)).to_string();
             let program = [workload, "--burst", burst, "--pause", pause, "--work", &bursts];
             let lengths = if *workload == "burst-mixed" {
                 "all lengths".into()
@@ -46,7 +46,7 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
                 format!("{burst} us, pause {pause} us")
             };
             let what = format!("{workload}, {lengths}, {condition}: runs that hold");
-            let (figure, sums) = shape(lab, &program, beside, what)?;
+            let (figure, sums) = shape(setup, &program, beside, what)?;
             ratios.extend(sums.values().map(|(hits, expected)| hits / expected));
             figures.push(figure);
         }
@@ -54,15 +54,15 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         let figure = Figure::must(what, Interval::range(&ratios), Unit::Times, Bound::Within(0.9, 1.1));
         figures.push(figure.note("each function of each shape, all its runs together"));
     }
-    figures.push(perf(lab));
+    figures.push(perf(setup));
     Ok(figures)
 }
 
-fn shape(lab: &Lab, program: &[&str], beside: usize, what: String) -> Result<(Figure, Sums)> {
+fn shape(setup: &Setup, program: &[&str], beside: usize, what: String) -> Result<(Figure, Sums)> {
     let (mut held, mut worst, mut sums, mut fault) = (0, 0.0_f64, Sums::new(), None);
-    let runs = lab.either(8, 2);
+    let runs = setup.either(8, 2);
     for _ in 0..runs {
-        let judged = judged(lab, program, beside)?;
+        let judged = judged(setup, program, beside)?;
         for function in judged["functions"].as_array().context("the judge lists functions")? {
             let number = |key: &str| function[key].as_f64().unwrap_or(f64::NAN);
             worst = worst.max(number("sigma_of_hits").abs()).max(number("sigma_of_time").abs());
@@ -83,27 +83,27 @@ fn shape(lab: &Lab, program: &[&str], beside: usize, what: String) -> Result<(Fi
     Ok((Figure::must(what, Interval::exact(held as f64), Unit::Count, bound).note(note), sums))
 }
 
-/// One run, and what the judge says of it.
-fn judged(lab: &Lab, program: &[&str], beside: usize) -> Result<Value> {
-    let (file, account) = (lab.scratch("bursts.glass"), lab.scratch("bursts.account"));
-    let mut words = if beside > 0 { lab.workload(&["beside", &beside.to_string()]) } else { Vec::new() };
-    words.extend(lab.record(&file, "1ms"));
-    words.extend(lab.workload(program));
-    let run = lab.run(&words)?;
-    std::fs::write(&account, run.said.to_string())?;
-    lab.truth("bursts", &file, &[&account.display().to_string()])
+/// One run and its verdict.
+fn judged(setup: &Setup, program: &[&str], beside: usize) -> Result<Value> {
+    let (file, account) = (setup.scratch("bursts.glass"), setup.scratch("bursts.account"));
+    let mut words = if beside > 0 { setup.workload(&["beside", &beside.to_string()]) } else { Vec::new() };
+    words.extend(setup.record(&file, "1ms"));
+    words.extend(setup.workload(program));
+    let run = setup.run(&words)?;
+    std::fs::write(&account, run.report.to_string())?;
+    setup.truth("bursts", &file, &[&account.display().to_string()])
 }
 
-/// perf's stacks of the second shape, quiet: what the kernel's own clock event makes of the same program.
-fn perf(lab: &Lab) -> Figure {
+/// perf's stacks of the second shape, alone: the same program by the kernel's clock event.
+fn perf(setup: &Setup) -> Figure {
     let what = "perf record, burst-sleep, 60 us, pause 300 us, quiet: hits for each true ms";
     let measured = || -> Result<Interval> {
-        let data = lab.scratch("bursts.data");
-        let before = lab.peers.perf_record("cpu-clock", &data).context("perf is missing")?;
-        let program = lab.workload(&["burst-sleep", "--work", lab.either("20000", "8000")]);
-        let run = lab.run(&[&before[..], &program].concat())?;
+        let data = setup.scratch("bursts.data");
+        let before = setup.peers.perf_record("cpu-clock", &data).context("perf is missing")?;
+        let program = setup.workload(&["burst-sleep", "--work", setup.either("20000", "8000")]);
+        let run = setup.run(&[&before[..], &program].concat())?;
         let text = output(Command::new("perf").args(["script", "-F", "comm,tid,ip,sym", "-i"]).arg(&data))?;
-        let functions = run.said["truth"].as_array().context("the workload tells its truth")?;
+        let functions = run.report["truth"].as_array().context("the workload tells its truth")?;
         let ratios: Vec<f64> = functions
             .iter()
             .filter_map(|function| {

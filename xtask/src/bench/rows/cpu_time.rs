@@ -1,25 +1,25 @@
-//! The CPU time a recording gives to each thread, against the kernel's clock of that thread.
+//! The CPU time that a recording gives to each thread, compared with the kernel's clock of that thread.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Threads that used less are judged by the absolute difference.
+/// Threads with less CPU time are compared by absolute difference.
 const ENOUGH_NS: f64 = 50e6;
 
 /// The worst thread of each run, for threads that share two cores and for threads that sleep and wait.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (workload, what) in
         [("busy", "6 busy threads, worst"), ("mix", "cpu, holder and waiter of a lock, worst")]
     {
         let (mut worst, mut little) = (Vec::new(), Vec::new());
-        for _ in 0..lab.either(5, 2) {
-            let file = lab.scratch("cpu-time.glass");
-            let run = lab.recorded(&file, "1ms", &[workload, "--seconds", lab.either("5", "2")])?;
-            let (relative, absolute) = errors(&run.said, &lab.truth("threads", &file, &[])?)?;
+        for _ in 0..setup.either(5, 2) {
+            let file = setup.scratch("cpu-time.glass");
+            let run = setup.recorded(&file, "1ms", &[workload, "--seconds", setup.either("5", "2")])?;
+            let (relative, absolute) = errors(&run.report, &setup.truth("threads", &file, &[])?)?;
             worst.push(relative);
             little.push(absolute * 1e-6);
         }

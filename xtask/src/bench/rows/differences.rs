@@ -1,7 +1,7 @@
-//! What `diff` marks: next to nothing in two runs of the same program, and the one function that was made slower.
+//! The rows that `diff` marks: hardly any in two runs of the same program, and the one function that was made slower.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use crate::run::output;
 use anyhow::{Context, Result};
@@ -22,8 +22,8 @@ struct Table {
     first: String,
 }
 
-fn compare(lab: &Lab, before: &Path, after: &Path) -> Result<Table> {
-    let mut command = Command::new(&lab.tools.stackglass);
+fn compare(setup: &Setup, before: &Path, after: &Path) -> Result<Table> {
+    let mut command = Command::new(&setup.tools.stackglass);
     command.args(["diff", "--all"]).args([before, after]).env("COLUMNS", "200").env("NO_COLOR", "1");
     let text = output(&mut command)?;
     // Below the rule under the headings.
@@ -35,25 +35,26 @@ fn compare(lab: &Lab, before: &Path, after: &Path) -> Result<Table> {
 }
 
 /// Pairs of equal runs, and pairs of which the second has a function that is 20 % slower.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     // A tenth of the time in a function, 20 % more of it: at 1 ms that would be two standard errors in 2 s.
     let record = |name: &str, workload: &[&str]| -> Result<PathBuf> {
-        let file = lab.scratch(name);
-        lab.recorded(&file, "200us", workload)?;
+        let file = setup.scratch(name);
+        setup.recorded(&file, "200us", workload)?;
         Ok(file)
     };
     let (mut marked, mut rows) = (0, 0);
     for workload in SAME {
-        for _ in 0..lab.either(8, 2) {
-            let table = compare(lab, &record("same-a.glass", workload)?, &record("same-b.glass", workload)?)?;
+        for _ in 0..setup.either(8, 2) {
+            let table =
+                compare(setup, &record("same-a.glass", workload)?, &record("same-b.glass", workload)?)?;
             (marked, rows) = (marked + table.marked, rows + table.rows);
         }
     }
     let (mut found, mut tries) = (0, 0);
-    for _ in 0..lab.either(12, 3) {
+    for _ in 0..setup.either(12, 3) {
         let before = record("slower-a.glass", &["variants", "--work", "2000"])?;
         let after = record("slower-b.glass", &["variants", "--work", "2000", "--slower", "20"])?;
-        let table = compare(lab, &before, &after)?;
+        let table = compare(setup, &before, &after)?;
         tries += 1;
         found += u64::from(table.first.starts_with(" ! ") && table.first.contains("variant_six"));
     }

@@ -1,11 +1,11 @@
-//! Drawing folded stacks, beside inferno's `flamegraph` on the same files: time, size and memory.
+//! Drawing folded stacks, compared with inferno's `flamegraph` on the same files: time, size and memory.
 //!
-//! inferno leaves out what is narrower than 0.01 % of the picture unless it is told otherwise: both ways are measured. Our
-//! SVG merges what is narrower than a point; our page has every box, as inferno's picture has with `--minwidth 0`.
+//! By default, inferno omits boxes narrower than 0.01 % of the picture; both ways are measured. Stackglass's SVG merges boxes
+//! narrower than a point. Its page has every box, like inferno's picture with `--minwidth 0`.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
 use crate::bench::made_stacks::folded;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -42,22 +42,22 @@ const COSTS: [(&str, f64, &str, Unit); 4] = [
     ("size", 1.0, "MB", Unit::Percent),
 ];
 
-/// Fresh processes that take turns, each round beginning with another.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+/// New processes in turn; each round starts with another command.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (distinct, called, functions, rounds) in INPUTS {
-        let input = lab.scratch(&format!("made-{distinct}.folded"));
+        let input = setup.scratch(&format!("made-{distinct}.folded"));
         std::fs::write(&input, folded(distinct, functions))?;
-        let ways = ways(lab, &input)?;
+        let ways = ways(setup, &input)?;
         for way in &ways {
-            draw(lab, way)?;
+            draw(setup, way)?;
         }
-        let rounds = (0..lab.either(rounds, 3))
+        let rounds = (0..setup.either(rounds, 3))
             .map(|round| {
                 let mut costs = [[0.0; 4]; 4];
                 for i in 0..ways.len() {
                     let which = (i + round) % ways.len();
-                    costs[which] = draw(lab, &ways[which])?;
+                    costs[which] = draw(setup, &ways[which])?;
                 }
                 Ok(costs)
             })
@@ -69,11 +69,11 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
 }
 
 /// Ours first, then inferno's.
-fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
-    let inferno = lab.peers.inferno.as_ref().context("inferno is missing")?;
+fn ways(setup: &Setup, input: &Path) -> Result<[Way; 4]> {
+    let inferno = setup.peers.inferno.as_ref().context("inferno is missing")?;
     let ours = |name, file: &str| {
-        let picture = lab.scratch(file);
-        let words = [&lab.tools.stackglass, Path::new("flamegraph"), input, Path::new("-o"), &picture];
+        let picture = setup.scratch(file);
+        let words = [&setup.tools.stackglass, Path::new("flamegraph"), input, Path::new("-o"), &picture];
         let words = words.map(|word| word.display().to_string()).to_vec();
         Way { name, picture, words, says: false }
     };
@@ -81,7 +81,7 @@ fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
         let mut words = vec![inferno.display().to_string()];
         words.extend(flags.iter().map(|flag| (*flag).to_owned()));
         words.push(input.display().to_string());
-        Way { name, picture: lab.scratch(file), words, says: true }
+        Way { name, picture: setup.scratch(file), words, says: true }
     };
     Ok([
         ours("SVG", "made.svg"),
@@ -92,17 +92,17 @@ fn ways(lab: &Lab, input: &Path) -> Result<[Way; 4]> {
 }
 
 /// Draws a picture once.
-fn draw(lab: &Lab, way: &Way) -> Result<Cost> {
+fn draw(setup: &Setup, way: &Way) -> Result<Cost> {
     let run = match way.says {
-        true => lab.run_into(&way.words, &way.picture)?,
-        false => lab.run(&way.words)?,
+        true => setup.run_into(&way.words, &way.picture)?,
+        false => setup.run(&way.words)?,
     };
     let bytes = std::fs::metadata(&way.picture)?.len();
     ensure!(bytes > 0, "{} has drawn nothing", way.name);
     Ok([run.wall, run.tree_cpu, run.peak, bytes as f64 * 1e-6])
 }
 
-/// Each cost of each of ours ÷ each of inferno's.
+/// Each cost of Stackglass ÷ the same of inferno.
 fn compare(what: &str, ways: &[Way], rounds: &[[Cost; 4]]) -> Vec<Figure> {
     let middle = |way: usize, cost: usize| {
         median(&rounds.iter().map(|round| round[way][cost]).collect::<Vec<_>>()) * COSTS[cost].1
@@ -124,7 +124,7 @@ fn compare(what: &str, ways: &[Way], rounds: &[[Cost; 4]]) -> Vec<Figure> {
     figures
 }
 
-/// Two digits at least.
+/// At least two digits.
 fn short(x: f64) -> String {
     let digits = if x < 1.0 {
         2

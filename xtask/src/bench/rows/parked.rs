@@ -1,17 +1,17 @@
-//! What 1 000 threads that only wait cost when they are looked at 1 000 times a second.
+//! Cost of sampling 1 000 waiting threads 1 000 times a second.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::{Lab, Run};
+use crate::bench::setup::{Run, Setup};
 use crate::bench::statistics::{Interval, median};
 use anyhow::Result;
 
-/// Pairs that take turns; figures begin a second after the last thread was started.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let workload = ["parked", "--threads", "1000", "--work", lab.either("15000", "5000")];
-    let pairs = (0..lab.either(7, 2))
+/// Alternating pairs; figures start one second after the last thread.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
+    let workload = ["parked", "--threads", "1000", "--work", setup.either("15000", "5000")];
+    let pairs = (0..setup.either(7, 2))
         .map(|round| {
-            let recorded = || lab.recorded(&lab.scratch("parked.glass"), "1ms", &workload);
-            let plain = || lab.run(&lab.workload(&workload));
+            let recorded = || setup.recorded(&setup.scratch("parked.glass"), "1ms", &workload);
+            let plain = || setup.run(&setup.workload(&workload));
             let first = round % 2 == 0;
             let (a, b) = if first {
                 (plain()?, recorded()?)

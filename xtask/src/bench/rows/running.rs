@@ -1,19 +1,19 @@
-//! What it costs while a program runs: commands in turn, the same work, more than ten seconds of it for each.
+//! Cost while a program runs: commands in turn with the same work, more than ten seconds each.
 //!
-//! Each slice has a short twin, whose cost (start, stop, symbols) is taken off.
+//! The cost of a short run (start, stop, symbols) is subtracted from each slice.
 
 use crate::bench::figure::Figure;
-use crate::bench::lab::Lab;
 use crate::bench::peers::large_tree;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::median;
 use crate::bench::turns::{Slice, added, added_in_parts, compare, rounds, ways};
 use anyhow::{Context, Result};
 
 /// The chain of 20 callers: the thread itself, what others use beside it, and the whole command.
-pub fn chain(lab: &Lab) -> Result<Vec<Figure>> {
-    let ways = ways(lab);
-    let work = |amount: &str| lab.workload(&["chain", "--work", amount]);
-    let rounds = rounds(lab, &ways, Some(&work("300")), &work("3300"), lab.either(40, 6))?;
+pub fn chain(setup: &Setup) -> Result<Vec<Figure>> {
+    let ways = ways(setup);
+    let work = |amount: &str| setup.workload(&["chain", "--work", amount]);
+    let rounds = rounds(setup, &ways, Some(&work("300")), &work("3300"), setup.either(40, 6))?;
     let thread = |rounds: &[Vec<Slice>], way: usize| added(rounds, way, |slice| slice.thread);
     let beside = |rounds: &[Vec<Slice>], way: usize| {
         median(&rounds.iter().map(|round| round[way].whole / round[way].thread - 1.0).collect::<Vec<_>>())
@@ -26,17 +26,17 @@ pub fn chain(lab: &Lab) -> Result<Vec<Figure>> {
 }
 
 /// ripgrep with full debug information, two threads, an expression that keeps it busy.
-pub fn ripgrep(lab: &Lab) -> Result<Vec<Figure>> {
-    let ways = ways(lab);
-    let small = lab.scratch("small-tree");
+pub fn ripgrep(setup: &Setup) -> Result<Vec<Figure>> {
+    let ways = ways(setup);
+    let small = setup.scratch("small-tree");
     std::fs::create_dir_all(&small)?;
     std::fs::write(small.join("text"), "words that are there\n")?;
     let rounds = rounds(
-        lab,
+        setup,
         &ways,
-        Some(&ripgrep_over(lab, &[small.display().to_string()])?),
-        &ripgrep_command(lab, 1)?,
-        lab.either(24, 4),
+        Some(&ripgrep_over(setup, &[small.display().to_string()])?),
+        &ripgrep_command(setup, 1)?,
+        setup.either(24, 4),
     )?;
     let whole = |rounds: &[Vec<Slice>], way: usize| added(rounds, way, |slice| slice.whole);
     let wall = |rounds: &[Vec<Slice>], way: usize| added(rounds, way, |slice| slice.wall);
@@ -47,13 +47,13 @@ pub fn ripgrep(lab: &Lab) -> Result<Vec<Figure>> {
 }
 
 /// ripgrep over the large tree, as many times over: about a second of CPU for each.
-pub fn ripgrep_command(lab: &Lab, times: usize) -> Result<Vec<String>> {
+pub fn ripgrep_command(setup: &Setup, times: usize) -> Result<Vec<String>> {
     let tree = large_tree()?.display().to_string();
-    ripgrep_over(lab, &vec![tree; times])
+    ripgrep_over(setup, &vec![tree; times])
 }
 
-fn ripgrep_over(lab: &Lab, folders: &[String]) -> Result<Vec<String>> {
-    let ripgrep = lab.peers.ripgrep.as_ref().context("ripgrep with debug info is missing")?;
+fn ripgrep_over(setup: &Setup, folders: &[String]) -> Result<Vec<String>> {
+    let ripgrep = setup.peers.ripgrep.as_ref().context("ripgrep with debug info is missing")?;
     let flags = ["--no-ignore", "--hidden", "--threads", "2", "--count-matches", r"\w+\s+\w+\s+\w+e\b"];
     let mut words = vec![ripgrep.display().to_string()];
     words.extend(flags.map(str::to_owned));

@@ -1,21 +1,21 @@
-//! Functions whose shares of the CPU time are known: how far off are the hits, in sigmas?
+//! Functions with known shares of the CPU time: deviation of the hits in sigmas.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use anyhow::{Context, Result, ensure};
 
 /// Ten runs with ten orders; z = (hits − N·p) / √(N·p·(1−p)).
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut runs = Vec::new();
     let mut hits_of_all = 0.0;
     for seed in 1..=10 {
-        let file = lab.scratch("shares.glass");
-        let seconds = lab.either("5", "1");
+        let file = setup.scratch("shares.glass");
+        let seconds = setup.either("5", "1");
         let run =
-            lab.recorded(&file, "1ms", &["shares", "--seconds", seconds, "--seed", &seed.to_string()])?;
-        let seen = lab.truth("shares", &file, &["share_"])?;
-        let truth = run.said["truth"].as_array().context("the workload tells its truth")?;
+            setup.recorded(&file, "1ms", &["shares", "--seconds", seconds, "--seed", &seed.to_string()])?;
+        let seen = setup.truth("shares", &file, &["share_"])?;
+        let truth = run.report["truth"].as_array().context("the workload tells its truth")?;
         let rounds: f64 = truth.iter().filter_map(|function| function["rounds"].as_f64()).sum();
         let hits = |name: &str| seen[name]["hits"].as_f64().unwrap_or(0.0);
         let names: Vec<&str> = truth.iter().filter_map(|function| function["function"].as_str()).collect();

@@ -1,21 +1,20 @@
-//! 100 threads that loop over every way to wait with a time-out: are their stacks right, and do
-//! they sleep on?
+//! 100 threads that wait in every way with a time-out: accuracy of their stacks, and interrupted waits.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 /// One long run; the workload itself counts broken waits and the time at each place.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let workload = ["sleepers", "--threads", "100", "--seconds", lab.either("20", "3")];
-    let plain = lab.run(&lab.workload(&workload))?;
-    let file = lab.scratch("sleepers.glass");
-    let recorded = lab.recorded(&file, "1ms", &workload)?;
-    let seen = lab.truth("sleepers", &file, &[])?;
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
+    let workload = ["sleepers", "--threads", "100", "--seconds", setup.either("20", "3")];
+    let plain = setup.run(&setup.workload(&workload))?;
+    let file = setup.scratch("sleepers.glass");
+    let recorded = setup.recorded(&file, "1ms", &workload)?;
+    let seen = setup.truth("sleepers", &file, &[])?;
     let places = |run: &Value| run["truth"].as_array().cloned().context("the workload tells its truth");
-    let (before, own) = (places(&plain.said)?, places(&recorded.said)?);
+    let (before, own) = (places(&plain.report)?, places(&recorded.report)?);
 
     let asleep = seen["asleep_ns"].as_f64().unwrap_or(0.0);
     let right = seen["right_ns"].as_f64().unwrap_or(0.0) / asleep;
@@ -50,11 +49,11 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         .note(note_broken),
         Figure::told("time given to another place", time, Unit::Percent)
             .note("against the workload's own measurement"),
-        signals(lab, &file)?,
+        signals(setup, &file)?,
     ])
 }
 
-/// Half the sum of differences between the workload's watch and the recording, as shares.
+/// Half the sum of differences between the workload's account and the recording, as shares.
 fn misplaced(own: &[Value], seen: &Value) -> f64 {
     let truth: Vec<(f64, f64)> = own
         .iter()
@@ -67,9 +66,9 @@ fn misplaced(own: &[Value], seen: &Value) -> f64 {
     truth.iter().map(|(own, seen)| (own / all_own - seen / all_seen).abs()).sum::<f64>() / 2.0
 }
 
-/// Signals that were sent to sleeping threads all the same, as the recording counts them.
-fn signals(lab: &Lab, file: &std::path::Path) -> Result<Figure> {
-    let about = lab.truth("about", file, &[])?;
+/// Signals sent to sleeping threads, by the recording's counters.
+fn signals(setup: &Setup, file: &std::path::Path) -> Result<Figure> {
+    let about = setup.truth("about", file, &[])?;
     let counters = &about["processes"][0]["counters"];
     let counted = |label: &str| counters[label].as_f64().unwrap_or(0.0);
     let note = format!(

@@ -1,7 +1,7 @@
-//! Stacks of known chains, 20, 200 and 2 000 calls deep: what share is exactly right?
+//! Stacks of known chains, 20, 200 and 2 000 calls deep: the share that is exactly right.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use crate::run::output;
 use anyhow::{Context, Result, bail};
@@ -11,18 +11,18 @@ use std::process::Command;
 
 const DEPTHS: &[&str] = &["20", "200", "2000"];
 
-/// Our own stacks at 10 kHz (at least 2·10^4 for each depth), the peers' at 1 kHz.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+/// Stackglass's stacks at 10 kHz (at least 2·10^4 for each depth), the peers' at 1 kHz.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for depth in DEPTHS {
-        figures.push(ours(lab, depth)?);
+        figures.push(ours(setup, depth)?);
     }
-    type Peer = (&'static str, fn(&Lab, &str) -> Result<Value>);
+    type Peer = (&'static str, fn(&Setup, &str) -> Result<Value>);
     let peers: &[Peer] = &[("samply", samply), ("perf dwarf", perf), ("pprof-rs", pprof)];
     for (name, record) in peers {
         for depth in DEPTHS {
             let what = format!("{name}, depth {depth}");
-            figures.push(match record(lab, depth) {
+            figures.push(match record(setup, depth) {
                 Ok(truth) => figure(what, &truth, None),
                 Err(error) => Figure::missing(what, format!("{error:#}")),
             });
@@ -43,29 +43,29 @@ fn figure(what: String, truth: &Value, bound: Option<Bound>) -> Figure {
     figure.note(format!("{} stacks, {} outside the chain{wrong}", number("hits"), number("outside")))
 }
 
-fn ours(lab: &Lab, depth: &str) -> Result<Figure> {
-    let file = lab.scratch(&format!("chain-{depth}.glass"));
-    lab.recorded(&file, "100us", &["chain", "--depth", depth, "--seconds", lab.either("6", "1")])?;
-    let truth = lab.truth("chain", &file, &[depth])?;
+fn ours(setup: &Setup, depth: &str) -> Result<Figure> {
+    let file = setup.scratch(&format!("chain-{depth}.glass"));
+    setup.recorded(&file, "100us", &["chain", "--depth", depth, "--seconds", setup.either("6", "1")])?;
+    let truth = setup.truth("chain", &file, &[depth])?;
     Ok(figure(format!("stackglass, depth {depth}"), &truth, Some(Bound::AtLeast(0.999))))
 }
 
 /// Runs a peer around the chain.
-fn record(lab: &Lab, mut words: Vec<String>, depth: &str) -> Result<()> {
-    words.extend(lab.workload(&["chain", "--depth", depth, "--seconds", lab.either("4", "1")]));
-    lab.run(&words).map(drop)
+fn record(setup: &Setup, mut words: Vec<String>, depth: &str) -> Result<()> {
+    words.extend(setup.workload(&["chain", "--depth", depth, "--seconds", setup.either("4", "1")]));
+    setup.run(&words).map(drop)
 }
 
-fn samply(lab: &Lab, depth: &str) -> Result<Value> {
-    let file = lab.scratch("samply.json.gz");
-    let words = lab.peers.samply_record(lab, &file).context("samply is missing")?;
-    record(lab, words, depth)?;
+fn samply(setup: &Setup, depth: &str) -> Result<Value> {
+    let file = setup.scratch("samply.json.gz");
+    let words = setup.peers.samply_record(&file).context("samply is missing")?;
+    record(setup, words, depth)?;
     let json = unpacked(&file)?;
-    let symbols: PathBuf = lab.scratch("samply.json.syms.json");
+    let symbols: PathBuf = setup.scratch("samply.json.syms.json");
     if !symbols.is_file() {
         bail!("samply wrote no {}", symbols.display());
     }
-    lab.truth("chain-samply", &json, &[depth])
+    setup.truth("chain-samply", &json, &[depth])
 }
 
 fn unpacked(file: &Path) -> Result<PathBuf> {
@@ -80,24 +80,24 @@ fn unpacked(file: &Path) -> Result<PathBuf> {
     Ok(json)
 }
 
-fn perf(lab: &Lab, depth: &str) -> Result<Value> {
-    let file = lab.scratch("perf.data");
-    let words = lab.peers.perf_record("cpu-clock:u", &file).context("perf is missing")?;
-    record(lab, words, depth)?;
+fn perf(setup: &Setup, depth: &str) -> Result<Value> {
+    let file = setup.scratch("perf.data");
+    let words = setup.peers.perf_record("cpu-clock:u", &file).context("perf is missing")?;
+    record(setup, words, depth)?;
     let script = ["script", "--no-inline", "-F", "comm,tid,ip,sym", "-i"];
     let text = output(Command::new("perf").args(script).arg(&file))?;
-    let out = lab.scratch("perf.txt");
+    let out = setup.scratch("perf.txt");
     std::fs::write(&out, text)?;
-    lab.truth("chain-perf", &out, &[depth])
+    setup.truth("chain-perf", &out, &[depth])
 }
 
-fn pprof(lab: &Lab, depth: &str) -> Result<Value> {
-    let program = lab.peers.pprof.as_ref().context("pprof-rs is missing")?;
-    let file = lab.scratch("pprof.folded");
+fn pprof(setup: &Setup, depth: &str) -> Result<Value> {
+    let program = setup.peers.pprof.as_ref().context("pprof-rs is missing")?;
+    let file = setup.scratch("pprof.folded");
     let program = program.display().to_string();
     let out = file.to_str().context("the path is text")?;
-    let seconds = lab.either("8", "1");
+    let seconds = setup.either("8", "1");
     let words = [program.as_str(), "chain", "--depth", depth, "--seconds", seconds, "--pprof", out];
-    lab.run(&words.map(str::to_owned))?;
-    lab.truth("chain-folded", &file, &[depth])
+    setup.run(&words.map(str::to_owned))?;
+    setup.truth("chain-folded", &file, &[depth])
 }

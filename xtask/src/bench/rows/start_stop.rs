@@ -1,7 +1,7 @@
-//! What it takes to start and stop around a program that does nothing.
+//! Time to start and stop around a program that does nothing.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use crate::run::output;
 use crate::tools::in_process_program;
@@ -10,27 +10,27 @@ use serde_json::Value;
 use std::process::Command;
 
 /// The command and its peers around `workloads empty`, and the crate in a program of its own.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let runs = lab.either(31, 9);
-    let program = lab.workload(&["empty"]);
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
+    let runs = setup.either(31, 9);
+    let program = setup.workload(&["empty"]);
     let added = |before: &[String], runs: usize| -> Result<Interval> {
         let pairs = (0..runs)
             .map(|_| {
-                let plain = lab.run(&program)?.wall;
-                Ok((lab.run(&[before, &program].concat())?.wall - plain) * 1e3)
+                let plain = setup.run(&program)?.wall;
+                Ok((setup.run(&[before, &program].concat())?.wall - plain) * 1e3)
             })
             .collect::<Result<Vec<f64>>>()?;
         Ok(Interval::bootstrap(&pairs, median))
     };
-    let ours = added(&lab.record(&lab.scratch("empty.glass"), "1ms"), runs)?;
+    let ours = added(&setup.record(&setup.scratch("empty.glass"), "1ms"), runs)?;
     let note = format!("median of {runs} pairs, wall, report included");
     let mut figures = vec![Figure::must("command", ours, Unit::Millis, Bound::AtMost(15.0)).note(note)];
     figures.push(in_process(runs)?);
     for (name, before) in [
-        ("samply", lab.peers.samply_record(lab, &lab.scratch("empty.json.gz"))),
-        ("perf dwarf", lab.peers.perf_record("cpu-clock", &lab.scratch("empty.data"))),
+        ("samply", setup.peers.samply_record(&setup.scratch("empty.json.gz"))),
+        ("perf dwarf", setup.peers.perf_record("cpu-clock", &setup.scratch("empty.data"))),
     ] {
-        figures.push(match before.map(|before| added(&before, lab.either(7, 3))) {
+        figures.push(match before.map(|before| added(&before, setup.either(7, 3))) {
             Some(Ok(interval)) => Figure::told(name, interval, Unit::Millis),
             Some(Err(error)) => Figure::missing(name, format!("{error:#}")),
             None => Figure::missing(name, "the peer is missing"),
@@ -44,8 +44,8 @@ fn in_process(runs: usize) -> Result<Figure> {
     let program = in_process_program()?;
     let times = (0..runs)
         .map(|_| {
-            let said: Value = serde_json::from_str(&output(Command::new(&program).arg("start-stop"))?)?;
-            Ok(said["first_ns"].as_f64().context("in-process tells first_ns")? * 1e-6)
+            let report: Value = serde_json::from_str(&output(Command::new(&program).arg("start-stop"))?)?;
+            Ok(report["first_ns"].as_f64().context("in-process tells first_ns")? * 1e-6)
         })
         .collect::<Result<Vec<f64>>>()?;
     let interval = Interval::bootstrap(&times, median);

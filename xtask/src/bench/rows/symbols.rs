@@ -1,7 +1,7 @@
-//! Addresses of a large program into frames, beside a plain loop over the `addr2line` crate.
+//! Symbolizing addresses of a large program, compared with a plain loop over the `addr2line` crate.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::{Interval, median};
 use crate::run::{cargo, output, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes that the program must have at least.
+/// Smallest size of the program in bytes.
 const LARGE: u64 = 150_000_000;
 
 /// Wall time, CPU time and peak memory of one way.
 type Cost = [f64; 3];
 
-/// Fresh processes in turn, both with the program's file in the page cache and a cold memory of their own.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
-    let large = lab.peers.samply.as_ref().context("samply with full debug info is missing")?;
+/// New processes in turn, with the program's file in the page cache.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
+    let large = setup.peers.samply.as_ref().context("samply with full debug info is missing")?;
     let bytes = std::fs::metadata(large)?.len();
     if bytes < LARGE {
         bail!("{} has {bytes} bytes, less than {LARGE}: `cargo xtask bench install`", large.display());
@@ -28,7 +28,7 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     }
     let cold = target_folder().join("release/examples/cold");
     run(&cold, large, false)?;
-    let rounds = (0..lab.either(11, 3))
+    let rounds = (0..setup.either(11, 3))
         .map(|round| {
             let plain_first = round % 2 == 0;
             let first = run(&cold, large, plain_first)?;
@@ -66,7 +66,7 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
 fn run(cold: &Path, program: &Path, plain: bool) -> Result<Cost> {
     let mut command = Command::new(cold);
     command.arg(program).args(plain.then_some("--plain"));
-    let said: Value = serde_json::from_str(&output(&mut command)?).context("cold prints JSON")?;
-    let number = |key: &str| said[key].as_f64().with_context(|| format!("cold does not tell {key}"));
+    let report: Value = serde_json::from_str(&output(&mut command)?).context("cold prints JSON")?;
+    let number = |key: &str| report[key].as_f64().with_context(|| format!("cold does not tell {key}"));
     Ok([number("wall_ns")?, number("cpu_ns")?, number("peak_kib")?])
 }

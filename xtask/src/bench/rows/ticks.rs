@@ -1,18 +1,18 @@
-//! How many of the ticks asked for are really taken on threads that compute?
+//! The share of due ticks that are taken on computing threads.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::Lab;
+use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 const DELAY: f64 = 1e-3;
 
-/// Share of a core that a lone busy thread gets where nothing else runs.
+/// Share of a core that one busy thread gets on an idle machine.
 const IDLE: f64 = 0.95;
 
-/// One busy thread; six on whatever cores there are.
-pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
+/// One busy thread, and six on all cores.
+pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (threads, what, bound) in [
         ("1", "hits of one busy thread, of its wall time", 0.99),
@@ -22,19 +22,19 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         let mut ticks = Vec::new();
         let mut hits_of_all = 0.0;
         let mut least_core = f64::INFINITY;
-        for _ in 0..lab.either(5, 2) {
-            let file = lab.scratch("ticks.glass");
-            let run = lab.recorded(
+        for _ in 0..setup.either(5, 2) {
+            let file = setup.scratch("ticks.glass");
+            let run = setup.recorded(
                 &file,
                 "1ms",
-                &["busy", "--threads", threads, "--seconds", lab.either("6", "2")],
+                &["busy", "--threads", threads, "--seconds", setup.either("6", "2")],
             )?;
             least_core = least_core
-                .min(run.said["threads"][0]["cpu_ns"].as_f64().unwrap_or(0.0) / run.number("wall_ns")?);
-            let hits = hits_of_busy(&lab.truth("threads", &file, &[])?)?;
+                .min(run.report["threads"][0]["cpu_ns"].as_f64().unwrap_or(0.0) / run.number("wall_ns")?);
+            let hits = hits_of_busy(&setup.truth("threads", &file, &[])?)?;
             let expected = run.number(if threads == "1" { "wall_ns" } else { "cpu_ns" })? * 1e-9 / DELAY;
             hits_of_all += hits;
-            let counted = lab.truth("about", &file, &[])?["processes"][0]["counters"]["ticks"].as_f64();
+            let counted = setup.truth("about", &file, &[])?["processes"][0]["counters"]["ticks"].as_f64();
             ticks.push(
                 counted.context("the recording counts ticks")? / (run.number("wall_ns")? * 1e-9 / DELAY),
             );
@@ -53,7 +53,7 @@ pub fn measure(lab: &Lab) -> Result<Vec<Figure>> {
         let what = format!("ticks of the sampler meanwhile, {threads} busy");
         figures.push(Figure::must(what, Interval::range(&ticks), Unit::Percent, Bound::AtLeast(bound)));
     }
-    figures.push(pprof(lab));
+    figures.push(pprof(setup));
     Ok(figures)
 }
 
@@ -64,14 +64,14 @@ fn hits_of_busy(threads: &Value) -> Result<f64> {
     Ok(busy.filter_map(|thread| thread["hits_awake"].as_f64()).sum())
 }
 
-fn pprof(lab: &Lab) -> Figure {
+fn pprof(setup: &Setup) -> Figure {
     let what = "pprof-rs, one busy thread";
     let measured = || -> Result<f64> {
-        let program = lab.peers.pprof.as_ref().context("pprof-rs is missing")?.display().to_string();
-        let file = lab.scratch("ticks.folded");
+        let program = setup.peers.pprof.as_ref().context("pprof-rs is missing")?.display().to_string();
+        let file = setup.scratch("ticks.folded");
         let path = file.to_str().context("the path is text")?;
         let words = [&program, "busy", "--threads", "1", "--seconds", "4", "--hz", "1000", "--pprof", path];
-        let run = lab.run(&words.map(str::to_owned))?;
+        let run = setup.run(&words.map(str::to_owned))?;
         let folded = std::fs::read_to_string(&file)?;
         let hits: f64 = folded.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
         Ok(hits / (run.number("wall_ns")? * 1e-9 / DELAY))

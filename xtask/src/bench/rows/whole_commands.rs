@@ -1,10 +1,10 @@
-//! What a whole command costs, start and stop included: programs of daily use, plain, with us and with the peers in turn.
+//! Cost of whole commands, with start and stop: everyday programs, plain, with Stackglass and with the peers in turn.
 //!
-//! Nothing is taken off: whoever runs `record` pays for its start, its names and its report as well.
+//! Nothing is subtracted: a user of `record` also waits for its start, its symbols and its report.
 
 use crate::bench::figure::{Bound, Figure, Unit};
-use crate::bench::lab::{Lab, Run};
 use crate::bench::made_c;
+use crate::bench::setup::{Run, Setup};
 use crate::bench::statistics::{Interval, median};
 use crate::bench::turns::{Slice, added, added_in_parts, compare, rounds, ways};
 use anyhow::{Context, Result};
@@ -25,11 +25,11 @@ fn wall(rounds: &[Vec<Slice>], way: usize) -> f64 {
 }
 
 /// A program in so many turns of all ways; each measure with its name and its bounds.
-fn whole(lab: &Lab, program: &[String], turns: usize, measures: &[Measure<'_>]) -> Result<Vec<Figure>> {
-    let ways = ways(lab);
+fn whole(setup: &Setup, program: &[String], turns: usize, measures: &[Measure<'_>]) -> Result<Vec<Figure>> {
+    let ways = ways(setup);
     // The first run of all fills the page cache.
-    lab.run(program)?;
-    let rounds = rounds(lab, &ways, None, program, turns)?;
+    setup.run(program)?;
+    let rounds = rounds(setup, &ways, None, program, turns)?;
     let mut figures = Vec::new();
     for (what, added, bounds) in measures {
         figures.extend(compare(what, &ways, &rounds, added, bounds));
@@ -44,16 +44,16 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// One busy thread for about six seconds.
-pub fn busy(lab: &Lab) -> Result<Vec<Figure>> {
-    let program = lab.workload(&["fib", "--work", lab.either("18", "6")]);
+pub fn busy(setup: &Setup) -> Result<Vec<Figure>> {
+    let program = setup.workload(&["fib", "--work", setup.either("18", "6")]);
     let bounds: &[_] = &[("samply", 0.6)];
-    whole(lab, &program, lab.either(10, 3), &[("CPU", &added_in_parts, bounds), ("wall", &wall, &[])])
+    whole(setup, &program, setup.either(10, 3), &[("CPU", &added_in_parts, bounds), ("wall", &wall, &[])])
 }
 
 /// A compiler over one large file.
-pub fn compiler(lab: &Lab) -> Result<Vec<Figure>> {
-    let (source, object) = (lab.scratch("made.c"), lab.scratch("made.o"));
-    fs::write(&source, made_c::source("made", lab.either(230, 60)))?;
+pub fn compiler(setup: &Setup) -> Result<Vec<Figure>> {
+    let (source, object) = (setup.scratch("made.c"), setup.scratch("made.o"));
+    fs::write(&source, made_c::source("made", setup.either(230, 60)))?;
     let program = words(&[
         "gcc",
         "-O1",
@@ -64,22 +64,22 @@ pub fn compiler(lab: &Lab) -> Result<Vec<Figure>> {
         &source.display().to_string(),
     ]);
     let bounds: &[_] = &[("samply", 0.7)];
-    whole(lab, &program, lab.either(8, 3), &[("CPU", &cpu, bounds), ("wall", &wall, bounds)])
+    whole(setup, &program, setup.either(8, 3), &[("CPU", &cpu, bounds), ("wall", &wall, bounds)])
 }
 
-/// Three hundred processes one after the other, which do nothing.
-pub fn short_processes(lab: &Lab) -> Result<Vec<Figure>> {
+/// Three hundred processes in sequence, which do nothing.
+pub fn short_processes(setup: &Setup) -> Result<Vec<Figure>> {
     let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
     let program = words(&["sh", "-c", script]);
-    whole(lab, &program, lab.either(15, 4), &[("wall", &wall, &[("plain", 0.3)]), ("CPU", &cpu, &[])])
+    whole(setup, &program, setup.either(15, 4), &[("wall", &wall, &[("plain", 0.3)]), ("CPU", &cpu, &[])])
 }
 
 /// `make -j2` of a small project: thirty files, a compiler of four processes for each.
-pub fn make(lab: &Lab) -> Result<Vec<Figure>> {
-    let folder = lab.scratch("made-project");
-    project(&folder, lab.either(30, 10))?;
+pub fn make(setup: &Setup) -> Result<Vec<Figure>> {
+    let folder = setup.scratch("made-project");
+    project(&folder, setup.either(30, 10))?;
     let program = words(&["make", "-j2", "-B", "-s", "-C", &folder.display().to_string()]);
-    whole(lab, &program, lab.either(10, 3), &[("CPU", &cpu, &[("plain", 0.06)]), ("wall", &wall, &[])])
+    whole(setup, &program, setup.either(10, 3), &[("CPU", &cpu, &[("plain", 0.06)]), ("wall", &wall, &[])])
 }
 
 fn project(folder: &Path, files: usize) -> Result<()> {
@@ -97,10 +97,10 @@ fn project(folder: &Path, files: usize) -> Result<()> {
     fs::write(folder.join("Makefile"), rules).context("cannot write a Makefile")
 }
 
-/// ripgrep over 400 MB of text that is in the page cache.
-pub fn search(lab: &Lab) -> Result<Vec<Figure>> {
-    let folder = large_text(lab)?;
-    let ripgrep = lab.peers.ripgrep.as_ref().map_or("rg".into(), |path| path.display().to_string());
+/// ripgrep over 400 MB of text in the page cache.
+pub fn search(setup: &Setup) -> Result<Vec<Figure>> {
+    let folder = large_text(setup)?;
+    let ripgrep = setup.peers.ripgrep.as_ref().map_or("rg".into(), |path| path.display().to_string());
     let program = words(&[
         &ripgrep,
         "--threads",
@@ -110,14 +110,14 @@ pub fn search(lab: &Lab) -> Result<Vec<Figure>> {
         "sesquipedalian",
         &folder.display().to_string(),
     ]);
-    whole(lab, &program, lab.either(25, 5), &[("wall", &wall, &[("samply", 0.3)]), ("CPU", &cpu, &[])])
+    whole(setup, &program, setup.either(25, 5), &[("wall", &wall, &[("samply", 0.3)]), ("CPU", &cpu, &[])])
 }
 
-/// Twenty files of 20 MB. One word in each is the one that is looked for.
-fn large_text(lab: &Lab) -> Result<PathBuf> {
+/// Twenty files of 20 MB, each with one occurrence of the searched word.
+fn large_text(setup: &Setup) -> Result<PathBuf> {
     const FILES: usize = 20;
     const BYTES: usize = 20_000_000;
-    let folder = lab.scratch("large-text");
+    let folder = setup.scratch("large-text");
     let last = folder.join(format!("{}.txt", FILES - 1));
     if fs::metadata(&last).is_ok_and(|file| file.len() >= BYTES as u64) {
         return Ok(folder);
@@ -139,42 +139,42 @@ fn large_text(lab: &Lab) -> Result<PathBuf> {
 }
 
 /// A program that sleeps three thousand times a second: its own CPU time, and the whole command's.
-pub fn sleeps(lab: &Lab) -> Result<Vec<Figure>> {
-    let bursts = lab.either("9000", "3000");
-    let program = lab.workload(&["burst-sleep", "--burst", "60", "--pause", "150", "--work", bursts]);
+pub fn sleeps(setup: &Setup) -> Result<Vec<Figure>> {
+    let bursts = setup.either("9000", "3000");
+    let program = setup.workload(&["burst-sleep", "--burst", "60", "--pause", "150", "--work", bursts]);
     let own = |rounds: &[Vec<Slice>], way: usize| added(rounds, way, |slice| slice.thread);
     let mut figures = whole(
-        lab,
+        setup,
         &program,
-        lab.either(15, 4),
+        setup.either(15, 4),
         &[("the program's CPU", &own, &[("plain", 0.12)]), ("whole command's CPU", &cpu, &[])],
     )?;
-    let plain = lab.run(&program)?;
+    let plain = setup.run(&program)?;
     let rate = bursts.parse::<f64>()? / plain.number("wall_ns")? * 1e9;
     figures[0].add_note(&format!("{rate:.0} sleeps a second"));
     Ok(figures)
 }
 
-/// What we use ourselves beside one busy thread, and beside processes that only wait.
-pub fn own_cpu(lab: &Lab) -> Result<Vec<Figure>> {
-    let seconds = lab.either("6.5", "2");
-    let busy = lab.workload(&["busy", "--threads", "1", "--seconds", seconds]);
-    let waiting = lab.workload(&["waiters", "--threads", "20", "--seconds", lab.either("3", "1")]);
-    let turns = lab.either(7, 3);
+/// CPU time of Stackglass next to one busy thread, and next to waiting processes.
+pub fn own_cpu(setup: &Setup) -> Result<Vec<Figure>> {
+    let seconds = setup.either("6.5", "2");
+    let busy = setup.workload(&["busy", "--threads", "1", "--seconds", seconds]);
+    let waiting = setup.workload(&["waiters", "--threads", "20", "--seconds", setup.either("3", "1")]);
+    let turns = setup.either(7, 3);
     let mut figures = Vec::new();
     for (what, program, bound) in
         [("one busy thread", busy, 100.0), ("20 processes that wait", waiting, 100.0)]
     {
-        let ways = ways(lab);
+        let ways = ways(setup);
         let mut beside = vec![Vec::new(); ways.len()];
         for round in 0..turns {
             for i in 0..ways.len() {
                 let which = (i + round) % ways.len();
-                let run = lab.run(&[&ways[which].before[..], &program].concat())?;
+                let run = setup.run(&[&ways[which].before[..], &program].concat())?;
                 beside[which].push(beside_program(&run)?);
             }
         }
-        // Start and end of the program's process, which its own account leaves out.
+        // Start and end of the program's process, which its account excludes.
         let ends = median(&beside[0]);
         for (way, times) in ways.iter().zip(&beside).skip(1) {
             let interval = Interval::bootstrap(times, |times| median(times) - ends);
@@ -189,7 +189,7 @@ pub fn own_cpu(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// CPU time of a run that is not the program's own, ms.
+/// CPU time of a run without that of the program, ms.
 fn beside_program(run: &Run) -> Result<f64> {
     Ok(run.tree_cpu * 1e3 - run.number("cpu_ns")? * 1e-6)
 }

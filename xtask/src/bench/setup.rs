@@ -1,4 +1,4 @@
-//! The place where measurements are made: programs, scratch space, and runs that are measured.
+//! The setup of measurements: programs, scratch files, and measured runs.
 
 use super::peers::Peers;
 use crate::run::{output, shown};
@@ -9,50 +9,52 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Everything a measurement needs.
-pub struct Lab {
-    /// Our own programs.
+/// The programs and files that measurements use.
+pub struct Setup {
+    /// The project's programs.
     pub tools: Tools,
-    /// Other people's.
+    /// Other profilers.
     pub peers: Peers,
-    /// Fewer and shorter runs.
+    /// Whether runs are fewer and shorter.
     pub quick: bool,
     folder: PathBuf,
 }
 
-/// What one run of a command cost and said.
+/// Cost and output of one run of a command.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Wall time of the command, s.
     pub wall: f64,
-    /// CPU time of the command and all it started, s.
+    /// CPU time of the command and all its children, s.
     pub tree_cpu: f64,
-    /// Most resident memory of the command, or of one that it started, MB.
+    /// Peak resident memory of the command or of one of its children, MB.
     pub peak: f64,
     /// CLOCK_MONOTONIC when it ended, s.
     pub end: f64,
     /// The line of JSON that the workload printed, or null.
-    pub said: Value,
+    pub report: Value,
 }
 
 impl Run {
-    /// A number of the workload's own report.
+    /// A number in the workload's report.
     pub fn number(&self, key: &str) -> Result<f64> {
-        self.said[key].as_f64().with_context(|| format!("the workload did not report {key}: {}", self.said))
+        self.report[key]
+            .as_f64()
+            .with_context(|| format!("the workload did not report {key}: {}", self.report))
     }
 }
 
-impl Lab {
-    /// Builds our programs and looks for the others.
-    pub fn open(quick: bool, peers: &Path) -> Result<Lab> {
+impl Setup {
+    /// Builds the project's programs and searches the peers.
+    pub fn open(quick: bool, peers: &Path) -> Result<Setup> {
         let folder = crate::run::target_folder().join("bench");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let peers = Peers::find(peers);
         peers.remarks.iter().for_each(|remark| eprintln!("{remark}"));
-        Ok(Lab { tools: Tools::build(true)?, peers, quick, folder })
+        Ok(Setup { tools: Tools::build(true)?, peers, quick, folder })
     }
 
-    /// A file for passing use.
+    /// A temporary file.
     pub fn scratch(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -83,7 +85,7 @@ impl Lab {
         words.map(str::to_owned).to_vec()
     }
 
-    /// Runs a command under the measuring eye of `workloads measured`.
+    /// Runs a command, measured by `workloads measured`.
     pub fn run(&self, words: &[String]) -> Result<Run> {
         self.run_with(words, Stdio::piped())
     }
@@ -101,15 +103,15 @@ impl Lab {
         command.arg("measured").arg(&file).args(words).stdin(Stdio::null()).stdout(stdout);
         let ended = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
         if !ended.status.success() {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            bail!("{} failed ({}): {}", words.join(" "), ended.status, said.trim_end());
+            let report = String::from_utf8_lossy(&ended.stderr);
+            bail!("{} failed ({}): {}", words.join(" "), ended.status, report.trim_end());
         }
         let stdout = String::from_utf8_lossy(&ended.stdout);
-        let said = stdout
+        let report = stdout
             .lines()
             .filter(|line| line.starts_with("{\"workload\""))
             .find_map(|line| serde_json::from_str(line).ok());
-        let measured = Lab::measured(&file)?;
+        let measured = Setup::measured(&file)?;
         let number = |key: &str| measured[key].as_f64().unwrap_or(f64::NAN);
         let seconds = |key: &str| number(key) * 1e-9;
         Ok(Run {
@@ -117,23 +119,23 @@ impl Lab {
             tree_cpu: seconds("tree_cpu_ns"),
             peak: number("peak_kib") * 1024e-6,
             end: seconds("end_ns"),
-            said: said.unwrap_or(Value::Null),
+            report: report.unwrap_or(Value::Null),
         })
     }
 
-    /// What `workloads measured` wrote.
+    /// Reads the output of `workloads measured`.
     pub fn measured(file: &Path) -> Result<Value> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Records a workload and gives back its own report; the recording lies in `file`.
+    /// Records a workload to `file` and returns its report.
     pub fn recorded(&self, file: &Path, delay: &str, workload: &[&str]) -> Result<Run> {
         self.run(&[self.record(file, delay), self.workload(workload)].concat())
     }
 
-    /// Asks the checker.
+    /// Runs the checker.
     pub fn truth(&self, what: &str, file: &Path, arguments: &[&str]) -> Result<Value> {
         let text = output(Command::new(&self.tools.truth).arg(what).arg(file).args(arguments))?;
         serde_json::from_str(&text).context("the checker prints JSON")

@@ -1,0 +1,171 @@
+//! Why a process cannot be sampled: one line for the user, with the remedy.
+
+use super::tracer_lock::AttachMode;
+use std::io;
+
+/// Why a process cannot be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It does not exist.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// The requested id.
+        pid: u32,
+    },
+    /// It is a zombie: its parent has not read its exit status yet.
+    #[error("process {pid} ({name}) has ended already")]
+    Ended {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// It is this process.
+    #[error("process {pid} is stackglass itself")]
+    Own {
+        /// Its id.
+        pid: u32,
+    },
+    /// It is a kernel thread.
+    #[error("{pid} ({name}) is a thread of the kernel, not a program")]
+    Kernel {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Another process traces it.
+    #[error(
+        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first, \
+         or use --driver perf where that is allowed"
+    )]
+    Traced {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// Process id of the tracer.
+        tracer: u32,
+        /// Name of the tracer.
+        tracer_name: String,
+    },
+    /// It belongs to another user.
+    #[error("process {pid} ({name}) belongs to {owner}: use sudo, or become that user")]
+    OtherUser {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// The owner.
+        owner: String,
+    },
+    /// This process is root, but has no CAP_SYS_PTRACE.
+    #[error(
+        "the capability CAP_SYS_PTRACE is missing to look at process {pid} ({name}): start this container with \
+         --cap-add SYS_PTRACE (Docker, Podman), or add SYS_PTRACE to securityContext.capabilities (Kubernetes)"
+    )]
+    NoCapability {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// It is not dumpable: it called prctl(2), or has more rights than its user.
+    #[error(
+        "process {pid} ({name}) is closed to its own user (it has more rights than its user, or has called \
+         prctl(PR_SET_DUMPABLE)): use sudo"
+    )]
+    NotDumpable {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows only its ancestors.
+    #[error(
+        "process {pid} ({name}) may be looked at by its parents only (kernel.yama.ptrace_scope is 1): use sudo, \
+         or sudo sysctl kernel.yama.ptrace_scope=0, or start the program with stackglass record"
+    )]
+    YamaParents {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows only root.
+    #[error("process {pid} ({name}) may be looked at by root only (kernel.yama.ptrace_scope is 2): use sudo")]
+    YamaRoot {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Yama allows nothing.
+    #[error(
+        "nobody may look at other processes until this machine starts anew (kernel.yama.ptrace_scope is 3): start \
+         the program with stackglass record instead"
+    )]
+    YamaNobody,
+    /// Another Stackglass traces it.
+    #[error(
+        "process {pid} ({name}) is being looked at by another stackglass, and only one can trace it: wait for its \
+         end, or use --driver perf"
+    )]
+    Taken {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// How long the other one stays attached.
+        mode: AttachMode,
+    },
+    /// A seccomp filter forbids ptrace to this process.
+    #[error(
+        "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
+         --cap-add SYS_PTRACE, or look at process {pid} ({name}) from outside of it"
+    )]
+    Filtered {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// It is a 32-bit program.
+    #[error("process {pid} ({name}) is a 32-bit program, whose stacks cannot be read: only 64-bit ones can")]
+    Narrow {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The kernel has no statistics of threads (`schedstat`).
+    #[error("this kernel does not tell what threads run (no /proc/{pid}/schedstat; CONFIG_SCHED_INFO)")]
+    NoAccount {
+        /// Its id.
+        pid: u32,
+    },
+    /// No rule that is visible here.
+    #[error(
+        "process {pid} ({name}) may not be looked at, although the usual rules would allow it: a security module \
+         (AppArmor, SELinux) or the sandbox around us forbids it; look from outside of that"
+    )]
+    Forbidden {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Another error.
+    #[error("process {pid} ({name}) cannot be looked at: {error}")]
+    Other {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// The error.
+        error: io::Error,
+    },
+    /// The sampling thread cannot be started.
+    #[error("no thread can be started: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,75 @@
+//! The session of this process: its file in the session folder, and its sampler.
+
+use crate::next;
+use core::sync::atomic::Ordering::*;
+use stackglass_host::image::{ProcessImage, Refused};
+use stackglass_host::session::Session;
+use stackglass_host::signal::Placement;
+use stackglass_host::system;
+use stackglass_sampler::{NotStarted, Orders, Plan};
+use std::sync::OnceLock;
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+/// When sampling of a process began.
+#[derive(Clone, Copy)]
+pub struct Begin {
+    /// CLOCK_MONOTONIC, ns.
+    pub at: u64,
+    /// CPU time of the calling thread until then, ns.
+    pub cpu: u64,
+}
+
+impl Begin {
+    /// The current time.
+    pub fn now() -> Begin {
+        Begin { at: system::now(), cpu: system::own_cpu() }
+    }
+}
+
+/// The session of this process, if it has one.
+pub fn get() -> Option<&'static Session> {
+    SESSION.get()
+}
+
+/// Sets the session of this process. False if it has one.
+pub fn set(session: Session) -> bool {
+    SESSION.set(session).is_ok()
+}
+
+/// Creates this process's file in the session folder.
+pub fn make_image(start: u64) -> Result<ProcessImage, Refused> {
+    let session = get().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
+    ProcessImage::in_folder(session.folder.as_bytes(), start, session.page.stream_bytes.load(Relaxed))
+}
+
+/// Starts the sampler of this process. Without an image, its thread creates one with `make_image` after `patience` ns.
+pub fn launch(
+    begin: Begin,
+    image: Option<ProcessImage>,
+    make_image: fn(u64) -> Result<ProcessImage, Refused>,
+    patience: u64,
+) -> Result<(), NotStarted> {
+    let session = get().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
+    let create_thread = next::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
+    stackglass_sampler::launch(Plan {
+        orders: Orders::Session(session.page),
+        signal: signal_of(session),
+        placement: Placement::Alternate,
+        make_image,
+        image,
+        start: begin.at,
+        start_cpu: Some(begin.cpu),
+        patience,
+        create_thread,
+    })
+    .map(drop)
+}
+
+/// The signal that the session requires: SIGPROF or SIGURG.
+fn signal_of(session: &Session) -> i32 {
+    match session.page.signal.load(Relaxed) as i32 {
+        libc::SIGPROF => libc::SIGPROF,
+        _ => libc::SIGURG,
+    }
+}
