@@ -4,11 +4,11 @@ use crate::settings::{SHORTEST_DELAY, Settings};
 use crate::{InitError, running};
 use std::time::Duration;
 
-/// Sets how many words are stored (`n`) and the time between two samples (`delay`), either or both, and reads
-/// back what holds now. Setting anything forgets all samples, as in the original.
+/// Sets the number of stored words (`n`), the time between two samples (`delay`), or both, and returns the settings. Setting
+/// any of them forgets all samples, as in Julia.
 ///
 /// # Errors
-/// While a profile runs; a delay below [`SHORTEST_DELAY`]; `n` of zero.
+/// If a profile runs, the delay is below [`SHORTEST_DELAY`], or `n` is zero.
 ///
 /// ```
 /// use std::time::Duration;

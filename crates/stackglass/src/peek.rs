@@ -1,26 +1,27 @@
-//! Look into this process while it runs: SIGUSR1 shows what all threads do, and where the next second goes.
+//! Shows what a running process does: SIGUSR1 prints all threads, and then where the next second goes.
 //!
 //! ```
-//! stackglass::peek::install()?; // one line in main(); costs nothing until somebody asks
+//! stackglass::peek::install()?; // one line in main(); it costs nothing until a peek
 //! # Ok::<(), stackglass::peek::PeekError>(())
 //! ```
 //!
-//! Then `kill -USR1 PID`, or `stackglass peek PID`. On standard error (or where `stackglass peek` runs) appear, at once, `cmd: PROGRAM PID running R of
-//! N` and a stack of each thread; then all threads are profiled for [`get_duration`]; then the report by thread and task
-//! follows, or whatever [`set_report`] has set. It comes from a thread of its own, so it comes also when the program never yields.
+//! Then run `kill -USR1 PID` or `stackglass peek PID`. At once, `cmd: PROGRAM PID running R of N` and a stack of each thread
+//! appear on standard error, or where `stackglass peek` runs. Then all threads are profiled for [`get_duration`]. Then the
+//! report by thread and task follows, or the one set by [`set_report`]. A thread of its own prints it, so the report
+//! comes even if the program never yields.
 //!
-//! - A second signal during a peek shows the stacks again; the profile that goes on is not made longer.
-//! - Each peek is answered where it was asked for: a `stackglass peek PID` that comes during another peek is told so and gets
-//!   its own afterwards, a signal that comes during the peek of a `stackglass peek` as well. `stackglass peek` may wish another
-//!   duration, delay and width; where nobody waits for the answer any more, the peek ends.
-//! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, which is not disturbed by it.
-//! - A program that handles or ignores SIGUSR1 keeps it: [`install`] is then an error, and a handler that is set
-//!   later takes the place of the peek. `stackglass peek PID` looks at such a program from outside.
-//! - While `stackglass record` samples the program from inside, the command answers, and this module leaves it to it. Under
-//!   `stackglass run` it answers itself, in place of the command, which knows no tasks.
-//! - A forked child that has not called exec dies of SIGUSR1, as it would without this.
-//! - One thread, whichever the kernel picks, is interrupted by each signal: calls like `epoll_wait` that are never
-//!   resumed after a handler return EINTR in it once.
+//! - A second signal during a peek shows the stacks again, and does not prolong the peek.
+//! - Each peek is answered where it was requested. A `stackglass peek PID` during another peek waits, and says so; a signal
+//!   during a `stackglass peek` waits as well. `stackglass peek` may request another duration, delay and width. A
+//!   peek ends when its requester has gone.
+//! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, and does not disturb it.
+//! - A program that handles or ignores SIGUSR1 keeps the signal: [`install`] is then an error, and a handler that is installed
+//!   later replaces the peek. `stackglass peek PID` reads such a program from outside.
+//! - While `stackglass record` samples the program from inside, the command answers. Under `stackglass run` this module
+//!   answers, because the command does not know the tasks.
+//! - SIGUSR1 ends a forked child that has not called exec, as it would without this module.
+//! - Each signal interrupts one thread, which the kernel picks. Calls such as `epoll_wait`, which never resume after a
+//!   handler, return EINTR in it once.
 
 use crate::{Recording, Style, running};
 use stackglass_collect::peeks::request;
@@ -37,22 +38,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Set to 1, t, true, y or yes (any case), a peek takes a heap snapshot as well, once there are any.
+/// If set to 1, t, true, y or yes (any case), a peek takes a heap snapshot as well.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
-/// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
+/// How long a peek waits for the first stack of each thread. On a busy machine some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
-/// Time between two looks whether they are there.
+/// Time between two checks for these stacks.
 const A_TICK: Duration = Duration::from_millis(2);
-/// Time between two looks whether who asked still waits.
+/// Time between two checks whether the requester still waits.
 const A_MOMENT: Duration = Duration::from_millis(200);
-/// The longest wait for a request before looking again.
+/// Longest wait for a request before the next check.
 const WHILE: Duration = Duration::from_secs(3600);
 
 type Report = Box<dyn FnMut(&Recording) + Send>;
 
 static DURATION: Mutex<Duration> = Mutex::new(Duration::from_secs(1));
 static REPORT: Mutex<Option<Report>> = Mutex::new(None);
-/// The process that has the answering thread: a forked child has none.
+/// The process that has the answering thread. A forked child has none.
 static THREAD_OF: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -60,30 +61,30 @@ thread_local! {
     static RESPONDER: RefCell<Responder> = RefCell::default();
 }
 
-/// Why there is no peek by signal.
+/// An error of setting up peeks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeekError {
-    /// SIGUSR1 is taken.
+    /// The program uses SIGUSR1 itself.
     #[error(
-        "SIGUSR1 is handled or ignored by the program itself; `stackglass peek PID` looks at it from outside"
+        "SIGUSR1 is handled or ignored by the program itself; `stackglass peek PID` reads it from outside"
     )]
     Owned,
     /// The kernel refused the handler.
     #[error("the system refused the handler of SIGUSR1 (error {0})")]
     Refused(i32),
-    /// The thread that answers could not be started.
+    /// The answering thread could not start.
     #[error("cannot start the thread that answers peeks: {0}")]
     Thread(#[source] std::io::Error),
-    /// A profile of no time, or of more than an hour.
-    #[error("a peek of {0:?} makes no sense; ask for 1 ms to 1 h")]
+    /// The duration is zero or longer than an hour.
+    #[error("a peek cannot take {0:?}; use 1 ms to 1 h")]
     Duration(Duration),
 }
 
-/// Makes SIGUSR1 show what this process does. Harmless when repeated.
+/// Makes SIGUSR1 show what this process does. Harmless if repeated.
 ///
 /// # Errors
-/// When the program has taken SIGUSR1, or the system refuses handler or thread. The program is as before then.
+/// If the program uses SIGUSR1 itself, or the system refuses the handler or the thread. Nothing has changed then.
 pub fn install() -> Result<(), PeekError> {
     if stackglass_sampler::is_delegated() {
         return Ok(());
@@ -108,20 +109,20 @@ pub fn install() -> Result<(), PeekError> {
     })
 }
 
-/// Asks for a peek from within, as the signal does.
+/// Requests a peek, as the signal does.
 pub fn request() {
     signal::request();
 }
 
-/// How long the profile of a peek takes: one second unless set.
+/// How long a peek profiles; one second by default.
 pub fn get_duration() -> Duration {
     *DURATION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets how long the profile of later peeks takes.
+/// Sets how long later peeks profile.
 ///
 /// # Errors
-/// Less than a millisecond or more than an hour.
+/// If the duration is less than a millisecond or more than an hour.
 ///
 /// ```
 /// use stackglass::peek::{get_duration, set_duration};
@@ -139,8 +140,8 @@ pub fn set_duration(duration: Duration) -> Result<(), PeekError> {
     Ok(())
 }
 
-/// What happens when the profile of a peek is there, instead of [`default_report`]. It is called on a thread of
-/// its own, with names. A panic in it is told, and later peeks still work (unless panics abort).
+/// Sets the function that reports the profile of a peek, in place of [`default_report`]. It is called on the answering
+/// thread, with a recording that has names. If it panics, a line says so, and later peeks still work (unless panics abort).
 ///
 /// ```
 /// stackglass::peek::set_report(|recording| eprintln!("{} samples", recording.samples.len()));
@@ -149,8 +150,8 @@ pub fn set_report(report: impl FnMut(&Recording) + Send + 'static) {
     *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(report));
 }
 
-/// Prints the profile by thread and task, and where the time went in a few lines, to standard error; in a peek that
-/// `stackglass peek` asked for, there.
+/// Prints the profile by thread and task, and a short digest, to standard error. A peek that `stackglass peek` has requested
+/// prints them there.
 pub fn default_report(recording: &Recording) {
     respond(|peek, text| {
         // Writing to memory does not fail.
@@ -173,7 +174,7 @@ impl Requests {
     }
 }
 
-/// Answers requests for the rest of the process's life.
+/// Answers requests for as long as the process lives.
 fn answer(seen: u32) {
     let queue = RequestQueue::of(std::process::id());
     let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
@@ -193,7 +194,7 @@ fn answer(seen: u32) {
                 peek(&responder, delay, &mut requests);
                 responder.finish(true);
             }
-            // `stackglass record` has begun to answer since.
+            // `stackglass record` answers from now on.
             Ok(None) => responder.finish(false),
             Err(error) => {
                 say(&format!("no peek: {error}"));
@@ -203,11 +204,11 @@ fn answer(seen: u32) {
     }
 }
 
-/// One peek, that has begun.
+/// Makes one peek, which has begun.
 fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     let until = Instant::now() + duration_for(responder);
     if responder.options().delay.is_some_and(|wished| wished != delay) {
-        say(&format!("a profile goes on, with a look every {delay:?}: --delay changes nothing"));
+        say(&format!("a profile is running with a delay of {delay:?}: --delay has no effect"));
     }
     respond(|peek, text| {
         let _ = peek.begin(text);
@@ -222,7 +223,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
             }
             let left = until.saturating_duration_since(Instant::now());
             late.write(request::wait_notice(std::process::id(), left).as_bytes());
-            // To standard error one report is enough.
+            // On standard error one report is enough.
             if !late.is_stderr() || !requests.waiting.iter().any(Responder::is_stderr) {
                 requests.waiting.push_back(late);
             }
@@ -245,7 +246,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     }
 }
 
-/// How long its profile takes.
+/// How long the peek profiles.
 fn duration_for(responder: &Responder) -> Duration {
     responder.options().duration.unwrap_or_else(get_duration)
 }
@@ -268,16 +269,16 @@ fn show_threads() {
     });
 }
 
-/// Reads the debug information that is needed, and gives its memory back.
+/// Reads the debug information that is needed, and frees it.
 fn name(recording: &mut Recording) {
-    // On this thread alone: others of ours would show up in a profile of the program.
+    // On this thread alone: other threads would appear in a profile of the program.
     let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
     stackglass_symbols::symbolize(recording, &options, &mut |_| {});
     stackglass_collect::give_back_memory();
 }
 
 fn report(recording: &Recording) {
-    // Taken out, so that the function may set another one.
+    // The function is removed while it runs, so that it may set another one.
     let own = REPORT.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut own) = own else { return default_report(recording) };
     if catch_unwind(AssertUnwindSafe(|| own(recording))).is_err() {
@@ -290,8 +291,8 @@ fn say(line: &str) {
     respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 
-/// Writes in one piece: to whoever asked by `stackglass peek` for the peek that this thread answers, else to standard error.
-/// Nothing can be done about one that is closed.
+/// Writes in one piece to the `stackglass peek` that has requested this thread's peek, otherwise to standard error. A closed
+/// output is ignored.
 fn respond(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
     let responder = RESPONDER.with_borrow(Responder::clone);
     let out = std::io::stderr();

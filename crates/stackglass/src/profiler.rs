@@ -1,11 +1,11 @@
-//! Explicit control: a guard that says when it cannot start.
+//! A guard that starts and stops a profile, and returns an error if it cannot start.
 
 use crate::{ProfileKind, StartError, running};
 
-/// Sampling goes on as long as at least one of these lives.
+/// Sampling lasts as long as at least one guard exists.
 ///
-/// Guards count references: they may nest and live on several threads; all fill one buffer, and the
-/// last one to go stops the sampling.
+/// Guards are counted: they may nest and exist on several threads. All fill one buffer, and the last one that is dropped stops
+/// sampling.
 ///
 /// ```
 /// let profiler = stackglass::Profiler::start()?;
@@ -23,37 +23,36 @@ pub struct Profiler {
 impl Profiler {
     /// Starts sampling all threads of this process, or joins the profile that runs.
     ///
-    /// Under `stackglass record` the command has the sampler: this then succeeds and does nothing more.
+    /// Under `stackglass record` it succeeds and does nothing, because the command samples.
     ///
     /// # Errors
-    /// When the sampler cannot run here or the buffer is full; while a wall-time profile runs.
+    /// If the sampler cannot run, the buffer is full, or a wall-time profile runs.
     pub fn start() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Threads)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Starts a wall-time profile, or joins the one that runs: see [`profile_walltime!`](crate::profile_walltime!).
+    /// Starts a wall-time profile, or joins the one that runs. See [`profile_walltime!`](crate::profile_walltime!).
     ///
     /// # Errors
-    /// As [`Profiler::start`]; while a profile of threads runs.
+    /// As [`Profiler::start`], or if a profile of threads runs.
     pub fn start_walltime() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Walltime)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Like [`Profiler::start`], and writes what is sampled to a recording at `path` while it runs, so that it
-    /// survives a crash of the process. `stackglass print PATH` shows it; it is complete, with names, when the
-    /// last guard stops.
+    /// Like [`Profiler::start`], and writes the samples to a recording at `path` while it runs, so that they survive a crash of
+    /// the process. `stackglass print PATH` shows it. It is complete, with names, when the last guard stops.
     ///
     /// # Errors
-    /// As [`Profiler::start`]; when the file cannot be made; when another profile is being written.
+    /// As [`Profiler::start`], or if the file cannot be created, or another profile is being written.
     #[cfg(feature = "files")]
     pub fn to_file(path: impl AsRef<std::path::Path>) -> Result<Profiler, StartError> {
         running::enter_with_file(path.as_ref())?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Ends this guard; the same as dropping it.
+    /// Ends this guard, as dropping it does.
     pub fn stop(self) {}
 }
 

@@ -1,9 +1,8 @@
-//! The one profile of this process: settings, how many guards there are, the run that goes on, and
-//! what earlier runs have left.
+//! The profile of this process: its settings, the number of guards, the current run, and the samples of earlier runs.
 //!
-//! A *run* begins with the first guard and ends with the last. It has the sampler's thread and a reading
-//! thread; at its end its samples move to `past`. A forked child inherits this memory but not the
-//! threads: it finds another process id in the run and forgets it.
+//! A *run* begins with the first guard and ends with the last. It has the sampler's thread and a reading thread. At its end
+//! its samples move to `past`. A forked child inherits this memory but not the threads: it finds another process id in the
+//! run, and forgets the run.
 
 pub(crate) mod peek;
 
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the stream: a fraction of what it holds at its worst.
+/// Time between two reads of the stream: a fraction of the time in which it can fill up.
 const PAUSE: Duration = Duration::from_millis(25);
 
 static STATE: Mutex<Running> = Mutex::new(Running::new());
@@ -26,11 +25,11 @@ struct Running {
     settings: Option<Settings>,
     guards: usize,
     run: Option<Run>,
-    /// The peek that goes on, which needs a run as well.
+    /// The current peek, which also needs a run.
     peek: Option<peek::Going>,
     past: Option<Recording>,
     full: bool,
-    /// `stackglass record` does the sampling.
+    /// `stackglass record` samples.
     delegated: bool,
 }
 
@@ -43,7 +42,7 @@ struct Run {
     collector: Arc<Collector>,
     reader: Option<Reader>,
     full: Arc<AtomicBool>,
-    /// How long sampling went on when the recording became full.
+    /// How long sampling had lasted when the recording became full.
     full_after: Arc<OnceLock<Duration>>,
     #[cfg(feature = "files")]
     file: Option<Arc<file::File>>,
@@ -55,23 +54,23 @@ struct Reader {
 }
 
 fn state() -> MutexGuard<'static, Running> {
-    // A panic in here leaves counts and recordings whole.
+    // After a panic with the lock held, counts and recordings are still consistent.
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.forget_the_parents_run();
     state
 }
 
-/// One more guard; the first starts the run.
+/// Adds a guard. The first one starts the run.
 pub(crate) fn enter(kind: ProfileKind) -> Result<(), StartError> {
     state().enter(kind)
 }
 
-/// One guard less; the last ends the run.
+/// Removes a guard. The last one ends the run.
 pub(crate) fn leave() {
     state().leave();
 }
 
-/// Forgets all samples. A running profile goes on and starts again from nothing.
+/// Forgets all samples. A running profile continues with an empty buffer.
 pub fn clear() {
     let mut state = state();
     state.past = None;
@@ -81,14 +80,14 @@ pub fn clear() {
     }
 }
 
-/// Whether samples are being taken now. False under `stackglass record`, where the command takes them.
+/// Whether this process is sampling itself. False under `stackglass record`, where the command samples.
 pub fn is_running() -> bool {
     let state = state();
     state.guards > 0 && state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
 }
 
-/// Whether sampling stopped because `n` words were stored. [`clear`] makes room, [`init`](crate::init) makes
-/// more of it; reports say so, too.
+/// Whether sampling stopped because `n` words were stored. [`clear`] empties the buffer, and [`init`](crate::init) can enlarge
+/// it. Reports say so as well.
 pub fn is_buffer_full() -> bool {
     let state = state();
     state.full || state.guards > 0 && state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
@@ -146,7 +145,7 @@ impl Running {
         if self.run.as_ref().is_some_and(|run| run.pid != std::process::id())
             && let Some(run) = self.run.take()
         {
-            // Its threads do not exist here: nothing of it may be joined or dropped.
+            // Its threads do not exist in this process, so no part of it may be joined or dropped.
             std::mem::forget(run);
             (self.past, self.full, self.peek, self.guards) = (None, false, None, 0);
         }
@@ -176,7 +175,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first guard: a new run, or the run of a peek from now on.
+    /// Starts a run for the first guard, or shares the run of a peek.
     fn begin(&mut self, kind: ProfileKind) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
         let room = self.settings().n.saturating_sub(stored);
@@ -202,7 +201,7 @@ impl Running {
         Ok(())
     }
 
-    /// Forgets what the run has sampled so far; a peek that shares it keeps its part.
+    /// Forgets the samples of the run. A peek that shares the run keeps its part.
     fn begin_anew(&mut self) {
         self.save_for_peek();
         if let Some(run) = &mut self.run {
@@ -219,7 +218,7 @@ impl Running {
         }
     }
 
-    /// Starts the threads of a run with room for so many words.
+    /// Starts the threads of a run that may store so many words.
     fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
         let mut about = self.about();
         (about.capacity, about.delay) = (room, Nanos(delay.as_nanos() as u64));
@@ -259,7 +258,7 @@ impl Running {
         Ok(())
     }
 
-    /// The last guard has gone: what was sampled is kept. A peek goes on with the run alone.
+    /// Ends the run after the last guard, and keeps its samples. A peek continues with the run.
     fn end_profile(&mut self) {
         let Some(run) = &self.run else { return };
         let share = self.peek.is_some() && run.kind == ProfileKind::Threads;
@@ -295,7 +294,7 @@ impl Running {
         if let Some(reader) = run.reader.take() {
             reader.stop.store(true, Ordering::Release);
             reader.thread.thread().unpark();
-            // It cannot panic with anything to tell us.
+            // A panic of that thread has been printed already.
             let _ = reader.thread.join();
         }
         Some(run)
@@ -303,7 +302,7 @@ impl Running {
 }
 
 impl Run {
-    /// What this run has sampled so far.
+    /// The samples of this run.
     fn recording(&self) -> Recording {
         let mut recording = self.collector.snapshot();
         let wall = self.full_after.get().copied().unwrap_or_else(|| self.began.elapsed());
@@ -313,7 +312,7 @@ impl Run {
         recording
     }
 
-    /// Starts the thread that empties the stream.
+    /// Starts the thread that reads the stream.
     fn read(&self) -> std::io::Result<Reader> {
         let stop = Arc::new(AtomicBool::new(false));
         let (told, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
@@ -324,7 +323,7 @@ impl Run {
             while !told.load(Ordering::Acquire) {
                 std::thread::park_timeout(PAUSE);
                 if collector.drain() && !full.swap(true, Ordering::AcqRel) {
-                    // The sampling ends, the program goes on.
+                    // Sampling ends, and the program continues.
                     sampler.stop();
                     let _ = full_after.set(began.elapsed());
                 }
@@ -335,7 +334,7 @@ impl Run {
     }
 }
 
-/// Words that a recording keeps, counted as they are while it grows.
+/// The words that a recording stores, by the same count as while it grows.
 fn words(recording: &Recording) -> u64 {
     let stacks = &recording.stacks;
     (stacks.nodes().len() + 2 * stacks.locations().len() + 5 * recording.samples.len()) as u64
@@ -343,14 +342,14 @@ fn words(recording: &Recording) -> u64 {
 
 #[cfg(feature = "files")]
 mod file {
-    //! The file of a run: appended to by a thread of its own, so that a slow disk delays nobody.
+    //! The file of a run. A thread of its own appends to it, so that a slow disk delays no other thread.
 
     use super::*;
     use stackglass_files::GlassWriter;
     use stackglass_profile::harmless;
     use std::path::{Path, PathBuf};
 
-    /// Time between two appends: what a crash may cost.
+    /// Time between two appends, which is the most that a crash may lose.
     const APPEND: Duration = Duration::from_millis(250);
 
     pub(crate) struct File {
@@ -359,8 +358,7 @@ mod file {
     }
 
     impl File {
-        /// Completes the recording. What cannot be written is told on standard error: the program's own
-        /// business goes on.
+        /// Completes the recording. If it cannot be written, a line on standard error says so, and the program continues.
         pub(super) fn finish(&self, recording: &Recording) {
             let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(writer) = writer else { return };
@@ -373,7 +371,7 @@ mod file {
         }
     }
 
-    /// A guard whose run is written to `path`.
+    /// Adds a guard whose run is written to `path`.
     pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
         let mut state = state();
         if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
@@ -381,7 +379,7 @@ mod file {
         }
         state.enter(ProfileKind::Threads)?;
         let about = state.about();
-        // Under `stackglass record` the command writes the file: none is touched here.
+        // Under `stackglass record` the command writes its own file.
         let Some(run) = &mut state.run else { return Ok(()) };
         let writer = match GlassWriter::create(path, &about) {
             Ok(writer) => writer,
@@ -405,7 +403,7 @@ mod file {
                     recorder.settle();
                     wrote
                 });
-                // A full disk: what was written stays readable, a later append tries again.
+                // The disk is full. What was written stays readable, and the next append tries again.
                 if wrote.is_err() && full.load(Ordering::Acquire) {
                     return;
                 }

@@ -1,24 +1,24 @@
-//! A peek and the profile of the program share one run: there is one sampler in a process.
+//! A peek and the program's profile share one run, because a process has one sampler.
 //!
-//! A peek without a profile has a run of its own, whose samples go to nobody else. Where a profile begins, ends or
-//! is cleared meanwhile, the peek keeps its own copy of what it has seen so far, so that neither notices the other.
+//! A peek without a profile has a run of its own, whose samples belong to it alone. If a profile begins, ends or is cleared
+//! meanwhile, the peek copies its samples so far, so that neither affects the other.
 
 use super::{Running, state};
 use crate::{ProfileKind, StartError};
 use stackglass_profile::{Nanos, ProcessIndex, Recording};
 use std::time::Duration;
 
-/// A peek that goes on.
+/// A peek in progress.
 #[derive(Default)]
 pub(super) struct Going {
-    /// What was saved of runs that ended or were cleared meanwhile.
+    /// Samples of runs that ended or were cleared meanwhile.
     saved: Recording,
     /// The first sample of the run that belongs to the peek.
     from: usize,
 }
 
-/// Begins a peek, with a look every so often where that is wished and no profile goes on; how often it is. `None`
-/// when `stackglass record` answers it.
+/// Begins a peek, and returns its delay: the requested one, unless a profile is running with another. `None` if
+/// `stackglass record` answers.
 pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartError> {
     let mut state = state();
     if state.run.is_none() {
@@ -31,7 +31,7 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
         recorder.settle();
         recorder.recording().samples.len()
     });
-    // A run that a peek has started just now belongs to it from its first sample.
+    // If the peek has just started the run, all its samples belong to the peek.
     let from = if state.guards == 0 { 0 } else { from };
     let mut about = state.about();
     about.delay = Nanos(delay.as_nanos() as u64);
@@ -49,11 +49,11 @@ pub(crate) fn latest() -> Recording {
     })
 }
 
-/// Ends the peek: what was sampled since its beginning, without names.
+/// Ends the peek and returns its samples, without names.
 pub(crate) fn end() -> Recording {
     let mut state = state();
     if state.guards == 0 {
-        // The last stacks are on their way.
+        // The last stacks are still to come.
         if let Some(run) = &state.run {
             run.sampler.stop();
         }
@@ -66,7 +66,7 @@ pub(crate) fn end() -> Recording {
 }
 
 impl Running {
-    /// Copies what the run has sampled for the peek so far. To be called before samples are forgotten.
+    /// Copies the samples of the peek so far. To be called before samples are forgotten.
     pub(super) fn save_for_peek(&mut self) {
         let (Some(run), Some(peek)) = (&self.run, &mut self.peek) else { return };
         let from = peek.from;
