@@ -260,7 +260,7 @@ mod tests {
             (reason_for(1000, 0, 1000, 2, 1000, eperm), "ptrace_scope is 2"),
             (reason_for(0, CAN_TRACE, 0, 3, 0, eperm), "ptrace_scope is 3"),
             (reason_for(0, 0, 0, 1, 0, eperm), "--cap-add SYS_PTRACE"),
-            (reason_for(1000, 0, 1000, 0, 0, eperm), "is closed to its own user"),
+            (reason_for(1000, 0, 1000, 0, 0, eperm), "is not accessible to its own user"),
             (reason_for(0, CAN_TRACE, 0, 0, 0, libc::ENOSYS), "seccomp"),
             (reason_for(0, CAN_TRACE, 0, 0, 0, eperm), "AppArmor"),
         ] {

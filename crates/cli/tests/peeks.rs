@@ -302,7 +302,7 @@ fn who_asks_is_answered_as_he_wishes_and_nobody_else() {
         let sparse = text(&started.answer(&["--duration", "600ms", "--delay", "20ms"]).stdout);
         let all = if verb == ["run"] { 20..50 } else { 400..900 };
         assert!(all.contains(&snapshots(&sparse)), "{verb:?}: {sparse}");
-        assert_eq!(sparse.contains("--delay changes nothing"), verb != ["run"], "{sparse}");
+        assert_eq!(sparse.contains("--delay has no effect"), verb != ["run"], "{sparse}");
         let (_, errors, _) = started.stop();
         assert!(!errors.contains("Information request") && !errors.contains("Profile collected"), "{errors}");
     }

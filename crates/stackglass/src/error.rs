@@ -1,4 +1,4 @@
-//! Why a profile could not be set up or started.
+//! Errors of setting up and starting a profile.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// A signal and its return cost several microseconds: faster than this the program would starve and the
+    /// A signal and its return cost several microseconds: with a shorter delay, the program would slow down and the
     /// profile would show the profiler.
     #[error(
         "a delay of {asked:?} is too short: more than 10 000 samples a second would slow the program down so much that the profile misleads; ask for 100 µs or more"
     )]
     TooFast {
-        /// What was asked for.
+        /// The requested delay.
         asked: Duration,
     },
-    /// Nothing can be stored in no words.
+    /// With zero words, nothing can be stored.
     #[error("n = 0 leaves no room for samples; ask for a million words or more")]
     NoRoom,
-    /// Settings cannot change under a running profile.
+    /// Settings cannot change while a profile runs.
     #[error("a profile is running; stop it before changing n or delay")]
     Running,
 }
@@ -27,13 +27,13 @@ pub enum InitError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The system refused something the sampler needs.
+    /// The system refused something that the sampler needs.
     #[error("the sampler cannot run in this process: {0}")]
     Sampler(String),
     /// The thread that reads the samples could not be started.
     #[error("cannot start the thread that reads the samples: {0}")]
     Collector(#[source] std::io::Error),
-    /// The buffer is full from before.
+    /// The buffer was already full.
     #[error("the buffer is full; stackglass::clear() empties it, stackglass::init() makes it larger")]
     Full,
     /// A profile of the other kind is running.
@@ -41,9 +41,9 @@ pub enum StartError {
         "a {running} is running, and one process has one profile at a time; stop it before you start a {asked}"
     )]
     OtherKind {
-        /// What is running.
+        /// The kind of the running profile.
         running: ProfileKind,
-        /// What was asked for.
+        /// The requested kind.
         asked: ProfileKind,
     },
     /// A recording is already being written to another file.
@@ -58,9 +58,9 @@ pub enum StartError {
 /// The two kinds of profiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProfileKind {
-    /// Every thread is looked at at each tick: [`profile!`](crate::profile!).
+    /// Each tick samples every thread: [`profile!`](crate::profile!).
     Threads,
-    /// One live task is looked at at each tick: [`profile_walltime!`](crate::profile_walltime!).
+    /// Each tick samples one live task: [`profile_walltime!`](crate::profile_walltime!).
     Walltime,
 }
 

@@ -4,11 +4,10 @@ use crate::settings::{SHORTEST_DELAY, Settings};
 use crate::{InitError, running};
 use std::time::Duration;
 
-/// Sets how many words are stored (`n`) and the time between two samples (`delay`), either or both, and reads
-/// back what holds now. Setting anything forgets all samples, as in the original.
+/// Sets the number of words that are stored (`n`) and the time between two samples (`delay`), either or both, and
+/// returns the current settings. Setting anything forgets all samples, as in Julia.
 ///
-/// # Errors
-/// While a profile runs; a delay below [`SHORTEST_DELAY`]; `n` of zero.
+/// # Errors While a profile runs; if `delay` is below [`SHORTEST_DELAY`]; if `n` is zero.
 ///
 /// ```
 /// use std::time::Duration;

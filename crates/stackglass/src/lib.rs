@@ -7,12 +7,12 @@
 //! # assert_eq!(answer, work());
 //! ```
 //!
-//! While [`profile!`] runs, a thread of this process looks at every thread of it 1 000 times a second:
-//! running ones are interrupted by a signal (SIGURG) for about a microsecond and leave their stack;
-//! sleeping ones are not touched, their stack is read from outside. Samples add up over all profiled
-//! regions until [`clear`]. Julia's `Profile` is the model: the names and their meaning are its.
+//! While [`profile!`] runs, a thread of this process samples all threads 1 000 times a second. A running thread is
+//! interrupted by a signal (SIGURG) for about a microsecond and stores its stack. A sleeping thread is not disturbed:
+//! its stack is read by the sampling thread. Samples add up over all profiled regions until [`clear`]. The model is
+//! Julia's `Profile`: names and their meanings are the same.
 //!
-//! Everything else there is to say about the samples is a [`Report`] or an answer of [`Callers`]:
+//! For other views of the samples there are [`Report`] and [`Callers`]:
 //!
 //! ```
 //! use stackglass::{Callers, Format, GroupBy, Report, SortedBy};
@@ -31,24 +31,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **What you should do.** Build with line tables, or reports name functions only:
+//! **Requirements.** Build with line tables; without them, reports contain only function names:
 //!
 //! ```toml
 //! [profile.release]
 //! debug = "line-tables-only"
 //! ```
 //!
-//! **What it promises.** No root, no perf events, no frame pointers needed. Nothing on the profiled
-//! threads allocates, takes a lock or can crash on a bad stack; a full buffer stops the sampling, never the
-//! program. Memory is bounded by `n` ([`init`]).
+//! **Guarantees.** No root, perf events or frame pointers are needed. Nothing on the profiled threads allocates,
+//! takes a lock, or crashes on a bad stack. A full buffer stops the sampling, never the program. Memory is bounded by
+//! `n` ([`init`]).
 //!
-//! **What it does not do.** Other platforms than Linux on x86-64; programs that take SIGURG for themselves after the
-//! first start (their threads are then seen asleep only, and the report says so); the time of
-//! threads that block all signals (the report names them), and of threads that have forbidden themselves system calls.
-//! Fibres need stacks with room for a signal: the kernel puts up to 3.5 KiB on the stack of whoever it interrupts, before any
-//! code of ours runs, and 2 KiB are ours. A running thread that begins a wait while the signal is on its way may see `EINTR` from
-//! it (`poll`, `epoll_wait`, a socket with a time-out; signal(7) names them all). To profile a program without changing it,
-//! use the command: `stackglass record -- ./program`. Under that command this crate leaves the sampling to it.
+//! **Limits.** Only Linux on x86-64 is supported. If the program installs its own handler for SIGURG after the first
+//! start, its threads are sampled only while they sleep, and the report says so. The time of threads that block all
+//! signals is not sampled (the report names them), nor that of threads that have forbidden themselves system calls.
+//! Fibres need stacks with room for a signal: the kernel puts up to 3.5 KiB on the interrupted stack, and the handler
+//! needs 2 KiB. If a running thread starts to wait while the signal is on its way, the wait may return `EINTR`
+//! (`poll`, `epoll_wait`, a socket with a time-out; signal(7) lists them). To profile a program without changing it,
+//! use the command: `stackglass record -- ./program`. Under that command, this crate leaves the sampling to it.
 
 mod error;
 mod init;
@@ -80,7 +80,7 @@ pub use stackglass_report::{
     NO_SAMPLES_IN_GROUP, Pick, Recur, Report, ReportError, SortedBy, Source, Style, UnknownValue, Written,
 };
 
-/// What a [`Recording`] is made of, and the blocks of [`Data`].
+/// The parts of a [`Recording`], and the blocks of [`Data`].
 pub mod model {
     pub use stackglass_profile::symbols::{Missing, ModuleNote};
     pub use stackglass_profile::word_buffer::{Block, Blocks};
@@ -90,11 +90,11 @@ pub mod model {
     };
 }
 
-/// Profiles an expression and gives back its value.
+/// Profiles an expression and returns its value.
 ///
-/// Regions may nest and run on several threads at once: they share one buffer, and sampling stops when the
-/// last one ends, also when it ends by a panic, `return` or `?`. If sampling cannot start, the expression
-/// runs all the same and one line on standard error says why; use [`Profiler::start`] to handle that yourself.
+/// Regions may nest and run on several threads at once. They share one buffer, and sampling stops when the last one
+/// ends, also by a panic, `return` or `?`. If sampling cannot start, the expression runs all the same, and one line
+/// on standard error says why. Use [`Profiler::start`] to handle that error.
 ///
 /// ```
 /// fn parse(text: &str) -> Result<u64, std::num::ParseIntError> {
@@ -113,12 +113,13 @@ macro_rules! profile {
     }};
 }
 
-/// Profiles an expression by wall time and gives back its value: each tick looks at one live [task](mod@crate::task) chosen at
-/// random, running or waiting.
+/// Profiles an expression by wall time and returns its value. Each tick samples one live [task](mod@crate::task),
+/// chosen at random, running or waiting.
 ///
-/// Every task gets the same share of looks, so the report tells how tasks spend their time, not how processors do. A
-/// task that waits shows as `[waiting]` under its name and the place where it was made; [`Recording::tasks`] has its
-/// longest wait. In a program without tasks threads are looked at in their place. Not together with [`profile!`].
+/// Every task is sampled equally often, so the report shows how tasks spend their time, not how processors do. A
+/// waiting task appears as `[waiting]` under its name and the place where it was created; [`Recording::tasks`] has
+/// its longest wait. In a program without tasks, threads are sampled instead. It cannot run together with
+/// [`profile!`].
 ///
 /// ```
 /// let answer = stackglass::profile_walltime!((1..=10).sum::<u32>());

@@ -1,26 +1,26 @@
-//! Look into this process while it runs: SIGUSR1 shows what all threads do, and where the next second goes.
+//! Look into this process while it runs: on SIGUSR1, it shows what all threads do, and profiles the next second.
 //!
 //! ```
 //! stackglass::peek::install()?; // one line in main(); costs nothing until somebody asks
 //! # Ok::<(), stackglass::peek::PeekError>(())
 //! ```
 //!
-//! Then `kill -USR1 PID`, or `stackglass peek PID`. On standard error (or where `stackglass peek` runs) appear, at once, `cmd: PROGRAM PID running R of
-//! N` and a stack of each thread; then all threads are profiled for [`get_duration`]; then the report by thread and task
-//! follows, or whatever [`set_report`] has set. It comes from a thread of its own, so it comes also when the program never yields.
+//! Then use `kill -USR1 PID`, or `stackglass peek PID`. The result goes to standard error, or to the terminal of
+//! `stackglass peek`. First comes the line `cmd: PROGRAM PID running R of N`, with a stack of each thread. Then all
+//! threads are profiled for [`get_duration`]. At the end comes the report by thread and task, or the result of
+//! [`set_report`]. A thread of its own does all this, so it works even if the program never yields.
 //!
-//! - A second signal during a peek shows the stacks again; the profile that goes on is not made longer.
-//! - Each peek is answered where it was asked for: a `stackglass peek PID` that comes during another peek is told so and gets
-//!   its own afterwards, a signal that comes during the peek of a `stackglass peek` as well. `stackglass peek` may wish another
-//!   duration, delay and width; where nobody waits for the answer any more, the peek ends.
-//! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, which is not disturbed by it.
-//! - A program that handles or ignores SIGUSR1 keeps it: [`install`] is then an error, and a handler that is set
-//!   later takes the place of the peek. `stackglass peek PID` looks at such a program from outside.
-//! - While `stackglass record` samples the program from inside, the command answers, and this module leaves it to it. Under
-//!   `stackglass run` it answers itself, in place of the command, which knows no tasks.
-//! - A forked child that has not called exec dies of SIGUSR1, as it would without this.
-//! - One thread, whichever the kernel picks, is interrupted by each signal: calls like `epoll_wait` that are never
-//!   resumed after a handler return EINTR in it once.
+//! - A second signal during a peek shows the stacks again; it does not prolong the profile.
+//! - Each request gets its own peek, and its own response. A request during a peek is told to wait, and its peek
+//!   follows. `stackglass peek` can set another duration, delay and width. If it ends early, so does its peek.
+//! - During [`profile!`](crate::profile!), a peek shows that second of the running profile, which is not affected.
+//! - A program that handles or ignores SIGUSR1 keeps it: [`install`] then returns an error. A handler that is
+//!   installed later replaces the peek. `stackglass peek PID` samples such a program from outside.
+//! - While `stackglass record` samples the program from inside, the command answers instead of this module. Under
+//!   `stackglass run`, this module answers, because it knows the tasks.
+//! - A forked child that has not called exec is killed by SIGUSR1, as without this module.
+//! - Each signal interrupts one thread, which the kernel chooses. Calls like `epoll_wait`, which are never restarted
+//!   after a handler, return EINTR in it once.
 
 use crate::{Recording, Style, running};
 use stackglass_collect::peeks::request;
@@ -37,34 +37,34 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Set to 1, t, true, y or yes (any case), a peek takes a heap snapshot as well, once there are any.
+/// Set to 1, t, true, y or yes (any case): a peek takes a heap snapshot as well, once they are supported.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
-/// How long a first stack of each thread is waited for: on a busy machine some wait for a processor.
+/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
-/// Time between two looks whether they are there.
-const A_TICK: Duration = Duration::from_millis(2);
-/// Time between two looks whether who asked still waits.
-const A_MOMENT: Duration = Duration::from_millis(200);
-/// The longest wait for a request before looking again.
-const WHILE: Duration = Duration::from_secs(3600);
+/// Time between two checks for these stacks.
+const CHECK_STACKS: Duration = Duration::from_millis(2);
+/// Time between two checks whether the client still waits.
+const CHECK_CLIENT: Duration = Duration::from_millis(200);
+/// Longest wait for a request before checking again.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 type Report = Box<dyn FnMut(&Recording) + Send>;
 
 static DURATION: Mutex<Duration> = Mutex::new(Duration::from_secs(1));
 static REPORT: Mutex<Option<Report>> = Mutex::new(None);
-/// The process that has the answering thread: a forked child has none.
+/// Id of the process that has the responding thread: a forked child has none.
 static THREAD_OF: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// For whom the peek is that this thread answers.
+    /// The responder of the current peek, on the responding thread.
     static RESPONDER: RefCell<Responder> = RefCell::default();
 }
 
-/// Why there is no peek by signal.
+/// Why there are no peeks by signal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeekError {
-    /// SIGUSR1 is taken.
+    /// The program handles or ignores SIGUSR1.
     #[error(
         "SIGUSR1 is handled or ignored by the program itself; `stackglass peek PID` looks at it from outside"
     )]
@@ -72,18 +72,18 @@ pub enum PeekError {
     /// The kernel refused the handler.
     #[error("the system refused the handler of SIGUSR1 (error {0})")]
     Refused(i32),
-    /// The thread that answers could not be started.
+    /// The responding thread could not be started.
     #[error("cannot start the thread that answers peeks: {0}")]
     Thread(#[source] std::io::Error),
-    /// A profile of no time, or of more than an hour.
-    #[error("a peek of {0:?} makes no sense; ask for 1 ms to 1 h")]
+    /// A duration below 1 ms or above an hour.
+    #[error("a peek of {0:?} is not possible; use 1 ms to 1 h")]
     Duration(Duration),
 }
 
-/// Makes SIGUSR1 show what this process does. Harmless when repeated.
+/// Makes SIGUSR1 show what this process does. It can be called repeatedly.
 ///
-/// # Errors
-/// When the program has taken SIGUSR1, or the system refuses handler or thread. The program is as before then.
+/// # Errors If the program handles or ignores SIGUSR1, or the system refuses the handler or the thread. The program
+/// is then unchanged.
 pub fn install() -> Result<(), PeekError> {
     if stackglass_sampler::is_delegated() {
         return Ok(());
@@ -108,20 +108,19 @@ pub fn install() -> Result<(), PeekError> {
     })
 }
 
-/// Asks for a peek from within, as the signal does.
+/// Requests a peek from within the program, as the signal does.
 pub fn request() {
     signal::request();
 }
 
-/// How long the profile of a peek takes: one second unless set.
+/// Duration of a peek's profile: one second unless set.
 pub fn get_duration() -> Duration {
     *DURATION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets how long the profile of later peeks takes.
+/// Sets the duration of the profiles of later peeks.
 ///
-/// # Errors
-/// Less than a millisecond or more than an hour.
+/// # Errors If it is less than a millisecond or more than an hour.
 ///
 /// ```
 /// use stackglass::peek::{get_duration, set_duration};
@@ -139,8 +138,8 @@ pub fn set_duration(duration: Duration) -> Result<(), PeekError> {
     Ok(())
 }
 
-/// What happens when the profile of a peek is there, instead of [`default_report`]. It is called on a thread of
-/// its own, with names. A panic in it is told, and later peeks still work (unless panics abort).
+/// Replaces [`default_report`], which is called at the end of a peek with the symbolized profile. The function is
+/// called on a thread of its own. If it panics, a line says so, and later peeks still work (unless panics abort).
 ///
 /// ```
 /// stackglass::peek::set_report(|recording| eprintln!("{} samples", recording.samples.len()));
@@ -149,8 +148,8 @@ pub fn set_report(report: impl FnMut(&Recording) + Send + 'static) {
     *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(report));
 }
 
-/// Prints the profile by thread and task, and where the time went in a few lines, to standard error; in a peek that
-/// `stackglass peek` asked for, there.
+/// Prints the profile by thread and task, and a summary of where the time went. The output goes to standard error, or
+/// to `stackglass peek` if that requested the peek.
 pub fn default_report(recording: &Recording) {
     respond(|peek, text| {
         // Writing to memory does not fail.
@@ -158,7 +157,7 @@ pub fn default_report(recording: &Recording) {
     });
 }
 
-/// Requests, and for whom they are.
+/// Requests to this process, and their responders.
 struct Requests {
     seen: u32,
     queue: RequestQueue,
@@ -166,8 +165,8 @@ struct Requests {
 }
 
 impl Requests {
-    /// For whom the requests are that have come since the last call.
-    fn heard(&mut self) -> Vec<Responder> {
+    /// Responders of the requests since the last call.
+    fn new_responders(&mut self) -> Vec<Responder> {
         let now = signal::requests();
         self.queue.receive(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
     }
@@ -178,10 +177,10 @@ fn answer(seen: u32) {
     let queue = RequestQueue::of(std::process::id());
     let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
     loop {
-        let new = requests.heard();
+        let new = requests.new_responders();
         requests.waiting.extend(new);
         let Some(responder) = requests.waiting.pop_front() else {
-            signal::wait_for(requests.seen, WHILE);
+            signal::wait_for(requests.seen, LONGEST_WAIT);
             continue;
         };
         if responder.is_abandoned() {
@@ -193,36 +192,36 @@ fn answer(seen: u32) {
                 peek(&responder, delay, &mut requests);
                 responder.finish(true);
             }
-            // `stackglass record` has begun to answer since.
+            // `stackglass record` has begun to answer meanwhile.
             Ok(None) => responder.finish(false),
             Err(error) => {
-                say(&format!("no peek: {error}"));
+                print_line(&format!("no peek: {error}"));
                 responder.finish(false);
             }
         }
     }
 }
 
-/// One peek, that has begun.
+/// Runs a peek that has begun.
 fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     let until = Instant::now() + duration_for(responder);
-    if responder.options().delay.is_some_and(|wished| wished != delay) {
-        say(&format!("a profile goes on, with a look every {delay:?}: --delay changes nothing"));
+    if responder.options().delay.is_some_and(|asked| asked != delay) {
+        print_line(&format!("a profile is running with a delay of {delay:?}: --delay has no effect"));
     }
     respond(|peek, text| {
         let _ = peek.begin(text);
     });
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(A_MOMENT) });
-        for late in requests.heard() {
+        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(CHECK_CLIENT) });
+        for late in requests.new_responders() {
             if responder.is_stderr() && late.is_stderr() {
                 show_threads();
                 continue;
             }
             let left = until.saturating_duration_since(Instant::now());
             late.write(request::wait_notice(std::process::id(), left).as_bytes());
-            // To standard error one report is enough.
+            // One report for standard error is enough.
             if !late.is_stderr() || !requests.waiting.iter().any(Responder::is_stderr) {
                 requests.waiting.push_back(late);
             }
@@ -235,7 +234,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     if responder.is_abandoned() {
         return;
     }
-    name(&mut recording);
+    symbolize(&mut recording);
     respond(|peek, text| {
         let _ = peek.end(text);
     });
@@ -245,7 +244,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     }
 }
 
-/// How long its profile takes.
+/// Duration of its profile.
 fn duration_for(responder: &Responder) -> Duration {
     responder.options().duration.unwrap_or_else(get_duration)
 }
@@ -253,7 +252,7 @@ fn duration_for(responder: &Responder) -> Duration {
 fn show_threads() {
     let began = Instant::now();
     let (mut recording, activity) = loop {
-        std::thread::sleep(A_TICK);
+        std::thread::sleep(CHECK_STACKS);
         let recording = running::peek::latest();
         let activity =
             stackglass_collect::peeks::activity::of_process(std::process::id(), stackglass_sampler::is_ours);
@@ -262,15 +261,15 @@ fn show_threads() {
             break (recording, activity);
         }
     };
-    name(&mut recording);
+    symbolize(&mut recording);
     respond(|peek, text| {
         let _ = peek.threads(&recording, &activity, text);
     });
 }
 
-/// Reads the debug information that is needed, and gives its memory back.
-fn name(recording: &mut Recording) {
-    // On this thread alone: others of ours would show up in a profile of the program.
+/// Symbolizes the recording, and returns the memory that this needed.
+fn symbolize(recording: &mut Recording) {
+    // On this thread alone: further threads would appear in a profile of the program.
     let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
     stackglass_symbols::symbolize(recording, &options, &mut |_| {});
     stackglass_collect::give_back_memory();
@@ -281,17 +280,16 @@ fn report(recording: &Recording) {
     let own = REPORT.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut own) = own else { return default_report(recording) };
     if catch_unwind(AssertUnwindSafe(|| own(recording))).is_err() {
-        say("the report function of the peek panicked; later peeks call it again");
+        print_line("the report function of the peek panicked; later peeks call it again");
     }
     REPORT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(own);
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 
-/// Writes in one piece: to whoever asked by `stackglass peek` for the peek that this thread answers, else to standard error.
-/// Nothing can be done about one that is closed.
+/// Writes in one piece to the responder of the current peek, or to standard error. A closed one is ignored.
 fn respond(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
     let responder = RESPONDER.with_borrow(Responder::clone);
     let out = std::io::stderr();

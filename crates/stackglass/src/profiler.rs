@@ -1,11 +1,10 @@
-//! Explicit control: a guard that says when it cannot start.
+//! Explicit control: a guard whose start can fail.
 
 use crate::{ProfileKind, StartError, running};
 
-/// Sampling goes on as long as at least one of these lives.
+/// Sampling continues while at least one of these exists.
 ///
-/// Guards count references: they may nest and live on several threads; all fill one buffer, and the
-/// last one to go stops the sampling.
+/// Guards may nest and live on several threads. All fill one buffer, and sampling stops with the last one.
 ///
 /// ```
 /// let profiler = stackglass::Profiler::start()?;
@@ -21,32 +20,29 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Starts sampling all threads of this process, or joins the profile that runs.
+    /// Starts to sample all threads of this process, or joins the running profile.
     ///
-    /// Under `stackglass record` the command has the sampler: this then succeeds and does nothing more.
+    /// Under `stackglass record`, the command samples the program: this call then succeeds and has no effect.
     ///
-    /// # Errors
-    /// When the sampler cannot run here or the buffer is full; while a wall-time profile runs.
+    /// # Errors If the sampler cannot run here, the buffer is full, or a wall-time profile runs.
     pub fn start() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Threads)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Starts a wall-time profile, or joins the one that runs: see [`profile_walltime!`](crate::profile_walltime!).
+    /// Starts a wall-time profile, or joins the running one: see [`profile_walltime!`](crate::profile_walltime!).
     ///
-    /// # Errors
-    /// As [`Profiler::start`]; while a profile of threads runs.
+    /// # Errors Those of [`Profiler::start`]; also while a profile of threads runs.
     pub fn start_walltime() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Walltime)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Like [`Profiler::start`], and writes what is sampled to a recording at `path` while it runs, so that it
-    /// survives a crash of the process. `stackglass print PATH` shows it; it is complete, with names, when the
-    /// last guard stops.
+    /// Like [`Profiler::start`], and also writes the samples to a recording at `path` while they are taken, so that
+    /// they survive a crash of the process. `stackglass print PATH` shows it. The file is complete, with symbols,
+    /// when the last guard is dropped.
     ///
-    /// # Errors
-    /// As [`Profiler::start`]; when the file cannot be made; when another profile is being written.
+    /// # Errors Those of [`Profiler::start`]; also if the file cannot be created, or another file is being written.
     #[cfg(feature = "files")]
     pub fn to_file(path: impl AsRef<std::path::Path>) -> Result<Profiler, StartError> {
         running::enter_with_file(path.as_ref())?;

@@ -1,20 +1,20 @@
-//! A profiled region that cannot fail: what `profile!` and `profile()` stand on.
+//! A profiled region that cannot fail: the implementation of `profile!` and `profile()`.
 
 use crate::{Profiler, StartError};
 use stackglass_profile::harmless;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sampling as long as this lives; nothing where it could not be started.
+/// Samples while it exists; has no effect if sampling cannot be started.
 #[must_use = "sampling ends when this is dropped"]
 pub struct Region {
     _profiler: Option<Profiler>,
 }
 
-/// The reason why nothing is sampled is told once, not at each of a million calls.
+/// The reason is printed once, not at each call.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 impl Region {
-    /// Starts, or says on standard error why not.
+    /// Starts the sampling, or prints on standard error why not.
     pub fn enter() -> Region {
         Region::of(Profiler::start())
     }
@@ -34,7 +34,7 @@ impl Region {
     }
 }
 
-/// Profiles a closure and gives back its value; like [`profile!`](crate::profile!) for an expression.
+/// Profiles a closure and returns its value; like [`profile!`](crate::profile!) for an expression.
 ///
 /// ```
 /// let sum = stackglass::profile(|| (1..=10).sum::<u32>());

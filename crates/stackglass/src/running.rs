@@ -1,10 +1,11 @@
-//! The one profile of this process: settings, how many guards there are, the run that goes on, and
-//! what earlier runs have left.
+//! The profile of this process: settings, guards, the current run, and the samples of earlier runs.
 //!
-//! A *run* begins with the first guard and ends with the last. It has the sampler's thread and a reading
-//! thread; at its end its samples move to `past`. A forked child inherits this memory but not the
-//! threads: it finds another process id in the run and forgets it.
+//! A *run* starts with the first guard and ends with the last one. It has the sampler's thread and a reading thread.
+//! At its end, its samples are added to `past`. A forked child inherits this memory but not the threads: it sees
+//! another process id in the run and discards it.
 
+#[cfg(feature = "files")]
+mod file;
 pub(crate) mod peek;
 
 use crate::settings::Settings;
@@ -12,12 +13,14 @@ use crate::{InitError, ProfileKind, StartError};
 use stackglass_collect::in_process::Collector;
 use stackglass_profile::{About, Nanos, Recording};
 use stackglass_sampler::{Config, Handle, NotStarted};
+#[cfg(feature = "files")]
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the stream: a fraction of what it holds at its worst.
+/// Time between two reads of the stream: a fraction of the time in which it can fill up.
 const PAUSE: Duration = Duration::from_millis(25);
 
 static STATE: Mutex<Running> = Mutex::new(Running::new());
@@ -26,11 +29,11 @@ struct Running {
     settings: Option<Settings>,
     guards: usize,
     run: Option<Run>,
-    /// The peek that goes on, which needs a run as well.
-    peek: Option<peek::Going>,
+    /// The active peek, which needs a run as well.
+    peek: Option<peek::ActivePeek>,
     past: Option<Recording>,
     full: bool,
-    /// `stackglass record` does the sampling.
+    /// `stackglass record` samples this process.
     delegated: bool,
 }
 
@@ -43,7 +46,7 @@ struct Run {
     collector: Arc<Collector>,
     reader: Option<Reader>,
     full: Arc<AtomicBool>,
-    /// How long sampling went on when the recording became full.
+    /// Time after which the recording was full.
     full_after: Arc<OnceLock<Duration>>,
     #[cfg(feature = "files")]
     file: Option<Arc<file::File>>,
@@ -55,40 +58,73 @@ struct Reader {
 }
 
 fn state() -> MutexGuard<'static, Running> {
-    // A panic in here leaves counts and recordings whole.
+    // A panic in this module leaves counts and recordings consistent.
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.forget_the_parents_run();
     state
 }
 
-/// One more guard; the first starts the run.
+/// Adds a guard; the first one starts the run.
 pub(crate) fn enter(kind: ProfileKind) -> Result<(), StartError> {
     state().enter(kind)
 }
 
-/// One guard less; the last ends the run.
+/// Adds a guard whose run is written to `path`.
+#[cfg(feature = "files")]
+pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
+    let mut state = state();
+    if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
+        return Err(StartError::OtherFile(other.path().to_path_buf()));
+    }
+    state.enter(ProfileKind::Threads)?;
+    let about = state.about();
+    // Under `stackglass record`, the command writes its own file.
+    let Some(run) = &mut state.run else { return Ok(()) };
+    let file = match file::File::create(path, &about) {
+        Ok(file) => Arc::new(file),
+        Err(error) => {
+            state.leave();
+            return Err(error.into());
+        }
+    };
+    run.file = Some(file.clone());
+    let (collector, full) = (run.collector.clone(), run.full.clone());
+    stackglass_sampler::expect_helper();
+    let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
+        stackglass_sampler::leave_out_this_thread();
+        file.keep_appending(&collector, &full);
+    });
+    if let Err(error) = spawned {
+        stackglass_sampler::expect_no_helper();
+        state.leave();
+        return Err(StartError::Collector(error));
+    }
+    Ok(())
+}
+
+/// Removes a guard; the last one ends the run.
 pub(crate) fn leave() {
     state().leave();
 }
 
-/// Forgets all samples. A running profile goes on and starts again from nothing.
+/// Forgets all samples. A running profile continues from zero.
 pub fn clear() {
     let mut state = state();
     state.past = None;
     state.full = false;
     if state.guards > 0 {
-        state.begin_anew();
+        state.restart();
     }
 }
 
-/// Whether samples are being taken now. False under `stackglass record`, where the command takes them.
+/// Whether samples are being taken. False under `stackglass record`, which takes them instead.
 pub fn is_running() -> bool {
     let state = state();
     state.guards > 0 && state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
 }
 
-/// Whether sampling stopped because `n` words were stored. [`clear`] makes room, [`init`](crate::init) makes
-/// more of it; reports say so, too.
+/// Whether sampling stopped because `n` words were stored. [`clear`] frees them, [`init`](crate::init) allows more;
+/// reports mention it, too.
 pub fn is_buffer_full() -> bool {
     let state = state();
     state.full || state.guards > 0 && state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
@@ -113,7 +149,7 @@ pub(crate) fn settings(n: Option<u64>, delay: Option<Duration>) -> Result<Settin
     Ok(settings)
 }
 
-/// Everything sampled so far, without names.
+/// All samples so far, without symbols.
 pub(crate) fn snapshot() -> Recording {
     let state = state();
     let mut all =
@@ -146,7 +182,7 @@ impl Running {
         if self.run.as_ref().is_some_and(|run| run.pid != std::process::id())
             && let Some(run) = self.run.take()
         {
-            // Its threads do not exist here: nothing of it may be joined or dropped.
+            // Its threads do not exist in this process: it must not be joined or dropped.
             std::mem::forget(run);
             (self.past, self.full, self.peek, self.guards) = (None, false, None, 0);
         }
@@ -176,7 +212,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first guard: a new run, or the run of a peek from now on.
+    /// The first guard: starts a run, or takes over the run of a peek.
     fn begin(&mut self, kind: ProfileKind) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
         let room = self.settings().n.saturating_sub(stored);
@@ -195,15 +231,15 @@ impl Running {
         if self.run.is_none() {
             return self.start_run(room, delay, kind);
         }
-        self.begin_anew();
+        self.restart();
         if let Some(run) = &self.run {
             run.collector.with(|recorder| recorder.set_capacity(room));
         }
         Ok(())
     }
 
-    /// Forgets what the run has sampled so far; a peek that shares it keeps its part.
-    fn begin_anew(&mut self) {
+    /// Forgets the samples of the run. A peek that shares the run keeps its part.
+    fn restart(&mut self) {
         self.save_for_peek();
         if let Some(run) = &mut self.run {
             run.collector.clear();
@@ -219,7 +255,7 @@ impl Running {
         }
     }
 
-    /// Starts the threads of a run with room for so many words.
+    /// Starts a run, with room for this number of words.
     fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
         let mut about = self.about();
         (about.capacity, about.delay) = (room, Nanos(delay.as_nanos() as u64));
@@ -259,7 +295,7 @@ impl Running {
         Ok(())
     }
 
-    /// The last guard has gone: what was sampled is kept. A peek goes on with the run alone.
+    /// The last guard was dropped: adds the samples to `past`. A peek continues with the run alone.
     fn end_profile(&mut self) {
         let Some(run) = &self.run else { return };
         let share = self.peek.is_some() && run.kind == ProfileKind::Threads;
@@ -269,7 +305,7 @@ impl Running {
             let recording = run.recording();
             self.full |= run.full.load(Ordering::Acquire);
             self.keep(&recording);
-            self.begin_anew();
+            self.restart();
             return;
         }
         self.save_for_peek();
@@ -295,7 +331,7 @@ impl Running {
         if let Some(reader) = run.reader.take() {
             reader.stop.store(true, Ordering::Release);
             reader.thread.thread().unpark();
-            // It cannot panic with anything to tell us.
+            // The thread does not panic.
             let _ = reader.thread.join();
         }
         Some(run)
@@ -303,7 +339,7 @@ impl Running {
 }
 
 impl Run {
-    /// What this run has sampled so far.
+    /// The samples of this run so far.
     fn recording(&self) -> Recording {
         let mut recording = self.collector.snapshot();
         let wall = self.full_after.get().copied().unwrap_or_else(|| self.began.elapsed());
@@ -313,7 +349,7 @@ impl Run {
         recording
     }
 
-    /// Starts the thread that empties the stream.
+    /// Starts the thread that reads the stream.
     fn read(&self) -> std::io::Result<Reader> {
         let stop = Arc::new(AtomicBool::new(false));
         let (told, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
@@ -324,7 +360,7 @@ impl Run {
             while !told.load(Ordering::Acquire) {
                 std::thread::park_timeout(PAUSE);
                 if collector.drain() && !full.swap(true, Ordering::AcqRel) {
-                    // The sampling ends, the program goes on.
+                    // Sampling ends, the program continues.
                     sampler.stop();
                     let _ = full_after.set(began.elapsed());
                 }
@@ -335,90 +371,8 @@ impl Run {
     }
 }
 
-/// Words that a recording keeps, counted as they are while it grows.
+/// Number of words of a recording, counted as in the recorder.
 fn words(recording: &Recording) -> u64 {
     let stacks = &recording.stacks;
     (stacks.nodes().len() + 2 * stacks.locations().len() + 5 * recording.samples.len()) as u64
 }
-
-#[cfg(feature = "files")]
-mod file {
-    //! The file of a run: appended to by a thread of its own, so that a slow disk delays nobody.
-
-    use super::*;
-    use stackglass_files::GlassWriter;
-    use stackglass_profile::harmless;
-    use std::path::{Path, PathBuf};
-
-    /// Time between two appends: what a crash may cost.
-    const APPEND: Duration = Duration::from_millis(250);
-
-    pub(crate) struct File {
-        path: PathBuf,
-        writer: Mutex<Option<GlassWriter>>,
-    }
-
-    impl File {
-        /// Completes the recording. What cannot be written is told on standard error: the program's own
-        /// business goes on.
-        pub(super) fn finish(&self, recording: &Recording) {
-            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(writer) = writer else { return };
-            let mut named = recording.clone();
-            stackglass_symbols::symbolize(&mut named, &stackglass_symbols::Options::default(), &mut |_| {});
-            if let Err(error) = writer.finish(&named) {
-                let line = format!("{} stays incomplete: {error}", self.path.display());
-                eprintln!("stackglass: {}", harmless(&line));
-            }
-        }
-    }
-
-    /// A guard whose run is written to `path`.
-    pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
-        let mut state = state();
-        if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
-            return Err(StartError::OtherFile(other.path.clone()));
-        }
-        state.enter(ProfileKind::Threads)?;
-        let about = state.about();
-        // Under `stackglass record` the command writes the file: none is touched here.
-        let Some(run) = &mut state.run else { return Ok(()) };
-        let writer = match GlassWriter::create(path, &about) {
-            Ok(writer) => writer,
-            Err(error) => {
-                state.leave();
-                return Err(error.into());
-            }
-        };
-        let file = Arc::new(File { path: path.to_path_buf(), writer: Mutex::new(Some(writer)) });
-        run.file = Some(file.clone());
-        let (collector, full) = (run.collector.clone(), run.full.clone());
-        stackglass_sampler::expect_helper();
-        let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
-            stackglass_sampler::leave_out_this_thread();
-            loop {
-                std::thread::sleep(APPEND);
-                let mut writer = file.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(open) = writer.as_mut() else { return };
-                let wrote = collector.with(|recorder| {
-                    let wrote = open.append(recorder.recording());
-                    recorder.settle();
-                    wrote
-                });
-                // A full disk: what was written stays readable, a later append tries again.
-                if wrote.is_err() && full.load(Ordering::Acquire) {
-                    return;
-                }
-            }
-        });
-        if let Err(error) = spawned {
-            stackglass_sampler::expect_no_helper();
-            state.leave();
-            return Err(StartError::Collector(error));
-        }
-        Ok(())
-    }
-}
-
-#[cfg(feature = "files")]
-pub(crate) use file::enter_with_file;

@@ -1,11 +1,11 @@
-//! What was sampled: as a report, as Julia's buffer, as a recording.
+//! The samples as a report, as Julia's buffer, and as a recording.
 
 use crate::running;
 use stackglass_profile::{Data, Dictionary, Recording};
 use stackglass_report::Summary;
 use std::io::{self, IsTerminal, Write};
 
-/// Prints where the time went to standard output: a summary and a tree, as wide as the terminal.
+/// Prints where the time went: a summary and a tree, on standard output, as wide as the terminal.
 ///
 /// May be called inside a profiled region. A closed pipe is ignored.
 pub fn print() {
@@ -21,7 +21,7 @@ pub fn print() {
     let _ = out.lock().write_all(&text);
 }
 
-/// The text that [`print()`] prints, plain and `columns` wide.
+/// The text of [`print()`], without colours and `columns` wide.
 ///
 /// ```
 /// stackglass::profile!(std::hint::black_box((0..1000).sum::<u32>()));
@@ -44,17 +44,17 @@ fn write_report(out: &mut Vec<u8>, columns: usize, style: stackglass_report::Sty
     Summary::new().cols(columns).style(style).write(&recording, out)
 }
 
-/// A copy of everything sampled so far, with names.
+/// A copy of all samples so far, symbolized.
 ///
-/// Use it with the reports of [`Report`](crate::Report), or keep it.
+/// It can be passed to a [`Report`](crate::Report) or stored.
 pub fn recording() -> Recording {
     let mut recording = running::snapshot();
     stackglass_symbols::symbolize(&mut recording, &stackglass_symbols::Options::default(), &mut |_| {});
     recording
 }
 
-/// The samples as Julia's buffer: per snapshot its addresses, leaf first, then thread, task, clock,
-/// state and two zeros; without metadata (`include_meta = false`) a single zero after the addresses.
+/// The samples in the format of Julia's buffer: for each snapshot, its addresses, leaf first, then thread, task,
+/// clock, state and two zeros. Without metadata (`include_meta = false`), a single zero follows the addresses.
 pub fn fetch(include_meta: bool) -> Data {
     let data = running::snapshot().data();
     match include_meta {
@@ -64,7 +64,7 @@ pub fn fetch(include_meta: bool) -> Data {
     }
 }
 
-/// The samples with the names of their addresses, to be kept or printed elsewhere.
+/// The samples and a dictionary of their addresses, to be stored or printed elsewhere.
 pub fn retrieve() -> (Data, Dictionary) {
     let recording = recording();
     (recording.data(), recording.dictionary())

@@ -1,4 +1,4 @@
-//! Async tasks, so that a profile says whose time it was, not only on which thread it ran.
+//! Async tasks: a profile then shows whose time it was, not only on which thread it ran.
 //!
 //! ```
 //! use stackglass::task::TaskExt;
@@ -19,15 +19,15 @@
 //! # }
 //! ```
 //!
-//! Wrap a future where it is handed to the executor: `tokio::spawn(serve().task("serve"))`, or
-//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`, or `#[stackglass::task]` on an async function with the
-//! feature `macros`. It works on any executor, and takes part in
-//! every profile of the process: by [`profile!`](crate::profile!), and under `stackglass record`, whose reports then divide
-//! time by task. A sample taken while a thread polls the future carries the task, wherever that thread
-//! is; outside of all of them a thread is its own task. Where one instrumented future polls another, the innermost counts.
+//! Wrap a future when it is handed to the executor: `tokio::spawn(serve().task("serve"))`. Or use
+//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`, or `#[stackglass::task]` on an async
+//! function with the feature `macros`. This works with any executor and in every profile of the process: with
+//! [`profile!`](crate::profile!), and under `stackglass record`, whose reports then divide the time by task. A sample
+//! that is taken while a thread polls the future belongs to the task, on whichever thread. A thread that polls no
+//! task is its own task. If one instrumented future polls another, the innermost one counts.
 //!
-//! A poll costs a few nanoseconds more than without, sampled or not; making a task some tens, and 256 bytes as long as it
-//! lives. 131 072 tasks that live at a time have names.
+//! A poll costs a few nanoseconds more, sampled or not. Creating a task costs some tens of nanoseconds, and 256 bytes
+//! while it lives. Up to 131 072 live tasks have names.
 
 use pin_project_lite::pin_project;
 use stackglass_profile::TaskId;
@@ -44,7 +44,7 @@ pub use on_tokio::hook;
 pub use on_tokio::spawn;
 
 pin_project! {
-    /// A future that is a task of its own in profiles. Made by [`instrument`].
+    /// A future that is a task of its own in profiles; see [`instrument`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Instrumented<F> {
@@ -56,7 +56,7 @@ pin_project! {
 
 /// Makes a future a task of its own in profiles, with a name and the place of this call.
 ///
-/// Of names longer than 64 bytes the beginning is kept.
+/// Names are cut after 64 bytes.
 #[track_caller]
 pub fn instrument<F: Future>(future: F, name: impl AsRef<str>) -> Instrumented<F> {
     let place = Location::caller();

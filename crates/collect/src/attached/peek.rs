@@ -168,7 +168,7 @@ fn attach_when_free(options: &OutsidePeek, client: &mut dyn PeekClient) -> Resul
             Err(Refusal::Taken { pid, name, mode: AttachMode::Brief }) => {
                 if !std::mem::replace(&mut waits, true) {
                     client.waiting(&format!(
-                        "process {pid} ({name}) is being looked at by another stackglass; your peek follows"
+                        "process {pid} ({name}) is being sampled by another stackglass; your peek follows"
                     ));
                 }
             }

@@ -1,24 +1,24 @@
-//! A peek and the profile of the program share one run: there is one sampler in a process.
+//! A peek and the profile of the program share one run, because a process has only one sampler.
 //!
-//! A peek without a profile has a run of its own, whose samples go to nobody else. Where a profile begins, ends or
-//! is cleared meanwhile, the peek keeps its own copy of what it has seen so far, so that neither notices the other.
+//! A peek without a profile has a run of its own, whose samples are used for nothing else. If a profile begins, ends
+//! or is cleared meanwhile, the peek keeps a copy of its samples so far. So neither affects the other.
 
 use super::{Running, state};
 use crate::{ProfileKind, StartError};
 use stackglass_profile::{Nanos, ProcessIndex, Recording};
 use std::time::Duration;
 
-/// A peek that goes on.
+/// A peek that is active.
 #[derive(Default)]
-pub(super) struct Going {
-    /// What was saved of runs that ended or were cleared meanwhile.
+pub(super) struct ActivePeek {
+    /// Samples of runs that ended or were cleared meanwhile.
     saved: Recording,
-    /// The first sample of the run that belongs to the peek.
+    /// Index of the first sample of the run that belongs to the peek.
     from: usize,
 }
 
-/// Begins a peek, with a look every so often where that is wished and no profile goes on; how often it is. `None`
-/// when `stackglass record` answers it.
+/// Starts a peek and returns its delay: `delay` if it is set and no profile runs. `None` if `stackglass record`
+/// answers the peek.
 pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartError> {
     let mut state = state();
     if state.run.is_none() {
@@ -31,15 +31,15 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
         recorder.settle();
         recorder.recording().samples.len()
     });
-    // A run that a peek has started just now belongs to it from its first sample.
+    // A run that was started for the peek belongs to it from its first sample.
     let from = if state.guards == 0 { 0 } else { from };
     let mut about = state.about();
     about.delay = Nanos(delay.as_nanos() as u64);
-    state.peek = Some(Going { saved: Recording { about, ..Recording::default() }, from });
+    state.peek = Some(ActivePeek { saved: Recording { about, ..Recording::default() }, from });
     Ok(Some(delay))
 }
 
-/// The last stack of each thread, without names.
+/// The last stack of each thread, without symbols.
 pub(crate) fn latest() -> Recording {
     let state = state();
     let Some(run) = &state.run else { return Recording::default() };
@@ -49,11 +49,11 @@ pub(crate) fn latest() -> Recording {
     })
 }
 
-/// Ends the peek: what was sampled since its beginning, without names.
+/// Ends the peek and returns its samples, without symbols.
 pub(crate) fn end() -> Recording {
     let mut state = state();
     if state.guards == 0 {
-        // The last stacks are on their way.
+        // The last stacks are still in the stream.
         if let Some(run) = &state.run {
             run.sampler.stop();
         }
@@ -66,7 +66,7 @@ pub(crate) fn end() -> Recording {
 }
 
 impl Running {
-    /// Copies what the run has sampled for the peek so far. To be called before samples are forgotten.
+    /// Copies the samples of the run for the peek. Call it before samples are forgotten.
     pub(super) fn save_for_peek(&mut self) {
         let (Some(run), Some(peek)) = (&self.run, &mut self.peek) else { return };
         let from = peek.from;

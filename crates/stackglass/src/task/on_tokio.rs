@@ -1,4 +1,4 @@
-//! Comfort for tokio.
+//! Tasks of tokio.
 
 use super::instrument;
 use tokio::task::JoinHandle;
@@ -12,8 +12,7 @@ use tokio::task::JoinHandle;
 /// # });
 /// ```
 ///
-/// # Panics
-/// As `tokio::spawn`: outside of a runtime.
+/// # Panics Outside of a runtime, as `tokio::spawn`.
 #[track_caller]
 pub fn spawn<F>(name: impl AsRef<str>, future: F) -> JoinHandle<F::Output>
 where
@@ -28,7 +27,7 @@ pub use hooks::hook;
 
 #[cfg(tokio_unstable)]
 mod hooks {
-    //! The runtime's own hooks: every task it polls is one of ours, without any change where tasks are spawned.
+    //! Hooks of the runtime: every task that it polls appears in profiles, without changes where tasks are spawned.
 
     use foldhash::HashMap;
     use foldhash::fast::RandomState;
@@ -39,10 +38,10 @@ mod hooks {
     use tokio::runtime::{Builder, TaskMeta};
     use tokio::task::Id;
 
-    /// Parts of the table of tasks, each with a lock of its own.
+    /// Parts of the table of tasks, each with its own lock.
     const PARTS: usize = 64;
 
-    /// The runtime's tasks by its own ids.
+    /// The tasks of the runtime, by its own ids.
     struct Table {
         parts: [Mutex<HashMap<Id, Arc<Task>>>; PARTS],
         hash: RandomState,
@@ -51,18 +50,19 @@ mod hooks {
     impl Table {
         fn part<R>(&self, id: Id, f: impl FnOnce(&mut HashMap<Id, Arc<Task>>) -> R) -> R {
             let part = &self.parts[self.hash.hash_one(id) as usize % PARTS];
-            // A panic in here leaves a map whole.
+            // A panic in this module leaves the map consistent.
             f(&mut part.lock().unwrap_or_else(PoisonError::into_inner))
         }
     }
 
     thread_local! {
-        /// Polls that go on on this thread, the innermost last.
+        /// Active polls on this thread, the innermost last.
         static POLLS: RefCell<Vec<(Arc<Task>, Begun)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. Sets the
-    /// builder's four task hooks, which must not be set otherwise. Only for programs compiled with `--cfg tokio_unstable`.
+    /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. Sets
+    /// the builder's four task hooks, so nothing else may set them. Only for programs that are compiled with `--cfg
+    /// tokio_unstable`.
     pub fn hook(builder: &mut Builder) -> &mut Builder {
         let table = Arc::new(Table {
             parts: std::array::from_fn(|_| Mutex::default()),
@@ -77,11 +77,11 @@ mod hooks {
             })
             .on_before_task_poll(move |meta| {
                 let known = at_poll.part(meta.id(), |part| part.get(&meta.id()).cloned());
-                // What begins and what ends must stay in step.
+                // Begin and end must stay balanced.
                 let task = known.unwrap_or_else(|| Arc::new(Task::new("tokio task", "", 0)));
                 let begun = task.begin();
                 if POLLS.try_with(|polls| polls.borrow_mut().push((task.clone(), begun))).is_err() {
-                    // A thread that is past its destructors.
+                    // The thread has already run its destructors.
                     task.end(begun);
                 }
             })
