@@ -1,5 +1,4 @@
-//! Compiles the callers written in C: without frame pointers, with line tables, as a
-//! distribution would.
+//! Compiles the callers in C as distributions do: without frame pointers, with line tables.
 
 fn main() {
     println!("cargo:rerun-if-changed=c/sleepers.c");

@@ -1,11 +1,11 @@
-//! Folded stacks: what is read can be written, and is then read as the same.
+//! Folded stacks: stacks that are read can be written, and read again as the same.
 
 use super::memory::bounded;
 use stackglass_files::folded::{read_from, write_to};
 
 /// The bytes are the file.
 pub fn check(bytes: &[u8]) {
-    // Counts beyond 32 bits take further samples, of which there is a number allowed to any file.
+    // Counts beyond 32 bits take more samples, whose number is bounded for all files.
     let allowed = 512 * bytes.len() + (64 << 10) + (16 << 20);
     let Ok(recording) = bounded(allowed, || read_from(bytes)) else { return };
     let write = |recording| {

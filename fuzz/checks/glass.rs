@@ -1,5 +1,5 @@
-//! `.glass`: either bytes as they are, or contents of chunks, sealed so that the reader believes
-//! the envelope and looks inside, where checksums and compression keep a fuzzer from going.
+//! `.glass`: plain bytes, or contents of chunks with valid checksums and compression, so that inputs reach the code behind
+//! those checks.
 
 use super::memory::bounded;
 use stackglass_files::{read_from, write};
@@ -9,14 +9,14 @@ const TAGS: [&[u8; 4]; 17] = [
     b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP",
 ];
 
-/// First byte even: the rest is a file. Odd: chunks, each a tag's number, two bytes of length
-/// (little-endian) and so many bytes of contents.
+/// If the first byte is even, the rest is a file. If it is odd, chunks follow: a tag's number, two bytes of length
+/// (little-endian), and the contents.
 pub fn check(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
     let file = if how % 2 == 0 { rest.to_vec() } else { sealed(rest) };
     let allowed = 128 * file.len() + (256 << 10) + (256 * file.len()).min(8 << 20);
     let Ok((recording, _)) = bounded(allowed, || read_from(&file[..])) else { return };
-    // What was read can be written, and says the same.
+    // A recording that is read can be written, and is equal when read again.
     let written = tempfile(|path| {
         write(path, &recording).expect("what was read fits together");
         stackglass_files::read(path).expect("what was written is a recording")
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn tempfile<T>(work: impl FnOnce(&std::path::Path) -> T) -> T {
-    // In memory where there is such a place: a fuzzer writes many.
+    // In memory if possible, since a fuzzer writes many files.
     let shm = std::path::Path::new("/dev/shm");
     let folder = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
     let path =

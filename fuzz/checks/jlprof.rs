@@ -1,4 +1,4 @@
-//! `.jlprof`: what is read can be written and reads the same, also as a recording where it has samples.
+//! `.jlprof`: a file that is read can be written, and is equal when read again; with samples, also as a recording.
 
 use super::memory::bounded;
 use stackglass_files::jlprof::{Content, GraphNode, Nodes, Samples, read_from, write_graph_to, write_to};
@@ -14,7 +14,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Nodes are handed on one by one, so it is what they are that counts, not how many.
+/// Nodes are passed one by one, so memory depends on their contents, not on their number.
 fn check_graph(allowed: usize, nodes: Nodes<&[u8]>) {
     let mut deepest = 0;
     let mut each = |node: &GraphNode| {

@@ -1,5 +1,5 @@
-//! What the fuzz targets check, as plain functions of bytes: nothing panics, and memory stays in
-//! proportion to the input. The tests of the crates run the same functions over `corpus/`.
+//! The checks of the fuzz targets as functions of bytes: no panics, and memory in proportion to the input. The tests of the
+//! crates run the same functions on `corpus/`.
 
 pub mod folded;
 pub mod glass;

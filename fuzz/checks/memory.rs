@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread holds, and a bound on it.
+//! An allocator that counts the memory of each thread, and a bound on it.
 #![allow(unsafe_code, reason = "implements an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -17,18 +17,18 @@ fn count(bytes: isize) {
     PEAK.set(PEAK.get().max(live));
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; the counters are thread-locals
-// with constant initial values and no destructor, so that using them allocates nothing.
+// SAFETY: every call is passed to the system's allocator unchanged. The counters are thread-locals with constant initial
+// values and no destructor, so that their use allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work`, and tells how many bytes it took at most at any time, its result included.
+/// Runs `work` and returns the most bytes it held at any time, with its result.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);
@@ -45,7 +45,7 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// Runs `work`, which must not take more than this many bytes at any time.
-#[allow(dead_code)] // Some tests only compare.
+#[allow(dead_code, reason = "some tests only compare")]
 pub fn bounded<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let (result, peak) = peak(work);
     assert!(peak <= bytes, "took {peak} bytes of memory where {bytes} are allowed");

@@ -1,4 +1,4 @@
-//! The text of `perf script`: each of its samples is a hit, and what is read can be written as folded stacks and read.
+//! The text of `perf script`: each sample is a hit, and the samples can be written and read as folded stacks.
 
 use super::memory::bounded;
 use stackglass_files::{folded, perf_script};
@@ -7,7 +7,7 @@ use stackglass_files::{folded, perf_script};
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = perf_script::is_likely(&text);
-    // A frame of a few letters takes a place with a name, a module and a file of its own.
+    // A frame of a few characters takes a location with a name, a module and a file.
     let allowed = 1024 * bytes.len() + (4 << 20);
     let Ok(recording) = bounded(allowed, || perf_script::read_from(bytes)) else { return };
     let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();

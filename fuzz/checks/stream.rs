@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Words of the ring.
 const RING: usize = 1 << 10;
 
-/// Words that the recorder may keep.
+/// Most words in the recorder.
 const BOUND: u64 = 1 << 16;
 
-/// First two bytes: how many words were ever written, as the program says; the rest: its words.
+/// The first two bytes are the number of words ever written, by the program's account; the rest are its words.
 pub fn check(bytes: &[u8]) {
     let Some((head, rest)) = bytes.split_first_chunk::<2>() else { return };
     let length = CONTROL_BYTES + RING * 8;
@@ -32,7 +32,7 @@ pub fn check(bytes: &[u8]) {
     }
     control.head.store(u16::from_le_bytes(*head).into(), Relaxed);
 
-    // Whatever is in the ring, and the words of the bound.
+    // For any contents of the ring, and the words of the bound.
     bounded(64 * RING * 8 + (1 << 20), || read(control, ring));
 }
 
@@ -51,7 +51,7 @@ fn read(control: &ControlPage, ring: &[AtomicU64]) {
         assert!(events <= RING, "each event is a word at least");
     }
     image.refresh(control, &mut recorder);
-    // One event may go beyond the bound, by its own size.
+    // One event may exceed the bound, by its size.
     assert!(recorder.words() <= BOUND + 2 * RING as u64 + 64, "{} words", recorder.words());
     let recording = recorder.into_recording();
     let nodes = recording.stacks.nodes().len();

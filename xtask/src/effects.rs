@@ -1,7 +1,7 @@
-//! `cargo xtask effects`: tools that others wrote, alone and recorded with the shortest delay.
+//! `cargo xtask effects`: third-party tools, alone and recorded with the shortest delay.
 //!
-//! The rows and their runner are `tests/effects`, which shares what it needs with the tests of whole programs; here the
-//! command is built and handed over.
+//! The rows and their runner are in `tests/effects`, which shares code with the tests of whole programs. The command is built
+//! here and passed to it.
 
 use crate::run::cargo;
 use crate::tools::Tools;
@@ -13,7 +13,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     crate::run::succeeds(&mut runner(arguments)?)
 }
 
-/// The runner, not started.
+/// The command line of the runner.
 pub fn runner(arguments: &[&str]) -> Result<Command> {
     let tools = Tools::build(false)?;
     let mut runner = cargo(&["run", "--quiet", "-p", "whole-programs", "--bin", "effects", "--"]);

@@ -1,7 +1,6 @@
 //! The project's own commands: `cargo xtask help` lists them.
 //!
-//! Testing (`test`) decides whether a change may land; measuring (`bench`) says what the profiler
-//! costs and how true it is, next to its peers.
+//! `test` decides whether a change may land. `bench` measures cost and accuracy of the profiler, next to its peers.
 
 mod bench;
 mod conformance;
@@ -20,13 +19,13 @@ cargo xtask test STEP …   only these steps; `cargo xtask test list` names them
 cargo xtask bench         measure every row of bench/RESULTS.md, peers included (about half an hour)
 cargo xtask bench ROW …   only these rows; `cargo xtask bench list` names them
     --quick               fewer rounds, shorter runs: for a first look, not for RESULTS.md
-    --peers FOLDER        where the peers are (else target/peers)
-cargo xtask bench install installs the peers into that folder
-cargo xtask conformance   run recorded cases of other implementations against our reports
-cargo xtask conformance DIR [--kinds KIND,…]  those in a folder of yours; --help tells more
-cargo xtask effects       tools of others alone and recorded: what they print and how they end must be equal
+    --peers FOLDER        folder of the peers (default: target/peers)
+cargo xtask bench install install the peers into that folder
+cargo xtask conformance   run recorded cases of other implementations against the reports
+cargo xtask conformance DIR [--kinds KIND,…]  run the cases in another folder; see --help
+cargo xtask effects       run third-party tools alone and recorded: output and exit status must be equal
 cargo xtask effects ROW … only these rows; `cargo xtask effects list` names them
-    --quick               leaves out the test suites of others (half an hour)
+    --quick               without the third-party test suites (half an hour)
     --record FLAG         a flag for `stackglass record`, such as --record --sampler=preload
 cargo xtask help          this text";
 
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command; false when it found something to be wrong.
+/// Runs one command. False if a check fails.
 fn dispatch(arguments: &[&str]) -> Result<bool> {
     match arguments {
         ["test", rest @ ..] => test::run(rest),

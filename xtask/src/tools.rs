@@ -1,4 +1,4 @@
-//! Programs of ours that tests and benchmarks run: built once, found by path.
+//! The project's programs that tests and benchmarks run.
 
 use crate::run::{cargo, succeeds, target_folder};
 use anyhow::{Result, bail};
@@ -15,7 +15,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Builds them, `release` or not.
+    /// Builds them, with the release profile or not.
     pub fn build(release: bool) -> Result<Tools> {
         let mut build =
             cargo(&["build", "--quiet", "-p", "stackglass-cli", "-p", "workloads", "-p", "truth"]);
@@ -34,7 +34,7 @@ impl Tools {
     }
 }
 
-/// `in-process`: the program that has the crate in it.
+/// `in-process`: a program that uses the crate.
 pub fn in_process_program() -> Result<PathBuf> {
     if !succeeds(&mut cargo(&["build", "--quiet", "--release", "-p", "in-process"]))? {
         bail!("bench/in-process does not build");

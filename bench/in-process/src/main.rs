@@ -1,10 +1,9 @@
-//! What the crate costs the program it is in, measured from within.
+//! Cost of the crate for its program, measured inside the program.
 //!
 //! * `start-stop`: the first `profile!(())` of the process and the median of later ones.
-//! * `pairs N`: N rounds of three equal blocks of work at 10 kHz: not sampled, sampled with a
-//!   handler that only gives the mailbox back, sampled whole. The blocks of a round take turns, so
-//!   that a neighbour's load on the machine falls on all alike.
-//! * `task-poll N`: what it adds to a poll that the future is a task.
+//! * `pairs N`: N rounds of three equal blocks of work at 10 kHz: not sampled, sampled with an empty handler, and sampled.
+//!   The blocks of a round alternate, so that other load on the machine affects all equally.
+//! * `task-poll N`: the additional time of a poll if the future is a task.
 
 mod task_poll;
 
@@ -93,7 +92,7 @@ fn block(way: Way) -> u64 {
             Some(stackglass_sampler::start(config).expect("sampling starts"))
         }
     };
-    // The start itself is measured elsewhere.
+    // The start is measured elsewhere.
     std::thread::sleep(Duration::from_millis(10));
     links(BLOCK / 20);
     let before = thread_cpu();

@@ -1,4 +1,4 @@
-//! What it adds to a poll that the future is a task: a bare future and an instrumented one, in turns.
+//! The additional time of a poll if the future is a task: a bare and an instrumented future, alternating.
 
 use serde_json::{Value, json};
 use stackglass::task::instrument;
@@ -8,10 +8,10 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use workloads::clock::thread_cpu;
 
-/// Polls in a block: some ten milliseconds.
+/// Polls in a block: about ten milliseconds.
 const POLLS: u32 = 4_000_000;
 
-/// That many rounds: ns a poll, bare and instrumented.
+/// Nanoseconds for each poll, bare and instrumented, in each round.
 pub fn rounds(rounds: usize) -> Value {
     let mut bare = pin!(future());
     let mut task = pin!(instrument(future(), "polled"));
@@ -28,7 +28,7 @@ pub fn rounds(rounds: usize) -> Value {
     json!({"rounds": rounds})
 }
 
-/// A future that has something to do, and is never ready.
+/// A future that does some work and is never ready.
 fn future() -> impl Future<Output = ()> {
     let mut polls = 0u64;
     poll_fn(move |_| {
@@ -37,7 +37,7 @@ fn future() -> impl Future<Output = ()> {
     })
 }
 
-/// CPU ns a poll, in the mean of a block. The executor knows futures by address only.
+/// Mean CPU time of a poll in a block, ns. The executor has only addresses of futures.
 fn block(mut future: std::pin::Pin<&mut dyn Future<Output = ()>>) -> f64 {
     let mut context = Context::from_waker(Waker::noop());
     let begin = thread_cpu();

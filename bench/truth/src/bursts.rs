@@ -1,34 +1,34 @@
-//! What a recording says of programs that work in short bursts, against their own account.
+//! Compares recordings of programs that work in short bursts with the programs' own account.
 //!
-//! A program of the workloads `burst-…` tells the processor time of each of its functions. A true recording shows that time,
-//! within what chance allows, and has one stack for each delay of it: not fewer, since then bursts are missed, nor
-//! more, since then something else is taken for them. Chance is that of independent stacks: the square root of their
-//! expected number. Stacks that come at even steps of the processor time scatter less.
+//! The workloads `burst-…` print the CPU time of each function. A correct recording has that time within the statistical
+//! error, and one stack for each delay of it. With fewer stacks, bursts are missed; with more, other time is counted as
+//! bursts. The error is that of independent stacks: the square root of their expected number. Stacks at even steps of the CPU
+//! time scatter less.
 
 use crate::NamedStacks;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The distance in sigma that is allowed.
+/// Largest deviation in sigma.
 pub const SIGMAS: f64 = 3.0;
-/// Stacks for each that is expected.
+/// Allowed ratio of stacks to expected stacks.
 pub const RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
-/// With fewer expected stacks a ratio of [`RATIO`] is nearer than [`SIGMAS`], and chance alone would break it.
+/// Fewest expected stacks for [`RATIO`]: with fewer, chance alone can exceed it within [`SIGMAS`].
 pub const ENOUGH: f64 = 900.0;
 
-/// One function: what is shown of it, and the truth.
+/// The figures of a function: recorded and true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name; [`TOTAL`] for all of them together.
+    /// Its name; [`TOTAL`] for the sum of all.
     pub name: String,
-    /// Processor time that the recording gives to it, ns.
+    /// CPU time in the recording, ns.
     pub shown_ns: f64,
-    /// Processor time by the program's account, ns.
+    /// CPU time by the program's account, ns.
     pub true_ns: f64,
-    /// Stacks taken with it, of running threads.
+    /// Stacks of running threads with it.
     pub hits: f64,
-    /// Stacks that its true time should have.
+    /// Stacks expected from its true time.
     pub expected: f64,
 }
 
@@ -36,17 +36,17 @@ pub struct Function {
 pub const TOTAL: &str = "all functions";
 
 impl Function {
-    /// Stacks for each that is expected: hits for each true millisecond at a delay of 1 ms.
+    /// Stacks for each expected stack: hits for each true millisecond at a delay of 1 ms.
     pub fn ratio(&self) -> f64 {
         self.hits / self.expected
     }
 
-    /// How far the number of stacks is from what is expected, in sigma.
+    /// Deviation of the number of stacks, in sigma.
     pub fn sigma_of_hits(&self) -> f64 {
         (self.hits - self.expected) / self.expected.sqrt()
     }
 
-    /// The same for the time.
+    /// Deviation of the time, in sigma.
     pub fn sigma_of_time(&self) -> f64 {
         (self.shown_ns / self.true_ns - 1.0) * self.expected.sqrt()
     }
@@ -67,7 +67,7 @@ impl Function {
             let sigma = self.sigma_of_time();
             faults.push(format!("{name}: {shown:.1} ms shown, {known:.1} ms true ({sigma:+.1} sigma)"));
         }
-        // Each thread has a period within 3 % of the delay, so sigma is no bound for many stacks: the ratio is.
+        // Each thread has a period within 3 % of the delay, so the bound for many stacks is the ratio, not sigma.
         if !RATIO.contains(&self.ratio()) && (*expected >= ENOUGH || far(self.sigma_of_hits())) {
             let (ratio, sigma) = (self.ratio(), self.sigma_of_hits());
             faults.push(format!(
@@ -77,21 +77,21 @@ impl Function {
     }
 }
 
-/// What came of a recording.
+/// The comparison of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// Each function of the account, and all together.
+    /// Each function of the account, and their sum.
     pub functions: Vec<Function>,
-    /// Functions that have processor time but no stack of a running thread, with the time in ns.
+    /// Functions with CPU time but no stack of a running thread, with that time in ns.
     pub without_stacks: Vec<(String, u64)>,
-    /// Processor time of the program that no stack stands for, ns.
+    /// CPU time of the program without stacks, ns.
     pub unseen_ns: u64,
 }
 
-/// Judges the stacks by the line of JSON that the workload printed.
+/// Compares the stacks with the line of JSON that the workload printed.
 ///
 /// # Errors
-/// When the line is not such an account.
+/// If the line is not such an account.
 pub fn judge(named: &NamedStacks, delay_ns: u64, said: &Value) -> Result<Judgement> {
     let mut by_function: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut unseen_ns = 0;
@@ -131,7 +131,7 @@ fn last(name: &str) -> &str {
 }
 
 impl Judgement {
-    /// What does not hold, for people; empty when all holds.
+    /// Failed conditions as text; empty if all hold.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         self.functions.iter().for_each(|function| function.faults(&mut faults));

@@ -1,20 +1,20 @@
-//! Is each stack of the workload `chain` exactly the one that was there?
+//! Checks that each stack of the workload `chain` is exactly right.
 //!
-//! Right is: `main` somewhere above, `chain_root`, then the links of the ring in order without a
-//! gap, `chain_leaf` only below exactly `depth` of them, the spinning only below the leaf. Functions
-//! of `core` that the compiler inlined (`rotate_left`) may stand anywhere below the root.
+//! A right stack has `main`, `chain_root`, and the links of the ring in order without a gap; `chain_leaf` only below
+//! exactly `depth` links; the spinning only below the leaf. Inlined functions of `core` (`rotate_left`) may occur anywhere
+//! below the root.
 
 use crate::NamedStacks;
 use serde_json::{Value, json};
 
-/// What came of it.
+/// Result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct ChainTruth {
     /// Hits inside the chain or with a broken stack.
     pub hits: u64,
-    /// Hits whose stack is exactly right.
+    /// Hits with an exactly right stack.
     pub right: u64,
-    /// Whole stacks that never entered the chain: start-up and end of the program.
+    /// Complete stacks outside of the chain: start and end of the program.
     pub outside: u64,
     /// Up to five wrong stacks, root first, shortened.
     pub wrong: Vec<String>,
@@ -70,7 +70,7 @@ fn judge(root_first: &[impl AsRef<str>], depth: u32) -> Verdict {
     let rest = &below[links..];
     let rest_is_right = match rest.first() {
         None => true,
-        // The root itself asks for the time between two batches.
+        // The root reads the clock between two batches.
         Some(Part::Other) => links == 0,
         Some(Part::Leaf) => links as u32 == depth && rest[1..].iter().all(|p| **p == Part::Spin),
         Some(_) => false,
@@ -82,7 +82,7 @@ fn judge(root_first: &[impl AsRef<str>], depth: u32) -> Verdict {
     }
 }
 
-/// Judges all stacks that were really taken.
+/// Checks all stacks with hits.
 pub fn check(named: &NamedStacks, depth: u32) -> ChainTruth {
     let mut truth = ChainTruth::default();
     let verdicts: Vec<Verdict> = named.stacks.iter().map(|stack| judge(stack, depth)).collect();

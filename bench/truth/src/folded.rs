@@ -1,4 +1,4 @@
-//! What peers leave behind, as named stacks: folded text, `perf script`, samply's JSON.
+//! Output of peers as named stacks: folded text, `perf script`, samply's JSON.
 
 use crate::{NamedStacks, Seen};
 use anyhow::{Context, Result};
@@ -21,10 +21,10 @@ impl NamedStacks {
         });
     }
 
-    /// Folded text: `root;…;leaf count`, one stack a line.
+    /// Folded text: one stack `root;…;leaf count` in each line.
     ///
     /// # Errors
-    /// When a line does not end in a number.
+    /// If a line does not end in a number.
     pub fn of_folded(text: &str) -> Result<NamedStacks> {
         let mut named = NamedStacks::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -55,10 +55,10 @@ impl NamedStacks {
         named
     }
 
-    /// samply's profile (`--unstable-presymbolicate` writes the names into a second file).
+    /// samply's profile (`--unstable-presymbolicate` writes the names to a second file).
     ///
     /// # Errors
-    /// When the JSON is not laid out as the Firefox profiler's format is.
+    /// If the JSON is not in the format of the Firefox profiler.
     pub fn of_samply(profile: &Value, symbols: &Value) -> Result<NamedStacks> {
         let names = SamplyNames::new(symbols);
         let mut named = NamedStacks::default();

@@ -1,12 +1,12 @@
-//! Checks recordings of known programs: are the stacks, shares and times right?
+//! Checks stacks, shares and times in recordings of known programs.
 //!
-//! * [`NamedStacks`]: stacks as lists of function names, from a recording of ours or from folded
-//!   text that a peer left behind, so that one rule judges all.
-//! * [`chain`]: is each stack of the workload `chain` exactly the one that was there?
-//! * [`shares`]: hits and time of functions that are named.
-//! * [`bursts`]: time and hits of functions against the program's own account.
-//! * [`threads`]: what each thread was given.
-//! * [`sleepers`]: where sleeping threads were seen.
+//! * [`NamedStacks`]: stacks as lists of function names, from a recording or from the output of a peer, so that the same
+//!   checks apply to all.
+//! * [`chain`]: exactness of the stacks of the workload `chain`.
+//! * [`shares`]: hits and time of named functions.
+//! * [`bursts`]: time and hits of functions, compared with the program's own account.
+//! * [`threads`]: time and hits of each thread.
+//! * [`sleepers`]: stacks of sleeping threads.
 
 pub mod bursts;
 pub mod chain;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// Reads a recording, complete or not.
 ///
 /// # Errors
-/// When the file cannot be read or is no recording.
+/// If the file cannot be read or is no recording.
 pub fn read(path: &Path) -> Result<Recording> {
     let (recording, _) =
         stackglass_files::read(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `truth WHAT FILE …`: prints what a recording says of a workload, as one line of JSON.
+//! `truth WHAT FILE …`: checks the recording of a workload and prints one line of JSON.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::Path;
 use truth::{NamedStacks, bursts, chain, shares, sleepers, threads};
 
 const USAGE: &str = "truth WHAT FILE
-  chain FILE DEPTH          a recording of ours
+  chain FILE DEPTH          a recording
   chain-folded FILE DEPTH   folded text
   chain-perf FILE DEPTH     output of `perf script -F comm,tid,ip,sym`
   chain-samply FILE DEPTH   samply's JSON, unpacked; names in FILE.syms.json

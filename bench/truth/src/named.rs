@@ -1,34 +1,34 @@
-//! Stacks as lists of names, whoever recorded them.
+//! Stacks as lists of names, from any profiler.
 
 use stackglass_profile::{Recording, StackId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A stack that was seen.
+/// A sample.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Index into [`NamedStacks::stacks`].
     pub stack: usize,
-    /// Kernel id of the thread; 0 when the source does not tell threads apart.
+    /// Kernel id of the thread; 0: unknown.
     pub tid: u32,
-    /// Name of the thread; empty when unknown.
+    /// Name of the thread; empty if unknown.
     pub thread: Arc<str>,
-    /// The thread did not run: it slept, or waited for a processor.
+    /// The thread did not run: it slept, or was ready to run.
     pub asleep: bool,
-    /// How often it was really taken.
+    /// Hits.
     pub hits: u64,
-    /// Time it stands for, ns; 0 when the source does not say.
+    /// Time it stands for, ns; 0: unknown.
     pub time: u64,
-    /// The recorder itself says that it does not reach the root.
+    /// The profiler marks it as incomplete.
     pub cut: bool,
 }
 
-/// Distinct stacks and who was seen with them.
+/// Distinct stacks and their samples.
 #[derive(Clone, Debug, Default)]
 pub struct NamedStacks {
     /// Function names, root first, inlined functions as frames of their own.
     pub stacks: Vec<Vec<Arc<str>>>,
-    /// What was seen.
+    /// The samples.
     pub seen: Vec<Seen>,
 }
 

@@ -4,10 +4,10 @@ use crate::NamedStacks;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What one function was given.
+/// Hits and time of a function.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
-    /// Stacks really taken with the function in them.
+    /// Hits of stacks with the function.
     pub hits: u64,
     /// Time they stand for, ns.
     pub time: u64,

@@ -1,26 +1,26 @@
-//! Where the threads of the workload `sleepers` were seen asleep.
+//! Checks the sleeping stacks of the workload `sleepers`.
 //!
-//! A right stack is whole and has exactly one `wait_…` below `sleeper_thread`. That a stack is
-//! not a stale one from the place before shows in the time of each place.
+//! A right stack is complete and has exactly one `wait_…` below `sleeper_thread`. Stale stacks show in the time of each
+//! function.
 
 use crate::NamedStacks;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What came of it.
+/// Result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct SleeperTruth {
     /// Time asleep of all threads named `sleeper`, ns.
     pub asleep: u64,
     /// Part of it with a right stack.
     pub right: u64,
-    /// Time by place, ns.
+    /// Time by function, ns.
     pub places: BTreeMap<String, u64>,
     /// Up to eight wrong stacks, root first.
     pub wrong: Vec<String>,
 }
 
-/// The place a stack names, if it is right.
+/// The waiting function of a stack, if it is right.
 fn place(root_first: &[impl AsRef<str>]) -> Option<&str> {
     let last = |name: &str| name.rfind("::").map_or(0, |at| at + 2);
     let thread = root_first.iter().position(|name| name.as_ref().contains("sleeper_thread"))?;
@@ -32,7 +32,7 @@ fn place(root_first: &[impl AsRef<str>]) -> Option<&str> {
     waits.next().is_none().then_some(first)
 }
 
-/// Judges the time asleep.
+/// Checks the time asleep.
 pub fn check(named: &NamedStacks) -> SleeperTruth {
     let mut truth = SleeperTruth::default();
     for seen in named.seen.iter().filter(|seen| seen.asleep && &*seen.thread == "sleeper") {

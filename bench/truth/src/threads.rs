@@ -1,9 +1,9 @@
-//! What each thread of a recording was given: hits, time awake and asleep.
+//! Hits, time awake and time asleep of each thread in a recording.
 
 use serde_json::{Value, json};
 use stackglass_profile::Recording;
 
-/// One thread's sums.
+/// The sums of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadAccount {
     /// Kernel id.
@@ -16,9 +16,9 @@ pub struct ThreadAccount {
     pub hits_awake: u64,
     /// Stacks taken while it slept.
     pub hits_asleep: u64,
-    /// Time given to stacks while it ran, ns.
+    /// Time awake, ns.
     pub awake: u64,
-    /// Time given to stacks while it slept, ns.
+    /// Time asleep, ns.
     pub asleep: u64,
     /// Samples whose stack is cut.
     pub cut: u64,

@@ -1,5 +1,4 @@
-//! Threads that allocate and free as fast as they can: a profiler that takes the allocator's lock
-//! or calls it from a signal handler stands still here.
+//! Threads that allocate and free as fast as possible. A profiler that uses the allocator in a signal handler hangs here.
 
 use crate::options::Options;
 use crate::report::Report;

@@ -1,6 +1,6 @@
-//! Runs a program while other threads compute, for what must hold on a machine with other work.
+//! Runs a program while other threads compute, for tests on a machine with other load.
 //!
-//! The threads are this process's own: they end with it, however it ends, and no recording of the program sees them.
+//! The threads belong to this process: they end with it, and are not in recordings of the program.
 
 use std::hint::black_box;
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     for _ in 0..number {
-        // They are never joined: the end of the process ends them.
+        // Never joined: they end with the process.
         std::thread::spawn(|| {
             let mut x = 1u64;
             loop {
@@ -30,7 +30,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     // SAFETY: the call between fork and exec is a bare system call that takes numbers.
     unsafe {
         command.pre_exec(|| {
-            // Who ends this process ends the program too.
+            // If this process is killed, the program is too.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
             Ok(())
         });

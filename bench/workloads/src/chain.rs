@@ -1,8 +1,7 @@
-//! One thread below a chain of callers whose order is known.
+//! One thread below a chain of callers in a known order.
 //!
-//! Twenty functions call each other in a ring until the asked depth is reached, so that a frame
-//! that is missing, doubled or invented anywhere in the stack shows: a right stack is
-//! `chain_root`, `link_00`, `link_01`, … `link_19`, `link_00`, … and `chain_leaf` only below
+//! Twenty functions call each other in a ring down to the given depth, so that every missing, duplicate or wrong frame is
+//! visible. A right stack is `chain_root`, `link_00`, `link_01`, … `link_19`, `link_00`, …, with `chain_leaf` only below
 //! exactly `--depth` links. Most time is spent in the leaf, the rest in calls and returns.
 
 use crate::options::Options;
@@ -47,7 +46,7 @@ fn chain_root(limit: &mut Limit, batch: u32, depth: u32, rounds: u32) -> u64 {
     batches
 }
 
-/// Goes down the chain of 20 calls so many times, without looking at any clock.
+/// Runs the chain of 20 calls this many times, without reading a clock.
 #[inline(never)]
 pub fn links(times: u32) -> u64 {
     (0..times).fold(1, |x, _| link_00(20, 64, x))

@@ -1,4 +1,4 @@
-//! Threads, forked children and programs that come and go.
+//! Short-lived threads, forked children and programs.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -25,23 +25,23 @@ pub fn threads(options: &Options, report: &mut Report) {
     report.number("work", done);
 }
 
-/// Forks `--work` children (200) one after the other; each computes, sleeps and leaves by `_exit`.
+/// Forks `--work` children (200) in sequence; each computes, sleeps and ends by `_exit`.
 pub fn forks(options: &Options, report: &mut Report) {
     let total = options.work.unwrap_or(200);
     let mut well = 0u64;
     for _ in 0..total {
-        // SAFETY: this process has one thread here, so that the child may go on as usual; it
-        // leaves by _exit and never returns into the caller.
+        // SAFETY: this process has one thread here, so the child may run normally; it ends by _exit and never returns
+        // to the caller.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "a child can be forked");
         if child == 0 {
             short_work(1_000_000);
             std::thread::sleep(std::time::Duration::from_millis(2));
-            // SAFETY: ends the process; nothing of it is used afterwards.
+            // SAFETY: ends the process.
             unsafe { libc::_exit(7) };
         }
         let mut status = 0;
-        // SAFETY: `status` is ours and lives over the call.
+        // SAFETY: `status` outlives the call.
         let waited = unsafe { libc::waitpid(child, &mut status, 0) };
         well += (waited == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7) as u64;
     }
@@ -49,7 +49,7 @@ pub fn forks(options: &Options, report: &mut Report) {
     report.number("ended_well", well);
 }
 
-/// Starts `--work` programs (100): this one again, doing a little.
+/// Starts `--work` programs (100): this program with a little work.
 pub fn execs(options: &Options, report: &mut Report) {
     let total = options.work.unwrap_or(100);
     let me = std::env::current_exe().expect("the own path is known");

@@ -1,4 +1,4 @@
-//! What the kernel says a process and a thread have used.
+//! The kernel's clocks of a process and a thread.
 
 use crate::report::Report;
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Reading {
         Reading { wall: monotonic(), process: process_cpu(), thread: thread_cpu() }
     }
 
-    /// Adds what has passed since: `wall_ns`, `cpu_ns` (all threads), `thread_cpu_ns` (this one).
+    /// Adds the time since then: `wall_ns`, `cpu_ns` (all threads), `thread_cpu_ns` (this thread).
     pub fn until_now(&self, report: &mut Report) {
         let now = Reading::now();
         report.number("wall_ns", (now.wall - self.wall).as_nanos());
@@ -27,7 +27,7 @@ impl Reading {
 
 fn read(clock: libc::clockid_t) -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a timespec of our own that the call fills in.
+    // SAFETY: the call fills `now`.
     let status = unsafe { libc::clock_gettime(clock, &mut now) };
     assert_eq!(status, 0, "clock {clock} can be read");
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -48,7 +48,7 @@ pub fn process_cpu() -> Duration {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// CPU time of all children that ended and were waited for, and of theirs.
+/// CPU time of all reaped children and their reaped children.
 pub fn children_cpu() -> Duration {
     let usage = children_usage();
     [usage.ru_utime, usage.ru_stime]
@@ -57,14 +57,14 @@ pub fn children_cpu() -> Duration {
         .sum()
 }
 
-/// Most resident memory that any one of them had, in KiB.
+/// Peak resident memory of one of them, KiB.
 pub fn children_peak_kib() -> u64 {
     children_usage().ru_maxrss as u64
 }
 
 fn children_usage() -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills in a rusage of our own; all zeros is a valid one, should it fail.
+    // SAFETY: the call fills the rusage; all zeros is valid if it fails.
     unsafe {
         libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
         usage.assume_init()
@@ -73,7 +73,7 @@ fn children_usage() -> libc::rusage {
 
 /// The calling thread's kernel id.
 pub fn thread_id() -> i32 {
-    // SAFETY: takes nothing, only gives a number.
+    // SAFETY: no arguments.
     unsafe { libc::gettid() }
 }
 

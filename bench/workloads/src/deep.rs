@@ -1,4 +1,4 @@
-//! One call that goes very deep: on a stack large enough, with little work at each level.
+//! Very deep recursion on a large stack, with little work at each level.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -13,7 +13,7 @@ fn deep_call(left: u32, x: u64) -> u64 {
     deep_call(left - 1, a).rotate_left(5) ^ a
 }
 
-/// Goes `--depth` calls deep (100 000), again and again.
+/// Repeats a recursion of `--depth` calls (100 000).
 pub fn run(options: &Options, report: &mut Report) {
     let depth = options.depth.unwrap_or(100_000);
     let mut limit = Limit::of(options);

@@ -1,7 +1,7 @@
-//! Everything at once that profilers stumble over: allocation, threads, forks, programs,
-//! libraries and signals that come and go, deep stacks, small stacks, broken sleep.
+//! Everything that is difficult for profilers at once: allocation, short-lived threads, forks, programs and libraries,
+//! signals, deep stacks, small stacks, interrupted sleep.
 //!
-//! Each part checks itself; `wrong` counts what did not come out as it must.
+//! Each part checks itself; `wrong` counts errors.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// A part runs until the time is over; it gives back rounds done and things that went wrong.
+/// A part runs until the end of the time, and returns its rounds and errors.
 type Part = (&'static str, fn(Instant) -> (u64, u64));
 
 const PARTS: &[Part] = &[
@@ -46,7 +46,7 @@ pub fn run(options: &Options, report: &mut Report) {
     report.number("wrong", wrong_parts);
 }
 
-/// Repeats until the end and adds up what went wrong.
+/// Repeats until the end and adds up errors.
 fn until(end: Instant, mut round: impl FnMut(u64) -> bool) -> (u64, u64) {
     let (mut rounds, mut wrong) = (0, 0);
     let mut limit = Limit::Until(end);
@@ -78,8 +78,8 @@ fn churn(end: Instant) -> (u64, u64) {
 
 fn forks(end: Instant) -> (u64, u64) {
     until(end, |_| {
-        // SAFETY: the child of a program with threads may only do what a signal handler may: it
-        // computes and leaves by _exit.
+        // SAFETY: the child of a program with threads may do only what a signal handler may: it computes and ends by
+        // _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
             spin_rounds(1, 200_000);
@@ -87,7 +87,7 @@ fn forks(end: Instant) -> (u64, u64) {
             unsafe { libc::_exit(9) };
         }
         let mut status = 0;
-        // SAFETY: `status` is ours and lives over the call.
+        // SAFETY: `status` outlives the call.
         let waited = unsafe { libc::waitpid(child, &mut status, 0) };
         waited == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 9
     })
@@ -105,8 +105,7 @@ fn programs(end: Instant) -> (u64, u64) {
 
 fn libraries(end: Instant) -> (u64, u64) {
     until(end, |_| {
-        // SAFETY: the library belongs to the C library, has no state that outlives it and is not
-        // used after it was closed.
+        // SAFETY: the library belongs to the C library, has no state that outlives it, and is not used after it is closed.
         unsafe {
             let library = libc::dlopen(c"libresolv.so.2".as_ptr(), libc::RTLD_NOW);
             let found = !library.is_null() && !libc::dlsym(library, c"ns_get16".as_ptr()).is_null();
@@ -124,8 +123,8 @@ extern "C" fn count_signal(_: libc::c_int) {
 fn signals(end: Instant) -> (u64, u64) {
     let signal = libc::SIGRTMIN() + 3;
     let handler: extern "C" fn(libc::c_int) = count_signal;
-    // SAFETY: the handler only adds to an atomic; a real-time signal of ours to this very thread is
-    // handled before the call returns.
+    // SAFETY: the handler only increments an atomic; a real-time signal that this thread sends to itself is handled before
+    // the call returns.
     unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     until(end, |_| {
         let before = HANDLED.load(Relaxed);

@@ -1,7 +1,7 @@
-//! Programs whose profile is known beforehand: what a profiler says of them can be checked.
+//! Programs with known profiles, to check profilers.
 //!
-//! One file for each kind of work; [`chain`] is the one most figures are measured with. Compiled
-//! without frame pointers and with line tables, as programs in production are.
+//! There is one file for each kind of work; most figures use [`chain`]. The programs are compiled without frame pointers and
+//! with line tables, like programs in production.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 pub mod allocate;

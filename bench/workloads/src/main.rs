@@ -1,7 +1,6 @@
 //! `workloads NAME [--seconds S] [--work N] [--depth N] [--threads N] [--seed N]` runs one workload and
-//! prints one line of JSON: wall and CPU time as the kernel counts them, the work done and the
-//! truth about itself. With `--work` the amount is fixed, so that two runs can be compared; else
-//! it runs for `--seconds`.
+//! prints one line of JSON: wall and CPU time by the kernel, the work done, and its known profile. With `--work`, the amount of
+//! work is fixed, so that two runs can be compared; else it runs for `--seconds`.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::process::ExitCode;
@@ -13,7 +12,7 @@ use workloads::{
     variants, waiters,
 };
 
-/// Name, what it does, and the function that runs it.
+/// Name, description, and the function that runs it.
 type Workload = (&'static str, &'static str, fn(&Options, &mut Report));
 
 const WORKLOADS: &[Workload] = &[
@@ -73,7 +72,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes what pprof-rs saw, one line for each stack: `root;…;leaf count`.
+/// Writes the stacks of pprof-rs, one in each line: `root;…;leaf count`.
 #[cfg(feature = "pprof")]
 fn write_folded(guard: &pprof::ProfilerGuard<'_>, path: &str) {
     use std::io::Write;

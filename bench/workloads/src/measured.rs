@@ -1,7 +1,7 @@
-//! Runs another program and writes down what it cost and when it ended.
+//! Runs another program and writes its cost and its end to a file.
 //!
-//! Around a profiler it measures the profiler's whole tree of processes; inside one it tells
-//! when the profiled program was over, so that what comes after is the profiler's own time.
+//! Around a profiler, it measures the profiler's whole process tree. Inside a profiler, it gives the end of the profiled
+//! program, so that the time after it is the profiler's.
 
 use crate::clock::{children_cpu, children_peak_kib, monotonic};
 use crate::report::Report;

@@ -1,13 +1,13 @@
-//! The few flags that all workloads share.
+//! The options of all workloads.
 
-/// How much of what.
+/// The options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which workload.
+    /// Name of the workload.
     pub name: String,
-    /// How long, where no amount of work is given.
+    /// Duration, if no amount of work is given.
     pub seconds: f64,
-    /// A fixed amount of work in the workload's own unit.
+    /// A fixed amount of work in the workload's unit.
     pub work: Option<u64>,
     /// Depth of the stack.
     pub depth: Option<u32>,
@@ -15,13 +15,13 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Seed of every random choice.
     pub seed: u64,
-    /// By how many percent one function is slower.
+    /// Percentage by which one function is slower.
     pub slower: Option<u64>,
-    /// Work of one burst, us.
+    /// Length of a burst, us.
     pub burst: Option<u64>,
-    /// Wait after it, us.
+    /// Wait after a burst, us.
     pub pause: Option<u64>,
-    /// Samples per second for a profiler that is built in.
+    /// Samples per second for a built-in profiler.
     #[cfg(feature = "pprof")]
     pub hz: i32,
     /// Profile with pprof-rs and write folded stacks here.

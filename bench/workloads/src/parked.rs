@@ -1,6 +1,6 @@
-//! Many threads that wait for a condition and one that computes: what does being looked at cost?
+//! Many threads that wait for a condition, and one that computes: the cost of sampling waiting threads.
 //!
-//! Figures begin one second after the last thread was started, when a profiler has seen all.
+//! Figures start one second after the last thread, when a profiler has found all.
 
 use crate::clock::{process_cpu, thread_cpu, thread_id};
 use crate::options::Options;

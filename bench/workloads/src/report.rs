@@ -1,4 +1,4 @@
-//! One line of JSON, written by hand so that the workloads stay free of libraries.
+//! One line of JSON, written without a library to keep the workloads free of dependencies.
 
 use std::fmt::{self, Display, Write};
 
@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 pub struct Report(String);
 
 impl Report {
-    /// A report that begins with the workload's name.
+    /// A report with the workload's name.
     pub fn new(name: &str) -> Report {
         Report(format!("\"workload\": \"{name}\""))
     }
@@ -16,7 +16,7 @@ impl Report {
         self.raw(key, value);
     }
 
-    /// Adds a list whose entries are JSON already.
+    /// Adds a list of entries in JSON.
     pub fn list(&mut self, key: &str, entries: &[String]) {
         self.raw(key, format_args!("[{}]", entries.join(", ")));
     }

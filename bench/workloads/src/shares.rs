@@ -1,7 +1,7 @@
-//! Functions whose shares of the CPU time are known by the work they are given.
+//! Functions with known shares of the CPU time, given by their work.
 //!
-//! They run in random order in turns of 3 to 60 us: finer than any tick and without a period.
-//! All call the same machine code, so that time is proportional to rounds.
+//! They run in random order, 3 to 60 us at a time: shorter than any tick, and without a period. All call the same machine
+//! code, so that time is proportional to rounds.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -44,7 +44,7 @@ fn shares_root(limit: &mut Limit, order: &mut Shuffle, turns: &mut [u64]) -> u64
     std::hint::black_box(x)
 }
 
-/// Runs the functions; `truth` says how many rounds each was given.
+/// Runs the functions; `truth` has the rounds of each.
 pub fn run(options: &Options, report: &mut Report) {
     let mut turns = vec![0; SHARERS.len()];
     shares_root(&mut Limit::of(options), &mut Shuffle::new(options.seed), &mut turns);

@@ -1,8 +1,7 @@
 //! Threads that loop over every way to wait with a time-out, from Rust's std and from C.
 //!
-//! Each way is a function of its own, so that a sleeping thread's right stack is known:
-//! `sleeper_thread` above exactly one `wait_…`. Each thread counts how often a wait was broken
-//! by a signal, for each place, and how long it spent there by its own watch.
+//! Each way is a function of its own, so that the stack of a sleeping thread is known: `sleeper_thread` above exactly one
+//! `wait_…`. For each function, a thread counts interrupted waits and measures the time.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -25,7 +24,7 @@ unsafe extern "C" {
     fn wait_c_condition(ms: libc::c_long) -> libc::c_int;
 }
 
-/// What a thread needs to wait in all ways.
+/// The objects that a thread waits for.
 struct Means {
     lock: Mutex<()>,
     condition: Condvar,
@@ -38,7 +37,7 @@ impl Means {
     fn new(channel: Receiver<()>) -> Means {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a local socket can be made");
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a time-out can be set");
-        // SAFETY: takes a flag, gives a descriptor or -1; it is closed when the process ends.
+        // SAFETY: takes a flag, returns a descriptor or -1; it stays open until the process ends.
         let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         assert!(epoll >= 0, "an epoll descriptor can be made");
         Means { lock: Mutex::new(()), condition: Condvar::new(), channel, socket, epoll }
@@ -76,8 +75,7 @@ fn wait_std_socket(means: &Means, ms: u64) -> bool {
     got.is_err_and(|error| error.kind() == ErrorKind::Interrupted)
 }
 
-/// Calls a wait written in C. The result is used after the call, so that no frame is lost to a
-/// tail call.
+/// Calls a wait in C. The result is used after the call, so that it is no tail call.
 macro_rules! from_c {
     ($($name:ident: |$means:ident, $ms:ident| $call:expr;)*) => { $(
         #[inline(never)]
@@ -103,7 +101,7 @@ from_c! {
 
 type Place = (&'static str, fn(&Means, u64) -> bool);
 
-/// The function that must be in the stack, and how to get there.
+/// The name of each function in stacks, and the function.
 const PLACES: &[Place] = &[
     ("wait_std_sleep", wait_std_sleep),
     ("wait_std_condvar", wait_std_condvar),
@@ -119,7 +117,7 @@ const PLACES: &[Place] = &[
     ("wait_c_condition", place_c_condition),
 ];
 
-/// One thread's own account, by place.
+/// The account of a thread, by function.
 #[derive(Clone, Copy, Default)]
 struct Account {
     waits: u64,

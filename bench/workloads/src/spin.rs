@@ -1,4 +1,4 @@
-//! Work of a known amount: rounds of a shift register, the same machine code for every caller.
+//! A known amount of work: rounds of a shift register, with the same machine code for every caller.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,11 +20,11 @@ pub fn spin_rounds(mut x: u64, rounds: u32) -> u64 {
     black_box(x)
 }
 
-/// A random sequence that is good enough to shuffle with and needs no library.
+/// A simple random sequence, sufficient to shuffle.
 pub struct Shuffle(u64);
 
 impl Shuffle {
-    /// A sequence that depends on nothing but the seed.
+    /// A sequence that depends only on the seed.
     pub fn new(seed: u64) -> Shuffle {
         Shuffle(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -36,11 +36,11 @@ impl Shuffle {
     }
 }
 
-/// Says whether to go on: a fixed number of rounds, or until a time has passed.
+/// The end of the work: after a number of rounds, or at a time.
 pub enum Limit {
-    /// So many rounds are left.
+    /// Rounds left.
     Rounds(u64),
-    /// Until then.
+    /// End of the time.
     Until(Instant),
 }
 
@@ -53,7 +53,7 @@ impl Limit {
         }
     }
 
-    /// True while there is more to do; counts one round down.
+    /// Counts one round; false at the end.
     pub fn go_on(&mut self) -> bool {
         match self {
             Limit::Rounds(0) => false,

@@ -1,4 +1,4 @@
-//! Threads of known behaviour; each says at its end what CPU time the kernel gave it.
+//! Threads of known behaviour; each reports its CPU time by the kernel at its end.
 
 use crate::clock::{thread_cpu, thread_id};
 use crate::options::Options;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Starts a named thread that gives back its own account as JSON.
+/// Starts a named thread that returns its account as JSON.
 fn accountable<'s, 'e>(
     scope: &'s Scope<'s, 'e>,
     name: String,
@@ -73,7 +73,7 @@ fn lock_and_spin(lock: &Mutex<u64>, end: Instant, rounds: u32, pause: Duration) 
     }
 }
 
-/// Four threads: one computes, one sleeps, two fight for a lock.
+/// Four threads: one computes, one sleeps, two contend for a lock.
 pub fn mix(options: &Options, report: &mut Report) {
     let end = Instant::now() + Duration::from_secs_f64(options.seconds);
     let lock = Mutex::new(1);

@@ -1,7 +1,7 @@
-//! Ten functions of which one can be made slower: what a comparison of two runs should find, and nothing else.
+//! Ten functions, one of which can be made slower: a comparison of two runs should find only that one.
 //!
-//! They run in random order in turns of 6 to 60 us; the amount of work is fixed by `--work`, and the same from run to
-//! run but for the function that `--slower PERCENT` gives so much more.
+//! They run in random order, 6 to 60 us at a time. `--work` fixes the amount of work, which is equal in all runs, except for the
+//! function that `--slower PERCENT` makes slower.
 
 use crate::options::Options;
 use crate::report::Report;
@@ -15,7 +15,7 @@ macro_rules! variants {
         $(
             #[inline(never)]
             fn $name(mut x: u64, rounds: u64) -> u64 {
-                // In full: an inlined function would have the time as its own.
+                // Written out: an inlined function would take its time.
                 for _ in 0..rounds {
                     x ^= x << 13;
                     x ^= x >> 7;

@@ -19,7 +19,8 @@ const CAN_TRACE: u64 = 1 << 19;
 
 /// Checks whether a process can be sampled with a driver. The process is not affected.
 ///
-/// # Errors Which rule forbids it.
+/// # Errors
+/// Which rule forbids it.
 pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     let mut refusal = match allowed(pid, driver) {
         Ok(()) => return Ok(()),

@@ -1,13 +1,13 @@
-//! The program that `stackglass demo` profiles: a few threads, each with one thing to see.
+//! The program that `stackglass demo` profiles: a few threads, each with one typical behaviour.
 //!
-//! * `compute` runs all the time, two thirds of it in `smooth`, one third in `score`.
+//! * `compute` always runs: two thirds of the time in `smooth`, one third in `score`.
 //! * `sleeper` sleeps.
-//! * `holder` keeps a lock while it works; `waiter` wants it.
+//! * `holder` works with a lock held; `waiter` waits for the lock.
 //! * `recursion` walks a tree by recursion.
-//! * `allocator` makes and drops many small things.
+//! * `allocator` allocates and frees many small objects.
 //! * `callback` sorts through the C library's `qsort`, which calls back into Rust.
 //!
-//! A crate of its own because calling `qsort` takes the one `unsafe` block below.
+//! It is a separate crate because the call of `qsort` is unsafe.
 #![allow(unsafe_code, reason = "calls qsort of the C library")]
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub fn run(time: Duration) {
     ];
     thread::scope(|scope| {
         for (name, work) in threads {
-            // A demonstration with a thread less is still one.
+            // If a thread cannot be started, the others suffice.
             let _ = thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
         }
     });
@@ -62,7 +62,7 @@ fn score(field: &[f64]) -> f64 {
     (0..20).map(|_| field.iter().fold(0.0, |sum, x| (sum + x) / 1.000_1)).sum()
 }
 
-/// Work in short bursts: most of the time this thread has none.
+/// Works in short bursts and mostly sleeps.
 #[inline(never)]
 fn sleep(until: Instant) {
     while Instant::now() < until {
@@ -137,7 +137,7 @@ fn sort_through_c(until: Instant) {
     }
 }
 
-/// Sorts with the C library, whose calls come back to `compare`.
+/// Sorts with the C library, which calls `compare`.
 fn qsort(numbers: &mut [u64]) {
     let (first, count) = (numbers.as_mut_ptr().cast(), numbers.len());
     // SAFETY: `first` points to `count` initialised elements of the given size, borrowed mutably for

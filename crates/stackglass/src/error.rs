@@ -2,51 +2,51 @@
 
 use std::time::Duration;
 
-/// Why [`init`](crate::init) refused.
+/// An error of [`init`](crate::init).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// A signal and its return cost several microseconds: with a shorter delay, the program would slow down and the
-    /// profile would show the profiler.
+    /// The delay is too short. A signal and its return cost several microseconds, so the profile would mostly show the
+    /// profiler.
     #[error(
-        "a delay of {asked:?} is too short: more than 10 000 samples a second would slow the program down so much that the profile misleads; ask for 100 µs or more"
+        "a delay of {asked:?} is too short: more than 10 000 samples a second would slow the program down so much that the profile would be wrong; use 100 µs or more"
     )]
     TooFast {
-        /// The requested delay.
+        /// The requested value.
         asked: Duration,
     },
-    /// With zero words, nothing can be stored.
-    #[error("n = 0 leaves no room for samples; ask for a million words or more")]
+    /// `n` is zero.
+    #[error("n = 0 leaves no room for samples; use a million words or more")]
     NoRoom,
     /// Settings cannot change while a profile runs.
     #[error("a profile is running; stop it before changing n or delay")]
     Running,
 }
 
-/// Why sampling could not start.
+/// An error of starting a profile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The system refused something that the sampler needs.
     #[error("the sampler cannot run in this process: {0}")]
     Sampler(String),
-    /// The thread that reads the samples could not be started.
+    /// The thread that reads the samples could not start.
     #[error("cannot start the thread that reads the samples: {0}")]
     Collector(#[source] std::io::Error),
-    /// The buffer was already full.
+    /// The buffer is full already.
     #[error("the buffer is full; stackglass::clear() empties it, stackglass::init() makes it larger")]
     Full,
     /// A profile of the other kind is running.
     #[error(
-        "a {running} is running, and one process has one profile at a time; stop it before you start a {asked}"
+        "a {running} is running, and one process has one profile at a time; stop it before starting a {asked}"
     )]
     OtherKind {
-        /// The kind of the running profile.
+        /// The running profile.
         running: ProfileKind,
-        /// The requested kind.
+        /// The requested value.
         asked: ProfileKind,
     },
-    /// A recording is already being written to another file.
+    /// Another file is already being written.
     #[error("samples are already being written to {0}; stop that profile first")]
     OtherFile(std::path::PathBuf),
     /// The file cannot be written.

@@ -4,10 +4,11 @@ use crate::settings::{SHORTEST_DELAY, Settings};
 use crate::{InitError, running};
 use std::time::Duration;
 
-/// Sets the number of words that are stored (`n`) and the time between two samples (`delay`), either or both, and
-/// returns the current settings. Setting anything forgets all samples, as in Julia.
+/// Sets the number of stored words (`n`), the time between two samples (`delay`), or both, and returns the settings. Setting
+/// any of them forgets all samples, as in Julia.
 ///
-/// # Errors While a profile runs; if `delay` is below [`SHORTEST_DELAY`]; if `n` is zero.
+/// # Errors
+/// If a profile runs, the delay is below [`SHORTEST_DELAY`], or `n` is zero.
 ///
 /// ```
 /// use std::time::Duration;

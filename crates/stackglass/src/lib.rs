@@ -2,17 +2,17 @@
 //!
 //! ```
 //! # fn work() -> u64 { (0..200_000u64).fold(1, |a, b| a.wrapping_mul(31) ^ b) }
-//! let answer = stackglass::profile!(work()); // gives back what work() gives back
+//! let answer = stackglass::profile!(work()); // the value of work()
 //! stackglass::print(); // a tree of where the time went, all threads
 //! # assert_eq!(answer, work());
 //! ```
 //!
-//! While [`profile!`] runs, a thread of this process samples all threads 1 000 times a second. A running thread is
-//! interrupted by a signal (SIGURG) for about a microsecond and stores its stack. A sleeping thread is not disturbed:
-//! its stack is read by the sampling thread. Samples add up over all profiled regions until [`clear`]. The model is
-//! Julia's `Profile`: names and their meanings are the same.
+//! While [`profile!`] runs, a thread of this process samples all other threads 1 000 times a second. A running thread is
+//! interrupted by a signal (SIGURG) for about a microsecond and records its stack. A sleeping thread is not interrupted:
+//! its stack is read from outside. Samples add up over all profiled regions until [`clear`]. Names and their meaning are
+//! those of Julia's `Profile`.
 //!
-//! For other views of the samples there are [`Report`] and [`Callers`]:
+//! [`Report`] and [`Callers`] show the samples in other ways:
 //!
 //! ```
 //! use stackglass::{Callers, Format, GroupBy, Report, SortedBy};
@@ -31,24 +31,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Requirements.** Build with line tables; without them, reports contain only function names:
+//! **Set-up.** Build with line tables; otherwise reports name functions but no lines:
 //!
 //! ```toml
 //! [profile.release]
 //! debug = "line-tables-only"
 //! ```
 //!
-//! **Guarantees.** No root, perf events or frame pointers are needed. Nothing on the profiled threads allocates,
-//! takes a lock, or crashes on a bad stack. A full buffer stops the sampling, never the program. Memory is bounded by
-//! `n` ([`init`]).
+//! **Guarantees.** It needs no root, no perf events and no frame pointers. On profiled threads it neither allocates nor takes
+//! a lock, and it does not crash on a damaged stack. A full buffer stops sampling, never the program. Memory is bounded
+//! by `n` ([`init`]).
 //!
-//! **Limits.** Only Linux on x86-64 is supported. If the program installs its own handler for SIGURG after the first
-//! start, its threads are sampled only while they sleep, and the report says so. The time of threads that block all
-//! signals is not sampled (the report names them), nor that of threads that have forbidden themselves system calls.
-//! Fibres need stacks with room for a signal: the kernel puts up to 3.5 KiB on the interrupted stack, and the handler
-//! needs 2 KiB. If a running thread starts to wait while the signal is on its way, the wait may return `EINTR`
-//! (`poll`, `epoll_wait`, a socket with a time-out; signal(7) lists them). To profile a program without changing it,
-//! use the command: `stackglass record -- ./program`. Under that command, this crate leaves the sampling to it.
+//! **Limits.** It runs on Linux on x86-64 only. Not sampled are: running threads of a program that installs its own handler for
+//! SIGURG after the first start (the report says so), threads that block all signals (the report names them), and
+//! threads whose seccomp mode forbids the handler's system calls. A fibre's stack needs room for a signal: the
+//! kernel writes up to 3.5 KiB to it, and the handler 2 KiB. A running thread that begins to wait just before its signal arrives
+//! may get `EINTR` (from `poll`, `epoll_wait`, a socket with a time-out; signal(7) names them all). To profile a
+//! program without changing it, use the command `stackglass record -- ./program`. Under that command this crate does not
+//! sample.
 
 mod error;
 mod init;
@@ -92,9 +92,9 @@ pub mod model {
 
 /// Profiles an expression and returns its value.
 ///
-/// Regions may nest and run on several threads at once. They share one buffer, and sampling stops when the last one
-/// ends, also by a panic, `return` or `?`. If sampling cannot start, the expression runs all the same, and one line
-/// on standard error says why. Use [`Profiler::start`] to handle that error.
+/// Regions may nest and run on several threads at once. They share one buffer, and sampling stops when the last one ends,
+/// also by a panic, `return` or `?`. If sampling cannot start, the expression still runs, and one line on standard error
+/// says why. [`Profiler::start`] returns that error instead.
 ///
 /// ```
 /// fn parse(text: &str) -> Result<u64, std::num::ParseIntError> {
@@ -113,13 +113,12 @@ macro_rules! profile {
     }};
 }
 
-/// Profiles an expression by wall time and returns its value. Each tick samples one live [task](mod@crate::task),
-/// chosen at random, running or waiting.
+/// Profiles an expression by wall time and returns its value. Each tick samples one live [task](mod@crate::task), chosen at
+/// random, running or waiting.
 ///
-/// Every task is sampled equally often, so the report shows how tasks spend their time, not how processors do. A
-/// waiting task appears as `[waiting]` under its name and the place where it was created; [`Recording::tasks`] has
-/// its longest wait. In a program without tasks, threads are sampled instead. It cannot run together with
-/// [`profile!`].
+/// Every task gets the same share of samples, so the report shows how tasks spend their time, not how processors do. A
+/// waiting task appears as `[waiting]` under its name and the place where it was created. [`Recording::tasks`] has its
+/// longest wait. In a program without tasks, threads are sampled instead. It cannot run together with [`profile!`].
 ///
 /// ```
 /// let answer = stackglass::profile_walltime!((1..=10).sum::<u32>());

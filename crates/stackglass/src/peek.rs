@@ -1,26 +1,27 @@
-//! Look into this process while it runs: on SIGUSR1, it shows what all threads do, and profiles the next second.
+//! Shows what a running process does: SIGUSR1 prints all threads, and then where the next second goes.
 //!
 //! ```
-//! stackglass::peek::install()?; // one line in main(); costs nothing until somebody asks
+//! stackglass::peek::install()?; // one line in main(); it costs nothing until a peek
 //! # Ok::<(), stackglass::peek::PeekError>(())
 //! ```
 //!
-//! Then use `kill -USR1 PID`, or `stackglass peek PID`. The result goes to standard error, or to the terminal of
-//! `stackglass peek`. First comes the line `cmd: PROGRAM PID running R of N`, with a stack of each thread. Then all
-//! threads are profiled for [`get_duration`]. At the end comes the report by thread and task, or the result of
-//! [`set_report`]. A thread of its own does all this, so it works even if the program never yields.
+//! Then run `kill -USR1 PID` or `stackglass peek PID`. At once, `cmd: PROGRAM PID running R of N` and a stack of each thread
+//! appear on standard error, or where `stackglass peek` runs. Then all threads are profiled for [`get_duration`]. Then the
+//! report by thread and task follows, or the one set by [`set_report`]. A thread of its own prints it, so the report
+//! comes even if the program never yields.
 //!
-//! - A second signal during a peek shows the stacks again; it does not prolong the profile.
-//! - Each request gets its own peek, and its own response. A request during a peek is told to wait, and its peek
-//!   follows. `stackglass peek` can set another duration, delay and width. If it ends early, so does its peek.
-//! - During [`profile!`](crate::profile!), a peek shows that second of the running profile, which is not affected.
-//! - A program that handles or ignores SIGUSR1 keeps it: [`install`] then returns an error. A handler that is
-//!   installed later replaces the peek. `stackglass peek PID` samples such a program from outside.
-//! - While `stackglass record` samples the program from inside, the command answers instead of this module. Under
-//!   `stackglass run`, this module answers, because it knows the tasks.
-//! - A forked child that has not called exec is killed by SIGUSR1, as without this module.
-//! - Each signal interrupts one thread, which the kernel chooses. Calls like `epoll_wait`, which are never restarted
-//!   after a handler, return EINTR in it once.
+//! - A second signal during a peek shows the stacks again, and does not prolong the peek.
+//! - Each peek is answered where it was requested. A `stackglass peek PID` during another peek waits, and says so; a signal
+//!   during a `stackglass peek` waits as well. `stackglass peek` may request another duration, delay and width. A
+//!   peek ends when its requester has gone.
+//! - During [`profile!`](crate::profile!) a peek shows that second of the running profile, and does not disturb it.
+//! - A program that handles or ignores SIGUSR1 keeps the signal: [`install`] is then an error, and a handler that is installed
+//!   later replaces the peek. `stackglass peek PID` reads such a program from outside.
+//! - While `stackglass record` samples the program from inside, the command answers. Under `stackglass run` this module
+//!   answers, because the command does not know the tasks.
+//! - SIGUSR1 ends a forked child that has not called exec, as it would without this module.
+//! - Each signal interrupts one thread, which the kernel picks. Calls such as `epoll_wait`, which never resume after a
+//!   handler, return EINTR in it once.
 
 use crate::{Recording, Style, running};
 use stackglass_collect::peeks::request;
@@ -37,53 +38,53 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Set to 1, t, true, y or yes (any case): a peek takes a heap snapshot as well, once they are supported.
+/// If set to 1, t, true, y or yes (any case), a peek takes a heap snapshot as well.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
-/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
+/// How long a peek waits for the first stack of each thread. On a busy machine some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Time between two checks for these stacks.
 const CHECK_STACKS: Duration = Duration::from_millis(2);
-/// Time between two checks whether the client still waits.
-const CHECK_CLIENT: Duration = Duration::from_millis(200);
-/// Longest wait for a request before checking again.
+/// Time between two checks whether the requester still waits.
+const CHECK_REQUESTER: Duration = Duration::from_millis(200);
+/// Longest wait for a request before the next check.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 type Report = Box<dyn FnMut(&Recording) + Send>;
 
 static DURATION: Mutex<Duration> = Mutex::new(Duration::from_secs(1));
 static REPORT: Mutex<Option<Report>> = Mutex::new(None);
-/// Id of the process that has the responding thread: a forked child has none.
+/// The process that has the answering thread. A forked child has none.
 static THREAD_OF: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The responder of the current peek, on the responding thread.
+    /// For whom the peek is that this thread answers.
     static RESPONDER: RefCell<Responder> = RefCell::default();
 }
 
-/// Why there are no peeks by signal.
+/// An error of setting up peeks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeekError {
-    /// The program handles or ignores SIGUSR1.
+    /// The program uses SIGUSR1 itself.
     #[error(
-        "SIGUSR1 is handled or ignored by the program itself; `stackglass peek PID` looks at it from outside"
+        "SIGUSR1 is handled or ignored by the program itself; `stackglass peek PID` reads it from outside"
     )]
     Owned,
     /// The kernel refused the handler.
     #[error("the system refused the handler of SIGUSR1 (error {0})")]
     Refused(i32),
-    /// The responding thread could not be started.
+    /// The answering thread could not start.
     #[error("cannot start the thread that answers peeks: {0}")]
     Thread(#[source] std::io::Error),
-    /// A duration below 1 ms or above an hour.
-    #[error("a peek of {0:?} is not possible; use 1 ms to 1 h")]
+    /// The duration is zero or longer than an hour.
+    #[error("a peek cannot take {0:?}; use 1 ms to 1 h")]
     Duration(Duration),
 }
 
-/// Makes SIGUSR1 show what this process does. It can be called repeatedly.
+/// Makes SIGUSR1 show what this process does. Harmless if repeated.
 ///
-/// # Errors If the program handles or ignores SIGUSR1, or the system refuses the handler or the thread. The program
-/// is then unchanged.
+/// # Errors
+/// If the program uses SIGUSR1 itself, or the system refuses the handler or the thread. Nothing has changed then.
 pub fn install() -> Result<(), PeekError> {
     if stackglass_sampler::is_delegated() {
         return Ok(());
@@ -108,19 +109,20 @@ pub fn install() -> Result<(), PeekError> {
     })
 }
 
-/// Requests a peek from within the program, as the signal does.
+/// Requests a peek, as the signal does.
 pub fn request() {
     signal::request();
 }
 
-/// Duration of a peek's profile: one second unless set.
+/// How long a peek profiles; one second by default.
 pub fn get_duration() -> Duration {
     *DURATION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the duration of the profiles of later peeks.
+/// Sets how long later peeks profile.
 ///
-/// # Errors If it is less than a millisecond or more than an hour.
+/// # Errors
+/// If the duration is less than a millisecond or more than an hour.
 ///
 /// ```
 /// use stackglass::peek::{get_duration, set_duration};
@@ -138,8 +140,8 @@ pub fn set_duration(duration: Duration) -> Result<(), PeekError> {
     Ok(())
 }
 
-/// Replaces [`default_report`], which is called at the end of a peek with the symbolized profile. The function is
-/// called on a thread of its own. If it panics, a line says so, and later peeks still work (unless panics abort).
+/// Sets the function that reports the profile of a peek, in place of [`default_report`]. It is called on the answering
+/// thread, with a recording that has names. If it panics, a line says so, and later peeks still work (unless panics abort).
 ///
 /// ```
 /// stackglass::peek::set_report(|recording| eprintln!("{} samples", recording.samples.len()));
@@ -148,8 +150,8 @@ pub fn set_report(report: impl FnMut(&Recording) + Send + 'static) {
     *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(report));
 }
 
-/// Prints the profile by thread and task, and a summary of where the time went. The output goes to standard error, or
-/// to `stackglass peek` if that requested the peek.
+/// Prints the profile by thread and task, and a short digest, to standard error. A peek that `stackglass peek` has requested
+/// prints them there.
 pub fn default_report(recording: &Recording) {
     respond(|peek, text| {
         // Writing to memory does not fail.
@@ -157,7 +159,7 @@ pub fn default_report(recording: &Recording) {
     });
 }
 
-/// Requests to this process, and their responders.
+/// Requests, and for whom they are.
 struct Requests {
     seen: u32,
     queue: RequestQueue,
@@ -165,14 +167,14 @@ struct Requests {
 }
 
 impl Requests {
-    /// Responders of the requests since the last call.
+    /// For whom the requests are that have come since the last call.
     fn new_responders(&mut self) -> Vec<Responder> {
         let now = signal::requests();
         self.queue.receive(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
     }
 }
 
-/// Answers requests for the rest of the process's life.
+/// Answers requests for as long as the process lives.
 fn answer(seen: u32) {
     let queue = RequestQueue::of(std::process::id());
     let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
@@ -192,7 +194,7 @@ fn answer(seen: u32) {
                 peek(&responder, delay, &mut requests);
                 responder.finish(true);
             }
-            // `stackglass record` has begun to answer meanwhile.
+            // `stackglass record` answers from now on.
             Ok(None) => responder.finish(false),
             Err(error) => {
                 print_line(&format!("no peek: {error}"));
@@ -202,7 +204,7 @@ fn answer(seen: u32) {
     }
 }
 
-/// Runs a peek that has begun.
+/// Makes one peek, which has begun.
 fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     let until = Instant::now() + duration_for(responder);
     if responder.options().delay.is_some_and(|asked| asked != delay) {
@@ -213,7 +215,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     });
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(CHECK_CLIENT) });
+        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(CHECK_REQUESTER) });
         for late in requests.new_responders() {
             if responder.is_stderr() && late.is_stderr() {
                 show_threads();
@@ -221,7 +223,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
             }
             let left = until.saturating_duration_since(Instant::now());
             late.write(request::wait_notice(std::process::id(), left).as_bytes());
-            // One report for standard error is enough.
+            // On standard error one report is enough.
             if !late.is_stderr() || !requests.waiting.iter().any(Responder::is_stderr) {
                 requests.waiting.push_back(late);
             }
@@ -244,7 +246,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     }
 }
 
-/// Duration of its profile.
+/// How long the peek profiles.
 fn duration_for(responder: &Responder) -> Duration {
     responder.options().duration.unwrap_or_else(get_duration)
 }
@@ -267,16 +269,16 @@ fn show_threads() {
     });
 }
 
-/// Symbolizes the recording, and returns the memory that this needed.
+/// Reads the debug information that is needed, and frees it.
 fn symbolize(recording: &mut Recording) {
-    // On this thread alone: further threads would appear in a profile of the program.
+    // On this thread alone: other threads would appear in a profile of the program.
     let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
     stackglass_symbols::symbolize(recording, &options, &mut |_| {});
     stackglass_collect::give_back_memory();
 }
 
 fn report(recording: &Recording) {
-    // Taken out, so that the function may set another one.
+    // The function is removed while it runs, so that it may set another one.
     let own = REPORT.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut own) = own else { return default_report(recording) };
     if catch_unwind(AssertUnwindSafe(|| own(recording))).is_err() {
@@ -289,7 +291,8 @@ fn print_line(line: &str) {
     respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 
-/// Writes in one piece to the responder of the current peek, or to standard error. A closed one is ignored.
+/// Writes in one piece to the `stackglass peek` that has requested this thread's peek, otherwise to standard error. A closed
+/// output is ignored.
 fn respond(write: impl FnOnce(&Peek, &mut Vec<u8>)) {
     let responder = RESPONDER.with_borrow(Responder::clone);
     let out = std::io::stderr();

@@ -1,10 +1,11 @@
-//! Explicit control: a guard whose start can fail.
+//! A guard that starts and stops a profile, and returns an error if it cannot start.
 
 use crate::{ProfileKind, StartError, running};
 
-/// Sampling continues while at least one of these exists.
+/// Sampling lasts as long as at least one guard exists.
 ///
-/// Guards may nest and live on several threads. All fill one buffer, and sampling stops with the last one.
+/// Guards are counted: they may nest and exist on several threads. All fill one buffer, and the last one that is dropped stops
+/// sampling.
 ///
 /// ```
 /// let profiler = stackglass::Profiler::start()?;
@@ -20,36 +21,38 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Starts to sample all threads of this process, or joins the running profile.
+    /// Starts sampling all threads of this process, or joins the profile that runs.
     ///
-    /// Under `stackglass record`, the command samples the program: this call then succeeds and has no effect.
+    /// Under `stackglass record` it succeeds and does nothing, because the command samples.
     ///
-    /// # Errors If the sampler cannot run here, the buffer is full, or a wall-time profile runs.
+    /// # Errors
+    /// If the sampler cannot run, the buffer is full, or a wall-time profile runs.
     pub fn start() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Threads)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Starts a wall-time profile, or joins the running one: see [`profile_walltime!`](crate::profile_walltime!).
+    /// Starts a wall-time profile, or joins the one that runs. See [`profile_walltime!`](crate::profile_walltime!).
     ///
-    /// # Errors Those of [`Profiler::start`]; also while a profile of threads runs.
+    /// # Errors
+    /// As [`Profiler::start`], or if a profile of threads runs.
     pub fn start_walltime() -> Result<Profiler, StartError> {
         running::enter(ProfileKind::Walltime)?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Like [`Profiler::start`], and also writes the samples to a recording at `path` while they are taken, so that
-    /// they survive a crash of the process. `stackglass print PATH` shows it. The file is complete, with symbols,
-    /// when the last guard is dropped.
+    /// Like [`Profiler::start`], and writes the samples to a recording at `path` while it runs, so that they survive a crash of
+    /// the process. `stackglass print PATH` shows it. It is complete, with names, when the last guard stops.
     ///
-    /// # Errors Those of [`Profiler::start`]; also if the file cannot be created, or another file is being written.
+    /// # Errors
+    /// As [`Profiler::start`], or if the file cannot be created, or another profile is being written.
     #[cfg(feature = "files")]
     pub fn to_file(path: impl AsRef<std::path::Path>) -> Result<Profiler, StartError> {
         running::enter_with_file(path.as_ref())?;
         Ok(Profiler { _counted: () })
     }
 
-    /// Ends this guard; the same as dropping it.
+    /// Ends this guard, as dropping it does.
     pub fn stop(self) {}
 }
 

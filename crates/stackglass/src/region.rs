@@ -1,20 +1,20 @@
-//! A profiled region that cannot fail: the implementation of `profile!` and `profile()`.
+//! A profiled region that cannot fail, for `profile!` and `profile()`.
 
 use crate::{Profiler, StartError};
 use stackglass_profile::harmless;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Samples while it exists; has no effect if sampling cannot be started.
+/// Samples as long as it exists, if sampling could start.
 #[must_use = "sampling ends when this is dropped"]
 pub struct Region {
     _profiler: Option<Profiler>,
 }
 
-/// The reason is printed once, not at each call.
+/// The reason why sampling could not start is printed once, not at each of a million calls.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 impl Region {
-    /// Starts the sampling, or prints on standard error why not.
+    /// Starts sampling, or prints on standard error why it cannot.
     pub fn enter() -> Region {
         Region::of(Profiler::start())
     }
@@ -34,7 +34,7 @@ impl Region {
     }
 }
 
-/// Profiles a closure and returns its value; like [`profile!`](crate::profile!) for an expression.
+/// Profiles a closure and returns its value, as [`profile!`](crate::profile!) does for an expression.
 ///
 /// ```
 /// let sum = stackglass::profile(|| (1..=10).sum::<u32>());

@@ -1,8 +1,8 @@
-//! The profile of this process: settings, guards, the current run, and the samples of earlier runs.
+//! The profile of this process: its settings, the number of guards, the current run, and the samples of earlier runs.
 //!
-//! A *run* starts with the first guard and ends with the last one. It has the sampler's thread and a reading thread.
-//! At its end, its samples are added to `past`. A forked child inherits this memory but not the threads: it sees
-//! another process id in the run and discards it.
+//! A *run* begins with the first guard and ends with the last. It has the sampler's thread and a reading thread. At its end
+//! its samples move to `past`. A forked child inherits this memory but not the threads: it finds another process id in the
+//! run, and forgets the run.
 
 #[cfg(feature = "files")]
 mod file;
@@ -29,11 +29,11 @@ struct Running {
     settings: Option<Settings>,
     guards: usize,
     run: Option<Run>,
-    /// The active peek, which needs a run as well.
+    /// The current peek, which also needs a run.
     peek: Option<peek::ActivePeek>,
     past: Option<Recording>,
     full: bool,
-    /// `stackglass record` samples this process.
+    /// `stackglass record` samples.
     delegated: bool,
 }
 
@@ -46,7 +46,7 @@ struct Run {
     collector: Arc<Collector>,
     reader: Option<Reader>,
     full: Arc<AtomicBool>,
-    /// Time after which the recording was full.
+    /// How long sampling had lasted when the recording became full.
     full_after: Arc<OnceLock<Duration>>,
     #[cfg(feature = "files")]
     file: Option<Arc<file::File>>,
@@ -58,13 +58,13 @@ struct Reader {
 }
 
 fn state() -> MutexGuard<'static, Running> {
-    // A panic in this module leaves counts and recordings consistent.
+    // After a panic with the lock held, counts and recordings are still consistent.
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.forget_the_parents_run();
     state
 }
 
-/// Adds a guard; the first one starts the run.
+/// Adds a guard. The first one starts the run.
 pub(crate) fn enter(kind: ProfileKind) -> Result<(), StartError> {
     state().enter(kind)
 }
@@ -102,12 +102,12 @@ pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Removes a guard; the last one ends the run.
+/// Removes a guard. The last one ends the run.
 pub(crate) fn leave() {
     state().leave();
 }
 
-/// Forgets all samples. A running profile continues from zero.
+/// Forgets all samples. A running profile continues with an empty buffer.
 pub fn clear() {
     let mut state = state();
     state.past = None;
@@ -117,14 +117,14 @@ pub fn clear() {
     }
 }
 
-/// Whether samples are being taken. False under `stackglass record`, which takes them instead.
+/// Whether this process is sampling itself. False under `stackglass record`, where the command samples.
 pub fn is_running() -> bool {
     let state = state();
     state.guards > 0 && state.run.as_ref().is_some_and(|run| !run.full.load(Ordering::Acquire))
 }
 
-/// Whether sampling stopped because `n` words were stored. [`clear`] frees them, [`init`](crate::init) allows more;
-/// reports mention it, too.
+/// Whether sampling stopped because `n` words were stored. [`clear`] empties the buffer, and [`init`](crate::init) can enlarge
+/// it. Reports say so as well.
 pub fn is_buffer_full() -> bool {
     let state = state();
     state.full || state.guards > 0 && state.run.as_ref().is_some_and(|run| run.full.load(Ordering::Acquire))
@@ -149,7 +149,7 @@ pub(crate) fn settings(n: Option<u64>, delay: Option<Duration>) -> Result<Settin
     Ok(settings)
 }
 
-/// All samples so far, without symbols.
+/// Everything sampled so far, without names.
 pub(crate) fn snapshot() -> Recording {
     let state = state();
     let mut all =
@@ -182,7 +182,7 @@ impl Running {
         if self.run.as_ref().is_some_and(|run| run.pid != std::process::id())
             && let Some(run) = self.run.take()
         {
-            // Its threads do not exist in this process: it must not be joined or dropped.
+            // Its threads do not exist in this process, so no part of it may be joined or dropped.
             std::mem::forget(run);
             (self.past, self.full, self.peek, self.guards) = (None, false, None, 0);
         }
@@ -212,7 +212,7 @@ impl Running {
         Ok(())
     }
 
-    /// The first guard: starts a run, or takes over the run of a peek.
+    /// Starts a run for the first guard, or shares the run of a peek.
     fn begin(&mut self, kind: ProfileKind) -> Result<(), StartError> {
         let stored = self.past.as_ref().map_or(0, words);
         let room = self.settings().n.saturating_sub(stored);
@@ -255,7 +255,7 @@ impl Running {
         }
     }
 
-    /// Starts a run, with room for this number of words.
+    /// Starts the threads of a run that may store so many words.
     fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
         let mut about = self.about();
         (about.capacity, about.delay) = (room, Nanos(delay.as_nanos() as u64));
@@ -295,7 +295,7 @@ impl Running {
         Ok(())
     }
 
-    /// The last guard was dropped: adds the samples to `past`. A peek continues with the run alone.
+    /// Ends the run after the last guard, and keeps its samples. A peek continues with the run.
     fn end_profile(&mut self) {
         let Some(run) = &self.run else { return };
         let share = self.peek.is_some() && run.kind == ProfileKind::Threads;
@@ -331,7 +331,7 @@ impl Running {
         if let Some(reader) = run.reader.take() {
             reader.stop.store(true, Ordering::Release);
             reader.thread.thread().unpark();
-            // The thread does not panic.
+            // A panic of that thread has been printed already.
             let _ = reader.thread.join();
         }
         Some(run)
@@ -339,7 +339,7 @@ impl Running {
 }
 
 impl Run {
-    /// The samples of this run so far.
+    /// The samples of this run.
     fn recording(&self) -> Recording {
         let mut recording = self.collector.snapshot();
         let wall = self.full_after.get().copied().unwrap_or_else(|| self.began.elapsed());
@@ -360,7 +360,7 @@ impl Run {
             while !told.load(Ordering::Acquire) {
                 std::thread::park_timeout(PAUSE);
                 if collector.drain() && !full.swap(true, Ordering::AcqRel) {
-                    // Sampling ends, the program continues.
+                    // Sampling ends, and the program continues.
                     sampler.stop();
                     let _ = full_after.set(began.elapsed());
                 }
@@ -371,7 +371,7 @@ impl Run {
     }
 }
 
-/// Number of words of a recording, counted as in the recorder.
+/// The words that a recording stores, by the same count as while it grows.
 fn words(recording: &Recording) -> u64 {
     let stacks = &recording.stacks;
     (stacks.nodes().len() + 2 * stacks.locations().len() + 5 * recording.samples.len()) as u64

@@ -1,4 +1,4 @@
-//! Async tasks: a profile then shows whose time it was, not only on which thread it ran.
+//! Async tasks: with them a profile shows time by task, not only by thread.
 //!
 //! ```
 //! use stackglass::task::TaskExt;
@@ -19,15 +19,15 @@
 //! # }
 //! ```
 //!
-//! Wrap a future when it is handed to the executor: `tokio::spawn(serve().task("serve"))`. Or use
-//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`, or `#[stackglass::task]` on an async
-//! function with the feature `macros`. This works with any executor and in every profile of the process: with
-//! [`profile!`](crate::profile!), and under `stackglass record`, whose reports then divide the time by task. A sample
-//! that is taken while a thread polls the future belongs to the task, on whichever thread. A thread that polls no
-//! task is its own task. If one instrumented future polls another, the innermost one counts.
+//! Wrap a future when it is passed to the executor: `tokio::spawn(serve().task("serve"))`, or
+//! `stackglass::task::spawn("serve", serve())` with the feature `tokio`, or `#[stackglass::task]` on an async function with the
+//! feature `macros`. This works with any executor and in every profile of the process: with [`profile!`](crate::profile!),
+//! and under `stackglass record`, whose reports then show time by task. A sample that is taken while a thread polls
+//! the future has that task. Outside of all tasks, a thread is its own task. If one instrumented future polls another, the
+//! innermost counts.
 //!
-//! A poll costs a few nanoseconds more, sampled or not. Creating a task costs some tens of nanoseconds, and 256 bytes
-//! while it lives. Up to 131 072 live tasks have names.
+//! A poll costs a few nanoseconds more, sampled or not. A task costs some tens of nanoseconds to create, and 256 bytes while
+//! it lives. Up to 131 072 live tasks have names.
 
 use pin_project_lite::pin_project;
 use stackglass_profile::TaskId;
@@ -44,7 +44,7 @@ pub use on_tokio::hook;
 pub use on_tokio::spawn;
 
 pin_project! {
-    /// A future that is a task of its own in profiles; see [`instrument`].
+    /// A future that is a task of its own in profiles. [`instrument`] creates it.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Instrumented<F> {
@@ -56,7 +56,7 @@ pin_project! {
 
 /// Makes a future a task of its own in profiles, with a name and the place of this call.
 ///
-/// Names are cut after 64 bytes.
+/// A name is cut after 64 bytes.
 #[track_caller]
 pub fn instrument<F: Future>(future: F, name: impl AsRef<str>) -> Instrumented<F> {
     let place = Location::caller();
@@ -76,7 +76,7 @@ pub trait TaskExt: Future + Sized {
 impl<F: Future> TaskExt for F {}
 
 impl<F> Instrumented<F> {
-    /// The task's id: never zero, never the same twice in a process; as reports and [`crate::fetch`] have it.
+    /// The task's id, as in reports and [`crate::fetch`]: unique in the process and never zero.
     pub fn id(&self) -> TaskId {
         TaskId(self.task.id())
     }

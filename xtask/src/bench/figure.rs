@@ -1,39 +1,39 @@
-//! A figure with its spread, its bound and what that makes of it.
+//! A figure with its interval, its bound and the verdict.
 
 use super::statistics::Interval;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a figure must be.
+/// The bound of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Bound {
     /// Not more than this.
     AtMost(f64),
     /// Not less than this.
     AtLeast(f64),
-    /// Neither less than the one nor more than the other.
+    /// From the first to the second.
     Within(f64, f64),
 }
 
-/// What the interval makes of the bound.
+/// The verdict on an interval and its bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The whole interval keeps the bound.
+    /// The whole interval is within the bound.
     Held,
     /// The bound lies within the interval.
     Open,
-    /// The whole interval lies beyond the bound.
+    /// The whole interval is beyond the bound.
     Missed,
-    /// There is no bound: a peer's figure, or one for the reader.
+    /// No bound: the figure of a peer, or for information.
     Told,
     /// It could not be measured.
     Missing,
 }
 
-/// How a number is written.
+/// The format of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A share of one, written as percent.
+    /// A share, in percent.
     Percent,
     /// A ratio.
     Times,
@@ -60,17 +60,17 @@ impl Figure {
         Figure { what: what.into(), measured: Some((interval, unit)), must: None, note: String::new() }
     }
 
-    /// A figure that must keep a bound.
+    /// A figure with a bound.
     pub fn must(what: impl Into<String>, interval: Interval, unit: Unit, bound: Bound) -> Figure {
         Figure { must: Some(bound), ..Figure::told(what, interval, unit) }
     }
 
-    /// Something that could not be measured, and why.
+    /// A figure that could not be measured, and why.
     pub fn missing(what: impl Into<String>, why: impl Into<String>) -> Figure {
         Figure { what: what.into(), measured: None, must: None, note: why.into() }
     }
 
-    /// Adds what the reader should know of it.
+    /// Sets the note.
     pub fn note(mut self, note: impl Into<String>) -> Figure {
         self.note = note.into();
         self
@@ -81,7 +81,7 @@ impl Figure {
         self.note = format!("{}; {more}", self.note);
     }
 
-    /// What the figure says about its bound.
+    /// The verdict.
     pub fn verdict(&self) -> Verdict {
         let Some((interval, _)) = self.measured else { return Verdict::Missing };
         let (whole_keeps, whole_misses) = match self.must {
@@ -99,7 +99,7 @@ impl Figure {
         }
     }
 
-    /// What, must, measured, verdict and note, as JSON.
+    /// Name, bound, value, verdict and note, as JSON.
     pub fn json(&self) -> Value {
         let must = match (self.must, self.measured) {
             (Some(Bound::AtMost(bound)), Some((_, unit))) => format!("≤ {}", unit.bound(bound)),

@@ -1,8 +1,7 @@
-//! Sources in C as large programs have them, for compilers to work on: the same text for the same numbers.
+//! Generated C sources like those of large programs, for compilers to work on. Equal parameters give equal text.
 //!
-//! Each function has loops, a switch, arithmetic on a structure and calls of functions before it, so that every
-//! pass of a compiler has something to do and none has all of it. Before it come ten kilobytes of declarations, as
-//! headers bring them in.
+//! Each function has loops, a switch, arithmetic on a structure and calls of earlier functions, so that every pass of a
+//! compiler has work. Ten kilobytes of declarations precede them, as with headers.
 
 use std::fmt::Write;
 
@@ -22,7 +21,7 @@ pub fn source(name: &str, functions: usize) -> String {
     text
 }
 
-/// A file with `main` that calls `NAME_all` of each name.
+/// A file with a `main` that calls `NAME_all` for each name.
 pub fn main_of(names: &[String]) -> String {
     let mut text = String::from(HEAD);
     text.extend(names.iter().map(|name| format!("long {name}_all(struct block *b, int n);\n")));
@@ -56,7 +55,7 @@ fn declarations(text: &mut String, name: &str, i: usize) {
 }
 
 fn function(text: &mut String, name: &str, i: usize) {
-    // Other constants and other callees in each, so that no two functions are the same.
+    // Different constants and callees, so that no two functions are equal.
     let (a, b, c) = (i % 13 + 2, i % 7 + 3, i * 31 % 1009);
     let _ = writeln!(text, "long {name}_{i}(struct block *b, int n)\n{{\n\tlong sum = {c}, carry = n;");
     let _ = writeln!(

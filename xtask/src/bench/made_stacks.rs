@@ -1,8 +1,7 @@
-//! Folded stacks as a profiler of a large Rust program would have them: as many distinct ones as asked for, the same in
-//! every run.
+//! Generated folded stacks like those of a large Rust program: any number of distinct stacks, the same in every run.
 //!
-//! One stack follows another as samples do: its outermost callers stay, the rest is another way through a made graph
-//! of calls. Who is called, how often, and how much changes at once follow Zipf's law.
+//! Consecutive stacks are like consecutive samples: the outermost callers stay, and the rest is another path through a random
+//! call graph. Callees, counts and the length of changes follow Zipf's law.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -10,11 +9,11 @@ use std::fmt::Write;
 
 /// Frames of the deepest stack, and of the shallowest.
 const DEPTHS: std::ops::RangeInclusive<usize> = 10..=60;
-/// Functions that a function may call.
+/// Callees of a function.
 const CALLEES: usize = 8;
 /// Most frames that one stack has more than its forerunner has in common with it.
 const NEW: usize = 32;
-/// Highest count of a line each time its stack is met.
+/// Highest count of a line.
 const COUNT: usize = 1000;
 const SEED: u64 = 0x5EED_F01D_ED57_AC45;
 
@@ -143,7 +142,7 @@ const FUNCTIONS: [&str; 32] = [
     "hash_one",
 ];
 
-/// Names that differ, written as demanglers write Rust's.
+/// Distinct names, in the form of demangled Rust names.
 fn names(number: usize, dice: &mut Dice) -> Vec<String> {
     let mut names = vec!["server::main".to_owned()];
     let mut known: BTreeSet<String> = names.iter().cloned().collect();
@@ -166,7 +165,7 @@ fn names(number: usize, dice: &mut Dice) -> Vec<String> {
     names
 }
 
-/// Numbers that look like chance and are the same in every run.
+/// A random sequence, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -176,7 +175,7 @@ impl Dice {
         (self.0 >> 33) as f64 / (1_u64 << 31) as f64
     }
 
-    /// Below a bound, all alike.
+    /// Below a bound, uniformly distributed.
     fn below(&mut self, bound: usize) -> usize {
         (self.share() * bound as f64) as usize
     }

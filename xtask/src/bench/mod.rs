@@ -1,8 +1,7 @@
-//! `cargo xtask bench`: how true the profiler is and what it costs, next to its peers.
+//! `cargo xtask bench`: accuracy and cost of the profiler, next to its peers.
 //!
-//! Each group of rows measures in pairs that take turns, gives intervals, not numbers, and fails
-//! only when a whole interval lies beyond its bound. Results go to `bench/RESULTS.md`; groups
-//! that were not measured this time keep their former figures and dates.
+//! Each group of rows measures in alternating pairs. Figures are intervals, and fail only if the whole interval is beyond the
+//! bound. Results go to `bench/RESULTS.md`; groups that are not measured keep their former figures and dates.
 
 mod figure;
 mod made_c;
@@ -61,7 +60,7 @@ const GROUPS: &[Group] = &[
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
 ];
 
-/// Measures the named groups, or all; false when a bound is missed.
+/// Measures the named groups, or all. False if a figure misses its bound.
 pub fn run(arguments: &[&str]) -> Result<bool> {
     let mut quick = false;
     let mut folder = crate::run::target_folder().join("peers");

@@ -1,6 +1,6 @@
-//! How much of the processors other programs used while a row was measured.
+//! CPU use of other programs while a row is measured.
 //!
-//! The load average counts our own work as well; this does not. A row that was measured beside a compiler says so.
+//! Unlike the load average, it excludes the measurement. A row measured next to a compiler shows it.
 
 use std::fs::read_to_string;
 
@@ -10,12 +10,12 @@ pub struct Others {
     busy: u64,
     /// Of all processors, idle or not.
     all: u64,
-    /// Of this process and of those that it started and that ended.
+    /// Of this process and its ended children.
     own: u64,
 }
 
 impl Others {
-    /// From now on.
+    /// Starts now.
     pub fn now() -> Option<Others> {
         let stat = read_to_string("/proc/stat").ok()?;
         let ticks: Vec<u64> =
@@ -29,7 +29,7 @@ impl Others {
         Some(Others { busy, all, own: own.filter_map(|tick| tick.parse::<u64>().ok()).sum() })
     }
 
-    /// The share of all processors that others used since.
+    /// The share of all processors that other programs used since the start.
     pub fn share(&self) -> Option<f64> {
         let now = Others::now()?;
         let others = (now.busy - self.busy) as f64 - (now.own - self.own) as f64;

@@ -90,7 +90,7 @@ impl Peers {
         Some(words)
     }
 
-    /// gperftools' profiler around a program: its library preloaded, 1 kHz asked.
+    /// gperftools' profiler, preloaded into a program, at 1 kHz.
     pub fn gperftools_record(&self, file: &Path) -> Option<Vec<String>> {
         let library = self.gperftools.as_ref()?;
         let preload = format!("LD_PRELOAD={}", library.display());
@@ -99,11 +99,11 @@ impl Peers {
     }
 }
 
-/// What Cargo installs: packages, their places, and whether with full debug information.
+/// Packages that Cargo installs, their folders, and whether they have full debug information.
 const PACKAGES: [(&str, &str, bool); 3] =
     [("samply", "samply-full", true), ("ripgrep", "rg-full", true), ("inferno", "inferno", false)];
 
-/// Installs the named ones of those that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof` in them.
+/// Installs the named peers that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof`.
 pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
     let known = |name: &&str| *name == "pprof" || PACKAGES.iter().any(|(package, ..)| package == name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {
@@ -126,7 +126,7 @@ pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
     Ok(good)
 }
 
-/// A large tree of source text to search: Cargo's registry, which every machine that builds us has.
+/// A large tree of source text to search: Cargo's registry, which exists on every machine that builds the project.
 pub fn large_tree() -> Result<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -137,10 +137,15 @@ pub fn large_tree() -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// First line of a peer's `--version`; where it has none, what Cargo has noted of its installation.
+/// First line of a peer's `--version`, or else Cargo's record of its installation.
 pub fn version(program: &Path) -> String {
-    let said = output(Command::new(program).arg("--version")).unwrap_or_default();
-    said.lines().next().map(str::to_owned).or_else(|| installed(program)).unwrap_or("unknown version".into())
+    let report = output(Command::new(program).arg("--version")).unwrap_or_default();
+    report
+        .lines()
+        .next()
+        .map(str::to_owned)
+        .or_else(|| installed(program))
+        .unwrap_or("unknown version".into())
 }
 
 /// Package and version of a program in `ROOT/bin`.

@@ -1,4 +1,4 @@
-//! `bench/RESULTS.md`, written from what was kept in `bench/results.json`.
+//! Writes `bench/RESULTS.md` from the stored figures in `bench/results.json`.
 
 use super::figure::Figure;
 use super::peers::{Peers, version};
@@ -19,7 +19,7 @@ fn kept() -> Map<String, Value> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Keeps the figures of a group with the date and the load of the machine; `others` is the part of the processors that
+/// Stores the figures of a group with the date and the load of the machine. `others` is the share of the processors that
 /// other programs used meanwhile.
 pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Option<f64>) -> Result<()> {
     let mut all = kept();
@@ -38,10 +38,10 @@ pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Op
     std::fs::write(kept_file(), text + "\n").context("cannot write bench/results.json")
 }
 
-/// Says so when the measurement does not run at the usual priority: on a machine with other work.
+/// A note if the measurement does not run at the default priority, as on a machine with other work.
 fn priority() -> String {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Field 19, counted after the name in parentheses, which may hold spaces.
+    // Field 19, counted after the name in parentheses, which may contain spaces.
     let nice = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16));
     match nice {
         None | Some("0") => String::new(),
@@ -58,7 +58,7 @@ bound lies within the interval. **MISSED**: the whole interval lies beyond the b
 profilers, measured in the same run, or additional figures.
 ";
 
-/// Writes all kept groups in the given order.
+/// Writes all stored groups in the given order.
 pub fn write(order: &[&str], setup: &Setup) -> Result<()> {
     let mut text = String::from(HEAD);
     let here = machine();

@@ -32,13 +32,15 @@ pub struct Run {
     /// CLOCK_MONOTONIC when it ended, s.
     pub end: f64,
     /// The line of JSON that the workload printed, or null.
-    pub said: Value,
+    pub report: Value,
 }
 
 impl Run {
     /// A number in the workload's report.
     pub fn number(&self, key: &str) -> Result<f64> {
-        self.said[key].as_f64().with_context(|| format!("the workload did not report {key}: {}", self.said))
+        self.report[key]
+            .as_f64()
+            .with_context(|| format!("the workload did not report {key}: {}", self.report))
     }
 }
 
@@ -83,7 +85,7 @@ impl Setup {
         words.map(str::to_owned).to_vec()
     }
 
-    /// Runs a command under the measuring eye of `workloads measured`.
+    /// Runs a command, measured by `workloads measured`.
     pub fn run(&self, words: &[String]) -> Result<Run> {
         self.run_with(words, Stdio::piped())
     }
@@ -101,11 +103,11 @@ impl Setup {
         command.arg("measured").arg(&file).args(words).stdin(Stdio::null()).stdout(stdout);
         let ended = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
         if !ended.status.success() {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            bail!("{} failed ({}): {}", words.join(" "), ended.status, said.trim_end());
+            let report = String::from_utf8_lossy(&ended.stderr);
+            bail!("{} failed ({}): {}", words.join(" "), ended.status, report.trim_end());
         }
         let stdout = String::from_utf8_lossy(&ended.stdout);
-        let said = stdout
+        let report = stdout
             .lines()
             .filter(|line| line.starts_with("{\"workload\""))
             .find_map(|line| serde_json::from_str(line).ok());
@@ -117,23 +119,23 @@ impl Setup {
             tree_cpu: seconds("tree_cpu_ns"),
             peak: number("peak_kib") * 1024e-6,
             end: seconds("end_ns"),
-            said: said.unwrap_or(Value::Null),
+            report: report.unwrap_or(Value::Null),
         })
     }
 
-    /// What `workloads measured` wrote.
+    /// Reads the output of `workloads measured`.
     pub fn measured(file: &Path) -> Result<Value> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Records a workload and gives back its own report; the recording lies in `file`.
+    /// Records a workload to `file` and returns its report.
     pub fn recorded(&self, file: &Path, delay: &str, workload: &[&str]) -> Result<Run> {
         self.run(&[self.record(file, delay), self.workload(workload)].concat())
     }
 
-    /// Asks the checker.
+    /// Runs the checker.
     pub fn truth(&self, what: &str, file: &Path, arguments: &[&str]) -> Result<Value> {
         let text = output(Command::new(&self.tools.truth).arg(what).arg(file).args(arguments))?;
         serde_json::from_str(&text).context("the checker prints JSON")

@@ -1,6 +1,6 @@
 //! Medians and the intervals around them.
 
-/// A figure and the range it may be in.
+/// A figure and its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
     /// Lower end.
@@ -26,7 +26,7 @@ impl Interval {
         Interval { low: fold(f64::min), middle: median(values), high: fold(f64::max) }
     }
 
-    /// Bootstrap: rounds are drawn again with replacement; 95 % of what `figure` makes of them.
+    /// Bootstrap interval (95 %) of `figure`: rounds are resampled with replacement.
     pub fn bootstrap<T: Clone>(rounds: &[T], figure: impl Fn(&[T]) -> f64) -> Interval {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut draw = |bound: usize| {

@@ -1,9 +1,9 @@
-//! Ways to run the same work, in turns, and what each adds to the plain one.
+//! Ways to run the same work in turns, and the additional cost of each.
 //!
-//! On a virtual machine the same work takes ten percent more CPU time in one minute than in the next. So each way works
-//! in slices of a second or two that take turns; a slice may have a short twin, whose cost (start, stop, symbols) is
-//! taken off. What other threads and processes than the program's own use is measured by itself where the program
-//! tells its CPU time: it needs no comparison with a plain run, and has none of its noise.
+//! On a virtual machine, the CPU time of the same work varies by ten percent from minute to minute. Each way therefore works
+//! in alternating slices of one or two seconds. The cost of a short run (start, stop, symbols) can be subtracted from each
+//! slice. If the program reports its CPU time, that of other threads and processes is measured directly: it needs no
+//! comparison with a plain run, and has none of its noise.
 
 use super::figure::{Bound, Figure, Unit};
 use super::setup::{Run, Setup};
@@ -21,7 +21,7 @@ pub struct Way {
     pub before: Vec<String>,
 }
 
-/// Plain first, then us, then the peers that are there.
+/// Plain first, then Stackglass, then the peers that exist.
 pub fn ways(setup: &Setup) -> Vec<Way> {
     let mut ways = vec![
         Way { name: PLAIN, before: Vec::new() },
@@ -42,11 +42,11 @@ pub fn ways(setup: &Setup) -> Vec<Way> {
 /// One turn of one way.
 #[derive(Clone, Copy)]
 pub struct Slice {
-    /// CPU time of everything, less the short twin's, s.
+    /// CPU time of all processes, minus that of the short run, s.
     pub whole: f64,
-    /// CPU time of the program's thread by its own account, less the short twin's, s; NaN if it gives none.
+    /// CPU time of the program's thread by its report, minus that of the short run, s; NaN without report.
     pub thread: f64,
-    /// Wall time less the short twin's, s.
+    /// Wall time minus that of the short run, s.
     pub wall: f64,
 }
 
@@ -66,8 +66,7 @@ impl Slice {
     }
 }
 
-/// For each round a slice of all ways; each round begins with another way. Without a short twin the slices are whole
-/// commands.
+/// A slice of each way in each round; each round starts with another way. Without a short run, slices are whole commands.
 pub fn rounds(
     setup: &Setup,
     ways: &[Way],
@@ -91,19 +90,19 @@ pub fn rounds(
         .collect()
 }
 
-/// Median over rounds of what a way adds to the plain slice.
+/// The additional time of a way, as median over the rounds.
 pub fn added(rounds: &[Vec<Slice>], way: usize, pick: fn(&Slice) -> f64) -> f64 {
     median(&rounds.iter().map(|round| pick(&round[way]) / pick(&round[0]) - 1.0).collect::<Vec<_>>())
 }
 
-/// What a way adds to the whole command where the thread tells its own time: what the thread needs more, and what
-/// others use beside it.
+/// The additional time of a way for the whole command, if the thread reports its time: that of the thread, and that of
+/// others.
 pub fn added_in_parts(rounds: &[Vec<Slice>], way: usize) -> f64 {
     let others: Vec<f64> = rounds.iter().map(|round| round[way].whole / round[way].thread - 1.0).collect();
     (1.0 + added(rounds, way, |slice| slice.thread)) * (1.0 + median(&others)) - 1.0
 }
 
-/// What each way adds, and our ratio to the peers'. The bound beside `plain` is one for what we add.
+/// The additional time of each way, and Stackglass's ratio to the peers. The bound next to `plain` is for Stackglass's.
 pub fn compare(
     what: &str,
     ways: &[Way],

@@ -1,12 +1,12 @@
-//! The rule INSIDE/OUTSIDE: what is put into other people's programs stays small and depends on
-//! nothing that knows of reports or files.
+//! The boundary between INSIDE and OUTSIDE: the library that is loaded into profiled programs stays small and does not
+//! depend on reports or files.
 
 use super::Tally;
 use crate::run::{cargo, output, target_folder};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// Packages that may come into a profiled program.
+/// Packages that may be loaded into a profiled program.
 const INSIDE: &[&str] = &[
     "stackglass-preload",
     "stackglass-sampler",
@@ -17,7 +17,7 @@ const INSIDE: &[&str] = &[
     "libc",
 ];
 
-/// Size of the stripped library that must not be exceeded.
+/// Largest size of the stripped library.
 const LIBRARY_BYTES: u64 = 1 << 20;
 
 /// Two checks: the list and the size.
@@ -34,9 +34,7 @@ fn only_inside() -> Result<bool> {
     let mut strangers: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
     strangers.retain(|name| !name.is_empty() && !INSIDE.contains(name));
     for name in &strangers {
-        eprintln!(
-            "the preload library depends on {name}, which does not belong into other people's programs"
-        );
+        eprintln!("the preload library depends on {name}, which may not be loaded into profiled programs");
     }
     Ok(strangers.is_empty())
 }

@@ -1,10 +1,9 @@
-//! The flame graph page in a real browser: Playwright drives Chromium over pages that an example writes.
+//! Tests of the flame graph page in a browser: Playwright runs Chromium on pages that an example writes.
 //!
-//! What is missing is installed where that is possible: Chromium by apt-get as root, Playwright by npm into the
-//! target folder.
+//! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
 use super::Tally;
-use crate::run::{cargo, on_path, overheard, root, succeeds, target_folder};
+use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,9 +25,9 @@ pub fn run() -> Result<Tally> {
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
     node.args(["model", "page", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
     node.env("BROWSER_TESTS", &folder).env("CHROMIUM", chromium);
-    let (succeeded, said) = overheard(&mut node, true)?;
+    let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {
-        said.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
+        text.lines().rev().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
     };
     let tally = count("# pass ").zip(count("# fail ")).context("node says nothing of passed tests")?;
     let tally = Tally { passed: tally.0, failed: tally.1 };
@@ -38,7 +37,7 @@ pub fn run() -> Result<Tally> {
     Ok(tally)
 }
 
-/// The browser; installs it if it may.
+/// The browser, installed if necessary and possible.
 fn chromium() -> Result<PathBuf> {
     let found = || BROWSERS.iter().find(|name| on_path(name)).map(PathBuf::from);
     let asked = std::env::var_os("CHROMIUM").map(PathBuf::from);
@@ -62,14 +61,14 @@ fn chromium() -> Result<PathBuf> {
     )
 }
 
-/// Playwright wants a full path.
+/// Playwright requires a full path.
 fn which(name: PathBuf) -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let there = std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file());
     there.unwrap_or(name)
 }
 
-/// Playwright as the lock file has it, in `folder`.
+/// Installs Playwright in `folder`, in the version of the lock file.
 fn install_playwright(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let lock = fs::read(root().join(TESTS).join("package-lock.json"))?;

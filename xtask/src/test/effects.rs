@@ -1,23 +1,23 @@
-//! Tools of others, alone and recorded: a step of the full run, since their own test suites take minutes.
+//! Third-party tools, alone and recorded: a step of the full run only, since their test suites take minutes.
 
 use super::{Extent, Tally};
 use crate::effects::runner;
-use crate::run::overheard;
+use crate::run::shown_and_returned;
 use anyhow::{Context, Result};
 
-/// One check a row.
+/// One check for each row.
 pub fn run(extent: Extent) -> Result<Tally> {
     if extent == Extent::Quick {
         eprintln!("in a full run only");
         return Ok(Tally::default());
     }
-    let (_, said) = overheard(&mut runner(&[])?, true)?;
-    summary(&said).context("the effects did not come to their end")
+    let (_, text) = shown_and_returned(&mut runner(&[])?, true)?;
+    summary(&text).context("the effects did not come to their end")
 }
 
 /// Reads `12 passed, 1 failed`.
-fn summary(said: &str) -> Option<Tally> {
-    let line = said.lines().rev().find(|line| line.ends_with(" failed"))?;
+fn summary(text: &str) -> Option<Tally> {
+    let line = text.lines().rev().find(|line| line.ends_with(" failed"))?;
     let (passed, failed) = line.split_once(", ")?;
     Some(Tally {
         passed: passed.strip_suffix(" passed")?.parse().ok()?,

@@ -1,7 +1,7 @@
-//! The fuzz targets of `fuzz/`, a minute each: only in a full run, and told so otherwise.
+//! The fuzz targets of `fuzz/`, one minute each, in a full run only.
 //!
-//! Stable Rust and a C++ compiler suffice. What libFuzzer says goes to a log beside its findings,
-//! from which is seen that it really ran, and that it could see where its inputs lead.
+//! Stable Rust and a C++ compiler suffice. libFuzzer's output goes to a log next to its findings. The log shows that it ran
+//! and that coverage was measured.
 
 use super::{Extent, Tally};
 use crate::run::{cargo, root, succeeds, target_folder};
@@ -24,7 +24,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let built = target_folder().join("fuzz");
     let mut build = cargo(&["build", "--quiet", "--release", "--target-dir"]);
     build.arg(&built).current_dir(root().join("fuzz"));
-    // The flags that let libFuzzer see stand in `fuzz/.cargo/config.toml`; these would replace them.
+    // These variables would replace the flags for coverage in `fuzz/.cargo/config.toml`.
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
         build.env_remove(variable);
     }
@@ -60,12 +60,12 @@ pub fn run(extent: Extent) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What libFuzzer says of a run.
+/// Coverage of a run, from libFuzzer's output.
 struct Ran {
     inputs: u64,
-    /// Branches of the code that inputs came to.
+    /// Branches that inputs reached.
     reached: u64,
-    /// Branches that are watched.
+    /// Instrumented branches.
     places: u64,
 }
 
@@ -79,17 +79,17 @@ fn one(name: &str, built: &Path) -> Result<Ran> {
     target.arg(&findings).arg(root().join("fuzz/corpus").join(name)).current_dir(&findings);
     target.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
     let well = succeeds(&mut target)?;
-    let said = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
-    let said = String::from_utf8_lossy(&said);
+    let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+    let text = String::from_utf8_lossy(&text);
     if !well {
-        let lines: Vec<&str> = said.lines().collect();
+        let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(60)..].iter().for_each(|line| eprintln!("{line}"));
     }
     ensure!(well, "FOUND SOMETHING: see above, {} and crash-… in {}", log.display(), findings.display());
     let ran = Ran {
-        inputs: number_after(&said, "stat::number_of_executed_units:").unwrap_or(0),
-        reached: number_after(&said, "DONE   cov:").unwrap_or(0),
-        places: number_before(&said, " inline 8-bit counters").unwrap_or(0),
+        inputs: number_after(&text, "stat::number_of_executed_units:").unwrap_or(0),
+        reached: number_after(&text, "DONE   cov:").unwrap_or(0),
+        places: number_before(&text, " inline 8-bit counters").unwrap_or(0),
     };
     ensure!(ran.inputs > 1000, "only {} inputs were tried: see {}", ran.inputs, log.display());
     ensure!(
@@ -100,12 +100,12 @@ fn one(name: &str, built: &Path) -> Result<Ran> {
     Ok(ran)
 }
 
-fn number_after(said: &str, label: &str) -> Option<u64> {
-    said.split_once(label)?.1.split_whitespace().next()?.parse().ok()
+fn number_after(text: &str, label: &str) -> Option<u64> {
+    text.split_once(label)?.1.split_whitespace().next()?.parse().ok()
 }
 
-fn number_before(said: &str, label: &str) -> Option<u64> {
-    said.split_once(label)?.0.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+fn number_before(text: &str, label: &str) -> Option<u64> {
+    text.split_once(label)?.0.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -114,12 +114,12 @@ mod tests {
 
     #[test]
     fn libfuzzer_is_understood() {
-        let said = "INFO: Loaded 1 modules   (41231 inline 8-bit counters): 41231 [0x5, 0x6),\n#2 INITED\n\
+        let text = "INFO: Loaded 1 modules   (41231 inline 8-bit counters): 41231 [0x5, 0x6),\n#2 INITED\n\
                     #1234567\tDONE   cov: 2003 ft: 5315 corp: 736/313Kb\n\
                     stat::number_of_executed_units: 1234567\nstat::average_exec_per_sec:     9\n";
-        assert_eq!(number_after(said, "stat::number_of_executed_units:"), Some(1_234_567));
-        assert_eq!(number_after(said, "DONE   cov:"), Some(2003));
-        assert_eq!(number_before(said, " inline 8-bit counters"), Some(41_231));
+        assert_eq!(number_after(text, "stat::number_of_executed_units:"), Some(1_234_567));
+        assert_eq!(number_after(text, "DONE   cov:"), Some(2003));
+        assert_eq!(number_before(text, " inline 8-bit counters"), Some(41_231));
         assert_eq!(number_before("INFO: Running", " inline 8-bit counters"), None);
     }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything that decides whether a change may land.
+//! `cargo xtask test`: all checks that decide whether a change may land.
 //!
-//! Every step runs, whatever the ones before found; the last line sums up: `N passed, N failed`.
+//! Every step runs, even after failures. The last line is the sum: `N passed, N failed`.
 
 mod boundary;
 mod browser;
@@ -17,12 +17,12 @@ use crate::run::{cargo, succeeds};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
-/// What a step found.
+/// Result of a step.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     /// Checks or tests that passed.
     pub passed: u64,
-    /// Those that did not.
+    /// Checks or tests that failed.
     pub failed: u64,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
     }
 }
 
-/// How thorough.
+/// How thorough the tests are.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Extent {
     /// Minutes.

@@ -1,11 +1,11 @@
-//! Are the programs there that the tests start? Names the Debian packages of those that are not.
+//! Checks that the programs which the tests start exist, and names the Debian packages of missing ones.
 
 use super::Tally;
 use crate::run::on_path;
 use anyhow::Result;
 use std::path::Path;
 
-/// Program or header, and the Debian package that has it.
+/// A program or header, and its Debian package.
 const NEEDED: &[(&str, &str)] = &[
     ("cc", "gcc"),
     ("c++", "g++"),

@@ -1,4 +1,4 @@
-//! Twenty seconds of a program that does all at once what profilers stumble over, recorded.
+//! Records twenty seconds of a program that does everything that is difficult for profilers at once.
 
 use super::{Extent, Tally};
 use crate::run::{output, target_folder};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::process::Command;
 
-/// Three checks: the program's own truth about itself, its exit status, the recording.
+/// Three checks: the program's checks of itself, its exit status, and the recording.
 pub fn run(extent: Extent) -> Result<Tally> {
     let tools = Tools::build(false)?;
     let file = target_folder().join("stress.glass");
@@ -24,8 +24,8 @@ pub fn run(extent: Extent) -> Result<Tally> {
         eprintln!("{what}: {}", if passed { "yes" } else { "NO" });
     };
     check(ended.status.success(), "the program kept its exit status");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    let own: Value = said.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let own: Value = text.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
     check(own["wrong"] == 0, "the program found nothing wrong with itself");
     let about = output(Command::new(&tools.truth).arg("about").arg(&file))
         .and_then(|text| Ok(serde_json::from_str::<Value>(&text)?));
@@ -37,7 +37,7 @@ pub fn run(extent: Extent) -> Result<Tally> {
     check(hits > 1000 && about["end"] == "Exit(0)", "the recording is whole");
     eprintln!("{} hits in {} threads", hits, about["threads"]);
     if tally.failed > 0 {
-        eprintln!("{said}{}", String::from_utf8_lossy(&ended.stderr));
+        eprintln!("{text}{}", String::from_utf8_lossy(&ended.stderr));
     }
     Ok(tally)
 }

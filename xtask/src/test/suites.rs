@@ -1,7 +1,7 @@
-//! The tests themselves: nextest for all targets, Cargo for the examples in the documentation.
+//! The tests: nextest for all targets, Cargo for the examples in the documentation.
 
 use super::{Extent, Tally};
-use crate::run::{cargo, on_path, overheard, succeeds};
+use crate::run::{cargo, on_path, shown_and_returned, succeeds};
 use crate::tools::Tools;
 use anyhow::{Context, Result, bail};
 
@@ -18,8 +18,8 @@ pub fn tests(extent: Extent) -> Result<Tally> {
     if extent == Extent::Full {
         nextest.args(["--run-ignored", "all"]).env("PROPTEST_CASES", FULL_CASES);
     }
-    let (succeeded, said) = overheard(&mut nextest, false)?;
-    let tally = summary(&said).context("nextest printed no summary: the tests do not build")?;
+    let (succeeded, text) = shown_and_returned(&mut nextest, false)?;
+    let tally = summary(&text).context("nextest printed no summary: the tests do not build")?;
     if !succeeded && tally.failed == 0 {
         bail!("nextest failed without naming a test");
     }
@@ -40,9 +40,9 @@ fn install_nextest() -> Result<()> {
 }
 
 /// Reads `Summary [ 1.0s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped`.
-fn summary(said: &str) -> Option<Tally> {
-    let line = said.lines().rev().find(|line| line.contains("tests run:") || line.contains("test run:"))?;
-    // What stands in brackets says how they passed: slowly, or at the second try.
+fn summary(text: &str) -> Option<Tally> {
+    let line = text.lines().rev().find(|line| line.contains("tests run:") || line.contains("test run:"))?;
+    // The text in parentheses tells how they passed: slowly, or at the second try.
     let counts: String = line.split_once("run:")?.1.split(['(', ')']).step_by(2).collect();
     let mut tally = Tally::default();
     for part in counts.split(',') {
@@ -59,9 +59,10 @@ fn summary(said: &str) -> Option<Tally> {
 
 /// The examples in the documentation.
 pub fn doc_tests() -> Result<Tally> {
-    let (succeeded, said) = overheard(&mut cargo(&["test", "--quiet", "--workspace", "--doc"]), true)?;
+    let (succeeded, text) =
+        shown_and_returned(&mut cargo(&["test", "--quiet", "--workspace", "--doc"]), true)?;
     let mut tally = Tally::default();
-    for line in said.lines().filter(|line| line.starts_with("test result:")) {
+    for line in text.lines().filter(|line| line.starts_with("test result:")) {
         let number = |what: &str| -> Option<u64> {
             let before = line.split(what).next()?.trim_end();
             before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -81,8 +82,8 @@ mod tests {
 
     #[test]
     fn failures_of_all_kinds_count() {
-        let said = "x\n     Summary [   1.5s] 12 tests run: 9 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 3 skipped\n";
-        let tally = summary(said).expect("there is a summary");
+        let text = "x\n     Summary [   1.5s] 12 tests run: 9 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 3 skipped\n";
+        let tally = summary(text).expect("there is a summary");
         assert_eq!((tally.passed, tally.failed), (9, 3));
         assert!(summary("error: could not compile").is_none());
     }

@@ -1,7 +1,7 @@
-//! Two that wait for each other: threads over pipes, processes over a pair of sockets.
+//! Two threads with pipes, or two processes with a pair of sockets, that wait for each other.
 //!
-//! The front works a burst, asks, and waits for the answer; the back works a burst of the same size for it. With
-//! `--pause` the front sleeps after each answer.
+//! The front works a burst, sends a request, and waits for the response; the back works a burst of the same size for it. With
+//! `--pause`, the front sleeps after each response.
 
 use super::account::{Account, Side};
 use super::{BACK, FRONT, Shape, one_burst};
@@ -13,7 +13,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Bytes of a request and of its answer.
+/// Bytes of a request and of its response.
 const MESSAGE: usize = 64;
 
 fn front(options: &Options, ask: &mut impl Write, answers: &mut impl Read) -> Account {
@@ -30,7 +30,7 @@ fn front(options: &Options, ask: &mut impl Write, answers: &mut impl Read) -> Ac
     side.account()
 }
 
-/// Answers until nobody asks any more.
+/// Responds to requests until they end.
 fn back(options: &Options, asked: &mut impl Read, answer: &mut impl Write) -> Account {
     let shape = Shape::of(options);
     let mut side = Side::new(BACK);
@@ -55,11 +55,11 @@ pub fn pipe(options: &Options, report: &mut Report) {
     report.list("threads", &[front.thread, back.thread]);
 }
 
-/// Two processes and a pair of sockets. The forked one sends its account as text when it is asked no more.
+/// Two processes and a pair of sockets. The forked process sends its account as text after the last request.
 pub fn socket(options: &Options, report: &mut Report) {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets can be made");
-    // SAFETY: this process has one thread here, so that the child may go on as usual; it leaves by _exit and never
-    // returns into the caller.
+    // SAFETY: this process has one thread here, so the child may run normally; it ends by _exit and never returns to
+    // the caller.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "a child can be forked");
     if child == 0 {
@@ -67,7 +67,7 @@ pub fn socket(options: &Options, report: &mut Report) {
         let account = back(options, &mut &theirs, &mut &theirs);
         let text = format!("{}\n{}", account.thread, account.functions.join("\n"));
         let sent = (&theirs).write_all(text.as_bytes());
-        // SAFETY: ends the process; nothing of it is used afterwards.
+        // SAFETY: ends the process.
         unsafe { libc::_exit(i32::from(sent.is_err())) };
     }
     drop(theirs);
@@ -75,7 +75,7 @@ pub fn socket(options: &Options, report: &mut Report) {
     ours.shutdown(Shutdown::Write).expect("a socket can be shut down");
     let mut text = String::new();
     (&ours).read_to_string(&mut text).expect("the back sends its account");
-    // SAFETY: the child is ours; no status is asked for.
+    // SAFETY: the child belongs to this process; no status is requested.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     let mut lines = text.lines().map(str::to_owned);
     let thread = lines.next().expect("the account begins with the thread");

@@ -1,4 +1,4 @@
-//! One thread that waits by the clock: by nanosleep, or by reading a timer's descriptor.
+//! One thread that waits for a time: by nanosleep, or by reading a timer's descriptor.
 
 use super::account::{Account, Side};
 use super::{FRONT, Shape, one_burst};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::time::Duration;
 
-/// The bursts and pauses that [`mixed`] draws from, us.
+/// The ranges of bursts and pauses in [`mixed`], us.
 const BURSTS: [u64; 2] = [15, 5_000];
 const PAUSES: [u64; 2] = [50, 10_000];
 
@@ -33,7 +33,7 @@ pub fn sleep(options: &Options, report: &mut Report) {
 /// Bursts from 15 us to 5 ms and sleeps from 50 us to 10 ms in random order, the short ones as frequent as the long.
 pub fn mixed(options: &Options, report: &mut Report) {
     let mut order = Shuffle::new(options.seed);
-    // Even on the scale of logarithms.
+    // Uniform on a logarithmic scale.
     let mut draw = |[least, most]: [u64; 2]| {
         let part = order.below(1 << 20) as f64 / (1 << 20) as f64;
         (least as f64 * (most as f64 / least as f64).powf(part)) as u64
@@ -63,11 +63,11 @@ fn periodic(period: Duration) -> File {
     // SAFETY: takes numbers, gives a new descriptor or -1.
     let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
     assert!(descriptor >= 0, "a timer can be made");
-    // SAFETY: the descriptor is open and nobody else owns it.
+    // SAFETY: the descriptor is open and has no other owner.
     let timer = unsafe { File::from_raw_fd(descriptor) };
     let time = libc::timespec { tv_sec: period.as_secs() as i64, tv_nsec: i64::from(period.subsec_nanos()) };
     let times = libc::itimerspec { it_interval: time, it_value: time };
-    // SAFETY: the descriptor is a timer's, `times` lives over the call, and no old value is asked for.
+    // SAFETY: the descriptor is a timer, `times` outlives the call, and no old value is requested.
     let status = unsafe { libc::timerfd_settime(descriptor, 0, &times, std::ptr::null_mut()) };
     assert_eq!(status, 0, "a timer can be set");
     timer

@@ -55,7 +55,8 @@ impl Backend {
     /// Chooses the backend. Returns a line for the user if it is not the requested one or has limits. Call it on the
     /// thread that then starts the program.
     ///
-    /// # Errors If the preload library is needed and cannot be unpacked: the reason.
+    /// # Errors
+    /// If the preload library is needed and cannot be unpacked: the reason.
     pub(super) fn choose(options: &Options, session: &Session) -> Result<(Backend, Option<String>), String> {
         let inside = |why: Option<String>| {
             let library = (options.library)()?;

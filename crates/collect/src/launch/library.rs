@@ -58,7 +58,8 @@ pub struct Library {
 impl Library {
     /// Unpacks `bytes`, unless that was done before. `name` is a file name that changes whenever they do.
     ///
-    /// # Errors If neither a cache folder nor a memory file can be used.
+    /// # Errors
+    /// If neither a cache folder nor a memory file can be used.
     pub fn unpack(bytes: &[u8], name: &str) -> io::Result<Library> {
         let mut found = None;
         if user() == 0 {

@@ -24,7 +24,8 @@ pub struct RequestPage {
 impl RequestPage {
     /// Creates the page in the folder of a session.
     ///
-    /// # Errors If there is no room.
+    /// # Errors
+    /// If there is no room.
     pub fn create(folder: &Path) -> io::Result<RequestPage> {
         let path = folder.join(REQUESTS_FILE);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;

@@ -116,7 +116,8 @@ impl Obstacle {
 impl Program {
     /// Finds a program as execvp(3) does: a name with a slash is a path, others are searched for in `PATH`.
     ///
-    /// # Errors If there is none, if this user may not execute it, or if that is true for a script's interpreter.
+    /// # Errors
+    /// If there is none, if this user may not execute it, or if that is true for a script's interpreter.
     pub fn find(name: &OsStr) -> Result<Program, NotStartable> {
         let program = Program::find_file(name)?;
         program.check_interpreters()?;

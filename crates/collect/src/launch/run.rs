@@ -24,7 +24,8 @@ const BUSY: Duration = Duration::from_millis(10);
 
 /// Starts the program and answers peeks until it ends. Options of a recording are ignored.
 ///
-/// # Errors Only before the program is started.
+/// # Errors
+/// Only before the program is started.
 pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, LaunchError> {
     // SIGCHLD is left to the threads that trace the program: each one that is read here would keep a thread of it
     // stopped.

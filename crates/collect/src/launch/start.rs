@@ -26,7 +26,8 @@ pub struct Child {
 /// Starts the program of `options`. It shares standard streams, process group and terminal with this process.
 /// `library` is preloaded, `mask` is its signal mask.
 ///
-/// # Errors Those of execve(2).
+/// # Errors
+/// Those of execve(2).
 pub fn start(
     options: &Options,
     session: &Session,
@@ -65,7 +66,8 @@ pub fn start(
 /// Starts a program that is sampled from outside. Nothing runs inside it, and its standard streams are `/dev/null`.
 /// Its signal mask is the one from before `signals`.
 ///
-/// # Errors Those of execve(2).
+/// # Errors
+/// Those of execve(2).
 pub fn start_apart(program: &Program, arguments: &[OsString], signals: &Signals) -> io::Result<Child> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.name).args(arguments);

@@ -37,7 +37,8 @@ unsafe impl Sync for GuardedMap {}
 impl GuardedMap {
     /// Maps the first `len` bytes of `file`.
     ///
-    /// # Errors Those of mmap(2); `OutOfMemory` if too many mappings are guarded.
+    /// # Errors
+    /// Those of mmap(2); `OutOfMemory` if too many mappings are guarded.
     pub fn new(file: BorrowedFd<'_>, len: usize) -> std::io::Result<GuardedMap> {
         install();
         let entry = ENTRIES

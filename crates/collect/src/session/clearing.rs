@@ -48,7 +48,8 @@ pub fn session_of(pid: u32) -> Option<PathBuf> {
 
 /// Requests that the launcher of a session forgets its samples, and waits for the answer.
 ///
-/// # Errors If the request file cannot be created.
+/// # Errors
+/// If the request file cannot be created.
 pub fn ask(folder: &Path) -> io::Result<Cleared> {
     let request = folder.join(REQUEST);
     OpenOptions::new().write(true).create(true).truncate(true).open(&request)?;

@@ -35,7 +35,8 @@ pub struct Session {
 impl Session {
     /// Creates a folder and a page that is not published yet. Sweeps the folders of dead launchers.
     ///
-    /// # Errors If no place allows a private folder: the error of the last place.
+    /// # Errors
+    /// If no place allows a private folder: the error of the last place.
     pub fn create() -> io::Result<Session> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for place in places() {
@@ -133,7 +134,8 @@ pub fn running_launchers() -> Vec<u32> {
 
 /// Requests that a launcher saves a snapshot of its recording.
 ///
-/// # Errors Those of kill(2).
+/// # Errors
+/// Those of kill(2).
 pub fn ask_to_save(launcher: u32) -> io::Result<()> {
     // SAFETY: a system call without pointers.
     match unsafe { libc::kill(launcher as libc::pid_t, libc::SIGUSR2) } {

@@ -43,7 +43,8 @@ pub struct Signals {
 impl Signals {
     /// Blocks the signals in the calling thread. Call it before other threads start.
     ///
-    /// # Errors If the kernel creates no signalfd.
+    /// # Errors
+    /// If the kernel creates no signalfd.
     pub fn block() -> io::Result<Signals> {
         Signals::block_and_read(&READ)
     }
@@ -51,7 +52,8 @@ impl Signals {
     /// Like [`Signals::block`], but leaves SIGCHLD to the thread that traces another process. That thread waits for
     /// SIGCHLD, and each one that is read here would keep a tracee stopped for longer.
     ///
-    /// # Errors If the kernel creates no signalfd.
+    /// # Errors
+    /// If the kernel creates no signalfd.
     pub fn block_as_onlooker() -> io::Result<Signals> {
         Signals::block_and_read(READ.split_first().map_or(&[], |(_, others)| others))
     }

@@ -1,24 +1,24 @@
-//! A peek and the profile of the program share one run, because a process has only one sampler.
+//! A peek and the program's profile share one run, because a process has one sampler.
 //!
-//! A peek without a profile has a run of its own, whose samples are used for nothing else. If a profile begins, ends
-//! or is cleared meanwhile, the peek keeps a copy of its samples so far. So neither affects the other.
+//! A peek without a profile has a run of its own, whose samples belong to it alone. If a profile begins, ends or is cleared
+//! meanwhile, the peek copies its samples so far, so that neither affects the other.
 
 use super::{Running, state};
 use crate::{ProfileKind, StartError};
 use stackglass_profile::{Nanos, ProcessIndex, Recording};
 use std::time::Duration;
 
-/// A peek that is active.
+/// A peek in progress.
 #[derive(Default)]
 pub(super) struct ActivePeek {
     /// Samples of runs that ended or were cleared meanwhile.
     saved: Recording,
-    /// Index of the first sample of the run that belongs to the peek.
+    /// The first sample of the run that belongs to the peek.
     from: usize,
 }
 
-/// Starts a peek and returns its delay: `delay` if it is set and no profile runs. `None` if `stackglass record`
-/// answers the peek.
+/// Begins a peek, and returns its delay: the requested one, unless a profile is running with another. `None` if
+/// `stackglass record` answers.
 pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartError> {
     let mut state = state();
     if state.run.is_none() {
@@ -31,7 +31,7 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
         recorder.settle();
         recorder.recording().samples.len()
     });
-    // A run that was started for the peek belongs to it from its first sample.
+    // If the peek has just started the run, all its samples belong to the peek.
     let from = if state.guards == 0 { 0 } else { from };
     let mut about = state.about();
     about.delay = Nanos(delay.as_nanos() as u64);
@@ -39,7 +39,7 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
     Ok(Some(delay))
 }
 
-/// The last stack of each thread, without symbols.
+/// The last stack of each thread, without names.
 pub(crate) fn latest() -> Recording {
     let state = state();
     let Some(run) = &state.run else { return Recording::default() };
@@ -49,11 +49,11 @@ pub(crate) fn latest() -> Recording {
     })
 }
 
-/// Ends the peek and returns its samples, without symbols.
+/// Ends the peek and returns its samples, without names.
 pub(crate) fn end() -> Recording {
     let mut state = state();
     if state.guards == 0 {
-        // The last stacks are still in the stream.
+        // The last stacks are still to come.
         if let Some(run) = &state.run {
             run.sampler.stop();
         }
@@ -66,7 +66,7 @@ pub(crate) fn end() -> Recording {
 }
 
 impl Running {
-    /// Copies the samples of the run for the peek. Call it before samples are forgotten.
+    /// Copies the samples of the peek so far. To be called before samples are forgotten.
     pub(super) fn save_for_peek(&mut self) {
         let (Some(run), Some(peek)) = (&self.run, &mut self.peek) else { return };
         let from = peek.from;

@@ -1,4 +1,4 @@
-//! Tasks of tokio.
+//! Tasks of the tokio runtime.
 
 use super::instrument;
 use tokio::task::JoinHandle;
@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 /// # });
 /// ```
 ///
-/// # Panics Outside of a runtime, as `tokio::spawn`.
+/// # Panics
+/// If called outside of a runtime, as `tokio::spawn` does.
 #[track_caller]
 pub fn spawn<F>(name: impl AsRef<str>, future: F) -> JoinHandle<F::Output>
 where
@@ -27,7 +28,7 @@ pub use hooks::hook;
 
 #[cfg(tokio_unstable)]
 mod hooks {
-    //! Hooks of the runtime: every task that it polls appears in profiles, without changes where tasks are spawned.
+    //! The runtime's own hooks: every task that it polls is a task in profiles, without a change where tasks are spawned.
 
     use foldhash::HashMap;
     use foldhash::fast::RandomState;
@@ -38,10 +39,10 @@ mod hooks {
     use tokio::runtime::{Builder, TaskMeta};
     use tokio::task::Id;
 
-    /// Parts of the table of tasks, each with its own lock.
+    /// Parts of the task table, each with a lock.
     const PARTS: usize = 64;
 
-    /// The tasks of the runtime, by its own ids.
+    /// Tasks by the runtime's ids.
     struct Table {
         parts: [Mutex<HashMap<Id, Arc<Task>>>; PARTS],
         hash: RandomState,
@@ -50,19 +51,18 @@ mod hooks {
     impl Table {
         fn part<R>(&self, id: Id, f: impl FnOnce(&mut HashMap<Id, Arc<Task>>) -> R) -> R {
             let part = &self.parts[self.hash.hash_one(id) as usize % PARTS];
-            // A panic in this module leaves the map consistent.
+            // After a panic with the lock held, the map is still consistent.
             f(&mut part.lock().unwrap_or_else(PoisonError::into_inner))
         }
     }
 
     thread_local! {
-        /// Active polls on this thread, the innermost last.
+        /// Polls in progress on this thread, innermost last.
         static POLLS: RefCell<Vec<(Arc<Task>, Begun)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. Sets
-    /// the builder's four task hooks, so nothing else may set them. Only for programs that are compiled with `--cfg
-    /// tokio_unstable`.
+    /// Makes every task of a runtime a task in profiles, named `tokio task` with the place where it was spawned. It uses the
+    /// builder's four task hooks, so set no others. Only for programs compiled with `--cfg tokio_unstable`.
     pub fn hook(builder: &mut Builder) -> &mut Builder {
         let table = Arc::new(Table {
             parts: std::array::from_fn(|_| Mutex::default()),
@@ -77,11 +77,11 @@ mod hooks {
             })
             .on_before_task_poll(move |meta| {
                 let known = at_poll.part(meta.id(), |part| part.get(&meta.id()).cloned());
-                // Begin and end must stay balanced.
+                // Starts and ends of polls must match.
                 let task = known.unwrap_or_else(|| Arc::new(Task::new("tokio task", "", 0)));
                 let begun = task.begin();
                 if POLLS.try_with(|polls| polls.borrow_mut().push((task.clone(), begun))).is_err() {
-                    // The thread has already run its destructors.
+                    // The thread's destructors have run.
                     task.end(begun);
                 }
             })

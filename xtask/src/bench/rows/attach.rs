@@ -1,9 +1,9 @@
-//! A program that is looked at from outside, by each driver: what share of its stacks is exactly right, and the
-//! time that one busy thread needs more.
+//! A program sampled from outside, by each driver: the share of stacks that are exactly right, and the additional time of
+//! one busy thread.
 //!
-//! Wall time, since a thread that stands uses no CPU time; where none stands, CPU time beside it, which a busy
-//! machine does not stretch. The same work in slices that take turns, each with a short twin that takes the start
-//! off; the looking process begins before the work does and ends with it.
+//! The time is wall time, since a stopped thread uses no CPU time. For drivers that stop no thread, it is also CPU time, which
+//! other load does not increase. The same work runs in alternating slices. A short run next to each slice measures the
+//! start, which is subtracted. The sampling process starts before the work and ends with it.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -12,10 +12,10 @@ use anyhow::Result;
 use std::path::Path;
 use std::time::Duration;
 
-/// Names of the drivers and what each may cost.
+/// Names of the drivers, and the bounds on their cost.
 const DRIVERS: [(&str, f64); 2] = [("ptrace", 0.06), ("perf", 0.03)];
 
-/// Rightness, then cost.
+/// Accuracy, then cost.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (driver, _) in DRIVERS {
@@ -45,7 +45,7 @@ fn stacks(setup: &Setup, driver: &str, depth: &str) -> Result<Figure> {
     )))
 }
 
-/// What each driver adds.
+/// The additional time of each driver.
 fn costs(setup: &Setup) -> Result<Vec<Figure>> {
     let mut rounds: Vec<[Times; 3]> = Vec::new();
     for round in 0..setup.either(60, 4) {
@@ -77,17 +77,17 @@ fn costs(setup: &Setup) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What some work took, s.
+/// The times of some work, s.
 #[derive(Clone, Copy, Default)]
 struct Times {
     wall: f64,
-    /// Of the thread that worked.
+    /// CPU time of the working thread.
     cpu: f64,
 }
 
-/// The start of a command line whose program is looked at from its start to its end.
+/// The start of a command line whose program is sampled from start to end.
 fn looked_at(setup: &Setup, driver: &str, delay: &str, file: &Path) -> Vec<String> {
-    // The shell becomes the workload: whoever looks at it sees one process.
+    // The shell becomes the workload, so that there is one process.
     let script = format!(
         "'{}' record -q --driver {driver} --delay {delay} -o '{}' --pid $$ 2>/dev/null & sleep 0.1; exec \"$@\"",
         setup.tools.stackglass.display(),
@@ -96,12 +96,12 @@ fn looked_at(setup: &Setup, driver: &str, delay: &str, file: &Path) -> Vec<Strin
     ["sh".into(), "-c".into(), script, "sh".into()].to_vec()
 }
 
-/// Some work, looked at or not.
+/// Runs some work, sampled or not.
 fn slice(setup: &Setup, driver: Option<&str>, work: &str) -> Result<Times> {
     let before = driver
         .map_or_else(Vec::new, |driver| looked_at(setup, driver, "1ms", &setup.scratch("attach.glass")));
     let run = setup.run(&[before, setup.workload(&["chain", "--work", work])].concat())?;
-    // The looking process writes its file after that, and must not be the next slice's noise.
+    // The sampling process writes its file afterwards, which must not disturb the next slice.
     std::thread::sleep(Duration::from_millis(if driver.is_some() { 400 } else { 0 }));
     Ok(Times { wall: run.wall, cpu: run.number("cpu_ns")? * 1e-9 })
 }

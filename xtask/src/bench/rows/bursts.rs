@@ -1,7 +1,7 @@
-//! Programs that work in short bursts, against their own account: quiet, and beside two busy threads.
+//! Programs that work in short bursts, compared with their own account: alone, and next to two busy threads.
 //!
-//! Every run must hold by itself: time and number of stacks of each function within three sigma, one stack for each of
-//! its milliseconds. The pages of `bench/truth` say how that is judged.
+//! Every single run must pass: time and number of stacks of each function within three sigma, and one stack for each
+//! millisecond. `bench/truth` has the rules.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -32,7 +32,7 @@ const SHAPES: &[(&str, &str, &str, u64)] = &[
 /// Hits for each millisecond that a function really used, over all runs of a shape.
 type Sums = BTreeMap<String, (f64, f64)>;
 
-/// All shapes, quiet and beside others; a peer for the first of each kind.
+/// All shapes, alone and next to busy threads; a peer for the first of each kind.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (condition, beside) in [("quiet", 0), ("beside two busy threads", 2)] {
@@ -83,18 +83,18 @@ fn shape(setup: &Setup, program: &[&str], beside: usize, what: String) -> Result
     Ok((Figure::must(what, Interval::exact(held as f64), Unit::Count, bound).note(note), sums))
 }
 
-/// One run, and what the judge says of it.
+/// One run and its verdict.
 fn judged(setup: &Setup, program: &[&str], beside: usize) -> Result<Value> {
     let (file, account) = (setup.scratch("bursts.glass"), setup.scratch("bursts.account"));
     let mut words = if beside > 0 { setup.workload(&["beside", &beside.to_string()]) } else { Vec::new() };
     words.extend(setup.record(&file, "1ms"));
     words.extend(setup.workload(program));
     let run = setup.run(&words)?;
-    std::fs::write(&account, run.said.to_string())?;
+    std::fs::write(&account, run.report.to_string())?;
     setup.truth("bursts", &file, &[&account.display().to_string()])
 }
 
-/// perf's stacks of the second shape, quiet: what the kernel's own clock event makes of the same program.
+/// perf's stacks of the second shape, alone: the same program by the kernel's clock event.
 fn perf(setup: &Setup) -> Figure {
     let what = "perf record, burst-sleep, 60 us, pause 300 us, quiet: hits for each true ms";
     let measured = || -> Result<Interval> {
@@ -103,7 +103,7 @@ fn perf(setup: &Setup) -> Figure {
         let program = setup.workload(&["burst-sleep", "--work", setup.either("20000", "8000")]);
         let run = setup.run(&[&before[..], &program].concat())?;
         let text = output(Command::new("perf").args(["script", "-F", "comm,tid,ip,sym", "-i"]).arg(&data))?;
-        let functions = run.said["truth"].as_array().context("the workload tells its truth")?;
+        let functions = run.report["truth"].as_array().context("the workload tells its truth")?;
         let ratios: Vec<f64> = functions
             .iter()
             .filter_map(|function| {

@@ -1,4 +1,4 @@
-//! The CPU time a recording gives to each thread, against the kernel's clock of that thread.
+//! The CPU time that a recording gives to each thread, compared with the kernel's clock of that thread.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -6,7 +6,7 @@ use crate::bench::statistics::Interval;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Threads that used less are judged by the absolute difference.
+/// Threads with less CPU time are compared by absolute difference.
 const ENOUGH_NS: f64 = 50e6;
 
 /// The worst thread of each run, for threads that share two cores and for threads that sleep and wait.
@@ -19,7 +19,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         for _ in 0..setup.either(5, 2) {
             let file = setup.scratch("cpu-time.glass");
             let run = setup.recorded(&file, "1ms", &[workload, "--seconds", setup.either("5", "2")])?;
-            let (relative, absolute) = errors(&run.said, &setup.truth("threads", &file, &[])?)?;
+            let (relative, absolute) = errors(&run.report, &setup.truth("threads", &file, &[])?)?;
             worst.push(relative);
             little.push(absolute * 1e-6);
         }

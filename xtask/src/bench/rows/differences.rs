@@ -1,4 +1,4 @@
-//! What `diff` marks: next to nothing in two runs of the same program, and the one function that was made slower.
+//! The rows that `diff` marks: hardly any in two runs of the same program, and the one function that was made slower.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;

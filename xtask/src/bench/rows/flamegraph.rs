@@ -1,7 +1,7 @@
-//! Drawing folded stacks, beside inferno's `flamegraph` on the same files: time, size and memory.
+//! Drawing folded stacks, compared with inferno's `flamegraph` on the same files: time, size and memory.
 //!
-//! inferno leaves out what is narrower than 0.01 % of the picture unless it is told otherwise: both ways are measured. Our
-//! SVG merges what is narrower than a point; our page has every box, as inferno's picture has with `--minwidth 0`.
+//! By default, inferno omits boxes narrower than 0.01 % of the picture; both ways are measured. Stackglass's SVG merges boxes
+//! narrower than a point. Its page has every box, like inferno's picture with `--minwidth 0`.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::made_stacks::folded;
@@ -42,7 +42,7 @@ const COSTS: [(&str, f64, &str, Unit); 4] = [
     ("size", 1.0, "MB", Unit::Percent),
 ];
 
-/// Fresh processes that take turns, each round beginning with another.
+/// New processes in turn; each round starts with another command.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (distinct, called, functions, rounds) in INPUTS {
@@ -102,7 +102,7 @@ fn draw(setup: &Setup, way: &Way) -> Result<Cost> {
     Ok([run.wall, run.tree_cpu, run.peak, bytes as f64 * 1e-6])
 }
 
-/// Each cost of each of ours ÷ each of inferno's.
+/// Each cost of Stackglass ÷ the same of inferno.
 fn compare(what: &str, ways: &[Way], rounds: &[[Cost; 4]]) -> Vec<Figure> {
     let middle = |way: usize, cost: usize| {
         median(&rounds.iter().map(|round| round[way][cost]).collect::<Vec<_>>()) * COSTS[cost].1
@@ -124,7 +124,7 @@ fn compare(what: &str, ways: &[Way], rounds: &[[Cost; 4]]) -> Vec<Figure> {
     figures
 }
 
-/// Two digits at least.
+/// At least two digits.
 fn short(x: f64) -> String {
     let digits = if x < 1.0 {
         2

@@ -1,4 +1,4 @@
-//! What the graph of a very large profile takes: five million nodes of the trie of stacks.
+//! Time and memory of the graph of a very large profile: five million nodes in the trie of stacks.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -22,12 +22,13 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         let run = || -> Result<Value> {
             serde_json::from_str(&output(Command::new(&program).args(arguments))?).context("it prints JSON")
         };
-        let said = (0..setup.either(9, 3)).map(|_| run()).collect::<Result<Vec<Value>>>()?;
+        let report = (0..setup.either(9, 3)).map(|_| run()).collect::<Result<Vec<Value>>>()?;
         let column = |key: &str, scale: f64| -> Result<Vec<f64>> {
-            let number = |said: &Value| said[key].as_f64().with_context(|| format!("it does not tell {key}"));
-            said.iter().map(|said| Ok(number(said)? * scale)).collect()
+            let number =
+                |report: &Value| report[key].as_f64().with_context(|| format!("it does not tell {key}"));
+            report.iter().map(|report| Ok(number(report)? * scale)).collect()
         };
-        let boxes = said[0]["boxes"].as_u64().context("it does not tell boxes")?;
+        let boxes = report[0]["boxes"].as_u64().context("it does not tell boxes")?;
         let wall = Interval::bootstrap(&column("wall_ns", 1e-6)?, median);
         let peak = Interval::range(&column("peak_kib", 1024e-6)?);
         let row = |part: &str| format!("5 million nodes of {what}: {part}");

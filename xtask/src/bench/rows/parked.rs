@@ -1,11 +1,11 @@
-//! What 1 000 threads that only wait cost when they are looked at 1 000 times a second.
+//! Cost of sampling 1 000 waiting threads 1 000 times a second.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::{Run, Setup};
 use crate::bench::statistics::{Interval, median};
 use anyhow::Result;
 
-/// Pairs that take turns; figures begin a second after the last thread was started.
+/// Alternating pairs; figures start one second after the last thread.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let workload = ["parked", "--threads", "1000", "--work", setup.either("15000", "5000")];
     let pairs = (0..setup.either(7, 2))

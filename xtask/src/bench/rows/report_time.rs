@@ -1,4 +1,4 @@
-//! How long after the program's end the report is there: ripgrep with full debug information.
+//! Time from the end of a program to its report, for ripgrep with full debug information.
 
 use super::running::ripgrep_command;
 use crate::bench::figure::{Bound, Figure, Unit};
@@ -7,7 +7,7 @@ use crate::bench::statistics::{Interval, median};
 use anyhow::{Context, Result};
 use std::time::Instant;
 
-/// The profiled program is run by `workloads measured`, which writes down when it ended.
+/// `workloads measured` runs the profiled program and records its end.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let stamp = setup.scratch("report-time.stamp");
     let stamped = [

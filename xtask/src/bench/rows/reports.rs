@@ -1,5 +1,4 @@
-//! What reports of many words cost: Julia's buffer, and recordings of our own with the same stacks
-//! for longer and longer.
+//! Cost of reports of many words: Julia's buffer, and longer and longer recordings of the same stacks.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -19,13 +18,13 @@ fn program() -> Result<PathBuf> {
     Ok(target_folder().join("release/examples/report_speed"))
 }
 
-/// One run in a fresh process.
+/// One run in a new process.
 fn run(program: &PathBuf, arguments: &[&str]) -> Result<Value> {
     serde_json::from_str(&output(Command::new(program).args(arguments))?).context("report_speed prints JSON")
 }
 
-fn number(said: &Value, key: &str) -> Result<f64> {
-    said[key].as_f64().with_context(|| format!("report_speed does not tell {key}"))
+fn number(report: &Value, key: &str) -> Result<f64> {
+    report[key].as_f64().with_context(|| format!("report_speed does not tell {key}"))
 }
 
 /// The complete tree of ten million words, by the number of distinct stacks in them.
@@ -36,17 +35,17 @@ pub fn words(setup: &Setup) -> Result<Vec<Figure>> {
         for (more, lines) in [(None, "every line"), (Some("--shown"), "lines of 0.5 % and more")] {
             let mut arguments = vec!["data", "10000000", stacks];
             arguments.extend(more);
-            let said =
+            let report =
                 (0..setup.either(9, 3)).map(|_| run(&program, &arguments)).collect::<Result<Vec<Value>>>()?;
             let column = |key: &str, scale: f64| -> Result<Vec<f64>> {
-                said.iter().map(|said| Ok(number(said, key)? * scale)).collect()
+                report.iter().map(|report| Ok(number(report, key)? * scale)).collect()
             };
             let wall = Interval::bootstrap(&column("tree_wall_ns", 1e-6)?, median);
             let (cpu, text) = (median(&column("tree_cpu_ns", 1e-6)?), median(&column("bytes", 1e-6)?));
             let peak = Interval::range(&column("peak_kib", 1024e-6)?);
             let what = |what: &str| format!("{name} distinct stacks, {lines}: {what}");
             let note = format!("CPU {cpu:.0} ms; {text:.1} MB of text");
-            // A tree of more than a million lines is text to be written more than words to be counted.
+            // Of a tree with more than a million lines, most of the time is the writing of text.
             let wall = match (stacks, more) {
                 ("100000", None) => Figure::told(what("wall time"), wall, Unit::Millis),
                 _ => Figure::must(what("wall time"), wall, Unit::Millis, Bound::AtMost(300.0)),

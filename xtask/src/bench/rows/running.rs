@@ -1,6 +1,6 @@
-//! What it costs while a program runs: commands in turn, the same work, more than ten seconds of it for each.
+//! Cost while a program runs: commands in turn with the same work, more than ten seconds each.
 //!
-//! Each slice has a short twin, whose cost (start, stop, symbols) is taken off.
+//! The cost of a short run (start, stop, symbols) is subtracted from each slice.
 
 use crate::bench::figure::Figure;
 use crate::bench::peers::large_tree;

@@ -1,4 +1,4 @@
-//! What a sample costs the profiled thread, next to an empty handler with the same driver.
+//! Cost of a sample for the profiled thread, compared with an empty handler.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -13,8 +13,8 @@ use std::process::Command;
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut command = Command::new(in_process_program()?);
     command.args(["pairs", setup.either("60", "12")]);
-    let said: Value = serde_json::from_str(&output(&mut command)?)?;
-    let rounds = said["rounds"].as_array().context("in-process lists its rounds")?;
+    let report: Value = serde_json::from_str(&output(&mut command)?)?;
+    let rounds = report["rounds"].as_array().context("in-process lists its rounds")?;
     let rounds: Vec<[f64; 3]> = rounds
         .iter()
         .map(|round| ["plain_ns", "empty_ns", "whole_ns"].map(|key| round[key].as_f64().unwrap_or(f64::NAN)))

@@ -1,4 +1,4 @@
-//! Functions whose shares of the CPU time are known: how far off are the hits, in sigmas?
+//! Functions with known shares of the CPU time: deviation of the hits in sigmas.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -15,7 +15,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
         let run =
             setup.recorded(&file, "1ms", &["shares", "--seconds", seconds, "--seed", &seed.to_string()])?;
         let seen = setup.truth("shares", &file, &["share_"])?;
-        let truth = run.said["truth"].as_array().context("the workload tells its truth")?;
+        let truth = run.report["truth"].as_array().context("the workload tells its truth")?;
         let rounds: f64 = truth.iter().filter_map(|function| function["rounds"].as_f64()).sum();
         let hits = |name: &str| seen[name]["hits"].as_f64().unwrap_or(0.0);
         let names: Vec<&str> = truth.iter().filter_map(|function| function["function"].as_str()).collect();

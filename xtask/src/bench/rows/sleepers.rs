@@ -1,5 +1,4 @@
-//! 100 threads that loop over every way to wait with a time-out: are their stacks right, and do
-//! they sleep on?
+//! 100 threads that wait in every way with a time-out: accuracy of their stacks, and interrupted waits.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -15,7 +14,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let recorded = setup.recorded(&file, "1ms", &workload)?;
     let seen = setup.truth("sleepers", &file, &[])?;
     let places = |run: &Value| run["truth"].as_array().cloned().context("the workload tells its truth");
-    let (before, own) = (places(&plain.said)?, places(&recorded.said)?);
+    let (before, own) = (places(&plain.report)?, places(&recorded.report)?);
 
     let asleep = seen["asleep_ns"].as_f64().unwrap_or(0.0);
     let right = seen["right_ns"].as_f64().unwrap_or(0.0) / asleep;
@@ -54,7 +53,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Half the sum of differences between the workload's watch and the recording, as shares.
+/// Half the sum of differences between the workload's account and the recording, as shares.
 fn misplaced(own: &[Value], seen: &Value) -> f64 {
     let truth: Vec<(f64, f64)> = own
         .iter()
@@ -67,7 +66,7 @@ fn misplaced(own: &[Value], seen: &Value) -> f64 {
     truth.iter().map(|(own, seen)| (own / all_own - seen / all_seen).abs()).sum::<f64>() / 2.0
 }
 
-/// Signals that were sent to sleeping threads all the same, as the recording counts them.
+/// Signals sent to sleeping threads, by the recording's counters.
 fn signals(setup: &Setup, file: &std::path::Path) -> Result<Figure> {
     let about = setup.truth("about", file, &[])?;
     let counters = &about["processes"][0]["counters"];

@@ -1,4 +1,4 @@
-//! Stacks of known chains, 20, 200 and 2 000 calls deep: what share is exactly right?
+//! Stacks of known chains, 20, 200 and 2 000 calls deep: the share that is exactly right.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 const DEPTHS: &[&str] = &["20", "200", "2000"];
 
-/// Our own stacks at 10 kHz (at least 2·10^4 for each depth), the peers' at 1 kHz.
+/// Stackglass's stacks at 10 kHz (at least 2·10^4 for each depth), the peers' at 1 kHz.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for depth in DEPTHS {

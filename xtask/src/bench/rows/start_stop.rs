@@ -1,4 +1,4 @@
-//! What it takes to start and stop around a program that does nothing.
+//! Time to start and stop around a program that does nothing.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -44,8 +44,8 @@ fn in_process(runs: usize) -> Result<Figure> {
     let program = in_process_program()?;
     let times = (0..runs)
         .map(|_| {
-            let said: Value = serde_json::from_str(&output(Command::new(&program).arg("start-stop"))?)?;
-            Ok(said["first_ns"].as_f64().context("in-process tells first_ns")? * 1e-6)
+            let report: Value = serde_json::from_str(&output(Command::new(&program).arg("start-stop"))?)?;
+            Ok(report["first_ns"].as_f64().context("in-process tells first_ns")? * 1e-6)
         })
         .collect::<Result<Vec<f64>>>()?;
     let interval = Interval::bootstrap(&times, median);

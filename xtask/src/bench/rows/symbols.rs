@@ -1,4 +1,4 @@
-//! Addresses of a large program into frames, beside a plain loop over the `addr2line` crate.
+//! Symbolizing addresses of a large program, compared with a plain loop over the `addr2line` crate.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes that the program must have at least.
+/// Smallest size of the program in bytes.
 const LARGE: u64 = 150_000_000;
 
 /// Wall time, CPU time and peak memory of one way.
 type Cost = [f64; 3];
 
-/// Fresh processes in turn, both with the program's file in the page cache and a cold memory of their own.
+/// New processes in turn, with the program's file in the page cache.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let large = setup.peers.samply.as_ref().context("samply with full debug info is missing")?;
     let bytes = std::fs::metadata(large)?.len();
@@ -66,7 +66,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
 fn run(cold: &Path, program: &Path, plain: bool) -> Result<Cost> {
     let mut command = Command::new(cold);
     command.arg(program).args(plain.then_some("--plain"));
-    let said: Value = serde_json::from_str(&output(&mut command)?).context("cold prints JSON")?;
-    let number = |key: &str| said[key].as_f64().with_context(|| format!("cold does not tell {key}"));
+    let report: Value = serde_json::from_str(&output(&mut command)?).context("cold prints JSON")?;
+    let number = |key: &str| report[key].as_f64().with_context(|| format!("cold does not tell {key}"));
     Ok([number("wall_ns")?, number("cpu_ns")?, number("peak_kib")?])
 }

@@ -1,4 +1,4 @@
-//! What a poll costs more where the future is a task of ours, sampled or not.
+//! Additional cost of a poll if the future is a Stackglass task, sampled or not.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::process::Command;
 
-/// Blocks of polls in one process, of the bare future and the same one instrumented, in turns.
+/// Alternating blocks of polls in one process, of the bare and the instrumented future.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut command = Command::new(in_process_program()?);
     command.args(["task-poll", setup.either("201", "41")]);
-    let said: Value = serde_json::from_str(&output(&mut command)?)?;
-    let rounds = said["rounds"].as_array().context("in-process lists its rounds")?;
+    let report: Value = serde_json::from_str(&output(&mut command)?)?;
+    let rounds = report["rounds"].as_array().context("in-process lists its rounds")?;
     let rounds: Vec<[f64; 2]> = rounds
         .iter()
         .map(|round| ["bare_ns", "task_ns"].map(|key| round[key].as_f64().unwrap_or(f64::NAN)))

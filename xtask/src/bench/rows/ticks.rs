@@ -1,4 +1,4 @@
-//! How many of the ticks asked for are really taken on threads that compute?
+//! The share of due ticks that are taken on computing threads.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 const DELAY: f64 = 1e-3;
 
-/// Share of a core that a lone busy thread gets where nothing else runs.
+/// Share of a core that one busy thread gets on an idle machine.
 const IDLE: f64 = 0.95;
 
-/// One busy thread; six on whatever cores there are.
+/// One busy thread, and six on all cores.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (threads, what, bound) in [
@@ -30,7 +30,7 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
                 &["busy", "--threads", threads, "--seconds", setup.either("6", "2")],
             )?;
             least_core = least_core
-                .min(run.said["threads"][0]["cpu_ns"].as_f64().unwrap_or(0.0) / run.number("wall_ns")?);
+                .min(run.report["threads"][0]["cpu_ns"].as_f64().unwrap_or(0.0) / run.number("wall_ns")?);
             let hits = hits_of_busy(&setup.truth("threads", &file, &[])?)?;
             let expected = run.number(if threads == "1" { "wall_ns" } else { "cpu_ns" })? * 1e-9 / DELAY;
             hits_of_all += hits;

@@ -1,16 +1,16 @@
-//! The unwinder's own tests, run whole: every instruction of a program against a shadow stack,
-//! every unwind row of real files against an oracle.
+//! The complete tests of the unwinder: every instruction of a program against a shadow stack, and every unwind row of real
+//! files against an oracle.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::setup::Setup;
 use crate::bench::statistics::Interval;
-use crate::run::{cargo, overheard, shown};
+use crate::run::{cargo, shown, shown_and_returned};
 use anyhow::{Result, bail};
 
 /// Instructions that must be stepped through.
 const INSTRUCTIONS: f64 = 1e6;
 
-/// Takes over what the tests print.
+/// Reads the output of the tests.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let mut nextest =
         cargo(&["nextest", "run", "--release", "-p", "stackglass-unwind", "--run-ignored", "all"]);
@@ -18,9 +18,9 @@ pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     if let Some(ripgrep) = &setup.peers.ripgrep {
         nextest.env("STACKGLASS_RG", ripgrep);
     }
-    let (succeeded, said) = overheard(&mut nextest, true)?;
+    let (succeeded, report) = shown_and_returned(&mut nextest, true)?;
     let mut figures: Vec<Figure> = Vec::new();
-    for line in said.lines() {
+    for line in report.lines() {
         match (figure(line), figures.last_mut()) {
             (Some(next), _) => figures.push(next),
             (None, Some(last)) => add_exceptions(last, line),
@@ -58,7 +58,7 @@ fn figure(line: &str) -> Option<Figure> {
     };
     let all = |what: String, all: f64, wrong: f64| {
         let right = Interval::exact(1.0 - wrong / all);
-        // Without the path of the file: the figure's name says which.
+        // Without the path of the file, which is in the figure's name.
         let note = line.rsplit_once(": ").map_or(line, |(_, note)| note);
         Figure::must(what, right, Unit::Percent, Bound::AtLeast(1.0)).note(note.trim())
     };

@@ -1,6 +1,6 @@
-//! What a whole command costs, start and stop included: programs of daily use, plain, with us and with the peers in turn.
+//! Cost of whole commands, with start and stop: everyday programs, plain, with Stackglass and with the peers in turn.
 //!
-//! Nothing is taken off: whoever runs `record` pays for its start, its names and its report as well.
+//! Nothing is subtracted: a user of `record` also waits for its start, its symbols and its report.
 
 use crate::bench::figure::{Bound, Figure, Unit};
 use crate::bench::made_c;
@@ -67,7 +67,7 @@ pub fn compiler(setup: &Setup) -> Result<Vec<Figure>> {
     whole(setup, &program, setup.either(8, 3), &[("CPU", &cpu, bounds), ("wall", &wall, bounds)])
 }
 
-/// Three hundred processes one after the other, which do nothing.
+/// Three hundred processes in sequence, which do nothing.
 pub fn short_processes(setup: &Setup) -> Result<Vec<Figure>> {
     let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
     let program = words(&["sh", "-c", script]);
@@ -97,7 +97,7 @@ fn project(folder: &Path, files: usize) -> Result<()> {
     fs::write(folder.join("Makefile"), rules).context("cannot write a Makefile")
 }
 
-/// ripgrep over 400 MB of text that is in the page cache.
+/// ripgrep over 400 MB of text in the page cache.
 pub fn search(setup: &Setup) -> Result<Vec<Figure>> {
     let folder = large_text(setup)?;
     let ripgrep = setup.peers.ripgrep.as_ref().map_or("rg".into(), |path| path.display().to_string());
@@ -113,7 +113,7 @@ pub fn search(setup: &Setup) -> Result<Vec<Figure>> {
     whole(setup, &program, setup.either(25, 5), &[("wall", &wall, &[("samply", 0.3)]), ("CPU", &cpu, &[])])
 }
 
-/// Twenty files of 20 MB. One word in each is the one that is looked for.
+/// Twenty files of 20 MB, each with one occurrence of the searched word.
 fn large_text(setup: &Setup) -> Result<PathBuf> {
     const FILES: usize = 20;
     const BYTES: usize = 20_000_000;
@@ -155,7 +155,7 @@ pub fn sleeps(setup: &Setup) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What we use ourselves beside one busy thread, and beside processes that only wait.
+/// CPU time of Stackglass next to one busy thread, and next to waiting processes.
 pub fn own_cpu(setup: &Setup) -> Result<Vec<Figure>> {
     let seconds = setup.either("6.5", "2");
     let busy = setup.workload(&["busy", "--threads", "1", "--seconds", seconds]);
@@ -174,7 +174,7 @@ pub fn own_cpu(setup: &Setup) -> Result<Vec<Figure>> {
                 beside[which].push(beside_program(&run)?);
             }
         }
-        // Start and end of the program's process, which its own account leaves out.
+        // Start and end of the program's process, which its account excludes.
         let ends = median(&beside[0]);
         for (way, times) in ways.iter().zip(&beside).skip(1) {
             let interval = Interval::bootstrap(times, |times| median(times) - ends);
@@ -189,7 +189,7 @@ pub fn own_cpu(setup: &Setup) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// CPU time of a run that is not the program's own, ms.
+/// CPU time of a run without that of the program, ms.
 fn beside_program(run: &Run) -> Result<f64> {
     Ok(run.tree_cpu * 1e3 - run.number("cpu_ns")? * 1e-6)
 }
