@@ -17,20 +17,20 @@ fn line_of(what: &str) -> usize {
 #[test]
 fn hot_lines_have_numbers_and_the_rest_is_folded() {
     let place = recorded();
-    let shown = place.shown(&["annotate", "--file", "demo/src/lib.rs", "--cols", "100"]);
+    let printed = place.stdout_of(&["annotate", "--file", "demo/src/lib.rs", "--cols", "100"]);
     let row = |what: &str| {
         let number = format!(" {}  ", line_of(what));
-        shown.lines().find(|line| line.contains(&number) && line.contains(what))
+        printed.lines().find(|line| line.contains(&number) && line.contains(what))
     };
-    let hot = row("field[i] = (field[i - 1]").unwrap_or_else(|| panic!("{shown}"));
+    let hot = row("field[i] = (field[i - 1]").unwrap_or_else(|| panic!("{printed}"));
     let share: f64 = hot.split_whitespace().next().unwrap().parse().unwrap();
     assert!((5.0..95.0).contains(&share), "two thirds of one of the busy threads: {hot}");
-    assert!(row("//! The program that").is_none(), "{shown}");
-    assert!(shown.contains("⋮") && shown.contains("    %    ms  own ms"), "{shown}");
-    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
-    let more = place.shown(&["annotate", "--file", "demo/src/lib.rs", "--context", "400"]);
+    assert!(row("//! The program that").is_none(), "{printed}");
+    assert!(printed.contains("⋮") && printed.contains("    %    ms  own ms"), "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    let more = place.stdout_of(&["annotate", "--file", "demo/src/lib.rs", "--context", "400"]);
     assert!(more.lines().count() > SOURCE.lines().count() && !more.contains("⋮"), "{more}");
-    let asleep = place.shown(&["annotate", "--asleep", "--file", "demo/src/lib.rs"]);
+    let asleep = place.stdout_of(&["annotate", "--asleep", "--file", "demo/src/lib.rs"]);
     assert!(asleep.contains("thread::sleep(Duration::from_millis(50))"), "{asleep}");
 }
 
@@ -38,12 +38,12 @@ fn hot_lines_have_numbers_and_the_rest_is_folded() {
 fn files_are_chosen_by_parts_of_their_paths() {
     let place = recorded();
     for pattern in ["lib.rs", "src/lib.rs", "@stackglass-demo", "l?b.rs", "*/lib.rs"] {
-        let shown = place.shown(&["annotate", "--file", pattern]);
-        assert!(shown.contains("@stackglass-demo/src/lib.rs"), "{pattern}: {shown}");
+        let printed = place.stdout_of(&["annotate", "--file", pattern]);
+        assert!(printed.contains("@stackglass-demo/src/lib.rs"), "{pattern}: {printed}");
     }
     for pattern in ["ib.rs", "@stackglass", "/src/lib.rs"] {
-        let said = place.refused(&["annotate", "--file", pattern]);
-        assert!(said.contains(&format!("`{pattern}`")), "{said}");
+        let message = place.refused(&["annotate", "--file", pattern]);
+        assert!(message.contains(&format!("`{pattern}`")), "{message}");
     }
 }
 
@@ -66,23 +66,23 @@ fn c_program(place: &Place, folder: &str) {
 fn sources_that_are_newer_or_gone_are_told_of() {
     let place = Place::new();
     c_program(&place, "src");
-    let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("sum += i;") && !shown.contains("changed since"), "{shown}");
+    let printed = place.stdout_of(&["annotate"]);
+    assert!(printed.contains("sum += i;") && !printed.contains("changed since"), "{printed}");
     let file = place.file("src").join("busy.c");
     let now = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     fs::File::options().write(true).open(&file).unwrap().set_modified(now).unwrap();
-    let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("changed since the recording") && shown.contains("sum += i;"), "{shown}");
+    let printed = place.stdout_of(&["annotate"]);
+    assert!(printed.contains("changed since the recording") && printed.contains("sum += i;"), "{printed}");
     fs::write(&file, "int main(void);\n").unwrap();
-    let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("[main]"), "a line beyond the end has its function: {shown}");
+    let printed = place.stdout_of(&["annotate"]);
+    assert!(printed.contains("[main]"), "a line beyond the end has its function: {printed}");
     fs::remove_file(&file).unwrap();
-    let shown = place.shown(&["annotate"]);
-    assert!(shown.contains("1 source file not found here") && shown.contains("busy.c"), "{shown}");
-    let shown = place.shown(&["annotate", "--file", "busy.c"]);
-    assert!(shown.contains("not found here") && shown.contains("[main]"), "{shown}");
+    let printed = place.stdout_of(&["annotate"]);
+    assert!(printed.contains("1 source file not found here") && printed.contains("busy.c"), "{printed}");
+    let printed = place.stdout_of(&["annotate", "--file", "busy.c"]);
+    assert!(printed.contains("not found here") && printed.contains("[main]"), "{printed}");
     fs::create_dir(&file).unwrap();
-    assert!(place.shown(&["annotate", "--file", "busy.c"]).contains("not found here"));
+    assert!(place.stdout_of(&["annotate", "--file", "busy.c"]).contains("not found here"));
 }
 
 /// A recording of the bundled program as if it had been built elsewhere.
@@ -121,10 +121,10 @@ fn sources_are_found_where_this_machine_has_them() {
         text(&output.stdout)
     };
     let cargo = place.file("cargo");
-    let shown = annotate(&[("CARGO_HOME", &cargo)], place.path());
-    assert!(shown.contains("on_this_machine") && shown.contains("read from"), "{shown}");
-    let shown = annotate(&[("CARGO_HOME", place.path())], place.path());
-    assert!(shown.contains("not found here"), "{shown}");
+    let printed = annotate(&[("CARGO_HOME", &cargo)], place.path());
+    assert!(printed.contains("on_this_machine") && printed.contains("read from"), "{printed}");
+    let printed = annotate(&[("CARGO_HOME", place.path())], place.path());
+    assert!(printed.contains("not found here"), "{printed}");
 
     // The standard library of a toolchain that has its sources.
     moved(&place, demo.to_str().unwrap(), "/rustc/0123456789abcdef/library/std");
@@ -137,8 +137,8 @@ fn sources_are_found_where_this_machine_has_them() {
 
     // This package, built in another folder.
     moved(&place, demo.to_str().unwrap(), "/build/elsewhere");
-    let shown = annotate(&[], &demo.join("src"));
-    assert!(shown.contains("field[i] = ") && shown.contains("read from"), "{shown}");
+    let printed = annotate(&[], &demo.join("src"));
+    assert!(printed.contains("field[i] = ") && printed.contains("read from"), "{printed}");
     assert!(annotate(&[], place.path()).contains("not found here"));
 }
 
@@ -159,8 +159,8 @@ fn what_has_no_lines_is_said() {
 #[test]
 fn a_terminal_sees_colours() {
     let place = recorded();
-    let (status, shown) = Terminal::start(place.stackglass(["annotate", "--file", "lib.rs"])).end();
+    let (status, printed) = Terminal::start(place.stackglass(["annotate", "--file", "lib.rs"])).end();
     assert_eq!(status, Some(0));
-    assert!(shown.contains("\x1b[1m") && shown.contains("smooth"), "{shown}");
+    assert!(printed.contains("\x1b[1m") && printed.contains("smooth"), "{printed}");
     assert!(!stackglass().is_empty());
 }

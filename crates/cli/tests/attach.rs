@@ -16,9 +16,9 @@ use support::{Place, end_of, signal, text, wait_until};
 fn a_process_is_recorded_by_its_id() {
     let (place, target) = (Place::new(), Target::start_workload());
     let output = place.run(["record", "--pid", &target.pid(), "--duration", "700ms", "-o", "r.glass"]);
-    let shown = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{shown}");
-    assert!(shown.contains("still running") && shown.contains("recorded to r.glass"), "{shown}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("still running") && printed.contains("recorded to r.glass"), "{printed}");
     let recording = place.recording("r.glass");
     assert_eq!(recording.about.end, Some(End::Running));
     assert_eq!(recording.processes.len(), 1);
@@ -118,13 +118,13 @@ fn a_process_that_is_killed_meanwhile_is_told() {
     assert!(lines.any(|line| line.starts_with("cmd: ")));
     target.0.kill().unwrap();
     let start = Instant::now();
-    let shown: Vec<String> = lines.collect();
+    let printed: Vec<String> = lines.collect();
     let output = child.wait_with_output().unwrap();
     assert!(start.elapsed() < Duration::from_secs(10));
     let line = text(&output.stderr);
     assert!(line.contains(&format!("stackglass: process {} ended after ", target.pid())), "{line}");
     assert_eq!(line.matches(" ended ").count(), 1, "{line}");
-    assert!(shown.iter().any(|line| line.contains("Total snapshots: ")), "{shown:?}");
+    assert!(printed.iter().any(|line| line.contains("Total snapshots: ")), "{printed:?}");
     assert_eq!(output.status.code(), Some(125));
 }
 
@@ -140,9 +140,9 @@ fn five_hundred_threads_take_no_longer() {
     let start = Instant::now();
     let output = place.run(["peek", &target.pid()]);
     let took = start.elapsed();
-    let shown = text(&output.stdout);
-    assert!(shown.contains(" of 501\n"), "{}", &shown[..shown.len().min(500)]);
-    assert!(shown.contains("500 threads: ") && shown.contains("asleep in clock_nanosleep"));
+    let printed = text(&output.stdout);
+    assert!(printed.contains(" of 501\n"), "{}", &printed[..printed.len().min(500)]);
+    assert!(printed.contains("500 threads: ") && printed.contains("asleep in clock_nanosleep"));
     assert!(took < Duration::from_millis(2500), "{took:?}");
 }
 
@@ -160,9 +160,9 @@ fn code_made_at_run_time_does_not_hide_what_called_it() {
     for driver in ["ptrace", "perf"] {
         let output =
             place.run(["peek", &target.pid(), "--duration", "500ms", "--driver", driver, "--cols", "400"]);
-        let shown = text(&output.stdout);
-        assert!(shown.contains("JS:*fib") && shown.contains("Builtins_JSEntry"), "{driver}: {shown}");
-        assert!(shown.contains("node::Start"), "{driver}: {shown}");
+        let printed = text(&output.stdout);
+        assert!(printed.contains("JS:*fib") && printed.contains("Builtins_JSEntry"), "{driver}: {printed}");
+        assert!(printed.contains("node::Start"), "{driver}: {printed}");
     }
     let _ = fs::remove_file(map);
 }
@@ -204,10 +204,10 @@ fn a_program_that_execs_has_the_stacks_of_before_under_the_name_of_before() {
     command.args(["-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; exec sleep 60"]);
     let (place, target) = (Place::new(), Target::start(command));
     let output = place.run(["peek", &target.pid(), "--duration", "4s"]);
-    let shown = text(&output.stdout);
-    let before = shown.find("Thread 1 (sh)").unwrap_or_else(|| panic!("{shown}"));
-    assert!(shown.contains("(sleep"), "{shown}");
-    let report = &shown[shown.find("Profile collected").unwrap()..];
+    let printed = text(&output.stdout);
+    let before = printed.find("Thread 1 (sh)").unwrap_or_else(|| panic!("{printed}"));
+    assert!(printed.contains("(sleep"), "{printed}");
+    let report = &printed[printed.find("Profile collected").unwrap()..];
     let of_sh = report.split("Thread ").find(|part| part.starts_with("1 (sh")).unwrap();
     assert!(of_sh.contains("Utilization: ") && !of_sh.contains("nanosleep"), "{before}: {report}");
     let of_sleep = report.split("Thread ").find(|part| part.starts_with("2 (sleep")).unwrap();

@@ -116,8 +116,8 @@ fn two_who_trace_take_turns() {
     let ended: Vec<_> =
         [start(), start()].into_iter().map(|child| child.wait_with_output().unwrap()).collect();
     for output in &ended {
-        let (report, said) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{said}");
+        let (report, message) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{message}");
         // Time without sampling must not appear as sleep: the workload has threads that never sleep.
         assert!(report.contains("In short, of each thread's time"), "{report}");
     }

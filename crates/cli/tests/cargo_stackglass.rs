@@ -45,10 +45,10 @@ const PACKAGE: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\neditio
 fn the_packages_program_is_built_with_line_tables_and_recorded() {
     let place = project(PACKAGE, &[("src/main.rs", BUSY)]);
     let output = cargo_stackglass(&place, &["--", "--two", "words"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
     assert_eq!(text(&output.stdout), "--two|words\n");
-    assert!(said.contains("CARGO_PROFILE_RELEASE_DEBUG=line-tables-only"), "{said}");
+    assert!(message.contains("CARGO_PROFILE_RELEASE_DEBUG=line-tables-only"), "{message}");
     let recording = place.recording("sample.glass");
     let spin =
         recording.symbols.frames().iter().find(|frame| frame.func.ends_with("spin")).expect("it was hot");

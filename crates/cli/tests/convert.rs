@@ -15,9 +15,9 @@ fn a_recording_becomes_what_other_tools_read() {
     let place = recorded();
     let recording = place.recording("r.glass");
     let output = place.run(["convert", "r.glass", "r.jlprof"]);
-    let said = text(&output.stderr);
-    assert!(output.status.success() && output.stdout.is_empty(), "{said}");
-    assert!(said.contains("lost: processes, modules") && said.lines().count() == 1, "{said}");
+    let message = text(&output.stderr);
+    assert!(output.status.success() && output.stdout.is_empty(), "{message}");
+    assert!(message.contains("lost: processes, modules") && message.lines().count() == 1, "{message}");
     let samples = jlprof::read(place.file("r.jlprof")).and_then(Content::samples).unwrap();
     assert_eq!(samples.data, recording.data());
 
@@ -84,8 +84,8 @@ fn samples_of_julia_stay_what_they_are() {
         let (from, name) = (file.to_str().unwrap(), file.file_name().unwrap().to_str().unwrap());
         let output = place.run(["convert", from, "b.jlprof"]);
         let Ok(before) = jlprof::read(&file).and_then(Content::samples) else {
-            let said = text(&output.stderr);
-            assert_eq!((output.status.code(), said.lines().count()), (Some(125), 1), "{name}: {said}");
+            let message = text(&output.stderr);
+            assert_eq!((output.status.code(), message.lines().count()), (Some(125), 1), "{name}: {message}");
             assert!(!place.file("b.jlprof").exists(), "{name}");
             continue;
         };
@@ -102,17 +102,17 @@ fn samples_of_julia_stay_what_they_are() {
         let output = place.run(["convert", file.to_str().unwrap(), "c.glass"]);
         assert!(text(&output.stderr).contains("lost: the clocks"), "{}", text(&output.stderr));
         let flat = ["--format", "flat", "--cols", "120", "--c"];
-        let shown = |file: &str| place.shown(&[&["print", file][..], &flat].concat());
-        assert_eq!(shown("c.glass"), shown(file.to_str().unwrap()), "{name}");
+        let printed = |file: &str| place.stdout_of(&[&["print", file][..], &flat].concat());
+        assert_eq!(printed("c.glass"), printed(file.to_str().unwrap()), "{name}");
     }
     let graph = julia("graph-basic.jlprof");
     let graph = graph.to_str().unwrap();
     for arguments in
         [&["convert", graph, "d.folded"][..], &["print", graph], &["info", graph], &["callers", "f", graph]]
     {
-        let said = place.refused(arguments);
-        assert!(said.contains("a flame graph (form 2 at byte 12)"), "{said}");
-        assert!(said.contains("`stackglass flamegraph` draws it"), "{said}");
+        let message = place.refused(arguments);
+        assert!(message.contains("a flame graph (form 2 at byte 12)"), "{message}");
+        assert!(message.contains("`stackglass flamegraph` draws it"), "{message}");
     }
 }
 
@@ -156,8 +156,8 @@ fn the_input_is_never_overwritten() {
         ("link.glass", "r.glass"),
         ("r.glass", "hard.folded"),
     ] {
-        let said = place.refused(&["convert", from, to]);
-        assert!(said.contains("another file"), "{said}");
+        let message = place.refused(&["convert", from, to]);
+        assert!(message.contains("another file"), "{message}");
     }
     let after = (fs::read(place.file("r.glass")).unwrap(), place.file("r.glass").metadata().unwrap().ino());
     assert_eq!(after, before);
@@ -185,11 +185,11 @@ fn what_cannot_be_converted_leaves_everything_as_it_was() {
         assert!(text(&output.stderr).contains("--to glass, --to jlprof or --to folded"), "{to}");
     }
     let output = place.run(["convert", "good.folded", "b", "--to", "svg"]);
-    let said = text(&output.stderr);
-    assert!(["glass", "jlprof", "folded"].iter().all(|kind| said.contains(kind)), "{said}");
-    let (status, said) =
+    let message = text(&output.stderr);
+    assert!(["glass", "jlprof", "folded"].iter().all(|kind| message.contains(kind)), "{message}");
+    let (status, message) =
         Terminal::start(place.stackglass(["convert", "good.folded", "-", "--to", "glass"])).end();
-    assert!(status == Some(125) && said.contains("terminal"), "{said}");
+    assert!(status == Some(125) && message.contains("terminal"), "{message}");
     // An existing file is only replaced by a complete one.
     assert!(place.run(["convert", "good.folded", "b.folded"]).status.success());
     assert_eq!(fs::read_to_string(place.file("b.folded")).unwrap(), "main 1\n");

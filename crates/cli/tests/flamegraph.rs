@@ -26,8 +26,8 @@ fn each_extension_is_another_picture() {
         ("p.jlprof", b"JLPROF"),
     ] {
         let output = place.run(["flamegraph", "p.folded", "-o", name]);
-        let said = text(&output.stderr);
-        assert!(output.status.success() && said.contains("6 boxes, 120 samples"), "{said}");
+        let message = text(&output.stderr);
+        assert!(output.status.success() && message.contains("6 boxes, 120 samples"), "{message}");
         assert!(fs::read(place.file(name)).unwrap().starts_with(start), "{name}");
     }
     // The default is a page with the name of the recording, in the current folder.

@@ -124,8 +124,8 @@ fn time_in_programs_that_cannot_be_sampled_has_a_reason() {
     let script = format!("env -i {}", busy("500ms"));
     let output = place.run(["record", "--sampler", "preload", "-o", "r.glass", "--", "sh", "-c", &script]);
     assert!(output.status.success());
-    let said = text(&output.stderr);
-    assert!(said.replace("\n     ", "").contains("programs that cannot be sampled"), "{said}");
+    let message = text(&output.stderr);
+    assert!(message.replace("\n     ", "").contains("programs that cannot be sampled"), "{message}");
 }
 
 #[test]

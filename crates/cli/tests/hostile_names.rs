@@ -44,14 +44,14 @@ fn no_output_has_an_acting_character() {
         };
         let arguments = arguments.iter().map(|word| word.replace("FILE", &file).replace("EVIL", &evil));
         let output = place.run(arguments.collect::<Vec<_>>());
-        let mut shown = text(&output.stdout) + &text(&output.stderr);
+        let mut printed = text(&output.stdout) + &text(&output.stderr);
         if let Some(written) = written {
-            shown += &std::fs::read_to_string(place.file(written)).expect(&shown);
+            printed += &std::fs::read_to_string(place.file(written)).expect(&printed);
         }
         for c in ACTING {
-            assert!(!shown.contains(c), "{what} has {c:?}:\n{}", shown.escape_debug());
+            assert!(!printed.contains(c), "{what} has {c:?}:\n{}", printed.escape_debug());
         }
-        let names = shown.replace("\\\\", "\\");
-        assert!(names.contains("\\u{7}\\u{8}\\u{1b}\\u{7f}"), "{what} writes the characters out:\n{shown}");
+        let names = printed.replace("\\\\", "\\");
+        assert!(names.contains("\\u{7}\\u{8}\\u{1b}\\u{7f}"), "{what} writes the characters out:\n{printed}");
     }
 }

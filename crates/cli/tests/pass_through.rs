@@ -65,8 +65,8 @@ fn preloaded(sampler: &str) -> String {
 #[test]
 fn the_users_own_preloaded_libraries_are_kept() {
     assert_eq!(preloaded("perf"), "1\nlibm.so.6\n");
-    let said = preloaded("preload");
-    let preload = said.strip_prefix("1\n").unwrap_or_else(|| panic!("{said}"));
+    let message = preloaded("preload");
+    let preload = message.strip_prefix("1\n").unwrap_or_else(|| panic!("{message}"));
     assert!(preload.ends_with(":libm.so.6\n") && preload.contains("libstackglass-"), "{preload}");
 }
 
@@ -77,16 +77,16 @@ fn signal_masks_and_ignored_signals_are_not_ours() {
     let bare = std::process::Command::new("sh").args(["-c", script]).output().unwrap();
     let recorded = place.run(["record", "--quiet", "--", "sh", "-c", script]);
     let ours = text(&recorded.stdout);
-    let blocked = |said: &str| said.lines().find(|line| line.starts_with("SigBlk")).map(str::to_string);
+    let blocked = |message: &str| message.lines().find(|line| line.starts_with("SigBlk")).map(str::to_string);
     assert_eq!(blocked(&ours), blocked(&text(&bare.stdout)));
     // Started by a parent that ignores SIGINT, as `program &` in a script is.
     let ignoring =
         format!("trap '' INT; exec {} record --quiet -- sh -c \"{script}\"", support::stackglass());
     let output =
         std::process::Command::new("sh").args(["-c", &ignoring]).current_dir(place.path()).output().unwrap();
-    let said = text(&output.stdout);
-    let ignored = said.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    assert_eq!(u64::from_str_radix(ignored.trim(), 16).unwrap() & 2, 2, "{said}");
+    let message = text(&output.stdout);
+    let ignored = message.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    assert_eq!(u64::from_str_radix(ignored.trim(), 16).unwrap() & 2, 2, "{message}");
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn the_session_leaves_nothing_behind() {
         "-c",
         "echo $STACKGLASS_SESSION; ls $STACKGLASS_SESSION",
     ]);
-    let said = text(&output.stdout);
-    let folder = said.lines().next().unwrap();
-    assert!(folder.contains("stackglass-"), "{said}");
-    assert!(said.lines().any(|line| line == "session"), "{said}");
+    let message = text(&output.stdout);
+    let folder = message.lines().next().unwrap();
+    assert!(folder.contains("stackglass-"), "{message}");
+    assert!(message.lines().any(|line| line == "session"), "{message}");
     assert!(!std::path::Path::new(folder).exists());
 }

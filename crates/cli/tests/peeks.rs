@@ -168,9 +168,9 @@ os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)";
     started.peek();
     started.await_text("Total snapshots: ", 1);
     let pid = started.program.as_raw_nonzero();
-    let (status, shown, _) = started.stop();
-    assert_eq!(status, Some(0), "{shown}");
-    assert!(shown.contains(&format!(" {pid} running 1 of 1\n")), "{shown}");
+    let (status, printed, _) = started.stop();
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(printed.contains(&format!(" {pid} running 1 of 1\n")), "{printed}");
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn a_second_signal_shows_the_stacks_again_and_several_are_answered_at_once() {
     started.await_text("cmd: ", 3);
     assert_eq!(started.errors().matches("Total snapshots: ").count(), 0, "while the first profile goes on");
     started.await_text("Total snapshots: ", 2);
-    let (status, shown, _) = started.stop();
-    assert_eq!(status, Some(5), "{shown}");
-    assert_eq!(shown.matches("Information request").count(), 2, "{shown}");
-    assert!(shown.contains(&format!(" {other} running 1 of 1\n")), "{shown}");
+    let (status, printed, _) = started.stop();
+    assert_eq!(status, Some(5), "{printed}");
+    assert_eq!(printed.matches("Information request").count(), 2, "{printed}");
+    assert!(printed.contains(&format!(" {other} running 1 of 1\n")), "{printed}");
 }
 
 #[test]
@@ -200,9 +200,9 @@ fn under_record_the_signal_is_the_programs_own_affair() {
     assert_eq!(output.status.code(), Some(128 + 10), "as alone: {}", text(&output.stderr));
     let started = Started::new(&["record", "--", "sh", "-c", WORKER]);
     let output = started.answer(&["--duration", "300ms"]);
-    let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
-    assert!((200..600).contains(&snapshots(&shown)), "{shown}");
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{printed}{}", text(&output.stderr));
+    assert!((200..600).contains(&snapshots(&printed)), "{printed}");
     let output = started.answer(&["--duration", "300ms", "--driver", "ptrace"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!((200..600).contains(&snapshots(&text(&output.stdout))), "{}", text(&output.stdout));
@@ -276,8 +276,8 @@ impl Started {
 }
 
 /// The snapshots of the first thread in a report.
-fn snapshots(shown: &str) -> u64 {
-    let count = shown.split("Total snapshots: ").nth(1).unwrap_or_else(|| panic!("{shown}"));
+fn snapshots(printed: &str) -> u64 {
+    let count = printed.split("Total snapshots: ").nth(1).unwrap_or_else(|| panic!("{printed}"));
     count.split('.').next().unwrap().parse().unwrap()
 }
 
@@ -291,13 +291,16 @@ fn who_asks_is_answered_as_he_wishes_and_nobody_else() {
             (&["--cols", "70"], "0.3", 200..900, 70),
         ] {
             let output = started.answer(flags);
-            let shown = text(&output.stdout);
-            assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{shown}");
-            let words: Vec<&str> = shown.split_whitespace().collect();
-            assert!(words.join(" ").contains(&format!("followed by a {seconds} second profile.")), "{shown}");
-            assert!(looks.contains(&snapshots(&shown)), "{verb:?} {flags:?}: {shown}");
-            assert_eq!(shown.lines().find(|line| line.chars().count() > cols), None, "{verb:?} {flags:?}");
-            assert!(shown.contains("\nIn short") && !shown.contains("Task 0x"), "{shown}");
+            let printed = text(&output.stdout);
+            assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{printed}");
+            let words: Vec<&str> = printed.split_whitespace().collect();
+            assert!(
+                words.join(" ").contains(&format!("followed by a {seconds} second profile.")),
+                "{printed}"
+            );
+            assert!(looks.contains(&snapshots(&printed)), "{verb:?} {flags:?}: {printed}");
+            assert_eq!(printed.lines().find(|line| line.chars().count() > cols), None, "{verb:?} {flags:?}");
+            assert!(printed.contains("\nIn short") && !printed.contains("Task 0x"), "{printed}");
         }
         let sparse = text(&started.answer(&["--duration", "600ms", "--delay", "20ms"]).stdout);
         let all = if verb == ["run"] { 20..50 } else { 400..900 };
@@ -318,15 +321,15 @@ fn a_peek_by_signal_ends_where_it_began_and_who_asks_meanwhile_has_his_own_after
         started.await_text("Total snapshots: ", 1);
         for child in asked {
             let output = child.wait_with_output().unwrap();
-            let shown = text(&output.stdout);
+            let printed = text(&output.stdout);
             assert_eq!(
                 (output.status.code(), text(&output.stderr).as_str()),
                 (Some(0), ""),
-                "{verb:?}: {shown}"
+                "{verb:?}: {printed}"
             );
-            assert!(shown.contains("is being peeked at already;"), "{verb:?}: {shown}");
+            assert!(printed.contains("is being peeked at already;"), "{verb:?}: {printed}");
             for part in ["Information request", "cmd: ", "Profile collected.", "\nIn short"] {
-                assert_eq!(shown.matches(part).count(), 1, "{verb:?}: {shown}");
+                assert_eq!(printed.matches(part).count(), 1, "{verb:?}: {printed}");
             }
         }
         let (_, errors, _) = started.stop();
@@ -351,10 +354,10 @@ fn a_program_that_is_killed_fails_the_peek_and_a_peek_that_is_killed_ends() {
         std::thread::sleep(Duration::from_millis(500));
         kill_process(started.program, Signal::KILL).unwrap();
         let output = child.wait_with_output().unwrap();
-        let (shown, line) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(125), "{verb:?}: {shown}{line}");
+        let (printed, line) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(125), "{verb:?}: {printed}{line}");
         assert!(line.lines().count() == 1 && line.contains(" ended after "), "{verb:?}: {line}");
-        assert!(shown.contains("\nIn short"), "{verb:?}: {shown}");
+        assert!(printed.contains("\nIn short"), "{verb:?}: {printed}");
         assert_eq!(end_of(&mut started.child), Some(137));
     }
 }
@@ -363,9 +366,12 @@ fn a_program_that_is_killed_fails_the_peek_and_a_peek_that_is_killed_ends() {
 fn our_threads_are_none_of_the_programs() {
     let started = Started::new(&["record", "--sampler", "preload", "--", "sh", "-c", WORKER]);
     for driver in ["ptrace", "perf"] {
-        let shown = text(&started.answer(&["--duration", "200ms", "--driver", driver]).stdout);
+        let printed = text(&started.answer(&["--duration", "200ms", "--driver", driver]).stdout);
         // The handler may be seen running; threads of stackglass are not.
-        assert!(shown.contains(" running 1 of 1\n") && !shown.contains("(stackglass"), "{driver}: {shown}");
+        assert!(
+            printed.contains(" running 1 of 1\n") && !printed.contains("(stackglass"),
+            "{driver}: {printed}"
+        );
     }
     started.stop();
 }

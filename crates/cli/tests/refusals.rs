@@ -7,9 +7,9 @@ use support::{Place, text};
 
 /// The one line on stderr.
 fn line(output: &std::process::Output) -> String {
-    let said = text(&output.stderr);
-    assert_eq!(said.lines().count(), 1, "one line: {said}");
-    said
+    let message = text(&output.stderr);
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    message
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_limit_on_file_sizes_ends_neither_the_program_nor_us() {
             .current_dir(place.path())
             .output()
             .unwrap();
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{said}");
-        assert_eq!(said.contains("ulimit -f"), says, "{said}");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{message}");
+        assert_eq!(message.contains("ulimit -f"), says, "{message}");
     }
 }
 

@@ -64,7 +64,7 @@ fn flags_are_the_options_of_the_report() {
             let mut arguments = vec!["print", path.to_str().unwrap(), "--cols", "100"];
             arguments.extend(flags);
             let expected = written(&report, source);
-            assert_eq!(place.shown(&arguments), expected, "{flags:?} of {name}");
+            assert_eq!(place.stdout_of(&arguments), expected, "{flags:?} of {name}");
             others += usize::from(expected != plain);
         }
         assert!(others >= 12, "the samples tell {others} flags from none");
@@ -90,9 +90,9 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
         for value in ["nonsense", "-1"].into_iter().take(if below_zero { 2 } else { 1 }) {
             let output = place.run(["print", "no-such-file.glass", flag, value]);
             assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{flag}");
-            let said = text(&output.stderr);
+            let message = text(&output.stderr);
             for word in &valid {
-                assert!(said.contains(word), "{flag}: {word} is missing in {said}");
+                assert!(message.contains(word), "{flag}: {word} is missing in {message}");
             }
         }
     }
@@ -101,8 +101,8 @@ fn unknown_values_are_answered_with_the_right_ones_before_anything_is_read() {
         ("--maxdepth", "3", "omit --maxdepth"),
         ("--noisefloor", "1", "omit --noisefloor"),
     ] {
-        let said = place.refused(&["print", "no-such-file.glass", "--format", "flat", flag, value]);
-        assert!(said.contains(reason), "{said}");
+        let message = place.refused(&["print", "no-such-file.glass", "--format", "flat", flag, value]);
+        assert!(message.contains(reason), "{message}");
     }
 }
 
@@ -118,10 +118,10 @@ fn samples_of_c_code_only_are_shown_as_they_are() {
     jlprof::write(place.file("c.jlprof"), &samples.data, &dictionary).unwrap();
     fs::copy(julia("samples-recorded.jlprof"), place.file("julia.jlprof")).unwrap();
     for (file, same, other) in [("c.jlprof", "--c", "--no-c"), ("julia.jlprof", "--no-c", "--c")] {
-        let shown = place.shown(&["print", file]);
-        assert!(shown.lines().count() > 5, "{shown}");
-        assert_eq!(shown, place.shown(&["print", file, same]), "{file}");
-        assert_ne!(shown, place.shown(&["print", file, other]), "{file}");
+        let printed = place.stdout_of(&["print", file]);
+        assert!(printed.lines().count() > 5, "{printed}");
+        assert_eq!(printed, place.stdout_of(&["print", file, same]), "{file}");
+        assert_ne!(printed, place.stdout_of(&["print", file, other]), "{file}");
     }
 }
 
@@ -130,14 +130,14 @@ fn a_recording_is_screen_or_report() {
     let place = recorded();
     let recording = place.recording("r.glass");
     let report = || Report::new().cols(FILE_COLUMNS);
-    let piped = place.shown(&["print"]);
+    let piped = place.stdout_of(&["print"]);
     assert_eq!(piped.lines().next(), Some("Overhead ╎ [+additional indent] Count File:Line  Function"));
     let totals = |text: &str| text.lines().last().map(str::to_owned);
     assert_eq!(totals(&piped), totals(&written(&report(), Source::Recording(&recording))));
     assert!(piped.contains("count_leaves") && !piped.contains("__libc_start_main"), "a Rust program");
-    assert!(place.shown(&["print", "--c"]).contains("libc_start"), "with the foreign frames");
+    assert!(place.stdout_of(&["print", "--c"]).contains("libc_start"), "with the foreign frames");
 
-    let all = place.shown(&["print", "--all"]);
+    let all = place.stdout_of(&["print", "--all"]);
     assert!(all.contains("own ms") && all.contains("start_thread") && !all.contains("--all shows"), "{all}");
     let (_, flat) = Terminal::start(place.stackglass(["print", "--format", "flat"])).end();
     assert!(flat.contains("Overhead File") && !flat.contains("own ms"), "an option asks for the report");
@@ -148,24 +148,24 @@ fn a_report_in_a_file_is_wide_and_whole() {
     let place = recorded();
     fs::write(place.file("tree.txt"), "old").unwrap();
     fs::set_permissions(place.file("tree.txt"), fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(place.shown(&["print", "-o", "tree.txt", "--format", "flat"]), "");
+    assert_eq!(place.stdout_of(&["print", "-o", "tree.txt", "--format", "flat"]), "");
     assert_eq!(
         place.file("tree.txt").metadata().unwrap().mode() & 0o7777,
         0o600,
         "what was private stays so"
     );
     let wide = fs::read_to_string(place.file("tree.txt")).unwrap();
-    assert_eq!(wide, place.shown(&["print", "--format", "flat", "--cols", "1000"]));
+    assert_eq!(wide, place.stdout_of(&["print", "--format", "flat", "--cols", "1000"]));
     assert!(wide.lines().any(|line| line.chars().count() > 120));
-    place.shown(&["print", "-o", "tree.txt", "--cols", "70"]);
+    place.stdout_of(&["print", "-o", "tree.txt", "--cols", "70"]);
     let narrow = fs::read_to_string(place.file("tree.txt")).unwrap();
     assert!(narrow.lines().filter(|line| !line.starts_with("Total")).all(|line| line.chars().count() <= 70));
 
     let before = fs::read(place.file("r.glass")).unwrap();
     std::os::unix::fs::symlink("r.glass", place.file("other")).unwrap();
     for output in ["r.glass", "./r.glass", "other"] {
-        let said = place.refused(&["print", "r.glass", "-o", output]);
-        assert!(said.contains("another file"), "{said}");
+        let message = place.refused(&["print", "r.glass", "-o", output]);
+        assert!(message.contains("another file"), "{message}");
     }
     assert_eq!(fs::read(place.file("r.glass")).unwrap(), before);
     assert!(place.refused(&["print", "-o", "no/such/folder/x"]).contains("no/such/folder/x"));
@@ -179,13 +179,13 @@ fn every_kind_of_file_is_told_by_its_content() {
     fs::write(place.file("stacks"), "main;f 3\nmain;f;g h 2\n").unwrap();
     fs::copy(place.file("r.glass"), place.file("mine")).unwrap();
     for (name, total) in [("samples", None), ("stacks", Some("Total snapshots: 5.")), ("mine", None)] {
-        let shown = place.shown(&["print", name, "--cols", "90"]);
-        assert!(shown.contains(total.unwrap_or("Total snapshots")), "{shown}");
+        let printed = place.stdout_of(&["print", name, "--cols", "90"]);
+        assert!(printed.contains(total.unwrap_or("Total snapshots")), "{printed}");
         let bytes = fs::read(place.file(name)).unwrap();
-        let totals = |shown: &str| shown.lines().last().map(str::to_owned);
+        let totals = |printed: &str| printed.lines().last().map(str::to_owned);
         for stdin in ["-", "/dev/stdin"] {
             let piped = place.run_with_input(&["print", stdin, "--cols", "90"], &bytes);
-            assert_eq!(totals(&text(&piped.stdout)), totals(&shown), "{}", text(&piped.stderr));
+            assert_eq!(totals(&text(&piped.stdout)), totals(&printed), "{}", text(&piped.stderr));
         }
     }
     for (content, reason) in [
@@ -194,8 +194,8 @@ fn every_kind_of_file_is_told_by_its_content() {
         (b"main f\n", "line 1"),
     ] {
         fs::write(place.file("odd"), content).unwrap();
-        let said = place.refused(&["print", "odd"]);
-        assert!(said.contains(reason) && said.contains("odd"), "{said}");
+        let message = place.refused(&["print", "odd"]);
+        assert!(message.contains(reason) && message.contains("odd"), "{message}");
     }
     assert!(place.refused(&["print", "nothing.glass"]).contains("nothing.glass"));
     assert!(place.refused(&["print", "."]).contains("cannot read"));
@@ -207,15 +207,15 @@ fn malformed_files_of_julia_are_shown_or_refused() {
     let mut refused = 0;
     for file in all_of_julia() {
         let output = place.run(["print".as_ref(), file.as_os_str()]);
-        let said = text(&output.stderr);
+        let message = text(&output.stderr);
         match output.status.code() {
             Some(0) => assert!(text(&output.stdout).starts_with("Overhead"), "{}", file.display()),
             Some(125) => {
-                assert_eq!(said.lines().count(), 1, "{said}");
+                assert_eq!(message.lines().count(), 1, "{message}");
                 assert!(output.stdout.is_empty(), "{}", file.display());
                 refused += 1;
             }
-            status => panic!("{}: {status:?} {said}", file.display()),
+            status => panic!("{}: {status:?} {message}", file.display()),
         }
     }
     assert!(refused > 20, "{refused}");
@@ -224,7 +224,7 @@ fn malformed_files_of_julia_are_shown_or_refused() {
 #[test]
 fn locations_are_links_on_a_terminal() {
     let place = recorded();
-    let shown = |arguments: &[&str], variables: &[(&str, &str)]| {
+    let printed = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = place.stackglass(arguments);
         command.env("EDITOR", "ed").env_remove("VISUAL").env_remove("JULIA_EDITOR");
         command.envs(variables.iter().copied());
@@ -233,12 +233,12 @@ fn locations_are_links_on_a_terminal() {
     let main = "crates/demo/src/lib.rs";
     for verb in [&["print"][..], &["print", "--format", "tree"], &["callers", "count_leaves"], &["annotate"]]
     {
-        let plain = shown(verb, &[]);
+        let plain = printed(verb, &[]);
         assert!(plain.contains("\x1b]8;;file://") && plain.contains(main), "{verb:?}: {plain}");
-        let code = shown(verb, &[("EDITOR", "vim"), ("VISUAL", "code")]);
+        let code = printed(verb, &[("EDITOR", "vim"), ("VISUAL", "code")]);
         assert!(code.contains("\x1b]8;;vscode://file//"), "{verb:?}: {code}");
-        assert!(!shown(&[verb, &["--no-links"]].concat(), &[]).contains("\x1b]8"), "{verb:?}");
-        assert!(!shown(verb, &[("NO_COLOR", "1")]).contains('\x1b'), "{verb:?}");
-        assert!(!place.shown(verb).contains('\x1b'), "{verb:?} in a pipe");
+        assert!(!printed(&[verb, &["--no-links"]].concat(), &[]).contains("\x1b]8"), "{verb:?}");
+        assert!(!printed(verb, &[("NO_COLOR", "1")]).contains('\x1b'), "{verb:?}");
+        assert!(!place.stdout_of(verb).contains('\x1b'), "{verb:?} in a pipe");
     }
 }

@@ -12,17 +12,17 @@ use support::{Place, Terminal, text};
 #[test]
 fn print_shows_the_summary_on_a_terminal_and_everything_in_a_pipe() {
     let place = recorded();
-    let (status, shown) = Terminal::start(place.stackglass(["print"])).end();
+    let (status, printed) = Terminal::start(place.stackglass(["print"])).end();
     assert_eq!(status, Some(0));
-    assert!(shown.contains("compute") && shown.contains("\x1b["), "{shown}");
-    assert!(!shown.contains("lang_start"), "{shown}");
-    let widest = shown.lines().map(|line| plain(line).chars().count()).max();
+    assert!(printed.contains("compute") && printed.contains("\x1b["), "{printed}");
+    assert!(!printed.contains("lang_start"), "{printed}");
+    let widest = printed.lines().map(|line| plain(line).chars().count()).max();
     assert!(widest <= Some(100), "{widest:?}");
 
     let piped = place.run(["print", "r.glass"]);
     let piped = text(&piped.stdout);
     assert!(!piped.contains('\x1b') && piped.contains("compute"), "{piped}");
-    assert!(piped.lines().count() > shown.lines().count());
+    assert!(piped.lines().count() > printed.lines().count());
     assert!(!piped.contains("--all shows"), "{piped}");
 }
 
@@ -31,15 +31,18 @@ fn colours_and_width_are_the_users_choice() {
     let place = recorded();
     let mut command = place.stackglass(["print"]);
     command.env("NO_COLOR", "1").env("COLUMNS", "60");
-    let (_, shown) = Terminal::start(command).end();
-    assert!(!shown.contains("\x1b["), "{shown}");
-    assert!(shown.lines().all(|line| line.trim_end_matches('\r').chars().count() <= 60), "{shown}");
+    let (_, printed) = Terminal::start(command).end();
+    assert!(!printed.contains("\x1b["), "{printed}");
+    assert!(printed.lines().all(|line| line.trim_end_matches('\r').chars().count() <= 60), "{printed}");
     for format in ["tree", "flat"] {
         let output = place.run(["print", "--format", format, "--cols", "90"]);
-        let said = text(&output.stdout);
-        let rows = said.lines().filter(|line| !line.starts_with("Total snapshots"));
-        assert!(rows.clone().count() > 10 && rows.clone().all(|line| line.chars().count() <= 90), "{said}");
-        assert!(said.contains("Total snapshots"), "{said}");
+        let message = text(&output.stdout);
+        let rows = message.lines().filter(|line| !line.starts_with("Total snapshots"));
+        assert!(
+            rows.clone().count() > 10 && rows.clone().all(|line| line.chars().count() <= 90),
+            "{message}"
+        );
+        assert!(message.contains("Total snapshots"), "{message}");
     }
 }
 
@@ -61,10 +64,10 @@ fn a_closed_pipe_is_quiet() {
             place.stackglass(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let status = child.wait().unwrap();
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        let lost = said.starts_with("stackglass: lost: ") && said.lines().count() == 1;
-        assert!(status.code() == Some(0) && (said.is_empty() || lost), "{arguments:?}: {said}");
+        let mut message = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+        let lost = message.starts_with("stackglass: lost: ") && message.lines().count() == 1;
+        assert!(status.code() == Some(0) && (message.is_empty() || lost), "{arguments:?}: {message}");
     }
 }
 
@@ -72,7 +75,7 @@ fn a_closed_pipe_is_quiet() {
 fn info_names_processes_threads_modules_and_counters() {
     let place = recorded();
     let output = place.run(["info"]);
-    let said = text(&output.stdout);
+    let message = text(&output.stdout);
     for expected in [
         "demo-workload",
         "sleeper",
@@ -83,7 +86,7 @@ fn info_names_processes_threads_modules_and_counters() {
         "sampler       ",
         "exited with status 0",
     ] {
-        assert!(said.contains(expected), "{expected} is missing in {said}");
+        assert!(message.contains(expected), "{expected} is missing in {message}");
     }
 }
 
@@ -96,14 +99,14 @@ fn info_of_samples_from_elsewhere_says_what_is_not_known() {
     for (file, samples) in
         [("a.folded", "5 stacks taken"), ("b.glass", "5 stacks taken"), ("c.jlprof", " taken")]
     {
-        let said = place.shown(&["info", file]);
+        let message = place.stdout_of(&["info", file]);
         for label in ["command", "wall time", "CPU time", "own CPU time", "delay", "limit", "machine"] {
             let line = format!("\n  {label:<13} unknown\n");
-            assert!(said.contains(&line), "{file}: {label}: {said}");
+            assert!(message.contains(&line), "{file}: {label}: {message}");
         }
         assert!(
-            said.contains(samples) && said.contains("thread  name") && !said.contains("process"),
-            "{said}"
+            message.contains(samples) && message.contains("thread  name") && !message.contains("process"),
+            "{message}"
         );
         let bytes = fs::read(place.file(file)).unwrap();
         let piped = place.run_with_input(&["info", "-"], &bytes);
@@ -117,9 +120,9 @@ fn info_of_a_recording_in_a_pipe_is_that_of_the_file() {
     let place = recorded();
     let bytes = fs::read(place.file("r.glass")).unwrap();
     let piped = text(&place.run_with_input(&["info", "-"], &bytes).stdout);
-    let of_file = place.shown(&["info", "r.glass"]);
-    let facts = |said: &str| {
-        let lines = said.lines().skip(1).filter(|line| !line.starts_with("  samples"));
+    let of_file = place.stdout_of(&["info", "r.glass"]);
+    let facts = |message: &str| {
+        let lines = message.lines().skip(1).filter(|line| !line.starts_with("  samples"));
         lines.map(str::to_owned).collect::<Vec<String>>()
     };
     assert!(facts(&of_file).len() > 20, "{of_file}");
@@ -135,14 +138,14 @@ fn what_is_no_recording_hides_none() {
     for verb in ["info", "print", "annotate"] {
         let output = place.run([verb]);
         assert!(output.status.success() && !output.stdout.is_empty(), "{verb}");
-        let said = text(&output.stderr);
-        assert_eq!(said, "stackglass: ./empty.glass is empty: using ./r.glass instead\n", "{verb}");
+        let message = text(&output.stderr);
+        assert_eq!(message, "stackglass: ./empty.glass is empty: using ./r.glass instead\n", "{verb}");
     }
     fs::write(place.file("odd.glass"), "x").unwrap();
     assert!(text(&place.run(["info"]).stderr).contains("; 1 more: using ./r.glass instead"));
     fs::remove_file(place.file("r.glass")).unwrap();
-    let said = place.refused(&["print"]);
-    assert!(said.contains("no recording") && said.contains(".glass is"), "{said}");
+    let message = place.refused(&["print"]);
+    assert!(message.contains("no recording") && message.contains(".glass is"), "{message}");
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn help_man_page_and_completions_come_from_the_same_flags() {
     let man = text(&place.run(["man", "record"]).stdout).replace('\\', "");
     let bash = text(&place.run(["completions", "bash"]).stdout);
     for flag in flags {
-        for (what, said) in [("help", &help), ("man", &man), ("completions", &bash)] {
-            assert!(said.contains(flag), "{flag} is missing in the {what}");
+        for (what, message) in [("help", &help), ("man", &man), ("completions", &bash)] {
+            assert!(message.contains(flag), "{flag} is missing in the {what}");
         }
     }
     for (verb, flags) in [
@@ -189,12 +192,12 @@ fn help_man_page_and_completions_come_from_the_same_flags() {
 fn the_demo_reports_and_says_what_to_try_next() {
     let place = Place::new();
     let output = place.stackglass(["demo"]).env_remove("CARGO").output().unwrap();
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let message = text(&output.stderr);
+    assert!(output.status.success(), "{message}");
     for expected in ["smooth", "count_leaves", "compare", "sleeper", "Try next:", "stackglass record"] {
-        assert!(said.contains(expected), "{expected} is missing in {said}");
+        assert!(message.contains(expected), "{expected} is missing in {message}");
     }
-    let next = said.split("Try next:").nth(1).unwrap();
+    let next = message.split("Try next:").nth(1).unwrap();
     assert!(next.lines().all(|line| line.len() <= 80), "{next}");
     assert!(place.recording("demo.glass").about.wall.seconds() < 15.0);
 }

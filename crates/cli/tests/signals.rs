@@ -15,9 +15,9 @@ fn ctrl_c_ends_the_program_and_gives_the_report() {
     let mut terminal = Terminal::start(place.stackglass(["record", "--", "sh", "-c", script]));
     place.await_file("ready");
     terminal.type_keys(b"\x03");
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(130), "{shown}");
-    assert!(shown.contains("recorded to sh.glass"), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(130), "{printed}");
+    assert!(printed.contains("recorded to sh.glass"), "{printed}");
     assert_eq!(place.recording("sh.glass").about.end, Some(End::Signal(2)));
 }
 
@@ -28,9 +28,9 @@ fn a_program_that_handles_ctrl_c_ends_in_its_own_way() {
     let mut terminal = Terminal::start(place.stackglass(["record", "--", "sh", "-c", script]));
     place.await_file("ready");
     terminal.type_keys(b"\x03");
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(9), "{shown}");
-    assert!(shown.contains("bye"), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(9), "{printed}");
+    assert!(printed.contains("bye"), "{printed}");
     assert_eq!(place.recording("sh.glass").about.end, Some(End::Exit(9)));
 }
 
@@ -53,23 +53,26 @@ fn a_second_ctrl_c_saves_although_the_program_goes_on() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     std::fs::write(place.file("stop"), "").unwrap();
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(3), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(3), "{printed}");
     let pid = place.recording("sh.glass").processes[0].pid;
-    assert!(shown.contains(&format!("sh (pid {pid}) is still running")), "{shown}");
+    assert!(printed.contains(&format!("sh (pid {pid}) is still running")), "{printed}");
     assert_eq!(place.recording("sh.glass").about.end, Some(End::Running));
 }
 
 #[test]
 fn a_line_lives_on_the_terminal_only() {
     let place = Place::new();
-    let (_, shown) = Terminal::start(place.stackglass(["record", "--", "sleep", "0.8"])).end();
-    assert!(shown.contains("recording 0.") && shown.contains("1 thread"), "{shown:?}");
+    let (_, printed) = Terminal::start(place.stackglass(["record", "--", "sleep", "0.8"])).end();
+    assert!(printed.contains("recording 0.") && printed.contains("1 thread"), "{printed:?}");
     // The bottom row is excluded from the scrolling region, and restored.
-    assert!(shown.contains("\x1b[1;39r") && shown.rfind("\x1b[r") > shown.rfind("\x1b[1;39r"), "{shown:?}");
-    assert!(!shown.contains("\x1b[2A"), "nothing above is touched: {shown:?}");
-    let (_, shown) = Terminal::start(place.stackglass(["record", "--quiet", "--", "sleep", "0.8"])).end();
-    assert_eq!(shown, "");
+    assert!(
+        printed.contains("\x1b[1;39r") && printed.rfind("\x1b[r") > printed.rfind("\x1b[1;39r"),
+        "{printed:?}"
+    );
+    assert!(!printed.contains("\x1b[2A"), "nothing above is touched: {printed:?}");
+    let (_, printed) = Terminal::start(place.stackglass(["record", "--quiet", "--", "sleep", "0.8"])).end();
+    assert_eq!(printed, "");
     let piped = place.run(["record", "--", "sleep", "0.8"]);
     assert!(!text(&piped.stderr).contains("recording 0."));
 }
@@ -152,11 +155,11 @@ fn a_closed_terminal_ends_the_program_after_its_recording_as_well() {
 fn after_the_duration_people_are_told_that_the_program_runs_on() {
     let place = Place::new();
     let arguments = ["record", "--duration", "100ms", "--", "sleep", "1"];
-    let (status, shown) = Terminal::start(place.stackglass(arguments)).end();
-    assert_eq!(status, Some(0), "{shown}");
+    let (status, printed) = Terminal::start(place.stackglass(arguments)).end();
+    assert_eq!(status, Some(0), "{printed}");
     let pid = place.recording("sleep.glass").processes[0].pid;
     let line = format!("sleep (pid {pid}) is still running, and waited for; Ctrl-C ends it");
-    assert!(shown.find(&line) > shown.find("recorded to sleep.glass"), "{shown}");
+    assert!(printed.find(&line) > printed.find("recorded to sleep.glass"), "{printed}");
     assert!(!text(&place.run(arguments).stderr).contains("waited for"), "silent where nobody watches");
 }
 

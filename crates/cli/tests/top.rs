@@ -68,12 +68,12 @@ fn a_program_is_started_shown_and_saved() {
     place.await_file("t.glass");
     std::thread::sleep(Duration::from_millis(500));
     terminal.type_keys(b"q");
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(0), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(0), "{printed}");
     // The alternate screen, and back.
-    assert!(shown.contains("\x1b[?1049h") && shown.contains("\x1b[?1049l"), "{shown}");
+    assert!(printed.contains("\x1b[?1049h") && printed.contains("\x1b[?1049l"), "{printed}");
     for word in ["compute", "functions", "runs", "mostly", "Sleeping", "called", "PAUSED", "saved"] {
-        assert!(shown.contains(word), "{word}: {shown}");
+        assert!(printed.contains(word), "{word}: {printed}");
     }
     let recording = place.recording("t.glass");
     let compute = |id| recording.symbols.frames_of(id).any(|frame| frame.func.ends_with("compute"));
@@ -84,9 +84,9 @@ fn a_program_is_started_shown_and_saved() {
 fn the_end_of_the_program_ends_the_view() {
     let place = Place::new();
     let terminal = Terminal::start(place.stackglass(["top", "--", "sleep", "1"]));
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(0), "{shown}");
-    assert!(shown.contains("has ended"), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(printed.contains("has ended"), "{printed}");
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
         signal(&terminal.child, number);
         terminal.await_text("\x1b[?1049l", 1);
         wait_until("the terminal as it was", || terminal.reads_lines());
-        let (status, shown) = terminal.end();
-        assert_eq!(status, Some(code), "{shown}");
-        assert!(shown.ends_with("\x1b[?1049l") && shown.contains("\x1b[?25h"), "{shown:?}");
+        let (status, printed) = terminal.end();
+        assert_eq!(status, Some(code), "{printed}");
+        assert!(printed.ends_with("\x1b[?1049l") && printed.contains("\x1b[?25h"), "{printed:?}");
         wait_until("the target runs on", || target.is_let_go());
     }
 }
@@ -153,8 +153,8 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
     terminal.await_text("thread,", 1);
     wait_until("raw keys", || !terminal.reads_lines());
     terminal.type_keys(b"q");
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(0), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(0), "{printed}");
 }
 
 #[test]
@@ -170,16 +170,16 @@ fn the_programs_end_is_the_views() {
     for (script, code, line) in told {
         for driver in ["--driver=ptrace", "--driver=perf"] {
             let command = place.stackglass(["top", driver, "--", "sh", "-c", script]);
-            let (status, shown) = Terminal::start(command).end();
-            if shown.contains("perf_event_paranoid") {
+            let (status, printed) = Terminal::start(command).end();
+            if printed.contains("perf_event_paranoid") {
                 continue;
             }
-            assert_eq!(status, Some(code), "{script}: {shown}");
-            assert!(shown.contains(line), "{script}: {shown}");
+            assert_eq!(status, Some(code), "{script}: {printed}");
+            assert!(printed.contains(line), "{script}: {printed}");
         }
     }
-    let (status, shown) = Terminal::start(place.stackglass(["top", "--", "./missing"])).end();
-    assert_eq!(status, Some(127), "{shown}");
+    let (status, printed) = Terminal::start(place.stackglass(["top", "--", "./missing"])).end();
+    assert_eq!(status, Some(127), "{printed}");
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn a_signal_is_passed_on_to_the_program() {
     place.await_file("ready");
     terminal.await_text("waits", 1);
     signal(&terminal.child, Signal::TERM);
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(7), "{shown}");
-    assert!(shown.contains("exited with status 7"), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(7), "{printed}");
+    assert!(printed.contains("exited with status 7"), "{printed}");
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn leaving_ends_the_program() {
     let mut terminal = Terminal::start(place.stackglass(until_told("")));
     terminal.await_text("waits", 1);
     terminal.type_keys(b"\x03");
-    let (status, shown) = terminal.end();
-    assert_eq!(status, Some(0), "{shown}");
-    assert!(shown.contains("killed"), "{shown}");
+    let (status, printed) = terminal.end();
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(printed.contains("killed"), "{printed}");
 }
 
 #[test]

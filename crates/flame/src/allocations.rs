@@ -1,7 +1,7 @@
-//! Flame graphs of allocation records: who allocated how much of what.
+//! Flame graphs of allocation records: which code allocated how much of which type.
 //!
-//! Source: FlameGraphs.jl, `flamegraph(results::Profile.Allocs.AllocResults)`. Foreign frames are dropped before
-//! equal ones are merged here, so their callers merge, unlike in graphs of time.
+//! Source: FlameGraphs.jl, `flamegraph(results::Profile.Allocs.AllocResults)`. Foreign frames are dropped before equal
+//! frames are merged, so that their callers merge. Graphs of time do the opposite.
 
 use crate::flamegraph::Flamegraph;
 use crate::layout::{WeightedBox, lay_out};
@@ -13,15 +13,15 @@ use std::str::FromStr;
 /// One allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationRecord<'a> {
-    /// Innermost first.
+    /// The stack, innermost frame first.
     pub stack: &'a [Frame],
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What was allocated.
+    /// The allocated type.
     pub type_name: &'a str,
 }
 
-/// What makes a box wide.
+/// What the width of a box means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Weight {
     /// Bytes allocated.
@@ -31,11 +31,11 @@ pub enum Weight {
     Count,
 }
 
-/// A word that is no [`Weight`].
+/// An unknown [`Weight`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{given}` is not a weight of allocations: use bytes or count")]
 pub struct UnknownWeight {
-    /// What was given.
+    /// The given word.
     pub given: String,
 }
 
@@ -51,15 +51,14 @@ impl FromStr for Weight {
     }
 }
 
-/// How a graph of allocations is made: the options `c`, `prune`, `norepl` and `filter` of a [`Flamegraph`], and a
-/// [`Weight`].
+/// The options of a graph of allocations: `c`, `prune`, `norepl` and `filter` of a [`Flamegraph`], and a [`Weight`].
 #[derive(Debug, Default)]
 pub struct AllocationGraph {
     options: Flamegraph,
     weight: Weight,
 }
 
-/// A box in the making.
+/// A box under construction.
 struct Box {
     frame: Frame,
     status: Status,
@@ -68,12 +67,12 @@ struct Box {
 }
 
 impl AllocationGraph {
-    /// With these options and this weight.
+    /// Options with this weight.
     pub fn new(options: Flamegraph, weight: Weight) -> AllocationGraph {
         AllocationGraph { options, weight }
     }
 
-    /// Makes the graph.
+    /// Builds the graph.
     pub fn graph<'a>(&self, records: impl IntoIterator<Item = AllocationRecord<'a>>) -> FlamegraphResult {
         let boxes = self.boxes(records);
         if boxes[0].weight == 0 {
@@ -107,7 +106,7 @@ impl AllocationGraph {
             let mut pruned = false;
             for frame in record.stack.iter().rev() {
                 let status = self.options.frames().status(frame);
-                // FlameGraphs.jl looks at `C` first here: a hidden frame is never pruned.
+                // FlameGraphs.jl checks `C` first here: a hidden frame is never pruned.
                 if frame.foreign && !self.options.frames().foreign {
                     boxes[at].status |= status;
                     continue;
@@ -141,7 +140,7 @@ impl Box {
     }
 }
 
-/// The child with this frame. Whether it is inlined says the first that was seen.
+/// The child with this frame. The first one seen decides whether it is inlined.
 fn child(
     boxes: &mut Vec<Box>,
     known: &mut HashMap<(usize, Frame), usize>,
@@ -157,17 +156,17 @@ fn child(
     })
 }
 
-/// File, function, line; the unknown frame last.
+/// Sort key: file, function, line; the unknown frame last.
 fn order(frame: &Frame) -> (bool, &[u8], &[u8], i64) {
     (frame.is_unknown(), frame.file.as_bytes(), frame.func.as_bytes(), frame.line)
 }
 
-/// Most characters of a type's name, and what is left of both ends of a longer one.
+/// Maximum length of a type name, and the number of characters kept at each end of a longer one.
 const LONGEST: usize = 120;
 const HEAD: usize = 59;
 const TAIL: usize = 60;
 
-/// A type's name as boxes show it.
+/// A type name as shown in boxes.
 fn type_name(name: &str) -> String {
     let name = name.replace("Profile.Allocs.", "");
     let len = name.chars().count();

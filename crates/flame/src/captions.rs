@@ -1,5 +1,4 @@
-//! How names, places and numbers read in a picture. Names come from files nobody vouches for; [`harmless`] makes
-//! them safe to show.
+//! Names, locations and numbers as shown in pictures. Names are untrusted: [`harmless`] escapes them.
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
@@ -9,7 +8,7 @@ pub(crate) use stackglass_report::numbers::percent_with_decimal as percent;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthChar;
 
-/// The name of a frame: of one of which nothing is known, its module in brackets.
+/// The name of a frame, or its module in brackets if nothing else is known.
 pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     match (&*frame.func, frame.module.rsplit('/').next().unwrap_or("")) {
         ("", "") if frame.address == 0 => Cow::Borrowed("[unknown]"),
@@ -20,13 +19,13 @@ pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     }
 }
 
-/// The name of a box; the root of a graph of samples has no frame.
+/// The name of a box. The root of a graph of samples has no frame and is `all`.
 pub(crate) fn node_name<'g>(graph: &'g Graph, node: &Node) -> Cow<'g, str> {
     let frame = graph.frame(node);
     if node.depth == 0 && frame.is_unknown() { Cow::Borrowed("all") } else { name(frame) }
 }
 
-/// The source file of a frame as reports show it; the module where there is none.
+/// The source file of a frame as shown in reports, or its module.
 pub(crate) fn file<'g>(graph: &'g Graph, frame: &'g Frame) -> Cow<'g, str> {
     match graph.short_path(&frame.file) {
         Some(short) if !short.prefix.is_empty() => {
@@ -37,7 +36,7 @@ pub(crate) fn file<'g>(graph: &'g Graph, frame: &'g Frame) -> Cow<'g, str> {
     }
 }
 
-/// File and line.
+/// File, line and whether it is inlined.
 pub(crate) fn place(graph: &Graph, frame: &Frame) -> String {
     let mut place = file(graph, frame).into_owned();
     if !frame.file.is_empty() && frame.line > 0 {
@@ -49,21 +48,21 @@ pub(crate) fn place(graph: &Graph, frame: &Frame) -> String {
     place
 }
 
-/// What each status bit means.
+/// The meanings of the status bits.
 pub(crate) const BITS: [(Status, &str); 3] = [
     (Status::DISPATCH, "dynamic call"),
     (Status::MEMORY, "memory management"),
     (Status::RUNTIME, "runtime start"),
 ];
 
-/// So many samples, or whatever is counted; one of them is a sample.
+/// A number with its unit, in the singular for 1: `1 sample`.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
     let (word, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
     let word = if number == 1 { word.strip_suffix('s').unwrap_or(word) } else { word };
     format!("{} {}", thousands(number), harmless(&format!("{word}{rest}")))
 }
 
-/// The unit in a word; the rest of it is told once, at the root.
+/// The first word of the unit. The whole unit is shown at the root only.
 pub(crate) fn word(unit: &str) -> &str {
     unit.split(' ').next().unwrap_or(unit)
 }
@@ -73,13 +72,13 @@ pub(crate) fn thousands(number: u64) -> String {
     grouped(number).replace(' ', "\u{a0}")
 }
 
-/// As much of a name as fits into so many columns: its last parts, if they do, else its beginning. Nothing where
-/// there is no room for three letters.
+/// The part of a name that fits into this many columns: its last parts, or else its beginning. `None` for fewer than
+/// three columns.
 pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     if columns < 3 {
         return None;
     }
-    // Only so much is looked at: names may be of any length.
+    // Names may be of any length: only a part is examined.
     let width = |text: &str| text.chars().take(columns + 1).map(|c| c.width().unwrap_or(0)).sum::<usize>();
     if width(name) <= columns {
         return Some(Cow::Borrowed(name));
@@ -102,8 +101,8 @@ pub(crate) fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(cut.take(columns).chain(['…']).collect()))
 }
 
-/// What follows each `::` of a path, longest first, but for those between brackets: in `Vec<std::string>::push`,
-/// `push` alone.
+/// The text behind each `::` of a path, longest first, except between brackets: only `push` for
+/// `Vec<std::string>::push`.
 pub(crate) fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices("::").map(|(at, _)| &path[at + 2..]).filter(|tail| {
         let (mut open, mut before) = (0_i32, ' ');
@@ -121,7 +120,7 @@ pub(crate) fn parts(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Writes text into XML or HTML, elements and attributes alike.
+/// Escapes text for XML and HTML elements and attributes.
 pub(crate) fn markup(text: &str) -> Cow<'_, str> {
     if !text.contains(['<', '>', '&', '"', '\'']) {
         return Cow::Borrowed(text);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// 8-bit sRGB. Written `rrggbb`; read so, with a `#` before it, or as one of CSS's names.
+/// An 8-bit sRGB colour. Displayed as `rrggbb`; parsed from `rrggbb`, `#rrggbb` or a CSS name.
 ///
 /// ```
 /// use stackglass_flame::Color;
@@ -16,9 +16,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Color(pub [u8; 3]);
 
-/// A text that is no colour.
+/// A text that is not a colour.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no colour: write rrggbb in hexadecimal, or one of CSS's names, as crimson")]
+#[error("{0:?} is not a colour: use rrggbb in hexadecimal or a CSS name such as crimson")]
 pub struct NoSuchColor(pub String);
 
 impl Color {
@@ -26,18 +26,18 @@ impl Color {
     pub const WHITE: Color = Color([255; 3]);
     /// Black.
     pub const BLACK: Color = Color([0; 3]);
-    /// Marks dispatch unless another colour is given.
+    /// Default mark of dispatch.
     pub const CRIMSON: Color = Color([0xdc, 0x14, 0x3c]);
-    /// Marks memory management unless another colour is given.
+    /// Default mark of memory management.
     pub const ORANGE: Color = Color([0xff, 0xa5, 0]);
 
-    /// The colour of six hexadecimal digits.
+    /// The colour of a number of six hexadecimal digits.
     pub(crate) const fn hex(digits: u32) -> Color {
         let [_, red, green, blue] = digits.to_be_bytes();
         Color([red, green, blue])
     }
 
-    /// How far it is from another for the eye that reads, from 1 to 21 (WCAG 2.1).
+    /// The contrast ratio to another colour, 1 to 21 (WCAG 2.1).
     pub fn contrast(self, other: Color) -> f64 {
         let (one, two) = (self.luminance() + 0.05, other.luminance() + 0.05);
         one.max(two) / one.min(two)
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn contrasts_of_the_standard() {
         assert!((Color::WHITE.contrast(Color::BLACK) - 21.0).abs() < 1e-9);
-        // The grey that is just readable on white.
+        // The lightest grey that is readable on white.
         assert!((Color::hex(0x767676).contrast(Color::WHITE) - 4.54).abs() < 0.01);
     }
 }

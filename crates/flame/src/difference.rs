@@ -1,16 +1,16 @@
-//! Two graphs held against each other: where boxes grew or shrank beyond the noise.
+//! Comparison of two graphs: which boxes grew or shrank beyond the noise.
 //!
-//! Boxes are the same when they have the same names all the way from the root: lines move when programs change.
-//! Colours differ in lightness as well as in hue, so that they can be told apart without seeing red and green as two.
+//! Boxes are the same if the names on their paths from the root are the same. Lines are ignored, since they move when
+//! programs change. Colours differ in lightness as well as in hue, for readers with red-green colour blindness.
 
 use crate::paint::{Painted, Swatch};
 use crate::{Graph, Node, NodeId, Paint};
 use foldhash::HashMap;
 
-/// Standard errors from which on a change is beyond the noise.
+/// A change of more than this many standard errors is beyond the noise.
 const BEYOND: f64 = 3.0;
 
-/// Shades for each direction, and what part of all samples the darkest stands for.
+/// Number of shades for each direction, and the share of all samples that the darkest one stands for.
 const SHADES: usize = 4;
 const DARKEST: f64 = 0.1;
 
@@ -21,41 +21,41 @@ const LESS: Swatches =
     ("less than before", [[196, 220, 255], [40, 100, 200]], [[28, 54, 96], [64, 124, 214]]);
 type Swatches = (&'static str, [[u8; 3]; 2], [[u8; 3]; 2]);
 
-/// How a box changed.
+/// The change of a box.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Change {
-    /// Samples before, after what is common to all was taken off.
+    /// Samples before, scaled to the second graph.
     pub before: f64,
-    /// Samples now.
+    /// Samples after.
     pub after: f64,
     /// Standard error of the difference.
     pub error: f64,
 }
 
 impl Change {
-    /// By how much.
+    /// The difference in samples.
     pub fn difference(&self) -> f64 {
         self.after - self.before
     }
 
-    /// Whether that is more than chance gives.
+    /// Whether the difference is beyond the noise.
     pub fn is_beyond_noise(&self) -> bool {
         self.difference().abs() > BEYOND * self.error
     }
 }
 
-/// What changed from one graph to another.
+/// The changes from one graph to another.
 #[derive(Debug)]
 pub struct Difference<'a> {
     before: &'a Graph,
     after: &'a Graph,
-    /// By node of each.
+    /// By node, for each graph.
     changes: [Vec<Change>; 2],
 }
 
 impl<'a> Difference<'a> {
-    /// Compares. `factor` is how many samples now one before is worth (1 for runs of the same length at the same
-    /// delay), `spread` how many times larger than chance the difference of two equal runs is.
+    /// Compares two graphs. `factor` is the number of samples after that one sample before corresponds to: 1 for the same
+    /// duration and delay. `spread` is how many times more equal runs differ than by chance.
     pub fn new(before: &'a Graph, after: &'a Graph, factor: f64, spread: f64) -> Difference<'a> {
         let mut paths = Paths::default();
         let of_before = paths.of(before, 0);
@@ -72,7 +72,7 @@ impl<'a> Difference<'a> {
         Difference { before, after, changes }
     }
 
-    /// The changes of the nodes of one of the two graphs; nothing for others.
+    /// The changes of the nodes of one of the two graphs; empty for other graphs.
     pub fn changes(&self, graph: &Graph) -> &[Change] {
         let is = |other: &Graph| std::ptr::eq(other.nodes(), graph.nodes());
         match (is(self.after), is(self.before)) {
@@ -82,7 +82,7 @@ impl<'a> Difference<'a> {
         }
     }
 
-    /// Colours for both graphs, and a line about each box.
+    /// Colours for both graphs, and a note for each box.
     pub fn paint(&'a self) -> Paint<'a> {
         let note = |graph: &Graph, node: &Node| {
             let change = self.changes(graph).get(graph.number_of(node)? as usize)?;
@@ -131,16 +131,16 @@ fn mix([from, to]: [[u8; 3]; 2], shade: usize) -> [u8; 3] {
     })
 }
 
-/// Ways from the root, by names.
+/// Paths from the root, by names.
 #[derive(Default)]
 struct Paths<'a> {
     known: HashMap<(u32, &'a str, &'a str), u32>,
-    /// By path: before and after.
+    /// By path: samples before and after.
     samples: Vec<[f64; 2]>,
 }
 
 impl<'a> Paths<'a> {
-    /// The path of each node; its samples are added to it.
+    /// The path of each node. Adds its samples to the path.
     fn of(&mut self, graph: &'a Graph, side: usize) -> Vec<u32> {
         if self.samples.is_empty() {
             self.samples.push([0.0; 2]);
@@ -152,7 +152,7 @@ impl<'a> Paths<'a> {
             let next = self.samples.len() as u32;
             let path = match paths.get(parent as usize) {
                 Some(above) if number > 0 => {
-                    // A program may have another name now: modules tell apart what has none.
+                    // The program may have been renamed, so modules matter only for frames without names.
                     let module = if frame.func.is_empty() { &*frame.module } else { "" };
                     *self.known.entry((*above, &frame.func, module)).or_insert(next)
                 }

@@ -1,9 +1,9 @@
-//! Leaving out branches in which nothing matches.
+//! Filtering: omits branches without a match.
 
 use crate::{Graph, Matcher, NodeId};
 
-/// The graph of boxes that match, that are below one that does (the root does not count), or above one. `None`
-/// when none matches at all.
+/// The graph of matching boxes, their ancestors and everything below them. A matching root does not count. `None` if no
+/// box matches.
 pub(crate) fn keep(graph: &Graph, matcher: &Matcher) -> Option<Graph> {
     let matches = matcher.all(graph);
     if !matches.contains(&true) {

@@ -1,4 +1,4 @@
-//! The options of a flame graph, and making one of a profile.
+//! The options of a flame graph, and building one from a profile.
 
 use crate::frame_options::{FrameOptions, FunctionInFile};
 use crate::{Graph, Matcher, filter, from_call_tree, runtime};
@@ -8,9 +8,9 @@ pub use crate::frame_options::Quirks;
 use stackglass_report::call_tree::{CallTreeError, Moments, Options};
 use stackglass_report::{CallTrees, Pick, Recur, Source};
 
-/// How a flame graph is made of a profile.
+/// The options of a flame graph.
 ///
-/// Options have the names and meanings of FlameGraphs.jl's `flamegraph`; `threads` and `tasks` are all unless set.
+/// They have the names and meanings of FlameGraphs.jl's `flamegraph`, except that all threads and tasks are the default.
 #[derive(Debug, Default)]
 pub struct Flamegraph {
     frames: FrameOptions,
@@ -19,30 +19,30 @@ pub struct Flamegraph {
     filter: Option<Matcher>,
 }
 
-/// A flame graph, or why there is none.
+/// A flame graph, or the reason why there is none.
 #[derive(Clone, Debug)]
 pub struct FlamegraphResult {
-    /// The graph; `None` when no sample was picked.
+    /// The graph; `None` if no samples were selected.
     pub graph: Option<Graph>,
-    /// What there is to say about it.
+    /// A message for the reader.
     pub warning: Option<Warning>,
 }
 
-/// A message for people.
+/// A message for the reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// There is no graph.
+    /// No samples were selected.
     #[error(
-        "there are no samples to draw: run the program longer, sample more often, or pick other threads and tasks"
+        "there are no samples to draw: run the program longer, sample more often, or select other threads and tasks"
     )]
     Empty,
-    /// The graph is not filtered.
+    /// Nothing matches the filter, so the graph is unfiltered.
     #[error("no frame satisfies the filter, so it is ignored")]
     FilterIgnored,
 }
 
-/// Why there can be no graph.
+/// Why no graph can be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct FlameError(#[from] CallTreeError);
@@ -50,13 +50,13 @@ pub struct FlameError(#[from] CallTreeError);
 impl Flamegraph {
     /// All samples, without foreign frames.
     ///
-    /// Samples of sleeping threads count too, as in the reference; [`Flamegraph::moments`] leaves them out, as the
-    /// command does. In a program without Rust all frames are foreign: see [`Flamegraph::c`].
+    /// Samples of sleeping threads count, as in the reference. [`Flamegraph::moments`] excludes them, as the command does. In
+    /// a program without Rust all frames are foreign: see [`Flamegraph::c`].
     pub fn new() -> Flamegraph {
         Flamegraph::default()
     }
 
-    /// Shows foreign frames, those not compiled from Rust. Otherwise their bits go to their caller.
+    /// Shows foreign frames, those not compiled from Rust. If hidden, their status bits go to their callers.
     pub fn c(mut self, shown: bool) -> Flamegraph {
         self.frames.foreign = shown;
         self
@@ -68,25 +68,25 @@ impl Flamegraph {
         self
     }
 
-    /// Folds recursion by call site: a sample is drawn where it ends, as if there had been a loop.
+    /// Folds recursion by call site: a sample is drawn only where it ends, as if the recursion were a loop.
     pub fn recur(mut self, recur: Recur) -> Flamegraph {
         self.calls.recur = recur;
         self
     }
 
-    /// Trims code that only starts programs and threads (what Julia does with its shell). On unless switched off.
+    /// Trims code that only starts programs and threads, as Julia trims its shell. On by default.
     pub fn norepl(mut self, trimmed: bool) -> Flamegraph {
         self.keeps_runtime = !trimmed;
         self
     }
 
-    /// Leaves out functions of a file, and all that they call. Both names are compared in full.
+    /// Omits a function of a file, with everything that it calls. Both names must match exactly.
     pub fn prune(mut self, func: impl Into<String>, file: impl Into<String>) -> Flamegraph {
         self.frames.pruned.push(FunctionInFile { func: func.into(), file: file.into() });
         self
     }
 
-    /// Keeps only branches with a box that matches.
+    /// Keeps only branches with a matching box.
     pub fn filter(mut self, matcher: Matcher) -> Flamegraph {
         self.filter = Some(matcher);
         self
@@ -104,7 +104,7 @@ impl Flamegraph {
         self
     }
 
-    /// Repeats behaviour of the reference that we otherwise correct.
+    /// Repeats behaviour of the reference that is otherwise corrected.
     #[doc(hidden)]
     pub fn quirks(mut self, quirks: Quirks) -> Flamegraph {
         self.calls.all_listed = quirks.all_listed;
@@ -114,22 +114,22 @@ impl Flamegraph {
         self
     }
 
-    /// Moments to count: all of them unless set.
+    /// Thread states to count: all by default.
     pub fn moments(mut self, moments: Moments) -> Flamegraph {
         self.calls.moments = moments;
         self
     }
 
-    /// Makes the graph of a recording, or of a buffer with its dictionary.
+    /// Builds the graph of a recording, or of a buffer with its dictionary.
     ///
     /// # Errors
-    /// When data does not tell threads and tasks.
+    /// If data has no metadata.
     pub fn graph<'s>(&self, source: impl Into<Source<'s>>) -> Result<FlamegraphResult, FlameError> {
         let source = source.into();
         self.graph_of(&CallTrees::new(source)?, source)
     }
 
-    /// The same where several graphs are made of one profile: its samples are counted once.
+    /// As [`Flamegraph::graph`], for several graphs of one profile: its samples are aggregated only once.
     ///
     /// # Errors
     /// As [`Flamegraph::graph`].
@@ -149,7 +149,7 @@ impl Flamegraph {
         &self.frames
     }
 
-    /// A graph without its runtime's outermost boxes and without what the filter leaves out.
+    /// The graph without runtime boxes and filtered branches.
     pub(crate) fn trimmed(&self, mut graph: Graph) -> FlamegraphResult {
         if !self.keeps_runtime {
             graph = runtime::without_shell(graph);

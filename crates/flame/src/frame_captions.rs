@@ -1,24 +1,24 @@
-//! What is caption of a frame, worked out once however many boxes it has.
+//! Captions of frames, computed once per frame, not per box.
 
 use crate::{Graph, Node, captions};
 use std::cell::OnceCell;
 
-/// Longest name that is written out in full.
+/// Longer names are cut in markup.
 const LONGEST: usize = 400;
 
-/// Names of the frames of a graph.
+/// The captions of the frames of a graph.
 pub(crate) struct FrameCaptions<'g> {
     graph: &'g Graph,
     frames: Vec<OnceCell<Caption>>,
-    /// The root may have a name of its own.
+    /// The root may have a different name.
     root: OnceCell<Caption>,
 }
 
-/// What is caption of one.
+/// The caption of a frame.
 pub(crate) struct Caption {
-    /// Its name, for labels.
+    /// The name, for labels.
     pub(crate) name: String,
-    /// Name and place, as markup.
+    /// Name and location, as markup.
     pub(crate) markup: String,
 }
 
@@ -28,7 +28,7 @@ impl<'g> FrameCaptions<'g> {
         FrameCaptions { graph, frames, root: OnceCell::new() }
     }
 
-    /// Those of a box.
+    /// The caption of a box.
     pub(crate) fn of(&self, node: &Node) -> &Caption {
         let cell = if node.depth == 0 { &self.root } else { &self.frames[node.frame.0 as usize] };
         cell.get_or_init(|| {

@@ -3,17 +3,17 @@
 use crate::{Status, status};
 use stackglass_profile::Frame;
 
-/// Behaviour of the reference that we otherwise correct.
+/// Behaviour of the reference to repeat instead of correct.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quirks {
-    /// Bits by Julia's names only, and nothing but Julia's shell is trimmed.
+    /// Status bits by Julia's names only, and only Julia's shell is trimmed.
     pub julia_only: bool,
     /// An address that the dictionary does not list is an error.
     pub all_listed: bool,
-    /// Folding recursion runs on into the metadata.
+    /// Folding recursion continues into the metadata.
     pub folds_into_metadata: bool,
-    /// Where recursion is folded, a sample counts wherever it passes: children may be wider than their parent.
+    /// With folded recursion, a sample counts in every node that it passes. Children may then be wider than their parent.
     pub counts_passed: bool,
 }
 

@@ -1,7 +1,7 @@
-//! From a tree of calls to boxes: who gets a span, where, and with which bits.
+//! Conversion of a call tree to boxes: their spans and status bits.
 //!
-//! Rules of FlameGraphs.jl, the surprising ones included: a pruned frame gives its room back, so later siblings
-//! move left; a hidden foreign frame keeps its room, and what it calls is drawn directly below its caller.
+//! The rules are those of FlameGraphs.jl, including surprising ones. A pruned frame takes no space, so that later siblings
+//! move left. A hidden foreign frame keeps its space, and its callees are drawn directly below its caller.
 
 use crate::frame_options::FrameOptions;
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
@@ -10,15 +10,15 @@ use stackglass_report::{CallTree, Source};
 
 /// A step of the walk.
 enum Step {
-    /// A frame of the tree begins at this position. It may be info already that only its bits count.
+    /// A node of the tree begins at this position.
     Take { call: u32, start: i64, outermost: bool },
-    /// The bits of a hidden frame whose calls are pruned.
+    /// Only the status bits of a hidden, pruned node count.
     Bits(u32),
-    /// The box that is open ends.
+    /// The open box ends.
     Close,
 }
 
-/// The graph of a tree; `None` when nothing is below the root.
+/// The graph of a tree; `None` if the tree has only a root.
 pub(crate) fn graph(tree: &CallTree<'_>, options: &FrameOptions, source: Source<'_>) -> Option<Graph> {
     if tree.is_empty() {
         return None;
@@ -54,7 +54,7 @@ struct Walk<'a> {
     tree: &'a CallTree<'a>,
     options: &'a FrameOptions,
     builder: GraphBuilder,
-    /// By number of a frame in the tree, which shows few frames many times.
+    /// By frame number. Trees have many more nodes than frames.
     info: Vec<Option<FrameInfo>>,
 }
 
@@ -77,7 +77,7 @@ impl Walk<'_> {
 
     #[cold]
     fn find(&mut self, call: u32, number: usize) -> FrameInfo {
-        // Only the root has no frame, and nothing calls it.
+        // Only the root has no frame, and it is never visited.
         let Some(frame) = self.tree.frame(call) else {
             let (frame, status) = (FrameId(0), Status::NONE);
             return FrameInfo { frame, status, pruned: false, hidden: false };
@@ -92,14 +92,14 @@ impl Walk<'_> {
         info
     }
 
-    /// The bits of a call: those of its name, and how it was reached. That a program's first function is reached
-    /// through a pointer, `outermost`, says nothing about the program.
+    /// The status bits of a node: by its name, and by how it was called. An `outermost` function, called by start-up code,
+    /// is not dispatched, although it is called through a pointer.
     fn status(&self, call: u32, info: &FrameInfo, outermost: bool) -> Status {
         let dispatched = self.tree.dispatched(call) && !outermost && !self.options.quirks.julia_only;
         info.status | if dispatched { Status::DISPATCH } else { Status::NONE }
     }
 
-    /// Plans what is called at `start`, one beside the other. Empties the list.
+    /// Plans the callees side by side from `start` on. Empties the list.
     fn push(&mut self, calls: &mut Vec<u32>, start: i64, outermost: bool, steps: &mut Vec<Step>) {
         let first = steps.len();
         let mut start = start;
@@ -130,7 +130,7 @@ impl Walk<'_> {
                 steps.push(Step::Close);
             }
             (true, false) => self.builder.mark(status),
-            // How a thread gets to its function is no news about whoever is drawn around it.
+            // How a thread reaches its function says nothing about the box around it.
             (true, true) => {}
         }
         self.tree.add_children(call, calls);

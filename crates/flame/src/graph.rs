@@ -1,7 +1,7 @@
 //! A flame graph: nodes in pre-order, each with its frame, status bits and span of the cost axis.
 //!
-//! One flat list: what a node calls follows it, up to [`Node::end`]. Nothing that walks it recurses, so a graph may
-//! be as deep as it likes, and a node costs 32 bytes.
+//! It is one flat list: the callees of a node follow it, up to [`Node::end`]. Walking it needs no recursion, so graphs may
+//! be of any depth. A node takes 32 bytes.
 //!
 //! Source: `NodeData` of FlameGraphs.jl.
 
@@ -11,29 +11,29 @@ use stackglass_profile::{Frame, ShortPath};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Number of a node in [`Graph::nodes`]; 0 is the root.
+/// Index into [`Graph::nodes`]; 0 is the root.
 pub type NodeId = u32;
 
-/// Number of a frame in [`Graph::frames`].
+/// Index into [`Graph::frames`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameId(pub u32);
 
 /// A box of the picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// Where it lies on the cost axis.
+    /// Its part of the cost axis.
     pub span: Span,
-    /// What it shows.
+    /// Its frame.
     pub frame: FrameId,
     /// One more than the number of the last node in it or below it.
     pub end: NodeId,
-    /// Boxes between it and the root; the root's is 0.
+    /// Level below the root, which has 0.
     pub depth: u32,
-    /// What is known of it and of what is hidden directly below it.
+    /// Status bits of it and of what is hidden directly below it.
     pub status: Status,
 }
 
-/// A flame graph; it has a root always.
+/// A flame graph. It always has a root.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -47,17 +47,17 @@ impl Graph {
         &self.nodes
     }
 
-    /// All frames, in no order that means anything.
+    /// All frames, unordered.
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 
-    /// The outermost node.
+    /// The root.
     pub fn root(&self) -> &Node {
         &self.nodes[0]
     }
 
-    /// The number of one of this graph's nodes; `None` for a copy, or one of another graph.
+    /// The number of a node of this graph; `None` for a copy and for nodes of other graphs.
     pub fn number_of(&self, node: &Node) -> Option<NodeId> {
         let bytes = std::ptr::from_ref(node).addr().checked_sub(self.nodes.as_ptr().addr())?;
         let number = bytes / size_of::<Node>();
@@ -70,17 +70,17 @@ impl Graph {
         &self.frames[node.frame.0 as usize]
     }
 
-    /// How a source path is shown, if it has a short form.
+    /// The short form of a source path, if it has one.
     pub fn short_path(&self, file: &str) -> Option<&ShortPath> {
         self.short_paths.get(file)
     }
 
-    /// Levels of the deepest branch, the root's included.
+    /// Number of levels, including the root.
     pub fn depth(&self) -> usize {
         self.nodes.iter().map(|node| node.depth as usize + 1).max().unwrap_or(0)
     }
 
-    /// Numbers of what a node calls, in order.
+    /// The callees of a node, in order.
     pub fn children(&self, of: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let end = self.nodes[of as usize].end;
         let mut next = of + 1;
@@ -93,12 +93,12 @@ impl Graph {
         })
     }
 
-    /// Numbers of a node and of all below it.
+    /// A node and everything below it.
     pub fn branch(&self, of: NodeId) -> Range<NodeId> {
         of..self.nodes[of as usize].end
     }
 
-    /// The parent of each node; the root is its own.
+    /// The parent of each node. The root is its own parent.
     pub fn parents(&self) -> Vec<NodeId> {
         let mut path: Vec<NodeId> = Vec::new();
         let parents = (0..).zip(&self.nodes).map(|(number, node)| {
@@ -110,11 +110,11 @@ impl Graph {
         parents.collect()
     }
 
-    /// The graph of some of its nodes, spans as they are. What was below a node that is left out is below the
-    /// nearest that is not. The root stays.
+    /// The graph of some of the nodes, with their spans. Callees of omitted nodes move to the nearest kept ancestor. The root
+    /// is always kept.
     pub(crate) fn retain(&self, kept: impl Fn(NodeId) -> bool) -> Graph {
         let mut nodes: Vec<Node> = Vec::with_capacity(self.nodes.len());
-        // Nodes that are open: where they end in the old numbering, and their new numbers.
+        // Open nodes: their ends in the old numbering, and their new numbers.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         for (number, node) in (0..).zip(&self.nodes) {
             if number > 0 && !kept(number) {
@@ -132,7 +132,7 @@ impl Graph {
         Graph { nodes, frames: self.frames.clone(), short_paths: self.short_paths.clone() }
     }
 
-    /// The same nodes in another order: `order` names the branches directly below the root.
+    /// The graph with these branches, in this order, below the root. `lift` is the number of levels that a branch moves up.
     pub(crate) fn with_branches(&self, order: &[NodeId], lift: impl Fn(NodeId) -> u32) -> Graph {
         let mut nodes = vec![self.nodes[0]];
         for branch in order {
@@ -146,7 +146,7 @@ impl Graph {
         Graph { nodes, frames: self.frames.clone(), short_paths: self.short_paths.clone() }
     }
 
-    /// Samples that ended in a node, by node: what its children leave free of its span.
+    /// By node: samples that ended in it, the part of its span that its children leave free.
     pub fn own(&self) -> Vec<u64> {
         let mut own: Vec<u64> = self.nodes.iter().map(|node| node.span.len()).collect();
         let mut path: Vec<NodeId> = Vec::new();
@@ -162,7 +162,7 @@ impl Graph {
     }
 }
 
-/// Puts a graph together, node by node in pre-order.
+/// Builds a graph node by node in pre-order.
 ///
 /// ```
 /// use stackglass_flame::{GraphBuilder, Span, Status};
@@ -186,18 +186,18 @@ pub struct GraphBuilder {
     path: Vec<NodeId>,
 }
 
-/// What tells two frames of a picture apart: all that it may show.
+/// All of a frame that a picture may show.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct FrameKey(Frame, Option<Arc<str>>, Arc<str>, Arc<str>);
 
 impl GraphBuilder {
-    /// A builder whose frames have the numbers that they have in another graph.
+    /// A builder with the frames of another graph, under the same numbers.
     pub(crate) fn with_frames_of(graph: &Graph) -> GraphBuilder {
         let (frames, short_paths) = (graph.frames.clone(), graph.short_paths.clone());
         GraphBuilder { graph: Graph { nodes: Vec::new(), frames, short_paths }, ..GraphBuilder::default() }
     }
 
-    /// The number of a frame; equal ones share it.
+    /// Returns the number of a frame. Equal frames share a number.
     pub fn frame(&mut self, frame: &Frame) -> FrameId {
         let key = FrameKey(frame.clone(), frame.spec.clone(), frame.module.clone(), frame.krate.clone());
         let next = FrameId(self.graph.frames.len() as u32);
@@ -207,12 +207,12 @@ impl GraphBuilder {
         })
     }
 
-    /// Remembers how a source path is shown.
+    /// Sets the short form of a source path.
     pub fn short_path(&mut self, file: Arc<str>, short: ShortPath) {
         self.graph.short_paths.insert(file, short);
     }
 
-    /// Makes room for so many nodes.
+    /// Reserves memory for this many nodes.
     pub(crate) fn reserve(&mut self, nodes: usize) {
         self.graph.nodes.reserve(nodes);
     }
@@ -223,14 +223,14 @@ impl GraphBuilder {
         files.into_iter()
     }
 
-    /// Adds bits to the node that is open.
+    /// Adds status bits to the open node.
     pub(crate) fn mark(&mut self, status: Status) {
         if let Some(node) = self.path.last() {
             self.graph.nodes[*node as usize].status |= status;
         }
     }
 
-    /// Begins a node within the one that is open. After the root has been closed, the root again.
+    /// Begins a node below the open one, or below the root if none is open.
     pub fn open(&mut self, frame: FrameId, status: Status, span: Span) -> NodeId {
         let number = self.graph.nodes.len() as NodeId;
         if self.path.is_empty() && number > 0 {
@@ -242,7 +242,7 @@ impl GraphBuilder {
         number
     }
 
-    /// Begins a node at a depth (0 is the root's), as the nodes of files come: what is open there and deeper ends first.
+    /// Begins a node at a depth, 0 for the root. Open nodes at this depth and deeper end first.
     pub fn open_at(&mut self, depth: usize, frame: FrameId, status: Status, span: Span) -> NodeId {
         while self.path.len() > depth.max(1) {
             self.close();
@@ -250,19 +250,19 @@ impl GraphBuilder {
         self.open(frame, status, span)
     }
 
-    /// Ends the node that is open.
+    /// Ends the open node.
     pub fn close(&mut self) {
         if let Some(node) = self.path.pop() {
             self.graph.nodes[node as usize].end = self.graph.nodes.len() as NodeId;
         }
     }
 
-    /// Nodes that are open.
+    /// Number of open nodes.
     pub fn depth(&self) -> usize {
         self.path.len()
     }
 
-    /// The graph, with all that is open ended; `None` when it has no root.
+    /// Ends all open nodes and returns the graph; `None` if it has no root.
     pub fn finish(mut self) -> Option<Graph> {
         while !self.path.is_empty() {
             self.close();

@@ -1,15 +1,16 @@
-//! The graph upside down: functions with time of their own first, their callers above them.
+//! The inverted graph: functions with own time first, their callers above them.
 
 use crate::layout::{WeightedBox, lay_out};
 use crate::{FrameId, Graph, GraphBuilder, NodeId};
 use foldhash::HashMap;
 
-/// Callers beyond this many are left out: a graph of very deep recursion would grow with the square of its depth.
+/// Maximum number of callers of a function. Without it, the graph of a deep recursion would grow with the square of its
+/// depth.
 const CALLERS: usize = 1024;
 
 impl Graph {
-    /// The same samples, innermost frame first: below the root all functions that have time of their own, below each
-    /// its callers. Siblings are sorted by samples, most first.
+    /// The same samples, innermost frame first. Below the root are all functions with own time, and below each its callers.
+    /// Siblings are sorted by samples, largest first.
     ///
     /// ```
     /// use stackglass_flame::{GraphBuilder, Span, Status};
@@ -33,7 +34,7 @@ impl Graph {
             weight,
             children: Vec::new(),
         };
-        // Samples that ended in no box at all have their share of the width.
+        // Samples without any box keep their share of the width.
         let mut boxes = vec![root(self.own().first().copied().unwrap_or(0))];
         let mut known: HashMap<(u32, FrameId), u32> = HashMap::default();
         for (number, own) in self.own().into_iter().enumerate().skip(1).filter(|(_, own)| *own > 0) {

@@ -1,8 +1,8 @@
-//! Boxes that were counted in any order, put side by side into a graph.
+//! Lays out weighted boxes side by side as a graph.
 
 use crate::{FrameId, Graph, GraphBuilder, Span, Status};
 
-/// A box in the making; its children are numbers of others, in the order in which they shall stand.
+/// A box with its weight, and the numbers of its children in display order.
 pub(crate) struct WeightedBox {
     pub frame: FrameId,
     pub status: Status,
@@ -10,9 +10,9 @@ pub(crate) struct WeightedBox {
     pub children: Vec<u32>,
 }
 
-/// The graph of boxes of which the first is the root. `None` when there is none.
+/// The graph of these boxes, the first of which is the root; `None` if there are none.
 pub(crate) fn lay_out(mut builder: GraphBuilder, boxes: &[WeightedBox]) -> Option<Graph> {
-    // What is still to do, the next last: boxes with their starts, `None` ends one.
+    // The remaining steps, the next one last: boxes to open with their starts, or `None` to close one.
     let mut steps = vec![Some((0_u32, 1_i64))];
     while let Some(step) = steps.pop() {
         let Some((number, mut start)) = step else {

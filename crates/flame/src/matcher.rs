@@ -1,4 +1,4 @@
-//! Which boxes a filter means.
+//! Conditions of filters.
 
 use crate::{Graph, Node, frame_text};
 use regex::Regex;
@@ -6,23 +6,23 @@ use std::fmt;
 
 type Test = Box<dyn Fn(&Graph, &Node) -> bool + Send + Sync>;
 
-/// A condition on boxes. Texts and expressions look at the frame as it is printed, [`frame_text`].
+/// A condition on boxes. Texts and regular expressions refer to the printed frame, see [`frame_text`].
 pub enum Matcher {
-    /// The printed frame contains this.
+    /// The printed frame contains this text.
     Text(String),
-    /// The printed frame has a match of this in it.
+    /// The printed frame matches this expression.
     Regex(Regex),
-    /// Whatever this says.
+    /// A predicate on the box.
     Test(Test),
 }
 
 impl Matcher {
-    /// By a closure.
+    /// A condition by a closure.
     pub fn test(test: impl Fn(&Graph, &Node) -> bool + Send + Sync + 'static) -> Matcher {
         Matcher::Test(Box::new(test))
     }
 
-    /// Whether each node of a graph matches.
+    /// By node of a graph: whether it matches.
     pub(crate) fn all(&self, graph: &Graph) -> Vec<bool> {
         let by_text = |text: &dyn Fn(&str) -> bool| {
             let frames: Vec<bool> = graph.frames().iter().map(|frame| text(&frame_text(frame))).collect();

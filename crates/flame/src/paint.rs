@@ -1,7 +1,7 @@
-//! Colours of pictures: a few swatches, each for both themes, and a function that chooses one for a box.
+//! Colours of pictures: a few swatches for both themes, and a function that chooses one for each box.
 //!
-//! Pictures name a swatch by number, so a page holds each colour once and can change its theme. A function of the
-//! reader's own goes in by [`Paint::new`] or [`Paint::whole`].
+//! Pictures refer to swatches by number, so that a page contains each colour once and can change its theme. Custom
+//! functions are passed to [`Paint::new`] or [`Paint::whole`].
 
 use crate::{Graph, Node, Status};
 use stackglass_profile::Frame;
@@ -16,27 +16,27 @@ pub type Rgb = [u8; 3];
 /// A colour of a picture.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Swatch {
-    /// On a light page.
+    /// In the light theme.
     pub light: Rgb,
-    /// On a dark page.
+    /// In the dark theme.
     pub dark: Rgb,
-    /// What it means, for the legend; swatches of one meaning share an entry, those without have none.
+    /// Its meaning for the legend. Swatches with the same meaning share an entry; those without a meaning have none.
     pub meaning: String,
 }
 
-/// A graph with a colour for each box.
+/// The colours of the boxes of a graph.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Painted {
     /// The colours.
     pub swatches: Vec<Swatch>,
-    /// The number of one for each node of the graph.
+    /// By node: the number of its swatch.
     pub boxes: Vec<usize>,
 }
 
 type Painter<'a> = Rc<dyn Fn(&Graph) -> Painted + 'a>;
 type Notes<'a> = Rc<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 
-/// Which colour each box has, and what is said of it.
+/// The colours and notes of boxes.
 #[derive(Clone)]
 pub struct Paint<'a> {
     painter: Painter<'a>,
@@ -44,7 +44,7 @@ pub struct Paint<'a> {
 }
 
 impl<'a> Paint<'a> {
-    /// These swatches, and the number of one for each box.
+    /// A paint of these swatches. `choose` returns a swatch number for each box.
     pub fn new(swatches: Vec<Swatch>, choose: impl Fn(&Graph, &Node) -> usize + 'a) -> Paint<'a> {
         Paint::whole(move |graph| Painted {
             swatches: swatches.clone(),
@@ -52,23 +52,23 @@ impl<'a> Paint<'a> {
         })
     }
 
-    /// Colours a graph as a whole: for schemes in which a colour depends on those before it.
+    /// A paint for whole graphs, for schemes in which a colour depends on earlier ones.
     pub fn whole(painter: impl Fn(&Graph) -> Painted + 'a) -> Paint<'a> {
         Paint { painter: Rc::new(painter), notes: None }
     }
 
-    /// Adds a line to what is shown of a box under the pointer: how it changed, for example.
+    /// Adds a line to the details of a box, for example how it changed.
     pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
         self.notes = Some(Rc::new(notes));
         self
     }
 
-    /// The line that is added for a box.
+    /// The added line of a box.
     pub fn note(&self, graph: &Graph, node: &Node) -> Option<String> {
         self.notes.as_ref()?(graph, node)
     }
 
-    /// The colours of a graph. Where a swatch is named that is not there, it is the last one; where none is, grey.
+    /// The colours of a graph. Invalid swatch numbers mean the last swatch. Without swatches all boxes are grey.
     pub fn paint(&self, graph: &Graph) -> Painted {
         let mut painted = (self.painter)(graph);
         if painted.swatches.is_empty() {
@@ -87,8 +87,8 @@ impl fmt::Debug for Paint<'_> {
     }
 }
 
-/// Meaning, and lightest and darkest shade for each theme. Neighbours in hue differ in lightness, so that they can be
-/// told apart by readers who do not see red and green as two colours; status bits have a mark besides.
+/// Meaning, and lightest and darkest shade for each theme. Similar hues differ in lightness, for readers with red-green
+/// colour blindness. Status bits have marks as well.
 const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("code of the program", [[255, 217, 153], [250, 194, 110]], [[133, 88, 24], [110, 70, 16]]),
     ("standard library", [[190, 219, 250], [158, 199, 243]], [[43, 88, 133], [32, 70, 110]]),
@@ -104,7 +104,7 @@ const MEMORY: usize = 5;
 const ROOT: usize = 6;
 const DISPATCH: usize = 7;
 
-/// By status and by kind of code; shades tell neighbours apart and are the same for a function wherever it stands.
+/// Colours by status and kind of code. Shades distinguish neighbours; a function has the same shade everywhere.
 impl Default for Paint<'_> {
     fn default() -> Self {
         let mix = |[from, to]: [Rgb; 2], shade: usize| {
@@ -123,7 +123,7 @@ impl Default for Paint<'_> {
         let swatches: Vec<Swatch> = shades.collect();
         Paint::whole(move |graph| {
             let rust = graph.frames().iter().any(|frame| !frame.foreign);
-            // Names are looked at once each; boxes are many more.
+            // Examines each frame once, since there are many more boxes.
             let frames: Vec<(usize, usize)> =
                 graph.frames().iter().map(|frame| (kind(frame, rust), shade(&frame.func))).collect();
             let boxes = graph.nodes().iter().map(|node| {
@@ -141,7 +141,7 @@ impl Default for Paint<'_> {
     }
 }
 
-/// By whose code it is; a number of [`KINDS`]. In a program without Rust only libraries are foreign.
+/// The index into [`KINDS`] of a frame. In a program without Rust only libraries are foreign.
 fn kind(frame: &Frame, rust: bool) -> usize {
     if frame.func.is_empty() {
         return 4;
@@ -155,17 +155,17 @@ fn kind(frame: &Frame, rust: bool) -> usize {
 }
 
 fn shade(func: &str) -> usize {
-    // The same in every run: pictures of the same profile are equal to the byte.
+    // A fixed hash: pictures of the same profile are equal byte for byte.
     foldhash::fast::FixedState::with_seed(7).hash_one(func) as usize % SHADES
 }
 
-/// Whether black is read better than white on this colour.
+/// Whether black text is more readable than white on this colour.
 pub(crate) fn wants_black([red, green, blue]: Rgb) -> bool {
-    // Weights of the three in brightness, as in Rec. 601.
+    // The weights of Rec. 601.
     299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 140_000
 }
 
-/// `#rrggbb`, or `#rgb` where that is the same.
+/// `#rrggbb`, or `#rgb` if it is the same.
 pub(crate) fn hex(color: Rgb) -> String {
     if color.iter().all(|part| part >> 4 == part & 15) {
         return color.iter().fold("#".to_owned(), |text, part| format!("{text}{:x}", part & 15));

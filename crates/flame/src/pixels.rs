@@ -1,23 +1,23 @@
-//! A flame graph as a matrix: one column for each piece of the cost axis, one row for each depth.
+//! A flame graph as a matrix: one column for each unit of the cost axis, one row for each depth.
 //!
-//! Source: `flamepixels` and `flametags` of FlameGraphs.jl, with their rounding: half to even, so neighbours may
-//! overlap by one column, of which the later has it, and narrow boxes may have none.
+//! Source: `flamepixels` and `flametags` of FlameGraphs.jl, with their rounding half to even. Neighbours may overlap by one
+//! column, which the later one gets, and narrow boxes may get no column.
 
 use crate::{Color, ColorFunction, Graph, Node};
 use stackglass_profile::Frame;
 
-/// Columns of a matrix unless a scale is given.
+/// Default number of columns.
 const COLUMNS: f64 = 1000.0;
 
-/// Cells that a matrix may have at most, so that a deep graph does not take all memory.
+/// Maximum number of cells, so that a deep graph does not use all memory.
 const CELLS: usize = 1 << 27;
 
-/// A matrix: first dimension cost, second depth.
+/// A matrix. The first dimension is cost, the second depth.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Matrix<T> {
     cost: usize,
     depth: usize,
-    /// Depth after depth.
+    /// The cells, row by row.
     cells: Vec<T>,
 }
 
@@ -31,15 +31,15 @@ impl<T: Copy> Matrix<T> {
         Ok(Matrix { cost, depth, cells: vec![with; cells] })
     }
 
-    /// Columns and rows: along the cost axis, and along the depth.
+    /// Number of columns (cost) and rows (depth).
     pub fn size(&self) -> (usize, usize) {
         (self.cost, self.depth)
     }
 
-    /// A row, by depth; the root's is 0.
+    /// The row of a depth; 0 is the root's.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If there is no such row.
     pub fn row(&self, depth: usize) -> &[T] {
         assert!(depth < self.depth, "row {depth} of {}", self.depth);
         &self.cells[depth * self.cost..][..self.cost]
@@ -50,7 +50,7 @@ impl<T: Copy> Matrix<T> {
         (0..self.depth).map(|depth| self.row(depth))
     }
 
-    /// A cell, both numbers counted from 0.
+    /// A cell; both indices start at 0.
     pub fn get(&self, cost: usize, depth: usize) -> Option<T> {
         (cost < self.cost && depth < self.depth).then(|| self.cells[depth * self.cost + cost])
     }
@@ -59,41 +59,41 @@ impl<T: Copy> Matrix<T> {
 /// The stack frames of pixels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tags {
-    /// For each pixel the number of its frame in `frames`, counted from 1 as in Julia; 1 where there is no box.
+    /// For each pixel, the number of its frame in `frames`, from 1 as in Julia. 1 if there is no box.
     pub index: Matrix<u32>,
-    /// The frames; the first is the unknown one.
+    /// The frames. The first one is unknown.
     pub frames: Vec<Frame>,
 }
 
 impl Tags {
-    /// The frame of a pixel, both numbers counted from 0.
+    /// The frame of a pixel; both indices start at 0.
     pub fn frame(&self, cost: usize, depth: usize) -> Option<&Frame> {
         self.frames.get(self.index.get(cost, depth)? as usize - 1)
     }
 }
 
-/// Why there are no pixels.
+/// Why pixels could not be computed.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelsError {
-    /// A colour function gave none.
+    /// A colour function returned no colour.
     #[error("there is no colour for a box at depth {depth}: give at least one colour")]
     NoColor {
-        /// Of the box; the root's is 0.
+        /// Depth of the box; 0 is the root's.
         depth: u32,
     },
-    /// The scale is not usable.
-    #[error("cannot scale the cost axis by {0}: give a number that is not below zero")]
+    /// The scale is invalid.
+    #[error("cannot scale the cost axis by {0}: use a number that is not negative")]
     Scale(f64),
     /// The matrix would have too many cells.
-    #[error("{cost} by {depth} are too many pixels: give a smaller cost scale, or fold recursion")]
+    #[error("{cost} by {depth} are too many pixels: use a smaller cost scale, or fold recursion")]
     TooLarge {
         /// Columns.
         cost: usize,
         /// Rows.
         depth: usize,
     },
-    /// The pixels are not of this graph.
+    /// The pixels belong to another graph.
     #[error(
         "these pixels have {pixels} rows, but the graph has {graph} levels: they belong to another graph"
     )]
@@ -103,21 +103,21 @@ pub enum PixelsError {
         /// Levels of the graph.
         graph: usize,
     },
-    /// A box lies beside the picture, which the reference does not take.
+    /// A box lies outside the picture, which the reference refuses.
     #[doc(hidden)]
-    #[error("a box at depth {depth} lies outside of the picture")]
+    #[error("a box at depth {depth} lies outside the picture")]
     Outside {
-        /// Of the box.
+        /// Depth of the box.
         depth: u32,
     },
 }
 
-/// Paints a graph. `costscale` is columns for each sample; unless given, there are at most about 1000 columns.
+/// Paints a graph. `costscale` is the number of columns for each sample. By default there are at most about 1000 columns.
 ///
-/// A graph that is a part of another, so that its span does not start at 1, is painted from the first column on.
+/// The root's span may start anywhere, as in a part of another graph. It is painted from the first column on.
 ///
 /// # Errors
-/// When there is no colour for a box, or when the matrix would be too large.
+/// If there is no colour for a box, or if the matrix would be too large.
 pub fn flamepixels(
     graph: &Graph,
     colors: &(impl ColorFunction + ?Sized),
@@ -126,7 +126,7 @@ pub fn flamepixels(
     pixels(graph, colors, costscale, false)
 }
 
-/// The same with spans as they are, as in the reference: what is outside is an error.
+/// As [`flamepixels`], with spans as they are, as in the reference: boxes outside are errors.
 #[doc(hidden)]
 pub fn flamepixels_unmoved(
     graph: &Graph,
@@ -157,20 +157,20 @@ fn pixels(
     Ok(pixels)
 }
 
-/// The stack frames that pixels show: a matrix of the same size.
+/// The stack frames of pixels: a matrix of the same size.
 ///
-/// The scale is worked out anew from the number of columns. Where pixels were made with a scale of their own, tags
-/// may differ from them by a column, as in the reference.
+/// The scale is computed from the number of columns. If the pixels had a custom scale, tags may differ from them by one
+/// column, as in the reference.
 ///
 /// # Errors
-/// When the pixels are not of this graph.
+/// If the pixels belong to another graph.
 pub fn flametags(graph: &Graph, pixels: &Pixels) -> Result<Tags, PixelsError> {
     if pixels.depth != graph.depth() {
         return Err(PixelsError::OtherGraph { pixels: pixels.depth, graph: graph.depth() });
     }
     let mut index = Matrix::filled(pixels.cost, pixels.depth, 1)?;
     let mut frames = vec![Frame::unknown(0)];
-    // Numbers by frame; 0 has not been seen.
+    // By frame: its number, or 0 if it has none yet.
     let mut numbers: Vec<u32> = vec![0; graph.frames().len()];
     let unknown = |frame: &Frame| frame.is_unknown() && frame.module.is_empty();
     let painter =
@@ -196,7 +196,7 @@ struct Painter<'g> {
 }
 
 impl Painter<'_> {
-    /// Gives every box its cells, depth first.
+    /// Fills the cells of all boxes, depth first.
     fn paint<T: Copy>(
         &self,
         matrix: &mut Matrix<T>,

@@ -1,10 +1,10 @@
-//! Frames, boxes and graphs as text, in the words of FlameGraphs.jl and AbstractTrees.jl.
+//! Frames, boxes and graphs as text, in the format of FlameGraphs.jl and AbstractTrees.jl.
 
 use crate::{Graph, Node, NodeId};
 use stackglass_profile::{Frame, harmless};
 use std::fmt;
 
-/// Levels below the root that are printed unless said otherwise, as in Julia.
+/// Default number of levels printed below the root, as in Julia.
 pub const LEVELS: usize = 5;
 
 /// A frame as filters see it: name, ` at FILE:LINE` and ` [inlined]`.
@@ -39,12 +39,12 @@ pub struct TreeText<'a> {
 }
 
 impl<'a> TreeText<'a> {
-    /// As many levels below the root as Julia prints, [`LEVELS`].
+    /// [`LEVELS`] levels below the root, as in Julia.
     pub fn new(graph: &'a Graph) -> TreeText<'a> {
         TreeText { graph, levels: LEVELS }
     }
 
-    /// So many levels below the root.
+    /// Sets the number of levels below the root.
     pub fn levels(self, levels: usize) -> TreeText<'a> {
         TreeText { levels, ..self }
     }
@@ -55,7 +55,7 @@ impl fmt::Display for TreeText<'_> {
         let nodes = self.graph.nodes();
         writeln!(f, "{}", node_text(self.graph, &nodes[0]))?;
         let mut prefix = String::new();
-        // By level: how long the prefix of its children is, and where its node ends.
+        // By level: the length of the prefix of its children, and the end of its node.
         let mut open: Vec<(usize, NodeId)> = vec![(0, nodes[0].end)];
         let mut number: NodeId = 1;
         if self.levels == 0 && nodes.len() > 1 {

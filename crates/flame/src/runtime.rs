@@ -1,10 +1,9 @@
-//! Trimming what only starts programs: Julia's shell as FlameGraphs.jl does it, and the start of native programs
-//! and threads.
+//! Trims start-up code: Julia's shell as in FlameGraphs.jl, and the start of native programs and threads.
 
 use crate::{Graph, NodeId, Status};
 
-/// Without the first shell box, in pre-order: what it calls is appended to the root's children, and the branch it
-/// was in is removed. Spans stay.
+/// The graph without the first shell box in pre-order. Its callees are appended to the root's children, and the rest of
+/// its branch is removed. Spans stay.
 pub(crate) fn without_shell(graph: Graph) -> Graph {
     let is_shell = |number: &NodeId| {
         let node = &graph.nodes()[*number as usize];
@@ -18,8 +17,8 @@ pub(crate) fn without_shell(graph: Graph) -> Graph {
     graph.with_branches(&order, |branch| depth(branch) - 1)
 }
 
-/// Without the outermost boxes that only start a program or a thread, as far as they hang together; what they call
-/// moves up to the root. Spans stay, so time spent in them is free space. A graph of nothing else stays as it is.
+/// The graph without contiguous outermost boxes that only start a program or a thread. Their callees move up to the root.
+/// Spans stay, so that time spent in them is empty space. A graph of nothing else is unchanged.
 pub(crate) fn without_starts(graph: Graph) -> Graph {
     let nodes = graph.nodes();
     let mut goes = vec![false; nodes.len()];

@@ -1,10 +1,10 @@
-//! Colour functions for pictures that have two themes, and paints for pictures that have one.
+//! Conversion between colour functions, which have one theme, and paints, which have two.
 
 use crate::paint::{Painted, Swatch};
 use crate::{Color, ColorFunction, Graph, Node, Paint};
 use foldhash::HashMap;
 
-/// A paint of two colour functions, one for each theme. The legend is the first one's.
+/// A paint of two colour functions, one for each theme. The legend is that of the first one.
 ///
 /// ```
 /// use stackglass_flame::{FlameColors, schemes};
@@ -31,7 +31,7 @@ pub fn paint<'a>(light: impl ColorFunction + 'a, dark: impl ColorFunction + 'a) 
     })
 }
 
-/// The colour of each node; grey where the function has none.
+/// The colour of each node, or grey if the function returns none.
 fn colors(graph: &Graph, function: &impl ColorFunction) -> Vec<Color> {
     let mut next = vec![1; graph.depth()];
     let color = |node| function.node(&mut next, graph, node).unwrap_or(Color([200; 3]));

@@ -1,8 +1,8 @@
-//! A stretch of the cost axis.
+//! A range of the cost axis.
 
 use std::fmt;
 
-/// Positions on the cost axis, counted from 1, both ends included; `stop` is `start - 1` where it is empty.
+/// Positions on the cost axis, from 1 on, with both ends included. An empty span has `stop == start - 1`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Span {
     start: i64,
@@ -10,13 +10,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// From `start` to `stop`; empty, from `start` on, when `stop` is before it (as Julia's ranges).
+    /// The span from `start` to `stop`. As with Julia's ranges, it is empty if `stop` is before `start`.
     pub const fn new(start: i64, stop: i64) -> Span {
         let before = start.saturating_sub(1);
         Span { start, stop: if stop < before { before } else { stop } }
     }
 
-    /// So many positions from `start` on.
+    /// The span of this many positions from `start` on.
     pub const fn of_len(start: i64, len: u64) -> Span {
         Span::new(start, start.saturating_sub(1).saturating_add_unsigned(len))
     }
@@ -31,13 +31,13 @@ impl Span {
         self.stop
     }
 
-    /// Number of positions: how often a frame was seen at its place.
+    /// Number of positions, that is samples.
     pub const fn len(self) -> u64 {
-        // One more than fits is as many as fit.
+        // Saturates for the longest span.
         self.stop.abs_diff(self.start.saturating_sub(1))
     }
 
-    /// True when no position is in it.
+    /// Whether the span is empty.
     pub const fn is_empty(self) -> bool {
         self.stop < self.start
     }

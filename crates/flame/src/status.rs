@@ -1,8 +1,7 @@
-//! Status bits: what is known of a box and of what is hidden directly below it.
+//! Status bits of a box and of what is hidden directly below it.
 //!
-//! The rules: recorded Julia names keep the bits that FlameGraphs.jl gives them; native code has its own, by the
-//! table in [`stackglass_report::kinds`] and, for calls through vtables and function pointers, by the call
-//! instruction.
+//! Julia's names have the bits of FlameGraphs.jl. Native code has bits by the tables in [`stackglass_report::kinds`] and,
+//! for calls through vtables and function pointers, by the call instruction.
 
 use stackglass_profile::Frame;
 use stackglass_report::kinds;
@@ -14,7 +13,7 @@ use std::ops::{BitOr, BitOrAssign};
 pub struct Status(pub u8);
 
 impl Status {
-    /// Nothing to say.
+    /// No bits.
     pub const NONE: Status = Status(0);
     /// Reached by a call through a vtable or a function pointer; in Julia, run-time dispatch.
     pub const DISPATCH: Status = Status(1);
@@ -54,10 +53,10 @@ impl fmt::Display for Status {
     }
 }
 
-/// Functions of Julia's run time that call by dispatch.
+/// Functions of Julia's runtime that dispatch calls.
 const JULIA_DISPATCH: [&str; 3] = ["jl_invoke", "jl_apply_generic", "ijl_apply_generic"];
 
-/// The bits of a frame by Julia's names.
+/// The bits of a frame by Julia's rules.
 pub(crate) fn of_julia(frame: &Frame) -> Status {
     match (frame.foreign, &*frame.func) {
         (true, name) if JULIA_DISPATCH.contains(&name) => Status::DISPATCH,
@@ -67,7 +66,7 @@ pub(crate) fn of_julia(frame: &Frame) -> Status {
     }
 }
 
-/// The bits of a frame by all names.
+/// The bits of a frame by all rules.
 pub(crate) fn of_name(frame: &Frame) -> Status {
     let native = if kinds::is_memory(frame) { Status::MEMORY } else { Status::NONE };
     of_julia(frame) | native

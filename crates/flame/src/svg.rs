@@ -1,8 +1,7 @@
-//! A flame graph as a still picture: SVG that needs nothing else, shows names under the pointer, and follows the
-//! theme of the page it stands in.
+//! Flame graphs as SVG: static, self-contained, with tooltips, and in the theme of the surrounding page.
 //!
-//! Small in bytes: a box is one path, rows and colours are named once. Details under a pixel are merged into hatched
-//! boxes that say how many they are.
+//! Files are small: a box is one path, and rows and colours are defined once. Boxes narrower than a pixel are merged into
+//! hatched boxes with their number.
 
 use crate::frame_captions::FrameCaptions;
 use crate::paint::{Painted, hex, wants_black};
@@ -13,12 +12,12 @@ use std::io::{self, Write};
 
 /// Points from one row to the next.
 const ROW: usize = 17;
-/// Width of a letter of the labels, which are set in 11 points.
+/// Width of a character of labels, which have 11 points.
 const LETTER: f64 = 6.62;
-/// Room left and right of the boxes.
+/// Margin left and right of the boxes.
 const MARGIN: usize = 8;
 
-/// A flame graph to be drawn.
+/// The options of an SVG picture.
 #[derive(Debug)]
 pub struct Svg<'a> {
     graph: &'a Graph,
@@ -30,11 +29,11 @@ pub struct Svg<'a> {
     most_rows: u32,
 }
 
-/// BoxKind boxes have in common.
+/// What all boxes need while drawing.
 struct Drawing<'a> {
-    /// Name of the class of each swatch.
+    /// By swatch: the name of its class.
     classes: Vec<String>,
-    /// By node.
+    /// By node: its own samples.
     own: Vec<u64>,
     captions: FrameCaptions<'a>,
 }
@@ -48,8 +47,20 @@ struct DrawnBox {
 
 enum BoxKind {
     Node(NodeId),
-    /// So many boxes left out, too small or too deep, of so many samples together.
-    Merged(u64, u64),
+    /// Boxes that are too small or too deep, merged.
+    Merged {
+        boxes: u64,
+        samples: u64,
+    },
+}
+
+/// Adjacent boxes that are merged, in tenths of points from the left.
+#[derive(Clone, Copy)]
+struct MergedRun {
+    left: f64,
+    right: f64,
+    boxes: u64,
+    samples: u64,
 }
 
 impl<'a> Svg<'a> {
@@ -59,13 +70,13 @@ impl<'a> Svg<'a> {
         Svg { graph, title, unit, width: 1200, icicle: false, paint: Paint::default(), most_rows: u32::MAX }
     }
 
-    /// BoxKind stands above it.
+    /// The title above the picture.
     pub fn title(mut self, title: impl Into<String>) -> Svg<'a> {
         self.title = title.into();
         self
     }
 
-    /// BoxKind the cost axis counts, `samples` unless caption otherwise. Boxes show the first word only.
+    /// The unit of the cost axis, `samples` by default. Boxes show its first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Svg<'a> {
         self.unit = unit.into();
         self
@@ -89,7 +100,7 @@ impl<'a> Svg<'a> {
         self
     }
 
-    /// Draws no more than so many rows; what is deeper is merged as small boxes are.
+    /// Maximum number of rows. Deeper boxes are merged like small ones.
     pub fn most_rows(mut self, rows: u32) -> Svg<'a> {
         self.most_rows = rows.max(2);
         self
@@ -98,12 +109,12 @@ impl<'a> Svg<'a> {
     /// Writes the picture.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let (rows, painted) = (self.rows(), self.paint.paint(self.graph));
         let used: BTreeSet<usize> =
             rows.iter().flatten().filter_map(|drawn| swatch(&painted, drawn)).collect();
-        let merged = rows.iter().flatten().any(|drawn| matches!(drawn.kind, BoxKind::Merged(..)));
+        let merged = rows.iter().flatten().any(|drawn| matches!(drawn.kind, BoxKind::Merged { .. }));
         let (legend, legend_rows) = self.legend(&painted, &used, merged);
         let (width, top) = (self.width, 34);
         let height = top + rows.len() * ROW + 10 + legend_rows * ROW;
@@ -146,26 +157,26 @@ impl<'a> Svg<'a> {
         out.write_all(b"</svg>\n")
     }
 
-    /// The whole picture as text.
+    /// The picture as a string.
     pub fn to_text(&self) -> String {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes).expect("memory takes everything");
         String::from_utf8(bytes).expect("all that is written is text")
     }
 
-    /// Where a position of the cost axis lies, in tenths of points.
+    /// The x coordinate of a position on the cost axis, in tenths of points.
     fn x(&self, position: i64) -> f64 {
         let root = self.graph.root().span;
         let share = (position as f64 - root.start() as f64) / (root.len().max(1)) as f64;
         share.clamp(0.0, 1.0) * ((self.width - 2 * MARGIN) * 10) as f64
     }
 
-    /// BoxKind is drawn, by row, each from left to right as the graph has it.
+    /// The boxes to draw, by row, from left to right.
     fn rows(&self) -> Vec<Vec<DrawnBox>> {
         let nodes = self.graph.nodes();
         let mut rows: Vec<Vec<DrawnBox>> = Vec::new();
-        // By row, boxes below the last one of the row before that are merged so far.
-        let mut runs: Vec<Option<(f64, f64, u64, u64)>> = vec![None];
+        // By row: the run of merged boxes so far.
+        let mut runs: Vec<Option<MergedRun>> = vec![None];
         let mut number = 0;
         while let Some(node) = nodes.get(number) {
             let depth = node.depth as usize;
@@ -177,11 +188,14 @@ impl<'a> Svg<'a> {
             if (right - left < 10.0 || node.depth + 1 >= self.most_rows) && depth > 0 {
                 let (boxes, samples) = (u64::from(node.end) - number as u64, node.span.len());
                 match &mut runs[depth] {
-                    Some(run) if left <= run.1 + 10.0 && left >= run.0 => {
-                        *run = (run.0, right.max(run.1), run.2 + boxes, run.3 + samples);
+                    Some(run) if left <= run.right + 10.0 && left >= run.left => {
+                        run.right = run.right.max(right);
+                        run.boxes += boxes;
+                        run.samples += samples;
                     }
                     run => {
-                        rows[depth].extend(run.replace((left, right, boxes, samples)).map(merged));
+                        rows[depth]
+                            .extend(run.replace(MergedRun { left, right, boxes, samples }).map(merged));
                     }
                 }
                 number = node.end as usize;
@@ -214,7 +228,7 @@ impl<'a> Svg<'a> {
         let class = swatch(painted, drawn).map_or("Z", |number| &drawing.classes[number]);
         let _ = write!(text, "<path class=\"{class}\" d=\"M{left} 4v-16h{width}v16z\"><title>");
         let number = match drawn.kind {
-            BoxKind::Merged(boxes, samples) => {
+            BoxKind::Merged { boxes, samples } => {
                 let total = self.graph.root().span.len();
                 let (count, s) = (captions::thousands(boxes), if boxes == 1 { "box" } else { "boxes" });
                 let share = captions::percent(samples, total);
@@ -241,7 +255,7 @@ impl<'a> Svg<'a> {
         text.push('\n');
     }
 
-    /// BoxKind is shown under the pointer beside name and place.
+    /// Adds the details of a tooltip below name and location.
     fn add_details(&self, text: &mut String, node: &Node, own: u64) {
         let (samples, total) = (node.span.len(), self.graph.root().span.len());
         let counted = captions::counted(samples, captions::word(&self.unit));
@@ -257,7 +271,7 @@ impl<'a> Svg<'a> {
         }
     }
 
-    /// BoxKind the colours and marks mean that are there, in as many rows as that takes.
+    /// The legend of the colours and marks in use, and its number of rows.
     fn legend(&self, painted: &Painted, used: &BTreeSet<usize>, merged: bool) -> (String, usize) {
         let mut entries: Vec<(String, String, Option<&str>)> = Vec::new();
         for number in used {
@@ -302,11 +316,11 @@ impl<'a> Svg<'a> {
 fn swatch(painted: &Painted, drawn: &DrawnBox) -> Option<usize> {
     match drawn.kind {
         BoxKind::Node(number) => Some(painted.boxes[number as usize]),
-        BoxKind::Merged(..) => None,
+        BoxKind::Merged { .. } => None,
     }
 }
 
-/// Rules for the colours in use.
+/// The style rules of the colours in use.
 fn style(painted: &Painted, used: &BTreeSet<usize>) -> String {
     let mut style = STYLE.to_owned();
     let colors = |style: &mut String, dark: bool| {
@@ -315,7 +329,7 @@ fn style(painted: &Painted, used: &BTreeSet<usize>) -> String {
             let color = if dark { swatch.dark } else { swatch.light };
             let class = class(*number);
             let _ = write!(style, ".{class}{{fill:{}}}", hex(color));
-            // Ink is black in the light and white in the dark, but for colours that are neither.
+            // Text is black in the light theme and white in the dark one, except on some colours.
             if wants_black(color) == dark {
                 let _ = write!(style, ".{class}+text{{fill:{}}}", if dark { "#000" } else { "#fff" });
             }
@@ -328,7 +342,7 @@ fn style(painted: &Painted, used: &BTreeSet<usize>) -> String {
     style
 }
 
-/// The mark of status bits, which can be markup without colours.
+/// The class of the mark of status bits, for readers who cannot see the colours.
 fn mark(status: Status) -> Option<&'static str> {
     if status.any(Status::DISPATCH) {
         Some("D")
@@ -341,10 +355,10 @@ fn mark(status: Status) -> Option<&'static str> {
     }
 }
 
-fn merged((left, right, boxes, samples): (f64, f64, u64, u64)) -> DrawnBox {
-    // At least a point wide, to be seen and to be pointed at.
+fn merged(MergedRun { left, right, boxes, samples }: MergedRun) -> DrawnBox {
+    // At least one point wide, so that it can be seen and hovered.
     let (left, right) = (left.floor() as i64, right.max(left + 10.0).round() as i64);
-    DrawnBox { left, right, kind: BoxKind::Merged(boxes, samples) }
+    DrawnBox { left, right, kind: BoxKind::Merged { boxes, samples } }
 }
 
 /// Name of the class of a swatch: a, b, … z, ba, bb, …
@@ -360,7 +374,7 @@ fn class(mut number: usize) -> String {
     letters.iter().rev().map(|letter| char::from(*letter)).collect()
 }
 
-/// Tenths of points, without a needless `.0`.
+/// Tenths of points, displayed without `.0`.
 struct Tenths(i64);
 
 impl std::fmt::Display for Tenths {
@@ -372,13 +386,13 @@ impl std::fmt::Display for Tenths {
     }
 }
 
-/// Classes in capitals: T title, I number beside it, Z merged boxes (G ground, H hatching), N no colour, D M R marks of status bits.
+/// Classes in capitals: T title, I total, Z merged boxes (G ground, H hatching), N no colour, D M R marks of status bits.
 const STYLE: &str = "svg{background:#fff;font:11px ui-monospace,Menlo,Consolas,monospace}\
     text{pointer-events:none;fill:#000;white-space:pre}.T{font:600 14px system-ui,sans-serif}\
     path{stroke:#fff;stroke-width:.6}path:hover{stroke:#000;stroke-width:1.2}.Z{fill:url(#z)}.H{stroke:#c4c4c4;stroke-width:1;fill:none}.G{fill:#f2f2f2;stroke:none}.N{fill:none}\
     .D,.M,.R{stroke:#a00016;stroke-width:1.5;fill:none;stroke-dasharray:5 3;pointer-events:none}\
     .M{stroke:#6a1b7c;stroke-dasharray:none}.R{stroke:#555;stroke-dasharray:1 3}";
-/// The same in the dark; the bracket stays open.
+/// The rules of the dark theme, with an open bracket.
 const STYLE_DARK: &str = "@media(prefers-color-scheme:dark){svg{background:#171717}text{fill:#fff}path{stroke:#171717}\
     path:hover{stroke:#fff}.D{stroke:#ff9c9c}.M{stroke:#e8b3f5}.R{stroke:#bbb}.H{stroke:#4d4d4d}.G{fill:#242424}";
 /// The hatching of merged boxes.

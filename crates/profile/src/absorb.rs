@@ -1,4 +1,4 @@
-//! Putting one recording's samples into another: several profiled regions of one process become one profile.
+//! Merges recordings: several profiled regions of one process become one profile.
 
 use crate::{
     LocationId, ModuleIndex, ProcessIndex, Recording, StackId, TASKS_MODULE, Task, TaskId, ThreadNumber,
@@ -6,11 +6,10 @@ use crate::{
 use foldhash::HashMap;
 
 impl Recording {
-    /// Adds everything of `other`, which was recorded later.
+    /// Adds everything from `other`, which was recorded later.
     ///
-    /// Processes with the same pid and executable, and their threads with the same system id, are taken for
-    /// the same (a thread keeps its number; its end is the later one). Names of `other` are dropped:
-    /// symbolize afterwards. Wall times add up.
+    /// Processes with the same pid and executable are the same, and so are their threads with the same kernel id. A thread
+    /// keeps its number and gets the later end. Wall times add up. The names of `other` are dropped: symbolize afterwards.
     pub fn absorb(&mut self, other: &Recording) {
         let processes: Vec<ProcessIndex> =
             other.processes.iter().map(|process| self.absorb_process(process)).collect();
@@ -34,7 +33,7 @@ impl Recording {
                 self.stacks.intern_location(location)
             })
             .collect();
-        // A caller's id is always smaller than its callee's: one pass suffices.
+        // Callers have smaller ids than callees, so one pass suffices.
         let mut stacks = vec![StackId(0)];
         for (caller, location) in other.stacks.nodes() {
             let here = self.stacks.extend(stacks[caller.0 as usize], locations[location.0 as usize]);

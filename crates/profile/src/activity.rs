@@ -1,17 +1,17 @@
-//! What a thread does at one moment, as the kernel tells it.
+//! The activity of a thread at one moment, as reported by the kernel.
 
-/// What a thread is doing, beside its stack.
+/// What a thread is doing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Activity {
-    /// On a processor.
+    /// On a CPU.
     Running,
-    /// Ready to run, no processor free.
+    /// Runnable, waiting for a CPU.
     Ready,
     /// Blocked in the kernel.
     Asleep {
-        /// The system call's name, where it is known.
+        /// Name of the system call, if known.
         call: Option<String>,
-        /// Where it was made, where that is known: a thread that has moved since its stack was taken sleeps elsewhere.
+        /// Program counter of the call, if known. It tells whether the thread has moved since its stack was taken.
         pc: Option<u64>,
     },
     /// Stopped by a signal or a debugger.

@@ -1,10 +1,10 @@
-//! A part of a recording as a recording of its own: what a peek shows of a longer one.
+//! Parts of a recording as recordings, for peeks.
 
 use crate::{ProcessIndex, Recording, StackId, Stacks, Symbols, Thread};
 use foldhash::HashMap;
 
 impl Recording {
-    /// The last sample of each thread of one process that has not ended, by index.
+    /// The indices of the last samples of all running threads of a process.
     pub fn latest(&self, process: ProcessIndex) -> Vec<usize> {
         let lives = |thread: &&Thread| thread.process == process && thread.end.is_none();
         let mut missing = self.threads.iter().filter(lives).count();
@@ -22,8 +22,8 @@ impl Recording {
         last.into_iter().flatten().collect()
     }
 
-    /// The samples with these indices and what they need: their stacks and nothing of the others, all processes,
-    /// threads and modules. Without names: symbolize afterwards. Indices beyond the end are ignored.
+    /// A recording of the samples with these indices, their stacks, and all processes, threads and modules. It has no
+    /// names: symbolize afterwards. Indices beyond the end are ignored.
     pub fn excerpt(&self, samples: impl IntoIterator<Item = usize>) -> Recording {
         let picked = samples.into_iter().filter_map(|index| self.samples.get(index));
         let mut stacks = Stacks::new();

@@ -1,20 +1,20 @@
-//! One line of a stack as a person reads it.
+//! Frames: the lines of a stack as shown to the reader.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A function at a source line, or what is known of it.
+/// A function at a source line, as far as known.
 ///
-/// Two frames are equal when `func`, `file`, `line`, `foreign` and `inlined` are equal: `spec`,
-/// `address`, `module` and `krate` take no part, as in Julia's `StackFrame`.
+/// Two frames are equal if `func`, `file`, `line`, `foreign` and `inlined` are equal. As in Julia's `StackFrame`,
+/// `spec`, `address`, `module` and `krate` do not matter.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Path of the function without generic arguments, hashes and impl decoration:
     /// `serde_json::de::from_str`. Empty when unknown.
     pub func: Arc<str>,
-    /// The full demangled form, shown where there is room, never compared.
+    /// The full demangled form, shown if it fits. Never compared.
     pub spec: Option<Arc<str>>,
-    /// Source file as the debug information names it (`/rustc/HASH` mapped). Empty when unknown.
+    /// Source file as in the debug information (`/rustc/HASH` mapped). Empty when unknown.
     pub file: Arc<str>,
     /// Source line, -1 when unknown.
     pub line: i64,
@@ -22,16 +22,16 @@ pub struct Frame {
     pub foreign: bool,
     /// Inlined into the frame that follows it.
     pub inlined: bool,
-    /// Address this frame was found for, 0 when it does not matter.
+    /// Address of the frame, or 0.
     pub address: u64,
-    /// File name of the module (executable or library) it lies in, empty when unknown.
+    /// File name of its module (executable or library). Empty when unknown.
     pub module: Arc<str>,
-    /// Crate the function belongs to, empty when unknown or foreign.
+    /// Crate of the function. Empty when unknown or foreign.
     pub krate: Arc<str>,
 }
 
 impl Frame {
-    /// The frame of which nothing is known. It counts as foreign, as in the reference.
+    /// A frame of which nothing is known. It is foreign, as in the reference.
     pub fn unknown(address: u64) -> Frame {
         let empty: Arc<str> = Arc::from("");
         Frame {
@@ -47,17 +47,17 @@ impl Frame {
         }
     }
 
-    /// True for a frame of which nothing is known (whatever its address).
+    /// Whether nothing is known of the frame but its address.
     pub fn is_unknown(&self) -> bool {
         self.func.is_empty() && self.file.is_empty() && self.line == -1 && self.foreign && !self.inlined
     }
 
-    /// What a function is called of which only the start is known, an address of its module's file: `xz+0x2a40`.
+    /// The name of a function without a symbol, by its start address in the module's file: `xz+0x2a40`.
     pub fn name_by_start(module: &str, start: u64) -> Arc<str> {
         Arc::from(format!("{module}+{start:#x}"))
     }
 
-    /// The start of a function that is called after it, see [`Frame::name_by_start`].
+    /// The start address of a function named by it, see [`Frame::name_by_start`].
     ///
     /// ```
     /// use stackglass_profile::Frame;
@@ -73,8 +73,8 @@ impl Frame {
         u64::from_str_radix(start, 16).ok().filter(|_| digits && of_module)
     }
 
-    /// The module of code of which nothing else is known; empty for all other frames. It tells
-    /// frames apart that are equal.
+    /// The module of a frame of which nothing else is known. Empty for all other frames. It distinguishes such frames,
+    /// which are equal.
     pub fn nameless_module(&self) -> &str {
         if self.is_unknown() { &self.module } else { "" }
     }
@@ -101,7 +101,7 @@ impl Hash for Frame {
 /// A source path as reports show it: `@prefix/rest`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShortPath {
-    /// `@serde`, `@std`, …; empty when there is none.
+    /// `@serde`, `@std`, …; may be empty.
     pub prefix: Arc<str>,
     /// What follows the prefix.
     pub rest: Arc<str>,

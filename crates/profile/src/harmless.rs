@@ -1,12 +1,13 @@
-//! Text that may be shown: names come from files, arguments and threads of programs nobody vouches for.
+//! The one rule for untrusted names in text output.
 //!
-//! A terminal or a browser acts on some characters, turns the text around others, or shows nothing at all, so that a
-//! name could move the cursor, look like another, or hide what follows. Here they are written out, `\u{202e}`: one
-//! rule for all that the project writes for people.
+//! Names come from files, arguments and threads of untrusted programs. Some characters control a terminal, change the
+//! direction of the text around them, or are invisible. With them a name could move the cursor, look like another name,
+//! or hide the text behind it. All text output for people writes them as escapes such as `\u{202e}`.
 
 use std::borrow::Cow;
 
-/// The text with line ends and tabs as spaces, and characters that act on the rest, or cannot be seen, written out.
+/// Returns the text with line ends and tabs as spaces, and with escapes for control characters, direction marks and
+/// invisible characters.
 ///
 /// ```
 /// use stackglass_profile::harmless;
@@ -29,13 +30,13 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// As nearly every name is.
+/// Whether no character needs a closer look. True for nearly every name.
 fn is_printable_ascii(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Whether a character does something to the text around it, or cannot be seen at all: controls, marks of direction,
-/// ends of lines, what Unicode calls *default ignorable*, and code points that are no characters.
+/// Whether a character changes the text around it or is invisible: controls, direction marks, line ends, what Unicode
+/// calls *default ignorable*, and noncharacters.
 ///
 /// Source: Unicode 16, `DerivedCoreProperties.txt` (Default_Ignorable_Code_Point) and `PropList.txt` (Bidi_Control,
 /// Noncharacter_Code_Point).
@@ -43,24 +44,24 @@ fn acts(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
-    c.is_control() || is_direction(c) || is_unseen(c) || is_no_character(c)
+    c.is_control() || is_direction(c) || is_invisible(c) || is_noncharacter(c)
 }
 
-/// Marks that change the direction of the text behind them, and ends of lines and paragraphs.
+/// Direction marks, line separators and paragraph separators.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Joiners, fillers, selectors of variants, tags.
-fn is_unseen(c: char) -> bool {
+/// Joiners, fillers, variation selectors, tags.
+fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}')
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}')
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}')
         || matches!(c, '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// XML forbids some of them.
-fn is_no_character(c: char) -> bool {
+/// Noncharacters. XML forbids some of them.
+fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
@@ -68,7 +69,7 @@ fn is_no_character(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// Some of each class, the first and last of ranges among them.
+    /// Examples of each class, including the ends of ranges.
     const CLASSES: &[(&str, &[char])] = &[
         ("C0 controls", &['\0', '\u{7}', '\u{8}', '\u{b}', '\u{1b}', '\u{1f}']),
         ("delete", &['\u{7f}']),
@@ -77,18 +78,15 @@ mod tests {
         ("embeddings and overrides", &['\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}']),
         ("isolates", &['\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}']),
         ("separators", &['\u{2028}', '\u{2029}']),
-        ("without width", &['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']),
+        ("zero width", &['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']),
         ("invisible operators", &['\u{2061}', '\u{2064}', '\u{206a}', '\u{206f}']),
         ("hyphens and joiners", &['\u{ad}', '\u{34f}']),
         ("fillers", &['\u{115f}', '\u{1160}', '\u{17b4}', '\u{3164}', '\u{ffa0}']),
-        (
-            "selectors of variants",
-            &['\u{180b}', '\u{180e}', '\u{fe00}', '\u{fe0f}', '\u{e0100}', '\u{e01ef}'],
-        ),
+        ("variation selectors", &['\u{180b}', '\u{180e}', '\u{fe00}', '\u{fe0f}', '\u{e0100}', '\u{e01ef}']),
         ("annotations", &['\u{fff9}', '\u{fffb}']),
         ("shorthand and musical controls", &['\u{1bca0}', '\u{1d173}', '\u{1d17a}']),
         ("tags", &['\u{e0001}', '\u{e0020}', '\u{e007f}']),
-        ("no characters", &['\u{fdd0}', '\u{fdef}', '\u{fffe}', '\u{ffff}', '\u{1ffff}', '\u{10fffe}']),
+        ("noncharacters", &['\u{fdd0}', '\u{fdef}', '\u{fffe}', '\u{ffff}', '\u{1ffff}', '\u{10fffe}']),
     ];
 
     #[test]
@@ -115,7 +113,7 @@ mod tests {
         }
     }
 
-    /// What takes no column of a terminal acts, or is drawn onto the character before it.
+    /// Characters of width zero are escaped, unless they combine with the character before them.
     #[test]
     fn nothing_is_left_that_cannot_be_seen() {
         let mark = |c: char| unicode_width::UnicodeWidthChar::width(c) == Some(0);

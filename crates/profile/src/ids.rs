@@ -1,4 +1,4 @@
-//! Newtypes for the numbers of this model, so that a thread is never taken for a process.
+//! Newtypes for the numbers of the model, so that they cannot be confused.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ macro_rules! id {
 }
 
 id! {
-    /// A code address in a process: a *look-up* address, that is the pc itself for the innermost
-    /// frame and for one interrupted by a signal, and the return address minus one for callers.
+    /// A *lookup* address in a process: the return address minus one for callers, the pc itself for the innermost frame and
+    /// for frames interrupted by a signal.
     Address(u64)
 }
 id! {
@@ -28,12 +28,12 @@ id! {
     ProcessIndex(u32)
 }
 id! {
-    /// Number of a thread in a recording: from 1 in order of start, over all processes.
-    /// Thread `n` is `recording.threads[n - 1]`.
+    /// Number of a thread in a recording, from 1 in order of start over all processes. Thread `n` is
+    /// `recording.threads[n - 1]`.
     ThreadNumber(u32)
 }
 id! {
-    /// Id of an async task; a thread without tasks is its own task. Never zero in reports.
+    /// Id of an async task. A thread without tasks is its own task. Never zero in reports.
     TaskId(u64)
 }
 id! {

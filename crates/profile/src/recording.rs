@@ -1,4 +1,4 @@
-//! What a profiled program left behind, before anything is counted or named.
+//! A recording: the samples of a profiled program and everything they refer to.
 
 use crate::cut::Cut;
 use crate::frame::file_name;
@@ -9,62 +9,61 @@ use std::sync::Arc;
 /// A whole recording.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// How, when and of what it was made.
+    /// How, when and of what program it was made.
     pub about: About,
     /// Process images, in order of start. An exec makes a new image with the same pid.
     pub processes: Vec<Process>,
     /// Threads; number `n` is `threads[n - 1]`.
     pub threads: Vec<Thread>,
-    /// Async tasks that have names, in order of first meeting.
+    /// Named async tasks, in the order in which they were first met.
     pub tasks: Vec<Task>,
-    /// Executables and libraries, each once, however many processes mapped it.
+    /// Executables and libraries, each once for all processes.
     pub modules: Vec<Module>,
     /// Interned stacks.
     pub stacks: Stacks,
-    /// Samples in order of arrival, run-length: neighbours of one thread that differ only in
-    /// clock, time and hits are one.
+    /// Samples in order of arrival. Consecutive samples that differ only in clock, time and hits are merged.
     pub samples: Vec<Sample>,
     /// Names, empty until symbolized.
     pub symbols: Symbols,
 }
 
-/// How, when and of what a recording was made.
+/// How, when and of what program a recording was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
-    /// Program and arguments as they were given.
+    /// Program and arguments, as given by the user.
     pub command: Vec<String>,
     /// CLOCK_REALTIME ns at the start.
     pub started: u64,
-    /// CLOCK_MONOTONIC at the start; the zero of sample clocks as people see them.
+    /// CLOCK_MONOTONIC at the start. Clocks are shown relative to it.
     pub start: Nanos,
     /// Wall time of the whole recording.
     pub wall: Nanos,
-    /// Asked time between two samples of a thread.
+    /// Requested time between two samples of a thread.
     pub delay: Nanos,
-    /// Words that may be stored; 0: not bounded.
+    /// Maximum number of words; 0 for no limit.
     pub capacity: u64,
-    /// True when the bound was reached and sampling stopped before the program ended.
+    /// Whether the limit was reached, so that sampling stopped before the program ended.
     pub full: bool,
-    /// How the program ended; `None` while it runs or when the recorder did not live to see it.
+    /// How the program ended; `None` while it runs, or if the recorder ended first.
     pub end: Option<End>,
-    /// User and system CPU time of all recorded processes as the kernel counted it, where known.
+    /// User and system CPU time of all recorded processes as counted by the kernel, if known.
     pub kernel_cpu: Option<Nanos>,
-    /// CPU time the recorder used: sampler threads and launcher.
+    /// CPU time of sampler threads and launcher.
     pub own_cpu: Nanos,
-    /// Lines for people: what could not be done, with the remedy.
+    /// Messages for the reader: what could not be done, and what helps.
     pub remarks: Vec<String>,
-    /// Version of the program that wrote it.
+    /// Name and version of the program that wrote it.
     pub writer: String,
-    /// Host name, kernel and processors, as text.
+    /// Host name, kernel and CPUs, as text.
     pub machine: String,
 }
 
 /// How the first program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It left with this status.
+    /// It exited with this status.
     Exit(i32),
-    /// It was ended by this signal.
+    /// It was killed by this signal.
     Signal(i32),
     /// It was still running when the recording ended.
     Running,
@@ -75,19 +74,19 @@ pub enum End {
 pub struct Process {
     /// The kernel's process id.
     pub pid: u32,
-    /// The parent's.
+    /// Process id of the parent.
     pub parent: u32,
     /// Path of the executable.
     pub exe: Arc<str>,
     /// Arguments.
     pub arguments: Vec<String>,
-    /// When it was taken up.
+    /// When recording of it began.
     pub start: Nanos,
-    /// When it was seen to be gone or to exec; `None`: not seen.
+    /// When it ended or called exec; `None` if unknown.
     pub end: Option<Nanos>,
     /// A forked child that has not called exec.
     pub forked: bool,
-    /// Counters by their labels, for `info` and for remarks.
+    /// Counters by label, for `info` and remarks.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -98,49 +97,49 @@ pub struct Thread {
     pub process: ProcessIndex,
     /// The kernel's thread id.
     pub tid: u32,
-    /// Its last name.
+    /// Its latest name.
     pub name: Arc<str>,
-    /// When it was found.
+    /// When it was discovered.
     pub start: Nanos,
-    /// When it was seen to be gone; `None`: not seen.
+    /// When it ended; `None` if unknown.
     pub end: Option<Nanos>,
-    /// CPU time given to its samples.
+    /// CPU time of its samples.
     pub cpu: Nanos,
-    /// It blocked the signal when it was due.
+    /// It blocked the sampling signal when one was due.
     pub blocked_signal: bool,
 }
 
 /// An executable or library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// Path at run time; `[vdso]` for the kernel's.
+    /// Path at run time, or `[vdso]`.
     pub path: Arc<str>,
-    /// Build id, empty when it has none.
+    /// Build id; empty if it has none.
     pub build_id: Arc<[u8]>,
 }
 
-/// Whether a thread was running.
+/// State of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
-    /// On a processor.
+    /// On a CPU.
     Awake = 1,
     /// Blocked in the kernel.
     Asleep = 2,
     /// Sample of a task profile.
     Task = 3,
-    /// Ready to run, but no processor was free.
+    /// Runnable, waiting for a CPU.
     Waiting = 4,
 }
 
 impl State {
-    /// Whether time in this state is processor time.
+    /// Whether time in this state is CPU time.
     pub fn uses_processor(self) -> bool {
         matches!(self, State::Awake | State::Task)
     }
 
-    /// The word for this state in Julia's buffer, which knows awake, asleep and task: a thread that waits for a
-    /// processor is awake there, since it is not parked.
+    /// The word for this state in Julia's buffer, which has awake, asleep and task. A thread that waits for a CPU is awake
+    /// there, since it is not parked.
     pub fn word(self) -> u64 {
         match self {
             State::Awake | State::Waiting => 1,
@@ -150,52 +149,52 @@ impl State {
     }
 }
 
-/// A stack that stands for some time of a thread.
+/// A stack that stands for an amount of a thread's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// The stack.
     pub stack: StackId,
-    /// Whose.
+    /// The thread.
     pub thread: ThreadNumber,
     /// The async task being polled, 0 for none.
     pub task: u64,
-    /// CLOCK_MONOTONIC of the last moment it stands for.
+    /// CLOCK_MONOTONIC at the end of the time it stands for.
     pub clock: Nanos,
-    /// Running or asleep.
+    /// The state of the thread.
     pub state: State,
-    /// Why the stack is cut, if it is.
+    /// Why the stack is incomplete, if it is.
     pub cut: Option<Cut>,
-    /// Times the stack was really taken.
+    /// Number of times the stack was taken.
     pub hits: u32,
     /// Time it stands for.
     pub time: Nanos,
 }
 
-/// What samples have in common that differ in clock, time and hits at most.
+/// The parts of a sample that must be equal for merging: all but clock, time and hits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SampleKind {
     /// The stack.
     pub stack: StackId,
-    /// Whose.
+    /// The thread.
     pub thread: ThreadNumber,
     /// The async task being polled, 0 for none.
     pub task: u64,
-    /// Running or asleep.
+    /// The state of the thread.
     pub state: State,
-    /// Why the stack is cut, if it is.
+    /// Why the stack is incomplete, if it is.
     pub cut: Option<Cut>,
 }
 
 impl Sample {
-    /// All of it but clock, time and hits.
+    /// All fields but clock, time and hits.
     pub fn kind(&self) -> SampleKind {
         let Sample { stack, thread, task, state, cut, .. } = *self;
         SampleKind { stack, thread, task, state, cut }
     }
 
-    /// Takes in a later sample of the same [kind](SampleKind); false, and nothing is changed, when it is
-    /// of another, or when this one could not hold both.
-    pub fn take_in(&mut self, later: &Sample) -> bool {
+    /// Merges a later sample of the same [kind](SampleKind) into this one. Returns false and changes nothing if it is of
+    /// another kind, or if hits or time would overflow.
+    pub fn merge(&mut self, later: &Sample) -> bool {
         if self.kind() != later.kind() {
             return false;
         }
@@ -210,12 +209,12 @@ impl Sample {
 }
 
 impl Recording {
-    /// Adds a sample, merging it into the previous one where they differ in clock, time and hits only.
+    /// Adds a sample. It is merged into the previous one if they differ only in clock, time and hits.
     ///
-    /// Returns true when a new entry was needed.
+    /// Returns whether a new entry was added.
     pub fn push(&mut self, sample: Sample) -> bool {
         if let Some(last) = self.samples.last_mut()
-            && last.take_in(&sample)
+            && last.merge(&sample)
         {
             return false;
         }
@@ -223,7 +222,7 @@ impl Recording {
         true
     }
 
-    /// The index of this module, new or known (same path and build id).
+    /// Returns the index of a module with this path and build id; adds the module if it is new.
     pub fn intern_module(&mut self, module: Module) -> ModuleIndex {
         let known = self.modules.iter().position(|m| *m == module);
         ModuleIndex(known.unwrap_or_else(|| {
@@ -232,8 +231,8 @@ impl Recording {
         }) as u32)
     }
 
-    /// Whether one of the programs is made from Rust, as far as names are known: then foreign
-    /// frames are the lesser part, and the complete reports hide them unless asked.
+    /// Whether one of the programs is compiled from Rust, as far as names are known. If so, the complete reports hide foreign
+    /// frames by default.
     pub fn has_rust(&self) -> bool {
         let is_program = |module: &str| {
             module.is_empty()
@@ -243,8 +242,7 @@ impl Recording {
         self.symbols.frames().iter().any(|frame| !frame.foreign && is_program(&frame.module))
     }
 
-    /// What stands behind a thread's number in reports: its name, and its process where there are
-    /// several.
+    /// The label of a thread in reports: its name, and its process if there are several.
     pub fn thread_label(&self, number: ThreadNumber) -> String {
         match self.thread(number) {
             Some(thread) if self.processes.len() > 1 => {

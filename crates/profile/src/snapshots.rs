@@ -1,11 +1,13 @@
-//! From time to counts: how many snapshots each sample of a recording stands for.
+//! Conversion of time to counts: how many snapshots each sample of a recording stands for.
 //!
-//! A late tick must not make a thread look idle, so nothing counts ticks. Samples of one
-//! [kind](crate::SampleKind) share `time / delay`, rounded; the remainder is carried from kind to kind
-//! of a thread. So the counts of a thread sum to its recorded time however uneven the ticks were, no
-//! kind is wrong by a whole delay, and a recording counts the same whether its samples were merged
-//! when it was read or not. This is the only place where time becomes counts: reports, word buffers
-//! and every file with counts ask here.
+//! A late tick must not make a thread look idle, so ticks are not counted. Samples of one [kind](crate::SampleKind) share
+//! `time / delay` snapshots, rounded. The remainder is carried to the next kind of the thread. As a result:
+//!
+//! * the counts of a thread sum to its recorded time, however uneven the ticks were;
+//! * no kind is wrong by a whole delay;
+//! * merging samples while reading does not change the counts.
+//!
+//! Reports, word buffers and all files with counts use this module. Nothing else converts time to counts.
 
 use crate::{Nanos, Recording, Sample, SampleKind};
 use foldhash::HashMap;
@@ -23,7 +25,7 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
     }
 }
 
-/// The snapshots of a recording, given out sample by sample.
+/// The snapshots of a recording, returned sample by sample.
 ///
 /// ```
 /// use stackglass_profile::{Nanos, Recording, Sample, Snapshots, StackId, State, ThreadNumber};
@@ -50,11 +52,11 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
 pub struct Snapshots {
     delay: u64,
     numbers: HashMap<SampleKind, u32>,
-    /// By the number of a kind: that seen last has the first number.
+    /// By kind number. The kind of the last sample has number 0.
     shares: Vec<Share>,
 }
 
-/// What the samples of a kind that were not counted yet have together.
+/// Time and snapshots of the samples of a kind that were not counted yet.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     time: u128,
@@ -62,13 +64,13 @@ struct Share {
 }
 
 impl Snapshots {
-    /// Of a recording, whose samples may be merged: only the sum of each kind matters, and which kinds
-    /// were seen last.
+    /// Computes the snapshots of a recording. Its samples may be merged: only the sum of each kind and the order of their
+    /// last samples matter.
     pub fn of(recording: &Recording) -> Snapshots {
         Snapshots::numbered(recording, |_| ())
     }
 
-    /// The same; the number of each sample's kind is told, that of the last one first.
+    /// As [`Snapshots::of`]. Passes the kind number of each sample to `tell`, from the last sample to the first.
     fn numbered(recording: &Recording, mut tell: impl FnMut(u32)) -> Snapshots {
         let delay = recording.about.delay;
         let mut snapshots = Snapshots { delay: delay.0, numbers: HashMap::default(), shares: Vec::new() };
@@ -93,11 +95,10 @@ impl Snapshots {
         snapshots
     }
 
-    /// Those of the next sample. Samples must come in the order in which the recording had them, each
-    /// once; those that were merged there may come apart here.
+    /// Returns the snapshots of the next sample. Samples must come once each, in the order of the recording. Samples that
+    /// were merged there may come separately.
     ///
-    /// The newest samples of a kind have theirs for certain, so that where something was seen last is
-    /// where it is counted last.
+    /// The newest samples of a kind get its snapshots first, so that the last sample of a kind is counted where it was seen.
     pub fn count(&mut self, sample: &Sample) -> u64 {
         if self.delay == 0 {
             return u64::from(sample.hits);
@@ -118,11 +119,11 @@ impl Snapshots {
     }
 }
 
-/// Rounds times to snapshots, carrying what rounding left over, per thread.
+/// Rounds times to snapshots and carries the remainder per thread.
 #[derive(Debug)]
 struct Counter {
     delay: u64,
-    /// By thread number: nanoseconds not yet counted (negative: counted ahead).
+    /// By thread number: nanoseconds not yet counted; negative if too many were counted.
     owed: HashMap<u32, i64>,
 }
 
@@ -135,7 +136,7 @@ impl Counter {
         let owed = self.owed.entry(thread).or_default();
         let delay = i128::from(self.delay);
         let total = i128::try_from(time).unwrap_or(i128::MAX / 2) + i128::from(*owed);
-        // Not below zero: less than half a delay was ever counted ahead.
+        // Not negative: at most half a delay was counted too much.
         let snapshots = (total + delay / 2).div_euclid(delay).max(0);
         *owed = (total - snapshots * delay) as i64;
         u64::try_from(snapshots).unwrap_or(u64::MAX)

@@ -1,44 +1,44 @@
-//! Interned stacks: a trie that grows from the root frame to the leaf, so that stacks with the
-//! same callers share them. The cost of a profile is in distinct stacks, not in samples.
+//! Interned stacks: a trie from the root frame to the leaf, so that stacks share their callers. The size of a profile
+//! depends on the number of distinct stacks, not on the number of samples.
 
 use crate::{LocationId, ModuleIndex, StackId};
 use foldhash::HashMap;
 
-/// A place in code, independent of where the module was mapped.
+/// A code location, independent of where its module was mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Location {
-    /// The module; `None` when the address lay in none (then `offset` is the address itself).
+    /// The module. `None` if the address is in no module; then `offset` is the address itself.
     pub module: Option<ModuleIndex>,
-    /// Look-up address minus the module's load bias: an address as in the file.
+    /// Lookup address minus the module's load bias: an address as in the file.
     pub offset: u64,
 }
 
-/// Children of a node that are linked: most have fewer.
+/// Maximum number of linked children of a node. Most nodes have fewer.
 const LINKED: usize = 8;
 
-/// The trie and the locations it is made of.
+/// The trie of stacks, with its locations.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     locations: Vec<Location>,
     location_ids: HashMap<Location, LocationId>,
     /// Node `i + 1` is `nodes[i]`: its caller's node and its own location. Node 0 is the root.
     nodes: Vec<(StackId, LocationId)>,
-    /// For each node, the root included: the newest of its first [`LINKED`] children, and its own next sibling (0: none).
-    /// New frames of a stack lie side by side here; in a table of all children each would be a miss of the cache.
+    /// By node, including the root: the newest of its first [`LINKED`] children, and its next sibling; 0 for none. New
+    /// frames of a stack are adjacent here. In a hash table each of them would be a cache miss.
     links: Vec<(StackId, StackId)>,
     /// All further children.
     children: HashMap<(StackId, LocationId), StackId>,
-    /// The nodes of the stack that was interned last, from the root on. The next one mostly begins as it does.
+    /// The nodes of the last interned stack, from the root on. The next stack usually shares most of them.
     last: Vec<StackId>,
 }
 
 impl Stacks {
-    /// No stacks but the empty one.
+    /// A trie with only the empty stack.
     pub fn new() -> Stacks {
         Stacks::default()
     }
 
-    /// The id of a location, new or known.
+    /// Returns the id of a location; adds the location if it is new.
     pub fn intern_location(&mut self, location: Location) -> LocationId {
         let next = LocationId(self.locations.len() as u32);
         *self.location_ids.entry(location).or_insert_with(|| {
@@ -47,7 +47,7 @@ impl Stacks {
         })
     }
 
-    /// The stack made of `caller` and one more frame at `location`.
+    /// Returns the stack of `caller` with one more frame at `location`; adds it if it is new.
     pub fn extend(&mut self, caller: StackId, location: LocationId) -> StackId {
         if self.links.is_empty() {
             self.links.push((StackId(0), StackId(0)));
@@ -76,7 +76,7 @@ impl Stacks {
         new
     }
 
-    /// Interns a stack given leaf first.
+    /// Returns the id of a stack given leaf first; adds the stack if it is new.
     pub fn intern(&mut self, leaf_first: &[LocationId]) -> StackId {
         let mut last = std::mem::take(&mut self.last);
         let mut frames = leaf_first.iter().rev();
@@ -132,7 +132,7 @@ impl Stacks {
         })
     }
 
-    /// All nodes in order of their ids from 1: (caller, location). A caller's id is always smaller.
+    /// All nodes in order of their ids from 1, as (caller, location). Callers have smaller ids than callees.
     pub fn nodes(&self) -> &[(StackId, LocationId)] {
         &self.nodes
     }
@@ -142,8 +142,7 @@ impl Stacks {
 mod tests {
     use super::*;
 
-    /// Short stacks of a few locations in a fixed order without a pattern: prefixes, extensions and equal ones among them.
-    /// Nodes have up to 20 children.
+    /// Pseudo-random short stacks of a few locations, so that prefixes and equal stacks occur. Nodes have up to 20 children.
     #[test]
     fn each_stack_is_interned_once() {
         let (mut stacks, mut nodes, mut seed) = (Stacks::new(), HashMap::default(), 7u32);

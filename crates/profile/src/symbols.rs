@@ -1,24 +1,24 @@
-//! What the locations of a recording are called: the dictionary from location to frames.
+//! The names of a recording: a dictionary from locations to frames.
 
 use crate::{Frame, LocationId, ShortPath};
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Frames of each location, innermost inlined frame first, the real function last.
+/// The frames of each location: inlined frames from the innermost on, then the function itself.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     frames: Vec<Frame>,
     frame_ids: HashMap<FrameKey, u32>,
-    /// By location id: the indices of its frames. Empty: not symbolized yet.
+    /// By location id: the indices of its frames. Empty if not symbolized yet.
     by_location: Vec<Box<[u32]>>,
-    /// By location id, as far as any is true: it ends in a call through a vtable or a function pointer.
+    /// By location id: whether the call there goes through a vtable or a function pointer. Missing entries are false.
     dispatches: Vec<bool>,
     short_paths: HashMap<Arc<str>, ShortPath>,
-    /// Modules whose names are wanting, with the reason, by module file name.
+    /// Modules with missing names, with the reason.
     notes: Vec<ModuleNote>,
 }
 
-/// Why a module's frames have no or poor names.
+/// Why frames of a module have no names or incomplete ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleNote {
     /// Path of the module.
@@ -31,17 +31,17 @@ pub struct ModuleNote {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Missing {
-    /// Function names are there, lines and inlined functions are not.
+    /// There are function names, but no lines and inlined functions.
     DebugInfo = 1,
-    /// Not even function names but the exported ones: the file is stripped.
+    /// The file is stripped: there are only exported function names.
     Names = 2,
     /// The file could not be opened or read.
     File = 3,
-    /// The file on disk is not the one that was profiled (build ids differ).
+    /// The file has changed since it was profiled: the build ids differ.
     Changed = 4,
 }
 
-/// Everything of a frame, compared in full (two frames that print differently stay apart).
+/// All of a frame for comparison, so that frames that print differently are distinguished.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct FrameKey {
     frame: Frame,
@@ -56,8 +56,8 @@ impl Symbols {
         Symbols::default()
     }
 
-    /// Sets the frames of a location, innermost first. Addresses are not kept apart: frames that
-    /// differ in nothing else share an entry.
+    /// Sets the frames of a location, innermost first. Their addresses are dropped: frames that differ only in address share
+    /// an entry.
     pub fn set(&mut self, location: LocationId, frames: impl IntoIterator<Item = Frame>) {
         let ids: Box<[u32]> = frames.into_iter().map(|frame| self.intern(frame)).collect();
         let index = location.0 as usize;
@@ -67,8 +67,7 @@ impl Symbols {
         self.by_location[index] = ids;
     }
 
-    /// Says that a location's code ends in a call through a vtable or a function pointer (not through the tables
-    /// of the dynamic linker), told from the code before the return address.
+    /// Marks the call at a location as one through a vtable or a function pointer, not through the dynamic linker's tables.
     pub fn set_dispatches(&mut self, location: LocationId) {
         let index = location.0 as usize;
         if self.dispatches.len() <= index {
@@ -77,7 +76,7 @@ impl Symbols {
         self.dispatches[index] = true;
     }
 
-    /// Whether the call at a location goes through a vtable or a function pointer; what it calls was *dispatched*.
+    /// Whether the call at a location goes through a vtable or a function pointer: its callee is *dispatched*.
     pub fn dispatches(&self, location: LocationId) -> bool {
         self.dispatches.get(location.0 as usize).copied().unwrap_or(false)
     }
@@ -97,12 +96,12 @@ impl Symbols {
         })
     }
 
-    /// Indices into [`Symbols::frames`] for a location, innermost first; empty when unknown.
+    /// Indices into [`Symbols::frames`] for a location, innermost first; empty if not symbolized.
     pub fn frame_indices(&self, location: LocationId) -> &[u32] {
         self.by_location.get(location.0 as usize).map_or(&[], |ids| ids)
     }
 
-    /// Frames of a location, innermost first; none when it was not symbolized.
+    /// The frames of a location, innermost first; none if not symbolized.
     pub fn frames_of(&self, location: LocationId) -> impl DoubleEndedIterator<Item = &Frame> {
         self.frame_indices(location).iter().map(|i| &self.frames[*i as usize])
     }
@@ -112,22 +111,22 @@ impl Symbols {
         &self.frames
     }
 
-    /// How many locations have an entry (by the highest id that was set).
+    /// Number of locations with entries: the highest id that was set, plus one.
     pub fn locations(&self) -> usize {
         self.by_location.len()
     }
 
-    /// True when nothing was symbolized.
+    /// Whether nothing was symbolized.
     pub fn is_empty(&self) -> bool {
         self.by_location.is_empty()
     }
 
-    /// Remembers how a source path is shown.
+    /// Sets the short form of a source path.
     pub fn set_short_path(&mut self, file: Arc<str>, short: ShortPath) {
         self.short_paths.insert(file, short);
     }
 
-    /// How a source path is shown, if it has a short form.
+    /// The short form of a source path, if it has one.
     pub fn short_path(&self, file: &str) -> Option<&ShortPath> {
         self.short_paths.get(file)
     }
@@ -139,14 +138,14 @@ impl Symbols {
         all
     }
 
-    /// Remembers why a module's names are wanting (once per module and reason).
+    /// Adds a note about a module's missing names, once per module and reason.
     pub fn note(&mut self, note: ModuleNote) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Why names are wanting.
+    /// The notes about missing names.
     pub fn notes(&self) -> &[ModuleNote] {
         &self.notes
     }

@@ -4,12 +4,12 @@ use crate::{Frame, Location, LocationId, Recording, State, TASKS_MODULE, Task, T
 use foldhash::HashMap;
 
 impl Recording {
-    /// Whether this is a wall-time profile: its samples are looks at tasks, not processor time of threads.
+    /// Whether this is a wall-time profile, in which samples show tasks instead of CPU time of threads.
     pub fn is_walltime(&self) -> bool {
         !self.samples.is_empty() && self.samples.iter().all(|sample| sample.state == State::Task)
     }
 
-    /// Gives frames to the locations of waiting tasks that have none.
+    /// Adds the missing frames of waiting tasks.
     pub fn name_tasks(&mut self) {
         let Some(module) = self.modules.iter().position(|module| &*module.path == TASKS_MODULE) else {
             return;
@@ -37,7 +37,7 @@ impl Recording {
         }
     }
 
-    /// The task with this id, where something is known about it.
+    /// The task with this id, if it has an entry.
     pub fn task(&self, id: TaskId) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == id)
     }

@@ -6,12 +6,15 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Documents at fixed places; those in `docs` are found.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "bench/README.md",
+    "fuzz/README.md",
+    "conformance/profile/README.md",
+    "conformance/flamegraphs/README.md",
     "crates/files/FORMAT.md",
 ];
 

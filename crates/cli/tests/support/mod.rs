@@ -103,7 +103,7 @@ pub fn text(bytes: &[u8]) -> String {
 pub struct Terminal {
     master: File,
     pub child: Child,
-    shown: Arc<Mutex<Vec<u8>>>,
+    output: Arc<Mutex<Vec<u8>>>,
     reader: std::thread::JoinHandle<()>,
 }
 
@@ -111,17 +111,17 @@ impl Terminal {
     /// Starts a command in a new session whose terminal is a new one, 100 columns wide.
     pub fn start(command: Command) -> Terminal {
         let (master, child) = Terminal::unread(command);
-        let mut output = master.try_clone().expect("a descriptor is free");
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let all = shown.clone();
+        let mut stream = master.try_clone().expect("a descriptor is free");
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let all = output.clone();
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // Ends with EIO when the last program has left the terminal.
-            while let Ok(n @ 1..) = output.read(&mut buffer) {
+            while let Ok(n @ 1..) = stream.read(&mut buffer) {
                 all.lock().expect("nobody panics with it").extend_from_slice(&buffer[..n]);
             }
         });
-        Terminal { master, child, shown, reader }
+        Terminal { master, child, output, reader }
     }
 
     /// The same without a reader: the terminal is gone when the file is dropped.
@@ -152,13 +152,13 @@ impl Terminal {
     }
 
     /// The output so far.
-    pub fn shown(&self) -> String {
-        text(&self.shown.lock().expect("nobody panics with it"))
+    pub fn output(&self) -> String {
+        text(&self.output.lock().expect("nobody panics with it"))
     }
 
     /// Waits until the output contains this text `times` times.
     pub fn await_text(&self, what: &str, times: usize) {
-        wait_until(what, || self.shown().matches(what).count() >= times);
+        wait_until(what, || self.output().matches(what).count() >= times);
     }
 
     /// Keys come as lines and are echoed.
@@ -172,8 +172,8 @@ impl Terminal {
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = end_of(&mut self.child);
         self.reader.join().expect("reading does not panic");
-        let shown = text(&self.shown.lock().expect("nobody panics with it"));
-        (status, shown)
+        let output = text(&self.output.lock().expect("nobody panics with it"));
+        (status, output)
     }
 }
 

@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Runs the command, which must succeed, and returns what it wrote to standard output.
-    pub fn shown(&self, arguments: &[&str]) -> String {
+    pub fn stdout_of(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
@@ -57,13 +57,16 @@ impl Place {
     /// Runs the command, which must fail with one line, and returns the line.
     pub fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let said = text(&output.stderr);
+        let message = text(&output.stderr);
         assert!(
             !output.status.success() && output.stdout.is_empty(),
             "{arguments:?}: {}",
             text(&output.stdout)
         );
-        assert!(said.starts_with("stackglass: ") && said.lines().count() == 1, "{arguments:?}: {said}");
-        said
+        assert!(
+            message.starts_with("stackglass: ") && message.lines().count() == 1,
+            "{arguments:?}: {message}"
+        );
+        message
     }
 }

@@ -207,7 +207,7 @@ impl Recorder {
         if let Some(index) = (*growing as usize).checked_sub(1)
             && index >= self.settled
             && let Some(last) = samples.get_mut(index)
-            && last.take_in(&sample)
+            && last.merge(&sample)
         {
             return;
         }

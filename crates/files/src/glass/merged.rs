@@ -67,8 +67,8 @@ struct Merged {
 }
 
 impl Merged {
-    fn take_in(&mut self, sample: &Sample, number: u64) -> bool {
-        let taken = self.sample.take_in(sample);
+    fn merge(&mut self, sample: &Sample, number: u64) -> bool {
+        let taken = self.sample.merge(sample);
         if taken {
             self.last = number;
         }
@@ -84,7 +84,7 @@ impl Merger {
             self.last.resize(thread + 1, usize::MAX);
         }
         if let Some(merged) = self.merged.get_mut(self.last[thread])
-            && merged.take_in(&sample, self.count)
+            && merged.merge(&sample, self.count)
         {
             return;
         }
@@ -94,7 +94,7 @@ impl Merger {
         let new = merged.len();
         last[thread] = match places.entry(hasher.hash_one(sample.kind()), same, hash) {
             Entry::Occupied(mut entry) => {
-                if merged[*entry.get()].take_in(&sample, *count) {
+                if merged[*entry.get()].merge(&sample, *count) {
                     *entry.get()
                 } else {
                     // It holds as many hits as it can.

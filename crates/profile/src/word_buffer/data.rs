@@ -1,8 +1,8 @@
-//! Julia's profile buffer: a flat vector of words, and what can be asked of it.
+//! Julia's profile buffer: a flat vector of words.
 //!
-//! Per sample: addresses, leaf first; then thread id, task id, clock, state; then two zero words.
-//! Without metadata a single zero word ends a sample. The rules, the surprising ones included, are
-//! those of Julia's `Profile` standard library (1.12 and later).
+//! A sample consists of addresses, leaf first, then thread id, task id, clock, state, and two zero words. Without metadata,
+//! a single zero word ends a sample. All rules, including surprising ones, are those of Julia's `Profile` standard library
+//! (1.12 and later).
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub const ASLEEP: u64 = 2;
 /// The state word of samples of a wall-time profile of tasks.
 pub const TASK: u64 = 3;
 
-/// Words of a sample that are not addresses: thread, task, clock, state, two zeros.
+/// Number of words of a sample besides addresses: thread, task, clock, state, two zeros.
 pub const OVERHEAD_WORDS: usize = 6;
 
 /// A profile buffer in Julia's layout.
@@ -40,19 +40,19 @@ pub struct Data {
     words: Vec<u64>,
 }
 
-/// What cannot be done with a buffer.
+/// An error in the use of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DataError {
-    /// A report needs to know threads and tasks.
+    /// Reports need metadata.
     #[error("the profile data has no metadata (thread, task, clock, state); add_fake_meta() adds some")]
     MissingMetadata,
     /// `add_fake_meta` on data that has metadata.
     #[error("the profile data already has metadata; strip_meta() removes it")]
     HasMetadata,
-    /// A thread id of 0 could not be told from the end of a sample.
+    /// A thread id of 0 would look like the end of a sample.
     #[error("the thread id of fake metadata cannot be 0")]
     ZeroThread,
-    /// A task id of 0 could not be told from the end of a sample.
+    /// A task id of 0 would look like the end of a sample.
     #[error("the task id of fake metadata cannot be 0")]
     ZeroTask,
     /// A sample ends before its metadata is complete.
@@ -72,7 +72,7 @@ pub struct Block<'a> {
     pub thread: u64,
     /// Task id.
     pub task: u64,
-    /// Clock, in whatever unit the recorder used.
+    /// Clock, in the unit of the recorder.
     pub clock: u64,
     /// 1 awake, 2 asleep, 3 sample of a task profile.
     pub state: u64,
@@ -89,17 +89,17 @@ impl Data {
         &self.words
     }
 
-    /// The words, given away.
+    /// Returns the words.
     pub fn into_words(self) -> Vec<u64> {
         self.words
     }
 
-    /// True when there are no words.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// True when some sample has metadata.
+    /// Whether a sample has metadata.
     pub fn has_meta(&self) -> bool {
         self.words.windows(OVERHEAD_WORDS).any(|w| {
             matches!(w, [thread, task, clock, state, 0, 0]
@@ -107,9 +107,9 @@ impl Data {
         })
     }
 
-    /// True when a sample with metadata ends at this word (its second zero).
+    /// Whether a sample with metadata ends at this word, its second zero.
     pub fn is_block_end(&self, index: usize) -> bool {
-        // A third zero in a row ends nothing: the word before the two must be the state.
+        // A third consecutive zero is not an end: the word before the two zeros must be the state.
         index >= OVERHEAD_WORDS - 1
             && index < self.words.len()
             && self.words[index] == 0
@@ -123,7 +123,7 @@ impl Data {
         Blocks { data: self, end: last }
     }
 
-    /// For each word whether it is one of the six that end a sample with metadata.
+    /// For each word: whether it is one of the six metadata words of a sample.
     pub(crate) fn metadata_mask(&self) -> Vec<bool> {
         let mut mask = vec![false; self.words.len()];
         let mut blocks = self.blocks();
@@ -134,7 +134,7 @@ impl Data {
         mask
     }
 
-    /// The buffer without metadata: each sample ended by a single zero.
+    /// The buffer without metadata. A single zero ends each sample.
     ///
     /// # Errors
     /// [`DataError::Inconsistent`] when metadata overlap.
@@ -153,8 +153,8 @@ impl Data {
         Ok(Data { words: reversed })
     }
 
-    /// Metadata for a buffer that has none: each zero becomes thread, task, a clock that counts
-    /// from 100, awake, 0, 0. Words after the last zero stay without.
+    /// Adds metadata to a buffer without any. Each zero becomes thread, task, a clock that counts from 100, awake, 0, 0. Words
+    /// after the last zero are kept as they are.
     ///
     /// # Errors
     /// When an id is 0 or the buffer has metadata.
@@ -181,7 +181,7 @@ impl Data {
         Ok(Data { words })
     }
 
-    /// Thread ids, ascending; those of one task where it is given.
+    /// Thread ids in ascending order; of one task if given.
     pub fn thread_ids(&self, task: Option<u64>) -> Vec<u64> {
         let wanted = |block: &Block<'_>| task.is_none_or(|task| block.task == task);
         let ids: std::collections::BTreeSet<u64> =
@@ -189,7 +189,7 @@ impl Data {
         ids.into_iter().collect()
     }
 
-    /// Task ids, the one sampled last first; those of one thread where it is given.
+    /// Task ids, the last sampled one first; of one thread if given.
     pub fn task_ids(&self, thread: Option<u64>) -> Vec<u64> {
         let mut seen = foldhash::HashSet::default();
         let wanted = |block: &Block<'_>| thread.is_none_or(|thread| block.thread == thread);
@@ -211,10 +211,10 @@ impl<'a> Iterator for Blocks<'a> {
         let words = &self.data.words;
         let end = self.end?;
         let stop = end - 5;
-        // The metadata itself is never searched for the end of an earlier sample.
+        // The metadata is not searched for the end of an earlier sample.
         self.end = (0..stop).rev().find(|i| words[*i] == 0 && self.data.is_block_end(*i));
         let mut addresses = &words[self.end.map_or(0, |previous| previous + 1)..stop];
-        // A rogue third zero after the earlier sample is no address.
+        // A third zero after the earlier sample is not an address.
         while let [0, rest @ ..] = addresses {
             addresses = rest;
         }

@@ -1,12 +1,11 @@
-//! What the addresses of a [`Data`](crate::Data) buffer are called: Julia's `lidict`, and how its
-//! files, threads and tasks are shown.
+//! The names for a [`Data`](crate::Data) buffer: Julia's `lidict`, and names of files, threads and tasks.
 
 use crate::{Frame, ShortPath};
 use foldhash::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Frames by address, with names for files, threads and tasks.
+/// Frames by address, and names of files, threads and tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     frames: HashMap<u64, Arc<[Frame]>>,
@@ -22,7 +21,7 @@ impl Dictionary {
         Dictionary::default()
     }
 
-    /// Sets the frames of an address, innermost inlined frame first; none: the address shows nothing.
+    /// Sets the frames of an address, innermost first. An address without frames is not shown.
     pub fn set(&mut self, address: u64, frames: impl IntoIterator<Item = Frame>) {
         self.frames.insert(address, frames.into_iter().collect());
     }
@@ -32,7 +31,7 @@ impl Dictionary {
         self.frames.get(&address).map(|frames| &frames[..])
     }
 
-    /// Says that an address ends in a call through a vtable or a function pointer. Julia's files do not tell.
+    /// Marks the call at an address as one through a vtable or a function pointer. Julia's files do not contain this.
     pub fn set_dispatches(&mut self, address: u64) {
         self.dispatches.insert(address);
     }
@@ -42,7 +41,7 @@ impl Dictionary {
         self.dispatches.contains(&address)
     }
 
-    /// The same names for files and threads, but no addresses.
+    /// A copy without addresses.
     pub(crate) fn without_frames(&self) -> Dictionary {
         Dictionary {
             frames: HashMap::default(),
@@ -65,37 +64,37 @@ impl Dictionary {
         self.frames.len()
     }
 
-    /// True when no address is listed.
+    /// Whether no address is listed.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Sets how a source path is shown.
+    /// Sets the short form of a source path.
     pub fn set_short_path(&mut self, file: Arc<str>, short: ShortPath) {
         self.short_paths.insert(file, short);
     }
 
-    /// How a source path is shown, where that was set.
+    /// The short form of a source path, if set.
     pub fn short_path(&self, file: &str) -> Option<&ShortPath> {
         self.short_paths.get(file)
     }
 
-    /// Names a thread in group headings: its pool, or its own name.
+    /// Sets the label of a thread in group headings: its pool or name.
     pub fn set_thread_label(&mut self, thread: u64, label: Arc<str>) {
         self.pools.insert(thread, label);
     }
 
-    /// Names a task in group headings.
+    /// Sets the name of a task in group headings.
     pub fn set_task_name(&mut self, task: u64, name: Arc<str>) {
         self.tasks.insert(task, name);
     }
 
-    /// The name of a task, where it has one.
+    /// The name of a task, if set.
     pub fn task_name(&self, task: u64) -> Option<&str> {
         self.tasks.get(&task).map(|name| &**name)
     }
 
-    /// What stands behind a thread's number in group headings; `default` unless set.
+    /// The label of a thread in group headings; `default` unless set.
     pub fn thread_label(&self, thread: u64) -> &str {
         self.pools.get(&thread).map_or("default", |label| label)
     }

@@ -1,14 +1,14 @@
-//! A recording as Julia's word buffer: addresses for its locations, and its samples as words.
+//! Conversion of a recording to Julia's word buffer: addresses for locations, and words for samples.
 //!
-//! A recording knows locations as (module, offset). A word buffer wants one number for each, the
-//! same wherever the module was mapped in each process, so every module gets a range of its own.
+//! A recording has locations as (module, offset). A word buffer needs one number for each, independent of where processes
+//! mapped the module. So each module gets an address range of its own.
 
 use crate::{
     Address, Data, Dictionary, Frame, LocationId, Recording, Sample, TaskId, ThreadNumber, snapshots,
 };
 use foldhash::HashSet;
 
-/// Bits of an address that hold the offset in its module.
+/// Number of address bits for the offset in a module.
 const OFFSET_BITS: u32 = 47;
 
 /// One address for each location of a recording.
@@ -18,8 +18,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Chooses the addresses: `(module + 1) << 47 | offset`, and as they are for code that lay in
-    /// no module. Never 0, never the same twice.
+    /// Assigns the addresses: `(module + 1) << 47 | offset`, and the address itself for code in no module. All are distinct
+    /// and none is 0.
     pub fn new(recording: &Recording) -> Addresses {
         let locations = recording.stacks.locations();
         let mut used = HashSet::with_capacity_and_hasher(locations.len(), Default::default());
@@ -43,15 +43,14 @@ impl Addresses {
     /// The address of a location.
     ///
     /// # Panics
-    /// When the location is not of the recording.
+    /// If the location is not from the recording.
     pub fn of(&self, location: LocationId) -> Address {
         self.by_location[location.0 as usize]
     }
 }
 
 impl Recording {
-    /// The task a sample belongs to. A thread outside of tasks is its own task, named by its
-    /// number with the highest bit set.
+    /// The task of a sample. A thread outside tasks is its own task: its number with the highest bit set.
     pub fn task_of(&self, sample: &Sample) -> TaskId {
         match sample.task {
             0 => TaskId(1 << 63 | u64::from(sample.thread.0)),
@@ -59,7 +58,7 @@ impl Recording {
         }
     }
 
-    /// How many words [`Recording::words`] yields.
+    /// Number of words that [`Recording::words`] yields.
     pub fn words_len(&self) -> u64 {
         let mut depths = vec![0_u32; self.stacks.nodes().len() + 1];
         for (index, (caller, _)) in self.stacks.nodes().iter().enumerate() {
@@ -72,8 +71,8 @@ impl Recording {
         self.samples.iter().zip(snapshots(self)).map(words).fold(0, u64::saturating_add)
     }
 
-    /// The samples as words in Julia's layout, one block for each snapshot, made as they are asked
-    /// for. Clocks of the snapshots of one sample lie evenly in the time it stands for.
+    /// The samples as words in Julia's layout, one block for each snapshot, computed on demand. The snapshots of a sample are
+    /// spread evenly over the time it stands for.
     pub fn words(&self) -> impl Iterator<Item = u64> + '_ {
         let addresses = Addresses::new(self);
         let counts = snapshots(self);
@@ -89,7 +88,7 @@ impl Recording {
         })
     }
 
-    /// The samples as a buffer in Julia's layout. See [`Recording::words_len`] for its size first.
+    /// The samples as a buffer in Julia's layout. It may be large: check [`Recording::words_len`] first.
     pub fn data(&self) -> Data {
         Data::new(self.words().collect())
     }

@@ -1,19 +1,18 @@
-//! Julia's `flatten`: inlined frames with addresses of their own, for tools that know one frame an
-//! address.
+//! Julia's `flatten`: gives inlined frames their own addresses, for tools that support one frame per address.
 
 use crate::{Data, Dictionary};
 use foldhash::HashMap;
 
-/// All possible addresses are in use.
+/// All addresses are in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no address is left to invent for an inlined frame")]
+#[error("no address is left for an inlined frame")]
 pub struct NoAddressLeft;
 
 /// Gives each inlined frame an address of its own.
 ///
-/// Addresses with exactly one frame stay. Every other one is replaced by one invented address for
-/// each frame, innermost first, counting down from 2^64 - 2 past those in use; one without frames
-/// vanishes. Metadata stays as it is.
+/// Addresses with exactly one frame stay. An address with more frames is replaced by a new address for each frame,
+/// innermost first. New addresses count down from 2^64 - 2 and skip those in use. An address without frames is removed.
+/// Metadata is unchanged.
 ///
 /// ```
 /// use stackglass_profile::{Data, Dictionary, Frame, flatten};
@@ -29,7 +28,7 @@ pub struct NoAddressLeft;
 /// ```
 ///
 /// # Errors
-/// When there are no addresses left.
+/// If no addresses are left.
 pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary), NoAddressLeft> {
     let mut flat = dictionary.without_frames();
     let mut replaced: HashMap<u64, Vec<u64>> = HashMap::default();
@@ -55,7 +54,7 @@ pub fn flatten(data: &Data, dictionary: &Dictionary) -> Result<(Data, Dictionary
             invented.push(next);
             next -= 1;
         }
-        // It is the innermost frame that calls.
+        // The innermost frame is the caller.
         if let Some(innermost) = invented.first().filter(|_| dictionary.dispatches(address)) {
             flat.set_dispatches(*innermost);
         }

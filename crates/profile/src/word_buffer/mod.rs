@@ -1,7 +1,7 @@
-//! The profile as Julia's `Profile` keeps it: a buffer of words, and a dictionary of the addresses in it.
+//! A profile in the form of Julia's `Profile`: a buffer of words, and a dictionary of its addresses.
 //!
-//! This is part of the model, not of the reports: `.jlprof` files hold such a pair, and crates that read and write
-//! files depend on nothing that prints.
+//! It belongs to the model, not to the reports: `.jlprof` files contain such a pair, and `stackglass-files` must not
+//! depend on reports.
 
 mod data;
 mod dictionary;
