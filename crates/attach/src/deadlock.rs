@@ -28,7 +28,8 @@ pub(super) struct Seizing {
 impl Seizing {
     /// Starts to trace a thread.
     ///
-    /// # Errors Those of [`ptrace::seize`].
+    /// # Errors
+    /// Those of [`ptrace::seize`].
     pub(super) fn seize(&self, tid: u32) -> io::Result<()> {
         self.since.store(monotonic().max(1), Release);
         let seized = ptrace::seize(tid);

@@ -28,35 +28,40 @@ pub enum News {
 
 /// Starts to trace a thread without stopping it.
 ///
-/// # Errors EPERM if that is not allowed or another process traces it, ESRCH if it has ended.
+/// # Errors
+/// EPERM if that is not allowed or another process traces it, ESRCH if it has ended.
 pub fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, 0)
 }
 
 /// Requests that a seized thread stops; [`news`] reports the stop.
 ///
-/// # Errors ESRCH if it has ended or is not seized.
+/// # Errors
+/// ESRCH if it has ended or is not seized.
 pub fn interrupt(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
 
 /// Resumes a stopped thread, with a signal or 0.
 ///
-/// # Errors ESRCH if it is not stopped or was killed.
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
 pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
 
 /// Leaves a thread in the stop of its process. [`news`] reports the end of that stop.
 ///
-/// # Errors ESRCH if it is not stopped.
+/// # Errors
+/// ESRCH if it is not stopped.
 pub fn leave_stopped(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, tid, 0, 0)
 }
 
 /// Registers of a stopped thread.
 ///
-/// # Errors ESRCH if it is not stopped or was killed, EINVAL if it currently runs 32-bit code.
+/// # Errors
+/// ESRCH if it is not stopped or was killed, EINVAL if it currently runs 32-bit code.
 pub fn registers(tid: u32) -> io::Result<libc::user_regs_struct> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
     let mut part =
@@ -71,7 +76,8 @@ pub fn registers(tid: u32) -> io::Result<libc::user_regs_struct> {
 
 /// Replaces the registers of a stopped thread.
 ///
-/// # Errors ESRCH if it is not stopped or was killed.
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
 pub fn set_registers(tid: u32, mut registers: libc::user_regs_struct) -> io::Result<()> {
     let mut part =
         libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: size_of::<libc::user_regs_struct>() };
