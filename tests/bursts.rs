@@ -1,11 +1,11 @@
-//! Programs that work in short bursts: what is shown of each function is what its own thread's clock says.
+//! Programs that work in short bursts: the recorded time of each function is that of its thread's clock.
 //!
-//! The judge and its bounds are those of `cargo xtask bench bursts`, which runs more shapes, and each of them eight times.
+//! The checks and bounds are those of `cargo xtask bench bursts`, which runs more shapes, eight times each.
 
 use truth::{NamedStacks, bursts};
 use whole_programs::{Record, workloads};
 
-/// Runs a workload, quiet or beside two busy threads, and asserts that the recording holds.
+/// Runs a workload, alone or next to two busy threads, and checks the recording.
 #[track_caller]
 fn holds(program: &[&str], beside: bool) {
     let workloads = workloads().to_str().expect("the path is text");

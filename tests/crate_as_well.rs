@@ -1,7 +1,7 @@
-//! A program that links the crate and is run under the command: one sampler, the command's.
+//! A program that links the crate and runs under the command has one sampler, the command's.
 //!
-//! This file is its own host: called without `host` it runs itself under `record`. It has no test
-//! harness, because a host must be a plain program; it answers nextest's questions by itself.
+//! This file is its own host: called without `host`, it runs itself under `record`. A host must be a plain program, so this
+//! test has no harness and handles nextest's arguments itself.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn test() {
     outcome.program_did("worked\n", 0);
     let seen = outcome.seen(&name);
     seen.is_true(100).has_share("profiled_work", 0.9, 1.0);
-    // One sampler takes at most one stack of the one thread at each of its ticks, and it is the only helper.
+    // One sampler takes at most one stack of the only thread at each tick, and starts the only other thread.
     let recording = outcome.recording();
     assert_eq!((recording.processes.len(), recording.threads.len()), (1, 1), "{:#?}", recording.threads);
     let ticks = recording.processes[0].counters.get("ticks").copied().unwrap_or(0);

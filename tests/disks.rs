@@ -1,14 +1,14 @@
-//! Disks that are full: the program does not notice, and one line says what is missing.
+//! Full disks: the program does not notice, and one line reports what is missing.
 
 use std::process::Command;
 use whole_programs::{Record, workloads};
 
-/// Writes a recording that outgrows its room.
+/// Writes a recording that is larger than its room.
 const MUCH: [&str; 5] = ["hostile", "--seconds", "2", "--seed", "7"];
 
 #[test]
 fn the_file_may_not_grow() {
-    // 16 blocks of 512 or 1024 bytes, by the shell.
+    // 16 blocks of 512 or 1024 bytes, depending on the shell.
     let outcome =
         Record::of(workloads()).args(MUCH).before(&["sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"]).run();
     assert!(outcome.stdout.contains("\"wrong\": 0"), "{}\n{}", outcome.stdout, outcome.stderr);
@@ -19,12 +19,12 @@ fn the_file_may_not_grow() {
 #[test]
 fn the_file_is_a_full_device() {
     let outcome = Record::of(workloads()).args(["chain", "--seconds", "0.3"]).output("/dev/full").run();
-    // Either refused before the program starts, or said at the end.
+    // Either refused before the program starts, or reported at the end.
     assert!(outcome.stdout.contains("\"workload\"") && outcome.code() == 0 || outcome.code() == 125);
     one_line_says_so(&outcome.stderr);
 }
 
-/// A small disk where mounting is allowed, else the limit on files again.
+/// A small disk if mounting is allowed, else a limit on file sizes.
 #[test]
 fn a_small_disk_is_full() {
     let mount = "mount -t tmpfs -o size=32k tmpfs \"$1\" && shift && exec \"$@\"";
@@ -48,7 +48,7 @@ fn a_small_disk_is_full() {
     one_line_says_so(&outcome.stderr);
 }
 
-/// The place where processes hand over their samples is full from the start.
+/// The disk with the session folder is full from the start.
 #[test]
 fn shared_memory_is_full() {
     let script = "mount -t tmpfs -o size=16k tmpfs /dev/shm && exec \"$@\"";
@@ -59,18 +59,18 @@ fn shared_memory_is_full() {
     let record = Record::of(workloads()).args(["chain", "--seconds", "0.5"]);
     let outcome = match flags {
         Some(flags) => record.before(&["unshare", flags, "sh", "-c", script, "sh"]).run(),
-        // Files of no more than a few blocks: the stream cannot be made.
+        // Files of at most a few blocks: the stream cannot be created.
         None => record.before(&["sh", "-c", "ulimit -f 8; exec \"$@\"", "sh"]).run(),
     };
     assert!(outcome.stdout.contains("\"workload\": \"chain\""), "{}\n{}", outcome.stdout, outcome.stderr);
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
-    // Another place was found, or one line says that there was none.
+    // Another disk is used, or one line reports that there is none.
     let whole =
         stackglass_files::read(&outcome.file).is_ok_and(|(recording, _)| recording.samples.len() > 10);
     assert!(whole || !outcome.lines_about("stackglass").is_empty(), "{}", outcome.stderr);
 }
 
-/// Our own lines about it: one when it happens, and at most one more with the report at the end.
+/// The lines of the command about it: one when it happens, and at most one with the report at the end.
 #[track_caller]
 fn one_line_says_so(stderr: &str) {
     let words = ["limit", "space", "full", "large", "write", "refused", "grow", "not a regular"];

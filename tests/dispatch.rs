@@ -1,10 +1,10 @@
-//! The dispatch bit of flame graphs on a program whose calls are known.
+//! The dispatch bit of flame graphs, on a program with known calls.
 
 use stackglass_flame::{Flamegraph, Status};
 use std::collections::BTreeMap;
 use whole_programs::{Language, Record, host};
 
-/// What each function was reached by, and whether that is a choice at run time.
+/// How each function is called, and whether its callee is chosen at run time.
 const TRUTH: [(&str, bool); 7] = [
     ("by_generic", false),
     ("by_name", false),
@@ -15,7 +15,7 @@ const TRUTH: [(&str, bool); 7] = [
     ("{closure}", true),
 ];
 
-/// Those that call them.
+/// Their callers.
 const CALLERS: [&str; 6] =
     ["call_boxed", "call_direct", "call_generic", "call_pointer", "call_seen", "call_virtual"];
 
@@ -29,7 +29,7 @@ fn calls_through_vtables_and_pointers_have_the_bit() {
         let func = &graph.frame(&graph.nodes()[number as usize]).func;
         func.rsplit("::").next().unwrap().to_owned()
     };
-    // What is below the functions that call: the runtime and printing have dispatch of their own.
+    // Below the callers, the runtime and printing have other dispatch.
     let mut seen: BTreeMap<String, Vec<bool>> = BTreeMap::new();
     for number in 1..graph.nodes().len() as u32 {
         let above =

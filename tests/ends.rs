@@ -1,4 +1,4 @@
-//! However a program ends, it ends as it does alone, and what was sampled before is kept.
+//! A program ends as it does alone, in all ways, and its samples are kept.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ fn ending(how: &str) -> Outcome {
     Record::of(host("ends", Language::C)).args([how]).run()
 }
 
-/// The program used 0.3 s of CPU time; nothing but the last tick may be missing.
+/// The program uses 0.3 s of CPU time; only the last tick may be missing.
 #[track_caller]
 fn nothing_is_lost(outcome: &Outcome) {
     let seen = outcome.seen("ends");
@@ -40,7 +40,7 @@ endings! {
     is_terminated: "term" => 143;
 }
 
-/// Waits until the program has said that it works.
+/// Waits until the program reports that it works.
 fn until_it_works(running: &whole_programs::Running) {
     for _ in 0..2000 {
         if running.stdout().contains("working") {
@@ -74,14 +74,14 @@ fn killed_at_random_moments(times: u64) {
         let before = cpu_time(child);
         std::thread::sleep(Duration::from_millis((moment >> 33) % 400));
         let used = cpu_time(child) - before;
-        // SAFETY: takes two numbers; the command was not waited for, so that its child is still the program.
+        // SAFETY: takes two numbers; the command was not reaped, so its child is still the program.
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
         let outcome = running.wait();
         outcome.program_did("working\n", 137);
         let seen = outcome.seen("ends");
         let worked = seen.functions.get("work_before_the_end").copied().unwrap_or(0);
         let lost = (used as f64 - worked as f64) * 1e-6;
-        // Where other programs keep the sampler waiting, its last tick lies further back.
+        // With other load, the last tick of the sampler may be earlier.
         assert!(lost < 15.0, "of {:.1} ms {lost:.1} ms are missing\n{seen:#?}", used as f64 * 1e-6);
         losses.push(lost);
     }
@@ -101,7 +101,7 @@ fn killed_at_a_hundred_random_moments() {
     killed_at_random_moments(100);
 }
 
-/// The command itself is killed: the program goes on, the recording is readable up to then.
+/// The command is killed: the program goes on, and the recording is readable up to then.
 #[test]
 fn the_command_is_killed() {
     let marker = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn the_command_is_killed() {
     assert!(!completeness.is_complete(), "nobody was left to complete it");
 }
 
-/// SIGTERM and SIGHUP to the command end it cleanly: the program gets it too, the recording is whole.
+/// SIGTERM and SIGHUP to the command end it cleanly: the program gets the signal too, and the recording is complete.
 #[test]
 fn the_command_is_asked_to_end() {
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
@@ -132,8 +132,8 @@ fn the_command_is_asked_to_end() {
         std::thread::sleep(Duration::from_millis(200));
         let child = child_of(running.id()).expect("the program runs as a child of the command");
         if signal == libc::SIGINT {
-            // A terminal sends it to both.
-            // SAFETY: takes two numbers; the command has not been waited for.
+            // A terminal sends the signal to both.
+            // SAFETY: takes two numbers; the command was not reaped.
             assert_eq!(unsafe { libc::kill(child, signal) }, 0);
         }
         running.signal(signal);
@@ -141,12 +141,12 @@ fn the_command_is_asked_to_end() {
         let seen = Seen::of(&outcome.recording(), "ends");
         seen.is_true(20);
         assert!(outcome.wall < Duration::from_secs(5), "it takes {:?} to end by {signal}", outcome.wall);
-        // SAFETY: signal 0 only asks whether the process is there.
+        // SAFETY: signal 0 only tests whether the process exists.
         assert_ne!(unsafe { libc::kill(child, 0) }, 0, "the program is still there after signal {signal}");
     }
 }
 
-/// `--duration`: the report comes, the program goes on to its own end.
+/// `--duration`: the report is printed, and the program goes on to its end.
 #[test]
 fn a_server_that_never_exits_is_saved_by_duration() {
     let outcome =

@@ -1,4 +1,4 @@
-//! Programs that cannot be profiled in the usual way, or are not there: one clear line each.
+//! Programs that cannot be profiled in the usual way, or do not exist: one clear line each.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use whole_programs::{Language, Outcome, Record, host, host_with};
 
-/// Exactly one line of stackglass's own, apart from the report, says all of this.
+/// Checks that exactly one line of stackglass, apart from the report, contains all of these texts.
 #[track_caller]
 fn one_line(outcome: &Outcome, words: &[&str]) {
     let says = |line: &&str| line.starts_with("stackglass: ") && words.iter().all(|word| line.contains(word));
@@ -33,7 +33,7 @@ fn into_a_static_program_the_library_does_not_get_and_one_line_says_why() {
 
 #[test]
 fn a_setuid_program_runs_and_one_line_says_why_it_is_not_seen() {
-    // SAFETY: takes nothing, gives a number.
+    // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;
     let outcome = if root {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Processes, threads, namespaces and filters: a recorded program may do all that it may do alone, and ends as it does
-//! alone. Each program runs alone and recorded with the shortest delay; what it prints and its status must be equal.
+//! Processes, threads, namespaces and filters: a recorded program can do all that it can do alone, and ends as it does
+//! alone. Each program runs alone and recorded with the shortest delay; output and exit status must be equal.
 
 use whole_programs::{Compare, Language, host};
 
@@ -7,7 +7,7 @@ fn of(name: &str, how: &str) -> Compare {
     Compare::of(host(name, Language::C)).args([how])
 }
 
-/// Milliseconds of processor time in a function, by the recording.
+/// CPU time of a function in the recording, ms.
 fn millis(equal: &whole_programs::Equal, program: &str, function: &str) -> u64 {
     equal.seen(program).functions.get(function).copied().unwrap_or(0) / 1_000_000
 }
@@ -93,7 +93,7 @@ fn a_namespace_of_processes_made_by_the_program() {
     );
 }
 
-/// `unshare` is a program of another name, and `sh` inside has the number 1.
+/// The recorded program is `unshare`, and `sh` inside has process id 1.
 #[test]
 fn a_namespace_of_processes_made_by_unshare() {
     let script = "echo $$ $PPID; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sh -c 'exit 5'; exit $?";
@@ -128,7 +128,7 @@ fn a_child_by_vfork_that_runs_the_exit_handlers() {
     assert!((270..=330).contains(&millis), "sampled afterwards: {millis} ms of 300");
 }
 
-/// The short ways of malloc and stdio, without locks, are taken while there has never been a second thread.
+/// malloc and stdio use no locks as long as there was never a second thread.
 #[test]
 fn the_c_library_knows_that_there_is_one_thread() {
     let equal = Compare::of(host("single", Language::C)).is_equal();

@@ -1,5 +1,5 @@
-//! System calls that signals interrupt, in programs with handlers of their own and without any: each ends as the kernel
-//! says for that call, no wake-up is lost, and no call sees an interruption that is not the program's.
+//! System calls that signals interrupt, in programs with and without handlers. Each ends as the kernel defines for that call,
+//! no wake-up is lost, and only signals of the program interrupt calls visibly.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ fn interrupted(how: &str) -> Compare {
     Compare::of(host("interrupted", Language::C)).args([how])
 }
 
-/// Lines that say that the call was interrupted.
+/// Lines of interrupted calls.
 fn broken(printed: &str) -> usize {
     printed.lines().filter(|line| line.ends_with(" EINTR")).count()
 }
@@ -61,7 +61,7 @@ fn nor_under_a_handler_with_restart() {
     interrupted("pending-restart").times(3).is_equal().did(ALL_SEEN, 0);
 }
 
-/// The same while somebody looks at the process from outside, by stopping its threads and by perf events.
+/// The same while the process is sampled from outside, by stopping its threads and by perf events.
 #[test]
 fn wake_ups_are_not_lost_while_a_process_is_looked_at() {
     for how in ["pending", "pending-restart", "once", "restart"] {

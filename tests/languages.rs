@@ -1,4 +1,4 @@
-//! Programs in Rust, C++, Python and node; C is everywhere else.
+//! Programs in Rust, C++, Python and node. (The other tests use C.)
 
 use whole_programs::{Language, Record, host};
 
@@ -65,7 +65,7 @@ fn node() {
     outcome.print();
 }
 
-/// The loader of another C library gets our library by the environment, and must not refuse the program for it.
+/// The loader of another C library gets the preload library by the environment, and must not refuse the program.
 #[test]
 #[ignore = "long: needs musl-gcc (Debian: musl-tools)"]
 fn a_child_linked_to_musl_runs_as_it_does_alone() {

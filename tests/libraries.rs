@@ -1,4 +1,4 @@
-//! Libraries that come and go.
+//! Libraries that are opened and closed.
 
 use whole_programs::{Language, Record, host, host_with};
 
@@ -9,7 +9,7 @@ fn opened_and_closed_under_load() {
     outcome.program_did("opened 200 times, 0 failed\n", 0);
     let seen = outcome.seen("loader");
     assert!(seen.functions.get("steady_work").is_some_and(|ns| *ns > 800_000_000), "{seen:#?}");
-    // A library that lives for half a millisecond may be gone before it is known; the long turns must be seen.
+    // A library that is open for half a millisecond may be missed; the long ones must be found.
     assert!(seen.functions.get("plugin_work").is_some_and(|ns| *ns > 300_000_000), "{seen:#?}");
     assert!(seen.whole as f64 > 0.9 * seen.hits as f64, "{seen:#?}");
 }

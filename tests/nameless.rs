@@ -4,7 +4,7 @@ use stackglass_report::Summary;
 use std::collections::HashMap;
 use whole_programs::{Language, Record, host_with};
 
-/// What a share may be off by: some hundreds of stacks, on a busy machine.
+/// Largest error of a share: some hundreds of stacks, on a machine with other load.
 const OFF: f64 = 0.07;
 
 #[track_caller]
@@ -19,7 +19,7 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
     let names: Vec<&str> = outcome.stdout.lines().collect();
     let [alpha, beta, gamma, left, right, down, whole] = names[..] else { panic!("{names:?}") };
 
-    // How much each function was on the stack, recursion counted once.
+    // The share of each function, recursion counted once.
     let seen = outcome.seen("shares");
     for (name, share) in [
         (alpha, 0.5),
@@ -41,7 +41,7 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
     let own = screen.lines().find(|line| line.starts_with("own time")).expect(&screen);
     assert!([alpha, beta, gamma].iter().all(|name| own.contains(name)), "{screen}");
     assert!(screen.contains("is stripped"), "{screen}");
-    // Percent by function and caller: of siblings the caller stands above them, so ways are told by their order.
+    // Percentages by function and caller. The caller of siblings is above them, so the order distinguishes paths.
     let rows: Vec<(f64, &str, bool)> = screen
         .lines()
         .skip_while(|line| !line.contains("own ms"))
@@ -81,7 +81,7 @@ fn functions_of_a_stripped_program_have_their_own_shares() {
         *counts.entry(way).or_default() += count.parse::<f64>().unwrap();
     }
     let all: f64 = counts.values().sum();
-    // Folded stacks count waiting as well, which hits all alike.
+    // Folded stacks include waiting, which affects all equally.
     for (way, share) in [("alpha for left", 0.3), ("alpha for right", 0.2), ("beta", 0.3), ("gamma", 0.2)] {
         is_near(way, counts.get(way).copied().unwrap_or(0.0) / all, share);
     }

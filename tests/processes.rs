@@ -1,4 +1,4 @@
-//! Programs that fork, clone and exec: every child lives as it does alone, and is seen.
+//! Programs that fork, clone and exec: every child runs as it does alone, and is recorded.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ fn children_by_fork_clone_and_vfork_live_on() {
     let millis = |function: &str| seen.functions.get(function).copied().unwrap_or(0) / 1_000_000;
     assert!((390..=430).contains(&millis("parent_work")), "{seen:#?}");
     assert!((270..=320).contains(&millis("forked_work")), "{seen:#?}");
-    // A child by the bare system call is not one that the C library knows of: it is left alone.
+    // The C library does not know children of the bare system call. They are not touched.
     assert!(millis("cloned_work") <= 320, "{seen:#?}");
 }
 
@@ -61,7 +61,7 @@ fn many_forks() {
     assert!(outcome.stdout.contains("\"ended_well\": 100"), "{}", outcome.stdout);
     assert_eq!(outcome.code(), 0);
     let seen = outcome.seen("workloads");
-    // A child lives for four milliseconds: on a busy machine it may be gone before its sampler runs.
+    // A child lives for four milliseconds: with other load, it may end before its sampler runs.
     assert!((85..=101).contains(&seen.processes), "{seen:#?}");
 }
 
@@ -71,7 +71,7 @@ fn many_programs() {
     assert!(outcome.stdout.contains("\"ended_well\": 40"), "{}", outcome.stdout);
     assert_eq!(outcome.code(), 0);
     let seen = outcome.seen("workloads");
-    // Some are seen before they exec as well.
+    // Some are recorded before they exec.
     assert_eq!(seen.processes - seen.forked, 41, "{seen:#?}");
     seen.is_true(50);
 }
@@ -84,20 +84,20 @@ fn what_a_shell_starts_is_the_real_work() {
     outcome.seen("workloads").is_true(150).has_share("chain_root", 0.9, 1.0);
 }
 
-/// The way of many servers. The children are nobody's, and so is what they make.
+/// Many servers start children like this, as another user.
 #[test]
 fn children_that_become_another_user_run_as_they_do_alone() {
-    // SAFETY: geteuid has no arguments and cannot fail.
+    // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("only root can become another user: nothing is tested");
         return;
     }
-    // Where nobody can start it.
+    // A folder from which user `nobody` can start it.
     let place = tempfile::tempdir().unwrap();
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = place.path().join("other_user");
     std::fs::copy(host("other_user", Language::C), &program).unwrap();
-    // Whatever the umask.
+    // For any umask.
     let before = ["sh", "-c", "umask 077; exec \"$@\"", "sh"];
     let outcome = Record::of(&program).args([&program]).before(&before).run();
     outcome.program_did("child 33\n", 0);

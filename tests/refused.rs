@@ -1,4 +1,4 @@
-//! Where perf events are refused, as in containers: programs are sampled by ptrace, and nothing of ours is in them.
+//! Refused perf events, as in containers: programs are sampled by ptrace, without a library in them.
 
 use whole_programs::{Compare, Language, Outcome, Record, host, host_with};
 
@@ -36,12 +36,12 @@ fn children_are_seen() {
     says_how(&outcome);
     let seen = outcome.seen("processes");
     let millis = |function: &str| seen.functions.get(function).copied().unwrap_or(0) / 1_000_000;
-    // What a process ran before it was found is missing.
+    // The time of a process before it is found is missing.
     assert!((300..=440).contains(&millis("parent_work")), "{seen:#?}");
     assert!((200..=330).contains(&millis("forked_work")), "{seen:#?}");
 }
 
-/// An exec ends all other threads, and waits until their tracer has reaped them.
+/// An exec ends all other threads and waits until their tracer has reaped them.
 #[test]
 fn a_program_of_many_threads_execs() {
     let visible = Compare::of(host("visible", Language::C)).before(&[&refused()]);

@@ -1,4 +1,4 @@
-//! Programs that use signals themselves.
+//! Programs that use signals.
 
 use whole_programs::{Language, Record, host};
 
@@ -9,7 +9,7 @@ fn its_own_handler_for_our_signal_sees_its_own_signals_only() {
     outcome.seen("signals").is_true(150).has_share("handler_owner_work", 0.8, 1.0);
 }
 
-/// Through the C library our signal stays open, whatever set a thread blocks.
+/// Through the C library, no set of signals that a thread blocks contains the sampling signal.
 #[test]
 fn a_thread_that_blocks_all_signals_is_seen() {
     let outcome = Record::of(host("signals", Language::C)).args(["blocked"]).run();
@@ -21,7 +21,7 @@ fn a_thread_that_blocks_all_signals_is_seen() {
     }
 }
 
-/// By the bare system call a thread can really block it: its time is there, without stacks, and that is said.
+/// By the bare system call, a thread can block it. Its time is recorded without stacks, and that is reported.
 #[test]
 fn a_thread_that_blocks_all_signals_hides_nothing_from_outside() {
     let outcome = Record::of(host("signals", Language::C)).args(["blocked-raw"]).run();
@@ -39,7 +39,7 @@ fn a_thread_that_really_blocks_all_signals_is_named() {
     let seen = outcome.seen("signals");
     assert_eq!(seen.blocked, 1, "{seen:#?}");
     assert!(seen.functions.get("open_work").is_some_and(|ns| *ns > 590_000_000), "{seen:#?}");
-    // CPU time per thread is the kernel's.
+    // CPU time of each thread is that of the kernel.
     assert!((1_190_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
     assert!(outcome.says("sampling signal"), "the report says so:\n{}", outcome.stderr);
 }
@@ -55,7 +55,7 @@ fn its_own_timer_and_its_sleep_agree() {
 fn an_alternate_stack_of_8_kib() {
     let outcome = Record::of(host("signals", Language::C)).args(["alternate"]).run();
     outcome.program_did("handled, 0 bytes spoilt\n", 0);
-    // There is no room for our handler on such a stack: meanwhile the thread is not interrupted, and that is said.
+    // Such a stack has no room for the sampling handler. The thread is not interrupted meanwhile, and that is reported.
     let seen = outcome.seen("signals");
     assert!(seen.awake > 590_000_000, "{seen:#?}");
     assert!(
@@ -69,8 +69,8 @@ fn an_alternate_stack_of_8_kib() {
     );
 }
 
-/// A signal between processors is late; a thread that makes a system call meanwhile is found at its end. The shares
-/// must not follow the signal's lateness.
+/// A signal between processors arrives late, and a thread that makes a system call meanwhile is found at its end. This must
+/// not affect the shares.
 #[test]
 fn cheap_system_calls_are_not_shown_as_dear() {
     let outcome = Record::of(host("calls", Language::C)).run();

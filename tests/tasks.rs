@@ -1,8 +1,8 @@
-//! Async tasks of a program that links the crate, seen by the command: names, places and shares.
+//! Async tasks of a program that links the crate, recorded by the command: names, source lines and shares.
 //!
-//! This file is its own host: called with `host` it runs three tasks with CPU shares 1 : 2 : 5 on a runtime of two threads
-//! and prints what each has used. It has no test harness, because a host must be a plain program; it answers
-//! nextest's questions by itself.
+//! This file is its own host: called with `host`, it runs three tasks with CPU shares 1 : 2 : 5 on a runtime of two threads
+//! and prints their CPU times. A host must be a plain program, so this test has no harness and handles nextest's arguments
+//! itself.
 
 use stackglass::model::State;
 use std::hint::black_box;
@@ -67,7 +67,7 @@ fn host() {
     });
 }
 
-/// With `--walltime` every look is at a task, and tells how long it waits where it does.
+/// With `--walltime`, every sample is of a task, with its waiting time if it waits.
 fn walltime() {
     let me = std::env::current_exe().expect("a test knows its own path");
     let outcome = Record::of(&me).args(["host"]).flag("--walltime").run();
@@ -77,7 +77,7 @@ fn walltime() {
         recording.samples.iter().filter(|sample| (sample.task != 0) == task).map(|sample| sample.hits).sum()
     };
     assert!(recording.samples.iter().all(|sample| sample.state == State::Task));
-    // Before the first task and after the last there are threads only.
+    // Before the first task and after the last, there are threads only.
     assert!(looks(true) > 100 && looks(false) < looks(true) / 2, "{} and {}", looks(true), looks(false));
     for (name, _) in TASKS {
         let task = recording.tasks.iter().find(|task| &*task.name == name).expect("a task with this name");
@@ -87,7 +87,7 @@ fn walltime() {
     assert!(report.contains("task five") && report.contains("[waiting]"), "{report}");
 }
 
-/// The worst deviation of a task's share from what it has really used, in standard errors.
+/// The largest deviation of a task's share from its CPU time, in standard errors.
 fn worst() -> f64 {
     let me = std::env::current_exe().expect("a test knows its own path");
     let outcome: Outcome = Record::of(&me).args(["host"]).run();

@@ -1,4 +1,4 @@
-//! Many threads, small stacks, deep stacks, stacks that are exchanged, and allocation everywhere.
+//! Many threads, small stacks, deep stacks, switched stacks, and allocation everywhere.
 
 use whole_programs::{Language, Record, host, workloads};
 

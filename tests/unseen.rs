@@ -1,10 +1,10 @@
-//! All that a program can ask about itself is as it is alone: environment, signals, descriptors, mappings, threads,
-//! limits, credentials. Also what its debugger shows of it.
+//! All that a program can read about itself is as it is alone: environment, signals, descriptors, mappings, threads,
+//! limits, credentials. The same holds for its debugger.
 
 use whole_programs::{Compare, Language, host};
 
-/// The size of its table of descriptors is left out: the kernel makes it by those that its parent happens to have, and a
-/// shell in front (python3 may be a script) has one at 255.
+/// The size of its descriptor table is not compared. It depends on the descriptors of the parent, and a shell as launcher
+/// (python3 may be a script) has one at 255.
 fn visible() -> Compare {
     let program = Compare::of(host("visible", Language::C));
     program.each_line(|line| (!line.starts_with("FDSize:")).then(|| line.to_owned()))
@@ -18,7 +18,7 @@ fn nothing_of_ours_is_in_the_program() {
     assert!(!printed.to_lowercase().contains("stackglass:"), "{printed}");
 }
 
-/// The command itself, like every Rust program, changes how it takes SIGPIPE, and needs SIGCHLD.
+/// The command ignores SIGPIPE, like every Rust program, and needs SIGCHLD.
 #[test]
 fn ignored_signals_stay_ignored() {
     let most = "PIPE,CHLD,INT,QUIT,HUP,TERM,USR1,USR2,URG,WINCH,TTOU,ALRM,IO,XFSZ";
@@ -59,7 +59,7 @@ fn a_cleared_environment_stays_empty() {
     assert!(!equal.did.stdout.contains("variable "), "{}", equal.did.stdout);
 }
 
-/// Descriptors of whoever starts the command are the program's as well, closed ones stay closed.
+/// The program inherits the descriptors of the command's parent; closed ones stay closed.
 #[test]
 fn descriptors_are_handed_on() {
     let script = "exec 7</dev/null 9>&1; exec \"$@\"";
@@ -70,7 +70,7 @@ fn descriptors_are_handed_on() {
     assert!(!equal.did.stdout.contains("fd 0 "), "{}", equal.did.stdout);
 }
 
-/// Another priority, one processor, a umask: what children inherit, ours too.
+/// Priority, processors and umask: the program inherits them through the command.
 #[test]
 fn what_is_inherited_is_handed_on() {
     let before = ["sh", "-c", "umask 027; exec nice -n 5 taskset -c 0 \"$@\"", "sh"];
@@ -80,7 +80,7 @@ fn what_is_inherited_is_handed_on() {
     assert!(printed.contains("1 processors"), "{printed}");
 }
 
-/// Process numbers are the only thing that differs between two runs.
+/// Only process ids differ between two runs.
 fn without_numbers(line: &str) -> Option<String> {
     let numbers = |word: &str| match word.trim_matches(|c: char| !c.is_ascii_digit()) {
         digits if digits.len() >= 2 => word.replace(digits, "N"),
@@ -92,7 +92,7 @@ fn without_numbers(line: &str) -> Option<String> {
     })
 }
 
-/// What the program prints goes elsewhere: two processes that write to one file do so in any order.
+/// The output of the program goes elsewhere: two processes write to one file in any order.
 #[test]
 fn a_debugger_shows_the_program_alone() {
     let script = "gdb -nx -batch -ex 'set debuginfod enabled off' -ex 'break nothing' -ex 'run > printed' -ex bt \
@@ -108,7 +108,7 @@ fn a_debugger_shows_the_program_alone() {
     assert!(!printed.contains("libstackglass"), "{printed}");
 }
 
-/// A program that is stopped at each call by its tracer. It reads its clock as often as it likes.
+/// A tracer stops the program at each system call. The program's reads of the clock may vary.
 #[test]
 fn a_tracer_sees_the_programs_own_calls() {
     let script = "strace -f -qq -c -U name,calls -S name -o calls \"$@\"; cat calls";
@@ -123,7 +123,7 @@ fn a_tracer_sees_the_programs_own_calls() {
     assert!(equal.did.stdout.contains("execve"), "{}", equal.did.stdout);
 }
 
-/// A program that signals its whole process group reaches the command as well, which passes signals on.
+/// A program that signals its process group also signals the command, which passes signals on.
 #[test]
 fn a_signal_to_the_own_process_group_comes_once() {
     let script = "trap 'echo term' TERM; trap 'echo int' INT; trap 'echo hup' HUP; trap 'echo usr1' USR1

@@ -1,6 +1,6 @@
-//! The stream of a profiled program: whatever it writes there, the reader comes to an end and the
+//! The stream of a profiled program: for any contents, the reader ends and the recorder keeps its bound. The bytes are the
+//! words of the ring.
 #![allow(unsafe_code, reason = "views memory as a stream")]
-//! recorder keeps its bound. The bytes are the words of the ring.
 
 use super::memory::bounded;
 use stackglass_collect::{ProcessImage, Recorder};

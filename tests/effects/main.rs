@@ -1,8 +1,8 @@
-//! What programs that others wrote do alone, and what they do while they are recorded with the shortest delay.
+//! Third-party programs, alone and recorded with the shortest delay.
 //!
-//! `cargo xtask effects` runs this. Each row is a script over real tools, or one of a tool's own test suites; it runs
-//! alone and recorded in copies of one folder, and output and exit status must be equal. What a row starts ends with
-//! it, and its folders are removed.
+//! `cargo xtask effects` runs this. Each row is a script with real tools, or a test suite of a tool. It runs alone and
+//! recorded in copies of one folder; output and exit status must be equal. All its processes end with the row, and its
+//! folders are removed.
 
 mod normal;
 mod rows;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs a row and prints its line, and what differs below it.
+/// Runs a row, and prints its line and the differences.
 fn run(row: &Row, flags: &[String]) -> bool {
     let missing: Vec<&str> =
         row.needs.iter().filter(|(probe, _)| !works(probe)).map(|(_, package)| *package).collect();
@@ -103,7 +103,7 @@ fn run(row: &Row, flags: &[String]) -> bool {
     equal
 }
 
-/// True when a shell finds this to be so.
+/// Whether a shell condition holds.
 fn works(probe: &str) -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", probe]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,6 +1,6 @@
-//! What differs from run to run of the same program: numbers of processes, addresses, times.
+//! Removes what differs between runs of the same program: process ids, addresses, times.
 
-/// Of a shell: what ended by a signal is told with the number of its process.
+/// A shell reports a process that a signal ended, with its id.
 pub fn shell(line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let told = words.next()?.ends_with(':') && words.next() == Some("line") && words.next().is_some();
@@ -11,7 +11,7 @@ pub fn shell(line: &str) -> Option<String> {
     })
 }
 
-/// Replaces each process number and address: numbers of three digits and more, hexadecimal ones as well.
+/// Replaces process ids and addresses: numbers of three or more digits, also hexadecimal.
 pub fn without_numbers(line: &str) -> Option<String> {
     let mut text = String::new();
     let mut word = String::new();
@@ -34,13 +34,13 @@ pub fn without_numbers(line: &str) -> Option<String> {
     Some(text)
 }
 
-/// Of a sanitizer's report: what was found, without the table of memory around it, which has addresses everywhere.
+/// The error in a sanitizer's report, without the memory table, which is full of addresses.
 pub fn sanitizer(line: &str) -> Option<String> {
     let memory = line.contains("=>") || line.trim_start().starts_with("0x");
     if memory { None } else { without_numbers(line) }
 }
 
-/// Of CPython's test runner: what ran, what failed, what was left out.
+/// The results of CPython's test runner: run, failed and skipped tests.
 pub fn regrtest(line: &str) -> Option<String> {
     let told = ["Ran ", "OK", "FAILED (", "FAIL: ", "ERROR: ", "Result: ", "Total tests: ", "test test_"];
     if !told.iter().any(|start| line.starts_with(start)) {
@@ -50,7 +50,7 @@ pub fn regrtest(line: &str) -> Option<String> {
     Some(line.split(" in ").next().unwrap_or(line).to_owned())
 }
 
-/// Of valgrind's report: what it found. How many blocks and bytes it says too, without thousands.
+/// The errors in valgrind's report, and its numbers of blocks and bytes.
 pub fn valgrind(line: &str) -> Option<String> {
     let counts = ["Collected", "refs:", "Command:", "total heap usage"];
     if counts.iter().any(|word| line.contains(word)) { None } else { without_numbers(line) }

@@ -1,26 +1,26 @@
-//! The rows: programs that use signals, processes and threads in their own ways.
+//! The rows: programs that use signals, processes and threads in many ways.
 
 use crate::normal::{regrtest, sanitizer, shell, valgrind};
 
-/// A script over tools of others.
+/// A script with third-party tools.
 pub struct Row {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
-    /// What a shell must find to be so, and the Debian package where it is not.
+    /// A shell condition, and the Debian package to install if it does not hold.
     pub needs: &'static [(&'static str, &'static str)],
-    /// Files that are put into its folder.
+    /// Files copied to its folder.
     pub files: &'static [(&'static str, &'static str)],
-    /// Run once in that folder by bash, without us.
+    /// A bash script that runs once in that folder, not recorded.
     pub prepare: &'static str,
-    /// What is run alone and recorded, by bash.
+    /// The bash script that runs alone and recorded.
     pub script: &'static str,
-    /// What is compared of a line.
+    /// Rewrites each line before the comparison.
     pub normal: fn(&str) -> Option<String>,
-    /// Seconds after which a run hangs.
+    /// Longest time of a run in seconds.
     pub patience: u64,
-    /// Left out by `--quick`.
+    /// Skipped with `--quick`.
     pub long: bool,
 }
 
@@ -40,7 +40,7 @@ const BUGS: &str = include_str!("scripts/bugs.c");
 const GCC: &[(&str, &str)] = &[("command -v gcc", "gcc")];
 const VALGRIND: &[(&str, &str)] = &[("command -v gcc", "gcc"), ("command -v valgrind", "valgrind")];
 
-/// A sanitizer: a program without mistakes, and the mistake that it finds.
+/// A sanitizer: a program without errors, and the error that it finds.
 const fn sanitized(
     name: &'static str,
     about: &'static str,
@@ -50,7 +50,7 @@ const fn sanitized(
     Row { name, about, needs: GCC, files: &[("bugs.c", BUGS)], prepare, script, normal: sanitizer, ..ROW }
 }
 
-/// One of CPython's own test files.
+/// One of CPython's test files.
 const fn python(name: &'static str, script: &'static str) -> Row {
     const NEEDS: &[(&str, &str)] = &[("python3 -c 'import test.test_signal'", "libpython3-testsuite")];
     let about = "CPython's own tests of this name";

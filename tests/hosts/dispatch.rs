@@ -1,5 +1,5 @@
-//! Calls of every kind, each to a function of its own, all with the same work to do. (No two of them are equal: the
-//! compiler would make one of them.)
+//! Calls of every kind, each to a function of its own, all with the same work. (The functions differ, since the compiler
+//! would merge equal ones.)
 
 use std::hint::black_box;
 
@@ -56,13 +56,13 @@ fn by_name(n: u64) -> u64 {
     spin(n) + 9
 }
 
-/// A dependent multiplication after the other.
+/// A chain of dependent multiplications.
 #[inline(never)]
 fn spin(n: u64) -> u64 {
     (0..n).fold(1, |x: u64, i| black_box(x.wrapping_mul(31) ^ i)) >> 1
 }
 
-// What is called must not be the last thing done: such a call leaves no return address.
+// A call at the end would be a tail call, which leaves no return address.
 
 #[inline(never)]
 fn call_virtual(thing: &dyn Virtual) -> u64 {
@@ -86,7 +86,7 @@ fn call_generic<T: Generic>(thing: &T) -> u64 {
 
 #[inline(never)]
 fn call_seen() -> u64 {
-    // The compiler knows what is in the box.
+    // The compiler knows the contents of the box.
     let thing: Box<dyn Seen> = Box::new(Thing(black_box(1)));
     thing.devirtualised(WORK) + 1
 }

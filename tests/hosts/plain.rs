@@ -1,4 +1,4 @@
-//! A Rust program without any dependency: threads, a panic that is caught, a closure.
+//! A Rust program without dependencies: threads, a caught panic, a closure.
 use std::hint::black_box;
 
 #[inline(never)]

@@ -1,11 +1,11 @@
-//! Programs that the tests run: the command, the workloads, and hosts compiled on the spot.
+//! Programs that the tests run: the command, the workloads, and hosts, which are compiled here.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What a host is written in.
+/// Language of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// C, by `cc`.
@@ -16,14 +16,14 @@ pub enum Language {
     Rust,
 }
 
-/// The folder that Cargo builds into, found from where this test lies.
+/// Cargo's target folder, from the path of this test.
 fn target_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
     let deps = test.parent().expect("a test lies in a folder");
     deps.parent().expect("deps lies in the target folder").to_path_buf()
 }
 
-/// A program of this workspace: named by a variable, or built now.
+/// A program of this workspace: from a variable, or built now.
 fn built(variable: &str, package: &str, binary: &str) -> PathBuf {
     if let Some(path) = std::env::var_os(variable) {
         return PathBuf::from(path);
@@ -51,8 +51,7 @@ pub fn workloads() -> &'static Path {
     PATH.get_or_init(|| built("WORKLOADS_BIN", "workloads", "workloads"))
 }
 
-/// The host of this name, compiled as a distribution would: optimised, with line tables, without
-/// frame pointers.
+/// The host of this name, compiled as in distributions: optimised, with line tables, without frame pointers.
 pub fn host(name: &str, language: Language) -> PathBuf {
     host_with(name, language, &[])
 }
@@ -70,7 +69,7 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     };
     let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts");
     let source = hosts.join(name).with_extension(extension);
-    // A folder for each content: what is there is never replaced, since another test may be running it.
+    // A folder for each content: files in it are never replaced, since another test may run them.
     let mut content = DefaultHasher::new();
     for file in [&source, &hosts.join("work.h")] {
         let text = std::fs::read(file);
@@ -83,7 +82,7 @@ pub fn host_with(name: &str, language: Language, flags: &[&str]) -> PathBuf {
     if program.exists() {
         return program;
     }
-    // Tests run side by side: compile under a name of our own; the first one that is done puts it in place.
+    // Tests run in parallel: compile to a unique name, which the first finished test renames.
     let own = folder.join(format!("{name}.{}", std::process::id()));
     let mut command = Command::new(compiler);
     command.args(usual).arg(&source).arg("-o").arg(&own).args(flags);

@@ -1,8 +1,8 @@
-//! A program alone and the same program recorded: what it printed, said and ended with must be equal.
+//! Compares a program alone with the same program recorded: output, errors and exit status must be equal.
 //!
-//! Both runs have the same folder, input, variables and words before them, so that whatever differs is an effect of
-//! ours. Output goes to files, so that a child that lives on holds nobody up. Lines that begin with `stackglass: ` are
-//! the command's own and are left out of the comparison.
+//! Both runs have the same folder, input, variables and launcher, so that every difference is an effect of recording. Output
+//! goes to files, so that children that live on do not block the test. Lines that begin with `stackglass: ` come from the
+//! command and are not compared.
 
 use crate::{Folder, Seen, stackglass};
 use stackglass_profile::Recording;
@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The shortest delay that the command takes: whatever a sample does to a program, it does it most often so.
+/// The shortest delay that the command accepts, so that effects of samples are most frequent.
 const DELAY: &str = "100us";
 
-/// What a program did, as far as a parent or a reader of its output can see.
+/// The behaviour of a program, as a parent or a reader of its output sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Did {
-    /// What it printed.
+    /// Its stdout.
     pub stdout: String,
-    /// What it said, without the command's own lines.
+    /// Its stderr, without the command's lines.
     pub stderr: String,
-    /// Its exit status as a shell shows it: 128+N for signal N; nothing if it had to be killed.
+    /// Its exit status as in a shell: 128+N for signal N; none if it was killed after the time limit.
     pub code: Option<i32>,
 }
 
 impl Did {
-    /// What differs when it is recorded, in lines for people: those that only one of them has, a few of each.
+    /// The differences when it is recorded, as text: some lines that only one of the runs has.
     pub fn difference(&self, recorded: &Did) -> Vec<String> {
         let mut told = Vec::new();
         if self.code != recorded.code {
@@ -47,7 +47,7 @@ impl Did {
     }
 }
 
-/// The first lines of one text that the other one has not, or has less often.
+/// The first lines of a text that the other text lacks, or has less often.
 fn only_in<'a>(text: &'a str, other: &'a str) -> impl Iterator<Item = &'a str> {
     const SHOWN: usize = 12;
     let mut left: Vec<&str> = other.lines().collect();
@@ -61,7 +61,7 @@ fn only_in<'a>(text: &'a str, other: &'a str) -> impl Iterator<Item = &'a str> {
     only.take(SHOWN)
 }
 
-/// A program to be run alone and recorded.
+/// A program that runs alone and recorded.
 pub struct Compare {
     program: Vec<OsString>,
     before: Vec<OsString>,
@@ -75,11 +75,11 @@ pub struct Compare {
     recordings: Folder,
 }
 
-/// Both runs were equal; this is what can be asked about them.
+/// Result of equal runs.
 pub struct Equal {
-    /// What the program did.
+    /// The behaviour of the program.
     pub did: Did,
-    /// What was recorded the last time.
+    /// The last recording.
     pub recording: Recording,
 }
 
@@ -106,7 +106,7 @@ impl Compare {
         self
     }
 
-    /// Words that start the program when it is alone, and the command when it is recorded, such as `sh -c … sh`.
+    /// A launcher, such as `sh -c … sh`, that starts the program alone, and the command when recorded.
     pub fn before(mut self, words: &[&str]) -> Compare {
         self.before = words.iter().map(OsString::from).collect();
         self
@@ -130,19 +130,19 @@ impl Compare {
         self
     }
 
-    /// Rewrites each line of output before it is compared, or leaves it out, where it differs from run to run.
+    /// Rewrites or removes lines of output that differ between runs, before the comparison.
     pub fn each_line(mut self, normal: fn(&str) -> Option<String>) -> Compare {
         self.normal = normal;
         self
     }
 
-    /// Each run begins in a copy of this folder instead of an empty one.
+    /// Each run starts in a copy of this folder, not in an empty one.
     pub fn filled_from(mut self, folder: &Path) -> Compare {
         self.filled_from = Some(folder.to_owned());
         self
     }
 
-    /// The longest that a run may take.
+    /// Time limit of a run.
     pub fn patience(mut self, seconds: u64) -> Compare {
         self.patience = Duration::from_secs(seconds);
         self
@@ -171,7 +171,7 @@ impl Compare {
         self.run(&words)
     }
 
-    /// Empties the folder, and fills it where that was asked for.
+    /// Empties the folder and copies the given files to it.
     fn fill(&self) {
         self.folder.end_processes();
         for entry in std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
@@ -221,10 +221,10 @@ impl Compare {
         Did { stdout, stderr, code }
     }
 
-    /// Runs it alone once and recorded as often as was asked for; each time it must do the same.
+    /// Runs it alone once, and recorded the given number of times. All runs must behave equally.
     ///
     /// # Panics
-    /// When anything differs, when the program does not end, or when the recording is not whole.
+    /// If there is a difference, if the program does not end, or if the recording is not complete.
     #[track_caller]
     pub fn is_equal(self) -> Equal {
         let alone = self.alone();
@@ -243,14 +243,14 @@ impl Compare {
 }
 
 impl Equal {
-    /// Asserts what the program printed and how it ended, alone and recorded.
+    /// Asserts output and exit status of the program, alone and recorded.
     #[track_caller]
     pub fn did(&self, stdout: &str, code: i32) -> &Equal {
         assert_eq!((self.did.stdout.as_str(), self.did.code), (stdout, Some(code)), "{}", self.did.stderr);
         self
     }
 
-    /// What was seen of the processes whose executable has this file name.
+    /// Sums of the processes whose executable has this file name.
     #[track_caller]
     pub fn seen(&self, program: &str) -> Seen {
         let seen = Seen::of(&self.recording, program);

@@ -1,33 +1,33 @@
-//! The folder of a run, and the end of all that was started in it.
+//! The folder of a run, whose processes end with it.
 //!
-//! A test that fails must not leave a program behind, however that program has left its parent, its process group or
-//! its session. What every program of a run has in common is the folder: it stands in it or writes into it. When the
-//! folder is dropped, at the end of a test or while a failed test unwinds, all such processes are killed.
+//! A failed test must not leave a program behind, even if that program has left its parent, its process group or its session.
+//! All programs of a run have the folder in common: as current folder, or for their output. When the folder is dropped, at
+//! the end of a test or when a failed test unwinds, all these processes are killed.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::path::Path;
 use std::time::Duration;
 
-/// A new empty folder in the temporary folder.
+/// A new folder in the temporary folder.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Panics
-    /// When the temporary folder cannot be written.
-    #[allow(clippy::new_without_default)] // it makes something on the disk
+    /// If the temporary folder is not writable.
+    #[allow(clippy::new_without_default, reason = "it writes to the disk")]
     pub fn new() -> Folder {
         Folder(tempfile::tempdir().expect("a temporary folder can be made"))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Processes that stand in this folder or have their input or output in it; this process is never one.
+    /// Processes with this folder as current folder, or with input or output in it, except this process.
     pub fn processes(&self) -> Vec<i32> {
         let folder = self.path();
         let own = std::process::id() as i32;
@@ -41,7 +41,7 @@ impl Folder {
             .collect()
     }
 
-    /// Kills them, and what they start meanwhile.
+    /// Kills them, and processes that they start meanwhile.
     pub fn end_processes(&self) {
         for _ in 0..100 {
             let left = self.processes();
@@ -49,7 +49,7 @@ impl Folder {
                 return;
             }
             for pid in left {
-                // SAFETY: takes two numbers; the process was seen in this test's own folder a moment ago.
+                // SAFETY: takes two numbers; the process has just been found in this test's folder.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -68,7 +68,7 @@ mod tests {
     use super::Folder;
     use std::process::{Command, Stdio};
 
-    /// A test fails while a busy program of its own runs in another session, with its input and output elsewhere.
+    /// A test fails while its program computes in another session, with input and output elsewhere.
     #[test]
     fn what_a_failed_test_has_started_is_ended() {
         let (send, receive) = std::sync::mpsc::channel();

@@ -1,13 +1,13 @@
-//! Whole programs under `stackglass record`: what came out of them, and of the recording.
+//! Whole programs under `stackglass record`: their behaviour, and the recording.
 //!
-//! Each test runs a real program (a *host*, compiled here from `hosts/`, or a language's
-//! interpreter) and asserts two things: the program behaved as it does alone, and the recording
-//! is true, or one clear line says why there is none.
+//! Each test runs a real program: a *host*, compiled here from `hosts/`, or an interpreter of a language. It asserts that the
+//! program behaves as it does alone. It also asserts that the recording is correct, or that one clear line tells why there
+//! is none.
 //!
 //! * [`Record`] runs a program under the command.
-//! * [`Outcome`] is what it said, how it ended, and the recording.
-//! * [`Compare`] runs a program alone and recorded, and finds what differs.
-//! * [`Folder`] is where a run happens; what was started there ends with it.
+//! * [`Outcome`] is its output, its exit status, and the recording.
+//! * [`Compare`] runs a program alone and recorded, and finds differences.
+//! * [`Folder`] is the folder of a run; its processes end with it.
 //! * [`host`] compiles a host once.
 
 mod build;

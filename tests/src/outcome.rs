@@ -1,4 +1,4 @@
-//! What came out of a run.
+//! Result of a run.
 
 use crate::{Folder, Seen, stackglass};
 use stackglass_files::Completeness;
@@ -8,29 +8,29 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// A program that was run under the command.
+/// A program that has run under the command.
 pub struct Outcome {
-    /// How the command ended.
+    /// Exit status of the command.
     pub status: ExitStatus,
-    /// What the program printed.
+    /// Stdout of the program.
     pub stdout: String,
-    /// What program and command said.
+    /// Stderr of program and command.
     pub stderr: String,
-    /// Where the recording is.
+    /// Path of the recording.
     pub file: PathBuf,
-    /// Time from start to end, roughly.
+    /// Approximate time from start to end.
     pub wall: Duration,
-    /// Everything of this run; removed at the end, and its processes are killed.
+    /// The folder of the run, removed at the end; its processes are killed.
     pub folder: Folder,
 }
 
 impl Outcome {
-    /// The exit status as a shell shows it: 128+N for signal N.
+    /// The exit status as in a shell: 128+N for signal N.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
-    /// Asserts what the program printed and how it ended.
+    /// Asserts output and exit status.
     #[track_caller]
     pub fn program_did(&self, stdout: &str, code: i32) -> &Outcome {
         assert_eq!(self.stdout, stdout, "stderr:\n{}", self.stderr);
@@ -38,7 +38,7 @@ impl Outcome {
         self
     }
 
-    /// The recording, which must be whole.
+    /// The recording, which must be complete.
     #[track_caller]
     pub fn recording(&self) -> Recording {
         let (recording, completeness) = self.read();
@@ -46,7 +46,7 @@ impl Outcome {
         recording
     }
 
-    /// The recording, whole or not.
+    /// The recording, complete or not.
     #[track_caller]
     pub fn read(&self) -> (Recording, Completeness) {
         match stackglass_files::read(&self.file) {
@@ -55,7 +55,7 @@ impl Outcome {
         }
     }
 
-    /// What was seen of the processes whose executable has this file name.
+    /// Sums of the processes whose executable has this file name.
     #[track_caller]
     pub fn seen(&self, program: &str) -> Seen {
         let seen = Seen::of(&self.recording(), program);
@@ -68,12 +68,12 @@ impl Outcome {
         self.stderr.lines().filter(|line| line.contains(text)).collect()
     }
 
-    /// True when stderr has these words, wherever its lines were broken.
+    /// Whether stderr contains these words, with any line breaks.
     pub fn says(&self, words: &str) -> bool {
         self.stderr.split_whitespace().collect::<Vec<_>>().join(" ").contains(words)
     }
 
-    /// Shows the recording by the command, which must be able to.
+    /// The command's report of the recording.
     #[track_caller]
     pub fn print(&self) -> String {
         let mut print = Command::new(stackglass());

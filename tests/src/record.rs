@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest a test may take before it is killed and fails.
+/// Longest time of a test before it is killed and fails.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// What to run and how.
+/// A program, and how it is recorded.
 pub struct Record {
     flags: Vec<OsString>,
     program: Vec<OsString>,
@@ -51,13 +51,13 @@ impl Record {
         self
     }
 
-    /// Words before the command, such as `sh -c … sh`.
+    /// A launcher of the command, such as `sh -c … sh`.
     pub fn before(mut self, words: &[&str]) -> Record {
         self.before = words.iter().map(OsString::from).collect();
         self
     }
 
-    /// Another place for the recording.
+    /// Another path of the recording.
     pub fn output(mut self, path: impl AsRef<Path>) -> Record {
         self.output = Some(path.as_ref().to_owned());
         self
@@ -72,7 +72,7 @@ impl Record {
         self.output.clone().unwrap_or_else(|| self.folder.path().join("host.glass"))
     }
 
-    /// Starts it; output goes to files, so that a child that lives on holds nobody up.
+    /// Starts it. Output goes to files, so that children that live on do not block the test.
     pub fn start(self) -> Running {
         let mut words = self.before.clone();
         words.push(stackglass().into());
@@ -99,7 +99,7 @@ impl Record {
     }
 }
 
-/// A run that goes on.
+/// A program that is running.
 pub struct Running {
     child: Child,
     file: PathBuf,
@@ -112,7 +112,7 @@ impl Running {
         self.child.id()
     }
 
-    /// What the program has printed so far.
+    /// The output of the program so far.
     pub fn stdout(&self) -> String {
         read(&self.folder.path().join("stdout"))
     }
@@ -120,7 +120,7 @@ impl Running {
     /// Sends a signal to the command.
     pub fn signal(&self, signal: i32) {
         let pid = self.child.id() as libc::pid_t;
-        // SAFETY: takes two numbers; the child was not waited for, so its id is still its own.
+        // SAFETY: takes two numbers; the child was not reaped, so its id is valid.
         let status = unsafe { libc::kill(pid, signal) };
         assert_eq!(status, 0, "signal {signal} can be sent");
     }
@@ -128,7 +128,7 @@ impl Running {
     /// Waits for its end.
     ///
     /// # Panics
-    /// When it takes longer than any test may.
+    /// If it takes longer than the limit of a test.
     pub fn wait(mut self) -> Outcome {
         let begin = Instant::now();
         let status = loop {

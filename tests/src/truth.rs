@@ -1,4 +1,4 @@
-//! What a recording says of one program, in sums that a test can judge.
+//! Sums over the recording of a program, for assertions.
 
 use stackglass_profile::{Recording, State, ThreadNumber};
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 pub struct Seen {
     /// Process images.
     pub processes: usize,
-    /// Of these, forked children that had not called exec.
+    /// Of these, forked children before any exec.
     pub forked: usize,
     /// Threads.
     pub threads: usize,
-    /// Stacks taken of running threads.
+    /// Stacks of running threads.
     pub hits: u64,
     /// Of these, stacks that reach their root.
     pub whole: u64,
-    /// Time given to running threads, ns.
+    /// Time awake, ns.
     pub awake: u64,
-    /// Time given to sleeping threads, ns.
+    /// Time asleep, ns.
     pub asleep: u64,
-    /// Awake time by each function in the stack (once a stack), by the last segment of its path, ns.
+    /// Awake time with each function in the stack, by the last segment of its path, ns.
     pub functions: BTreeMap<String, u64>,
     /// The same for time asleep.
     pub sleeping_functions: BTreeMap<String, u64>,
@@ -32,7 +32,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Adds up what is recorded of the executable with this file name.
+    /// Sums over the executable with this file name.
     pub fn of(recording: &Recording, program: &str) -> Seen {
         let mut seen = Seen::default();
         let ours: Vec<bool> = recording
@@ -88,7 +88,7 @@ impl Seen {
         self.functions.get(function).copied().unwrap_or(0) as f64 / self.awake.max(1) as f64
     }
 
-    /// Asserts that stacks were taken and that nearly all are whole.
+    /// Asserts that there are stacks and that nearly all are complete.
     #[track_caller]
     pub fn is_true(&self, hits: u64) -> &Seen {
         assert!(

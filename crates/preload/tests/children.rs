@@ -1,11 +1,11 @@
-//! Children of every kind live on unharmed, and those that can be followed are.
+//! Children of every kind run on unharmed, and are profiled if possible.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
 use launcher::*;
 use stackglass_wire::*;
 
-/// Pid and exit status of the child, as its parent printed them.
+/// Process id and exit status of the child, from its parent's output.
 fn child(run: &Run) -> (u32, i32) {
     let mut words = run.stdout.split_whitespace().map(|w| w.parse::<i64>().unwrap());
     (words.next().unwrap() as u32, words.next().unwrap() as i32)
@@ -85,12 +85,12 @@ fn hundreds_of_short_children_all_end_as_they_should() {
 fn without_children_only_the_program_itself_is_sampled_and_the_environment_is_clean() {
     let session = Session::new();
     session.page().follow_children.store(0, std::sync::atomic::Ordering::Relaxed);
-    // The shell is not the one process that is to be sampled: it has no business with us.
+    // The shell is not the only process to sample, so it must not be sampled.
     let run = session.run(session.command("/bin/sh").args(["-c", "env; exit 3"]));
     assert_eq!(run.status.code(), Some(3));
     assert_eq!(run.processes.len(), 0);
 
-    // Now it is; its children see no trace.
+    // Now it is; its children see no trace of the library.
     use std::os::unix::process::CommandExt;
     let page = session.page();
     let mut command = session.command("/bin/sh");

@@ -1,4 +1,4 @@
-//! A thread that has forbidden itself system calls is not made to make any, and its time is told all the same.
+//! A thread whose filter forbids system calls is not made to call any, and its time is still recorded.
 
 mod launcher;
 use launcher::*;
@@ -24,8 +24,8 @@ fn a_confined_thread_lives_on_without_a_stack() {
             assert!(threads[&1].hits > 0, "{kind}: {threads:#?}");
             assert!(process.counter(Counter::NotSignalled) > 0, "{kind}: {:?}", process.counters);
             let other = &threads[&2];
-            let untold = other.cuts.get(&cut::NOT_TAKEN).copied().unwrap_or(0);
-            assert!(untold * 10 > other.cpu * 8, "{kind}: {other:#?}");
+            let without_stack = other.cuts.get(&cut::NOT_TAKEN).copied().unwrap_or(0);
+            assert!(without_stack * 10 > other.cpu * 8, "{kind}: {other:#?}");
         }
     }
 }

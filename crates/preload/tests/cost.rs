@@ -1,4 +1,4 @@
-//! What it costs the program: CPU, context switches, memory. Long, and only fair on a quiet machine.
+//! Cost for the program: CPU, context switches, memory. Long, and only valid on an idle machine.
 
 mod launcher;
 use launcher::*;
@@ -22,7 +22,7 @@ fn parked(session: Option<&Session>, threads: usize, rounds: usize) -> [f64; 4] 
     figures.try_into().unwrap()
 }
 
-/// Medians of pairs in turn: figures without, with, and the ratio of the first two with to without.
+/// Medians of alternating pairs: figures without, figures with, and ratios of the first two.
 fn pairs(threads: usize, rounds: usize, pairs: usize) -> ([f64; 4], [f64; 4], [f64; 2]) {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..pairs {

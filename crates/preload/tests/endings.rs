@@ -1,4 +1,4 @@
-//! However a program ends, what was sampled before is kept and its exit status is its own.
+//! For all ways to end a program, its samples are kept and its exit status is unchanged.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
@@ -13,9 +13,9 @@ fn work_time(process: &Process, symbols: &Symbols) -> u64 {
     process.threads(symbols).values().map(|t| t.time_in("work")).sum()
 }
 
-/// The main thread's time is told from the start of the image to its last tick. What waits for a stack that is
-/// on its way may be missing: a tick's worth, or more when the thread waits for a processor on a loaded machine.
-fn assert_told_to_the_end(process: &Process, symbols: &Symbols) {
+/// Asserts that the main thread's time is recorded from the start of the image to its last tick. Time whose stack has not
+/// arrived may be missing: one tick, or more if the thread is ready to run but not running.
+fn assert_recorded_to_the_end(process: &Process, symbols: &Symbols) {
     let lived = process.last_tick.saturating_sub(process.start);
     let missed = process.counter(Counter::MissedTicks) * 1_000_000;
     let on_its_way = process.counter(Counter::SignalsRunning) > process.counter(Counter::StacksRunning);
@@ -44,7 +44,7 @@ fn every_way_to_end() {
         assert!(!process.broken, "{kind}");
         let time = work_time(process, &symbols);
         assert!((250_000_000..700_000_000).contains(&time), "{kind}: {time}");
-        assert_told_to_the_end(process, &symbols);
+        assert_recorded_to_the_end(process, &symbols);
     }
 }
 
@@ -86,7 +86,7 @@ fn exec_under_fire() {
     assert!(run.processes.iter().all(|p| !p.broken && p.pid == run.processes[0].pid));
 }
 
-/// Kills the program at a moment that differs from round to round; everything up to the last tick is there.
+/// Kills the program at a different moment in each round; everything up to the last tick must be recorded.
 fn killed_at_random(rounds: u32) {
     let program = compile("endings", &[]);
     let symbols = Symbols::of(&program);
@@ -97,13 +97,13 @@ fn killed_at_random(rounds: u32) {
         let run = session.run_with(session.command(&program).args(["forever"]), |pid, since| {
             if since >= at && !killed {
                 killed = true;
-                // SAFETY: our child, which has not been waited for.
+                // SAFETY: a child of this process, not yet reaped.
                 unsafe { libc::kill(pid as i32, libc::SIGKILL) };
             }
         });
         assert_eq!(run.status.signal(), Some(libc::SIGKILL));
         assert!(!run.processes[0].broken);
-        assert_told_to_the_end(&run.processes[0], &symbols);
+        assert_recorded_to_the_end(&run.processes[0], &symbols);
     }
 }
 
@@ -122,7 +122,7 @@ fn killed_a_hundred_times() {
 fn no_session_no_trace() {
     let program = compile("endings", &[]);
     let session = Session::new();
-    // The folder is gone, the page is not ready, the variable is nonsense.
+    // No folder, a page that is not ready, a meaningless variable.
     for folder in ["/nowhere/at/all", "/dev/null", "relative", "/"] {
         let run = session.run(session.command(&program).args(["_exit", "0.01"]).env(SESSION_ENV, folder));
         assert_eq!(run.status.code(), Some(7));
@@ -161,7 +161,7 @@ fn a_session_that_cannot_be_written_to_costs_one_line() {
         assert!(run.stderr.lines().count() <= 1, "{}", run.stderr);
         assert!(states.len() <= 2, "{states:?}");
     } else {
-        // Not root: a folder without the right to write does the same.
+        // Without root: a folder that is not writable has the same effect.
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&session.folder, std::fs::Permissions::from_mode(0o500)).unwrap();
         let run = session.run(session.command(&program).args(["_exit", "0.05"]));
@@ -180,7 +180,7 @@ fn a_limit_on_file_sizes_ends_nothing() {
     for (limit, sampled) in [("0", false), ("16", false), ("512", true), ("8192", true)] {
         let session = Session::new();
         let mut shell = session.command(std::path::Path::new("/bin/bash"));
-        // The shell itself is no part of the test: it sets the limit before the library comes in.
+        // The shell is not tested: it sets the limit before the library is loaded.
         let script = format!(r#"ulimit -f {limit}; exec "$0" _exit 0.2"#);
         let library = shell.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, v)| v).unwrap();
         let script = format!(r#"export LD_PRELOAD="{}"; {script}"#, library.to_str().unwrap());

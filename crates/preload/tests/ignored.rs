@@ -1,11 +1,11 @@
-//! What a program inherits of signals it finds as it would without us.
+//! A program inherits signal settings as it does without the library.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 mod launcher;
 use launcher::*;
 use std::os::unix::process::CommandExt;
 
-/// The lines about signals of `/proc/self/status`, as `grep` sees its own.
+/// The signal lines of `/proc/self/status` in `grep`.
 fn lines(mut command: std::process::Command, session: Option<&Session>) -> String {
     command.args(["-E", "^Sig(Ign|Blk|Pnd)|^ShdPnd", "/proc/self/status"]);
     // SAFETY: only system calls between fork and exec.

@@ -1,4 +1,4 @@
-//! Libraries that are opened and closed under load: never a crash, and stacks through them are right.
+//! Libraries that are opened and closed under load: no crash, and right stacks through them.
 
 mod launcher;
 use launcher::*;

@@ -1,4 +1,4 @@
-//! Small stacks, alternate stacks, fibres and very deep recursion: unharmed, and seen right.
+//! Small stacks, alternate stacks, fibres and very deep recursion: programs run unharmed, with right stacks.
 
 mod launcher;
 use launcher::*;
@@ -23,7 +23,7 @@ fn stacks_of_64_kib() {
     let small: Vec<_> =
         threads.values().filter(|t| t.time_in("small;small_work;work") > 300_000_000).collect();
     assert_eq!(small.len(), 4, "{threads:#?}");
-    // Relative, since on a loaded machine they mostly wait.
+    // Relative, since with other load they mostly wait.
     assert!(small.iter().all(|t| t.hits > 0 && t.hits * 10_000_000 > t.awake), "{threads:#?}");
 }
 
@@ -36,11 +36,11 @@ fn an_alternate_stack_of_8_kib_with_a_handler_on_it() {
 }
 
 #[test]
-fn time_in_long_handlers_on_small_alternate_stacks_is_given_to_nobody_else() {
+fn time_in_long_handlers_on_small_alternate_stacks_goes_to_no_other_function() {
     let (run, process, symbols) = run("long-handlers");
     assert_eq!(run.stdout.trim(), "150");
     let main = &process.threads(&symbols)[&1];
-    // Next to nothing between 150 handlers of 4 ms, during which our signal is blocked.
+    // Hardly any time between 150 handlers of 4 ms, during which the sampling signal is blocked.
     let held_back = main.stacks.get(&(String::new(), false)).copied().unwrap_or(0);
     assert!(held_back * 10 > main.awake * 8, "{main:#?}");
     assert_eq!(main.awake, main.cpu);
@@ -50,7 +50,7 @@ fn time_in_long_handlers_on_small_alternate_stacks_is_given_to_nobody_else() {
 fn an_alternate_stack_too_small_for_any_signal() {
     let (_, process, symbols) = run("tiny-alternate");
     let main = &process.threads(&symbols)[&1];
-    // Not a hit for each tick: on a loaded machine the thread often waits.
+    // Fewer hits than ticks: with other load, the thread often waits.
     assert!(main.hits * 10_000_000 > main.awake, "{main:#?}");
 }
 

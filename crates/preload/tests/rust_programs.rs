@@ -1,6 +1,6 @@
-//! Rust programs: the sleeps of the standard library, and programs that link the sampler themselves.
+//! Rust programs: sleeping in the standard library, and programs that link the sampler.
 //!
-//! The programs are tests of this very file, run as children (they do nothing unless asked to).
+//! The programs are tests of this file, run as children; a variable enables them.
 
 mod launcher;
 use launcher::*;
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// Says which of the programs below is to run.
+/// Variable with the program to run.
 const ROLE: &str = "STACKGLASS_TEST_ROLE";
 
 fn run(role: &str) -> Run {

@@ -1,10 +1,10 @@
-//! Sleepers are not woken, their calls not interrupted, and their stacks right.
+//! Sleeping threads are not woken, their calls are not interrupted, and their stacks are right.
 
 mod launcher;
 use launcher::*;
 use stackglass_wire::Counter;
 
-/// The outermost function of each kind of sleeper.
+/// The outermost function of each kind of sleeping thread.
 const KINDS: [&str; 8] =
     ["poll", "epoll", "nanosleep", "socket", "select", "condition", "semaphore", "usleep"];
 

@@ -1,4 +1,4 @@
-//! Programs whose stacks and times are known come out as they are.
+//! Programs with known stacks and times are recorded correctly.
 
 mod launcher;
 use launcher::*;
@@ -39,7 +39,7 @@ fn check(maps: &str) {
         assert!(thread.asleep > 100 * thread.awake, "{thread:#?}");
     }
 
-    // All that the kernel counted was given to some stack (the sampler's own time is not the program's).
+    // All CPU time by the kernel belongs to stacks, except the sampler's.
     let used = run.stdout.trim().parse::<f64>().unwrap() * 1000.0;
     let given: u64 = threads.values().map(|t| t.cpu).sum();
     let sampler = process.sampler_cpu as f64;

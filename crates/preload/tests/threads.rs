@@ -1,4 +1,4 @@
-//! Threads by the thousand, threads that block every signal, programs with a handler of their own.
+//! Thousands of threads, threads that block all signals, programs with handlers.
 
 mod launcher;
 use launcher::*;
@@ -21,7 +21,7 @@ fn run_every(kind: &str, delay_ns: u64) -> (Run, Symbols) {
 }
 
 #[test]
-fn ten_thousand_threads_are_all_told_with_start_and_end() {
+fn starts_and_ends_of_ten_thousand_threads_are_recorded() {
     let (run, symbols) = run("many");
     let threads = run.processes[0].threads(&symbols);
     let mut met = std::collections::HashMap::new();
@@ -71,7 +71,7 @@ fn a_thread_that_waits_for_all_signals_meets_none_of_ours() {
 fn a_program_keeps_its_own_handler_for_our_signal() {
     let (run, symbols) = run("handler");
     let process = &run.processes[0];
-    // All but those from before the sampler had begun.
+    // All but those before the start of the sampler.
     assert!(process.counter(Counter::ForeignSignal) >= 50);
     let main = &process.threads(&symbols)[&1];
     let all = main.awake + main.asleep;

@@ -1,4 +1,4 @@
-//! A child of `vfork` has its parent's memory; what it does to itself is not done to the parent.
+//! A child of `vfork` has its parent's memory; its settings must not affect the parent.
 
 mod launcher;
 use launcher::*;

@@ -1,4 +1,4 @@
-//! A program that waits for its own handlers never waits for one that has run.
+//! A program that waits for one of its handlers does not wait after that has run.
 
 mod launcher;
 use launcher::*;

@@ -1,13 +1,11 @@
-//! How fast a program's addresses become frames in a fresh process, beside a plain loop over the
-//! `addr2line` crate.
+//! Time to symbolize addresses of a program in a new process, compared with a plain loop over the `addr2line` crate.
 //!
 //! ```text
 //! cold PROGRAM [COUNT] [--plain] [--show] [--threads N]
 //! ```
 //!
-//! COUNT addresses (10 000) are spread at random, but always the same, over the program's code.
-//! Prints wall time, CPU time and peak memory of what it did as a line of JSON; `bench` takes turns
-//! with both. `--show` prints the frames.
+//! COUNT addresses (10 000) are random in the program's code, the same in every run. Prints wall time, CPU time and peak memory
+//! as one line of JSON; `bench` alternates both ways. `--show` prints the frames.
 
 use anyhow::{Context, Result, bail};
 use stackglass_profile::recording::Module;
@@ -111,7 +109,7 @@ fn symbolize(program: &str, addresses: &[u64], show: bool, threads: Option<usize
     (frames, lines)
 }
 
-/// What a program that uses the crate as its documentation shows does: load, ask, demangle.
+/// Uses the crate as in its documentation: load, look up, demangle.
 fn plain_loop(program: &str, addresses: &[u64], show: bool) -> Result<(usize, usize)> {
     let loader = addr2line::Loader::new(program).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (mut count, mut lines) = (0, 0);
@@ -131,7 +129,7 @@ fn plain_loop(program: &str, addresses: &[u64], show: bool) -> Result<(usize, us
     Ok((count, lines))
 }
 
-/// Processor time of all threads so far in nanoseconds, to the hundredth of a second.
+/// CPU time of all threads so far in ns, with a resolution of 10 ms.
 fn cpu() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').context("/proc/self/stat without a name")?.1;

@@ -1,7 +1,7 @@
-//! Nanoseconds per frame, ours beside framehop's, on the same stacks: `cargo run --release --example walk_speed`.
+//! Nanoseconds per frame, compared with framehop on the same stacks: `cargo run --release --example walk_speed`.
 //!
-//! Both get the same registers and read the same stack by plain loads; both have seen the stack before, as in a
-//! profiler that samples a hot loop. The median of many rounds is printed.
+//! Both get the same registers and read the same stack by plain loads. Both have walked the stack before, as when a profiler
+//! samples a hot loop. The median of many rounds is printed.
 #![allow(unsafe_code, reason = "reads the stack by plain loads")]
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
@@ -28,7 +28,7 @@ fn framehop_unwinder() -> UnwinderX86_64<&'static [u8]> {
     let modules = UNWINDER.modules().expect("refreshed");
     for module in modules.iter() {
         let bytes = |range: std::ops::Range<u64>| {
-            // SAFETY: read-only parts of modules that this program needs, so they stay.
+            // SAFETY: read-only parts of modules that stay loaded, since this program needs them.
             unsafe {
                 std::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize)
             }
@@ -100,7 +100,7 @@ fn main() {
             let mut count = 0;
             let theirs = median(|| {
                 let mut read = |address: u64| {
-                    // SAFETY: inside the mapping of the stack this thread runs on.
+                    // SAFETY: inside the mapping of this thread's stack.
                     if range.contains(&address) { Ok(unsafe { *(address as *const u64) }) } else { Err(()) }
                 };
                 let regs = UnwindRegsX86_64::new(here.pc(), here.sp(), here.rbp().unwrap_or(0));

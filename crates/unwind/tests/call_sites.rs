@@ -1,4 +1,4 @@
-//! The backward decoder of call instructions against a forward one (iced-x86), for every call of whole programs.
+//! The backward decoder of call instructions compared with a forward one (iced-x86), for every call of whole programs.
 
 mod support;
 
@@ -9,7 +9,7 @@ use stackglass_unwind::call_site::{Call, LONGEST, before};
 use std::path::Path;
 use support::FileImage;
 
-/// Calls, those seen differently, and instruction boundaries without a call that look like one.
+/// Calls, calls decoded differently, and instruction boundaries that look like a call without being one.
 #[derive(Default, Debug)]
 struct Count {
     calls: usize,
@@ -74,7 +74,7 @@ fn calls_of_this_program_and_the_c_library() {
     for path in [std::env::current_exe().unwrap().as_path(), Path::new(&libc[libc.find('/').unwrap()..])] {
         let count = compare(path);
         assert!(count.calls > 3000);
-        // A longer instruction may by chance end like a shorter call: one in tens of thousands.
+        // A longer instruction may end like a shorter call by chance: one in tens of thousands.
         assert!(count.different.len() * 20_000 <= count.calls, "{:?}", count.different);
         assert!(count.mistaken * 1000 <= count.other, "{} of {}", count.mistaken, count.other);
     }

@@ -1,5 +1,5 @@
-//! Sandboxes that forbid `process_vm_readv` and the mapping ioctl, as containers do: walks go on by the slower ways.
-//! A child of fork installs a real seccomp filter and tells by its exit status.
+//! Sandboxes that forbid `process_vm_readv` and the mapping ioctl, like containers: walks use the slower ways. A forked child
+//! installs a real seccomp filter and reports by its exit status.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{
@@ -8,7 +8,7 @@ use stackglass_unwind::{
 
 static UNWINDER: Unwinder = Unwinder::new();
 
-/// Makes some system calls fail with an error from now on.
+/// Makes some system calls fail with an error.
 fn forbid(calls: &[i64], error: i32) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // Loads the call's number, compares, and returns the error where equal.
@@ -24,14 +24,14 @@ fn forbid(calls: &[i64], error: i32) {
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: a complete filter program; only this (child) process is restricted.
+    // SAFETY: a complete filter program; it restricts only this child process.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
     }
 }
 
-/// Everything that reads memory by system calls; false at the first wrong answer.
+/// Calls all functions that read memory by system calls; false at the first wrong result.
 fn works() -> bool {
     let value = 0x1234_5678_9abc_def0u64;
     let address = &raw const value as u64;
@@ -54,7 +54,7 @@ fn a_sandbox_is_no_obstacle() {
     UNWINDER.refresh().unwrap();
     assert!(works());
     for error in [libc::EPERM, libc::ENOSYS] {
-        // SAFETY: the child allocates a few bytes at most before it ends by _exit.
+        // SAFETY: the child allocates at most a few bytes before it ends by _exit.
         let status = unsafe {
             let pid = libc::fork();
             if pid == 0 {

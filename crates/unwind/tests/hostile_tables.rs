@@ -1,5 +1,5 @@
-//! Broken and hostile unwind tables, stacks and registers: no panic, no endless loop, no read outside of what the
-//! module declares, and never more frames than there is room.
+//! Damaged and hostile unwind tables, stacks and registers: no panic, no endless loop, no read outside of the module, and
+//! never more frames than fit.
 
 mod support;
 
@@ -13,7 +13,7 @@ const DATA: u64 = 0x10_0000;
 const CODE: u64 = 0x20_0000;
 const CODE_SIZE: u64 = 0x1000;
 
-/// One readable segment of given bytes and one of code that is all `call` instructions.
+/// A readable segment with given bytes, and a segment of code that consists of `call` instructions.
 struct Bytes {
     data: Vec<u8>,
     reads: Cell<u64>,
@@ -52,7 +52,7 @@ impl ModuleMemory for Bytes {
     }
 }
 
-/// Any word of memory, from a seed.
+/// Random memory, from a seed.
 struct Noise(u64);
 
 impl StackMemory for Noise {
@@ -92,7 +92,7 @@ fn try_everything(image: &Bytes, header_size: u64, seed: u64) {
     }
 }
 
-/// A header with a sorted table of one entry for all of the code, its CIE and FDE, and given instructions.
+/// A header with a sorted table of one entry for all code, with CIE, FDE and the given instructions.
 fn table_with(cie_instructions: &[u8], instructions: &[u8], augmentation: &[u8]) -> Vec<u8> {
     let mut data = vec![1, 0x1b, 0x03, 0x3b];
     let header = 20u32;
@@ -125,7 +125,7 @@ fn table_with(cie_instructions: &[u8], instructions: &[u8], augmentation: &[u8])
 
 #[test]
 fn the_hand_made_table_is_understood() {
-    // CFA = rsp + 8, return address at CFA - 8; without this the tests below would test little.
+    // CFA = rsp + 8, return address at CFA - 8. If this failed, the tests below would test little.
     let image = Bytes { data: table_with(&[0x0c, 7, 8, 0x90, 1], &[], b"zR"), reads: Cell::new(0) };
     let module = image.module(20);
     let rule = Scratch::new().rule_at(&module, &image, CODE + 5);
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// Each byte of a real table changed in turn (some hundreds of places of a program's own).
+/// A real table with one byte changed at a time, at some hundreds of positions.
 #[test]
 fn real_tables_with_one_byte_changed() {
     let mut image = FileImage::open(&std::env::current_exe().unwrap());
@@ -177,7 +177,7 @@ fn real_tables_with_one_byte_changed() {
     let mut random = 1u64;
     for round in 0..400u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // The header's first words often, anything else now and then.
+        // The first words of the header often, other bytes sometimes.
         let at = if round % 4 == 0 {
             header.start + random % 12
         } else {

@@ -1,7 +1,11 @@
-//! Libraries that come and go while threads are walked: the list follows, numbers stay with their modules,
-//! handlers never crash and never give a wrong frame for a complete stack.
+//! Libraries that are opened and closed during walks: the list follows, modules keep their numbers, handlers never crash, and
+//! complete stacks have no wrong frames.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+#[path = "support/signals.rs"]
+mod signals;
+
+use signals::on_signal;
 use stackglass_unwind::{Cut, End, OwnStack, Registers, Scratch, Unwinder, Walk};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -23,7 +27,7 @@ fn alone() -> MutexGuard<'static, ()> {
 type Callback = extern "C" fn();
 type CallBack = extern "C" fn(Callback, i64) -> i64;
 
-/// A library whose function calls back from under `depth` frames of its own.
+/// A library whose function calls back below `depth` of its frames.
 fn build(folder: &Path) -> CString {
     let source = folder.join("plugin.c");
     let library = folder.join("libplugin.so");
@@ -59,12 +63,12 @@ impl Plugin {
 
 impl Drop for Plugin {
     fn drop(&mut self) {
-        // SAFETY: opened once, closed once; nobody is in its code.
+        // SAFETY: opened once, closed once; no thread is in its code.
         assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
     }
 }
 
-/// id by address of everything loaded, and the generation.
+/// The id of each loaded module by address, and the generation.
 fn snapshot() -> (BTreeMap<u64, u32>, u64) {
     let modules = UNWINDER.modules().unwrap();
     (modules.iter().map(|m| (m.range().start, m.id())).collect(), modules.generation())
@@ -133,14 +137,14 @@ struct Handlers {
     scratch: UnsafeCell<Scratch>,
     frames: UnsafeCell<[u64; 128]>,
 }
-// SAFETY: signals go to one thread, which does not interrupt its own handler.
+// SAFETY: signals go to one thread, which does not interrupt its handler.
 unsafe impl Sync for Handlers {}
 static HANDLERS: Handlers =
     Handlers { scratch: UnsafeCell::new(Scratch::new()), frames: UnsafeCell::new([0; 128]) };
 static ENDS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 unsafe extern "C" fn handler(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid context; HANDLERS is this thread's.
+    // SAFETY: the kernel passes a valid context; only this thread uses HANDLERS.
     let walk = unsafe {
         let registers = Registers::of_signal(&*context.cast());
         let mut stack = OwnStack::at(registers.sp());
@@ -157,13 +161,7 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
     let folder = tempfile::tempdir().unwrap();
     let path = build(folder.path());
     UNWINDER.refresh().unwrap();
-    // SAFETY: a complete sigaction.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
-    }
+    on_signal(libc::SIGURG, libc::SA_RESTART, handler);
     let stop = AtomicBool::new(false);
     let thread = AtomicU64::new(0);
     let mut opened = 0;
@@ -203,7 +201,7 @@ fn walks_go_on_while_libraries_are_opened_and_closed() {
     println!("{opened} times opened and closed; walks by how they ended: {ends:?}");
     let total: u64 = ends.iter().sum();
     assert!(opened > 100 && total > 2000);
-    // In the list a little late, or already gone: cut, and counted. Everything else must be complete.
+    // A library not yet or no longer in the list gives a cut stack. All other stacks must be complete.
     let honest = ends[0] + ends[Cut::NoModule as usize] + ends[Cut::NoRule as usize];
     assert!(total - honest <= total / 200, "{ends:?}");
     assert!(ends[0] * 2 > total, "{ends:?}");

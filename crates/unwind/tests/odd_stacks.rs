@@ -1,7 +1,10 @@
-//! Stacks that are not the usual one piece: alternate signal stacks, fibres, code made at run time, a call through a
-//! null pointer.
+//! Unusual stacks: alternate signal stacks, fibres, code generated at run time, a call through a null pointer.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+#[path = "support/signals.rs"]
+mod signals;
+
+use signals::on_signal;
 use stackglass_unwind::{Cut, End, OwnStack, Registers, Scratch, Unwinder, Walk};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -30,7 +33,7 @@ fn seen() -> (Vec<u64>, End) {
     (frames, walk.expect("a walk").end)
 }
 
-/// The frames of the caller and below, lookup addresses, whatever its own pc is.
+/// Lookup addresses of the frames below the caller, which do not depend on its pc.
 #[inline(never)]
 fn frames_below() -> Vec<u64> {
     walk_here();
@@ -38,21 +41,6 @@ fn frames_below() -> Vec<u64> {
     assert_eq!(end, End::Complete);
     // Innermost are walk_here, this function, and the caller, whose pc differs at every call.
     frames[3..].to_vec()
-}
-
-/// Installs a handler for one signal.
-fn on_signal(
-    signal: c_int,
-    flags: c_int,
-    handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
-) {
-    // SAFETY: a complete sigaction.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | flags;
-        assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
-    }
 }
 
 /// Recursion whose frames can be counted.
@@ -147,7 +135,7 @@ fn code_made_at_run_time_is_stepped_over_once_and_called_cut() {
     UNWINDER.refresh().unwrap();
     // push rbp; mov rbp, rsp; sub rsp, 32; call rdi; leave; ret
     let code = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7, 0xc9, 0xc3];
-    // SAFETY: a page of our own, filled before it is made executable.
+    // SAFETY: a new page, filled before it is made executable.
     let function = unsafe {
         let page = libc::mmap(
             std::ptr::null_mut(),

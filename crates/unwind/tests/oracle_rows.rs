@@ -1,7 +1,7 @@
-//! Every row of real unwind tables, ours against gimli's: CFA, `rbp` and return address.
+//! Every row of real unwind tables compared with gimli: CFA, `rbp` and return address.
 //!
-//! gimli is an independent reader of the same format, used by most Rust tools. The short rule that the table
-//! remembers is compared too, the linker's PLT expression being evaluated by gimli.
+//! gimli is an independent reader of the same format, used by most Rust tools. The short rule is compared too; for that,
+//! gimli evaluates the linker's PLT expression.
 
 mod support;
 
@@ -20,7 +20,7 @@ struct Count {
     complex: usize,
 }
 
-/// Rows we are known to answer differently, as (file name, row's address), with the reason. None.
+/// Known differences, as (file name, row's address), with the reason. None.
 const LISTED: &[(&str, u64)] = &[];
 
 fn compare(path: &Path) -> Count {
@@ -126,7 +126,7 @@ fn compare(path: &Path) -> Count {
     count
 }
 
-/// CFA - rsp as gimli evaluates it.
+/// CFA - rsp, evaluated by gimli.
 fn plt_distance(
     expression: &gimli::UnwindExpression<usize>,
     eh_frame: &EhFrame<gimli::EndianSlice<'_, LittleEndian>>,
@@ -163,7 +163,7 @@ fn check(path: &Path, at_least: usize) {
     assert!(count.rows >= at_least, "{}: only {} rows", path.display(), count.rows);
 }
 
-/// The file this process has loaded under that name.
+/// The loaded file of this name.
 fn loaded(part: &str) -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|l| l.contains(part)).unwrap_or_else(|| panic!("no {part} is loaded"));

@@ -36,7 +36,7 @@ fn recursion_is_seen_to_its_exact_depth() {
         let walk = recurse(depth, &mut frames);
         assert_eq!(walk.end, End::Complete, "depth {depth}");
         assert!(longest_run(&frames[..walk.len]) >= depth.max(1));
-        // One frame each, plus the innermost one and what lies below the test.
+        // One frame each, plus the innermost frame and the callers of the test.
         let base = recurse(0, &mut frames);
         assert_eq!(walk.len, base.len + depth);
     }

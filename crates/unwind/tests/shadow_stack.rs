@@ -1,8 +1,8 @@
-//! The walker against a shadow stack, at every single instruction of a running program.
+//! The walker compared with a shadow stack, at every single instruction of a running program.
 //!
-//! The program is stepped by ptrace. A call pushes its return address with the place where it lies, an entry
-//! is dead once the stack pointer is above that place; a signal pushes what it interrupted. After every
-//! step the walker, reading the other process's memory and modules, must give exactly these addresses.
+//! ptrace steps the program. A call pushes its return address and the address of its stack slot; the entry ends when the
+//! stack pointer is above the slot. A signal pushes the interrupted address. After every step, the walker reads the memory
+//! and modules of the process, and must give exactly these addresses.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
@@ -17,7 +17,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The other process's modules, copied whenever its mappings change: a million walks read them.
+/// The modules of the process, copied whenever its mappings change, since a million walks read them.
 #[derive(Default)]
 struct Images(Vec<(u64, Vec<u8>)>);
 
@@ -34,8 +34,7 @@ impl ModuleMemory for Images {
     }
 }
 
-/// What a copy of the stack holds that was made from the stack pointer up (perf events make one): nothing of what
-/// has just been popped.
+/// A copy of the stack from the stack pointer up, as in perf events, without values that were just popped.
 struct FromSp<'a> {
     stack: ProcessStack<'a>,
     sp: u64,
@@ -48,11 +47,11 @@ impl StackMemory for FromSp<'_> {
     }
 }
 
-/// What the walker has to give for one frame below the innermost.
+/// The expected frame of a caller.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     lookup: u64,
-    /// Where the return address lies; the entry lives while rsp is not above.
+    /// Address of the return address; the entry is valid while rsp is not above.
     slot: u64,
 }
 
@@ -68,7 +67,7 @@ struct Stepper {
     table: RuleTable,
     decoded: HashMap<u64, Instruction>,
     shadow: Vec<Entry>,
-    /// Frames that were there when looking began.
+    /// Frames at the start of the comparison.
     base: Vec<u64>,
 }
 
@@ -78,19 +77,18 @@ struct Outcome {
     steps: u64,
     deepest: usize,
     signals: u64,
-    /// By place: how often the walk stopped, marked as cut, at code that has no unwind rules, everything it gave
-    /// being right. These are the listed exceptions: start-up and exit code written in assembly (`_start` of
-    /// `ld.so`, `_init`, `_fini`) and what the compiler's crtbegin.o brings (`__do_global_dtors_aux`,
-    /// `deregister_tm_clones`, `frame_dummy`).
+    /// By address: how often the walk was cut at code without unwind rules, with right frames up to there. These
+    /// exceptions are start and exit code in assembly (`_start` of `ld.so`, `_init`, `_fini`) and code of the compiler's
+    /// crtbegin.o (`__do_global_dtors_aux`, `deregister_tm_clones`, `frame_dummy`).
     without_rules: BTreeMap<String, u64>,
-    /// By place: how often, and an example.
+    /// By address: how often, and an example.
     wrong: BTreeMap<String, (u64, String)>,
     exit: i32,
 }
 
 impl Stepper {
     fn registers(&self) -> libc::user_regs_struct {
-        // SAFETY: the structure is plain numbers, filled by the kernel for our stopped child.
+        // SAFETY: the structure is plain numbers, which the kernel fills for the stopped child.
         unsafe {
             let mut regs: libc::user_regs_struct = std::mem::zeroed();
             assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut regs), 0);
@@ -147,7 +145,7 @@ impl Stepper {
         (walk.len, walk.end)
     }
 
-    /// Whether a copy of the stack that begins at the stack pointer gives the same.
+    /// Whether a walk of a copy of the stack from the stack pointer up is equal.
     fn same_from_sp(&self, regs: &libc::user_regs_struct, frames: &[u64], end: End) -> bool {
         let mut buffer = [0u8; 4096];
         let mut out = [0u64; 512];
@@ -210,7 +208,7 @@ impl Stepper {
     }
 
     fn step(&mut self, signal: i32) -> i32 {
-        // SAFETY: our stopped child.
+        // SAFETY: the stopped child of this process.
         unsafe {
             assert_eq!(libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, signal as usize), 0);
             let mut status = 0;
@@ -265,13 +263,13 @@ impl Stepper {
                 self.load_modules();
             }
             signal = match libc::WSTOPSIG(status) {
-                // Nobody handles the end of a child, so it is not passed on.
+                // No handler exists for the end of a child, so it is not passed on.
                 libc::SIGTRAP | libc::SIGCHLD => 0,
                 other => other,
             };
             self.check(&regs, &mut outcome);
         }
-        // SAFETY: our own child; it is reaped.
+        // SAFETY: a child of this process; it is reaped.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
@@ -300,7 +298,7 @@ fn build(folder: &Path) -> PathBuf {
     folder.join("stepped")
 }
 
-/// Starts a program stopped at its very first instruction.
+/// Starts a program, stopped at its first instruction.
 fn start(program: &Path, rounds: u64) -> Stepper {
     let path = CString::new(program.to_str().unwrap()).unwrap();
     let rounds = CString::new(rounds.to_string()).unwrap();
@@ -350,9 +348,9 @@ fn report(outcome: &Outcome) {
     }
 }
 
-/// Runs to the breakpoint at full speed and takes the frames that are there as given.
+/// Runs to the breakpoint at full speed; the frames there are assumed.
 fn go_to_breakpoint(stepper: &mut Stepper) {
-    // SAFETY: our stopped child.
+    // SAFETY: the stopped child of this process.
     unsafe {
         assert_eq!(libc::ptrace(libc::PTRACE_CONT, stepper.pid, 0, 0), 0);
         let mut status = 0;
@@ -380,7 +378,7 @@ fn every_instruction_from_main_on() {
     assert!(outcome.wrong.is_empty());
 }
 
-/// Compiled to abort on panic, optimised over all crates: the unwind tables are still there, and right.
+/// A program that aborts on panic, optimised over all crates: its unwind tables exist and are right.
 fn build_aborting(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/aborting.rs");
     let program = folder.join("aborting");

@@ -1,11 +1,14 @@
-//! Walks from a signal handler at random moments of a recursion whose depth is known.
+//! Walks from a signal handler at random moments of a recursion of known depth.
 //!
-//! One thread climbs down and up again, another one signals it. At the bottom, where the thread says so,
-//! the number of recursive frames must be exact, whatever leaf was interrupted: arithmetic, `memcpy` and
-//! `strlen` of the C library, `clock_gettime` in the vdso. Elsewhere the walk must still reach the outermost
-//! frame through nothing but the recursion.
+//! One thread recurses down and up, another signals it. At the bottom, which the thread marks, the number of recursive
+//! frames must be exact in all leaf functions: arithmetic, `memcpy` and `strlen` of the C library, `clock_gettime` in the
+//! vdso. Elsewhere, the walk must reach the outermost frame through the recursion only.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+#[path = "support/signals.rs"]
+mod signals;
+
+use signals::on_signal;
 use stackglass_unwind::{End, OwnStack, Registers, Scratch, Unwinder};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -15,7 +18,7 @@ use std::time::Duration;
 static UNWINDER: Unwinder = Unwinder::new();
 const ROOM: usize = 4096;
 
-/// What the handler writes and the tests read; `STATE` says whose it is.
+/// Written by the handler and read by the test; `STATE` tells which of them may use it.
 struct Mailbox {
     scratch: UnsafeCell<Scratch>,
     frames: UnsafeCell<[u64; ROOM]>,
@@ -24,7 +27,7 @@ struct Mailbox {
     at_bottom: AtomicBool,
 }
 
-// SAFETY: the cells are the handler's while STATE is OUT, the test's while it is BACK.
+// SAFETY: only the handler uses the cells while STATE is OUT, only the test while it is BACK.
 unsafe impl Sync for Mailbox {}
 
 static MAILBOX: Mailbox = Mailbox {
@@ -40,7 +43,7 @@ static STATE: AtomicU32 = AtomicU32::new(BACK);
 static AT_BOTTOM: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" fn handler(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid context; the mailbox is this handler's (STATE is OUT).
+    // SAFETY: the kernel passes a valid context; STATE is OUT, so only this handler uses the mailbox.
     unsafe {
         let registers = Registers::of_signal(&*context.cast());
         let mut stack = OwnStack::at(registers.sp());
@@ -62,7 +65,7 @@ fn leaf(seed: u64) -> u64 {
     x
 }
 
-/// Busy in leaves of several kinds.
+/// Computes in leaf functions of several kinds.
 #[inline(never)]
 fn bottom(seed: u64) -> u64 {
     AT_BOTTOM.store(true, Ordering::Relaxed);
@@ -97,16 +100,10 @@ struct Seen {
     in_libc: usize,
 }
 
-/// Samples a thread that climbs to `depth` again and again.
+/// Samples a thread that recurses to `depth` repeatedly.
 fn sample(depth: usize, walks: usize) -> Seen {
     UNWINDER.refresh().unwrap();
-    // SAFETY: a complete sigaction; the handler keeps to what handlers may do.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
-    }
+    on_signal(libc::SIGURG, libc::SA_RESTART, handler);
     let stop = AtomicBool::new(false);
     let thread_id = AtomicU32::new(0);
     let mut seen = Seen { walks: 0, at_bottom: 0, in_vdso: 0, in_libc: 0 };
@@ -146,7 +143,7 @@ fn sample(depth: usize, walks: usize) -> Seen {
             while STATE.load(Ordering::Acquire) == OUT {
                 std::thread::yield_now();
             }
-            // SAFETY: the handler has given the mailbox back.
+            // SAFETY: the handler has returned the mailbox.
             let frames = unsafe { &(&*MAILBOX.frames.get())[..MAILBOX.len.load(Ordering::Relaxed)] };
             assert_eq!(
                 MAILBOX.end.load(Ordering::Relaxed) as u8,

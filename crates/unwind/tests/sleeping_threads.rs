@@ -1,7 +1,11 @@
-//! Threads that sleep in a system call, walked without waking them: only pc and sp are known, `rbp` has to be
-//! recovered. The truth is the walk from a signal handler in the same thread afterwards, with all registers.
+//! Threads that sleep in a system call, walked without waking them: only pc and sp are known, and `rbp` is recovered. Walks are
+//! compared with a later walk from a signal handler in the same thread, with all registers.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+#[path = "support/signals.rs"]
+mod signals;
+
+use signals::on_signal;
 use stackglass_unwind::{Cut, End, OwnStack, ProcessStack, Registers, Scratch, Unwinder};
 use std::cell::UnsafeCell;
 use std::io::Read;
@@ -55,8 +59,8 @@ fn check(name: &str, sleep: impl FnOnce() + Send + 'static) {
     assert_eq!(walk_asleep(name, sleep), End::Complete, "{name}");
 }
 
-/// Lets a thread go to sleep by `sleep`, walks it asleep, and compares with what its own handler sees: all frames given
-/// must be right, and all must be given if the stack is called complete.
+/// Walks a thread that sleeps in `sleep`, and compares with the walk of its handler. All frames must be right; if the walk
+/// is complete, no frame may be missing.
 fn walk_asleep(name: &str, sleep: impl FnOnce() + Send + 'static) -> End {
     let id = Arc::new(AtomicI32::new(0));
     let told = Arc::clone(&id);
@@ -96,7 +100,7 @@ fn walk_asleep(name: &str, sleep: impl FnOnce() + Send + 'static) -> End {
     // SAFETY: the handler is done.
     let truth = unsafe { &(&*TRUTH.frames.get())[..TRUTH.len.load(Ordering::Relaxed)] };
     assert!(truth.len() > 4, "{name}: the handler's own walk is complete");
-    // The innermost may differ: the signal's is moved back to the system call if it is to be restarted.
+    // The innermost frame may differ: the signal's is the system call if it is restarted.
     let wanted = if walk.end == End::Complete { truth.len() } else { walk.len };
     assert_eq!(frames[1..walk.len], truth[1..wanted], "{name}: {:?}", walk.end);
     println!("{name}: {} of {} frames, {:?}", walk.len, truth.len(), walk.end);
@@ -105,16 +109,10 @@ fn walk_asleep(name: &str, sleep: impl FnOnce() + Send + 'static) -> End {
 
 fn install_handler() {
     UNWINDER.refresh().unwrap();
-    // SAFETY: a complete sigaction; the handler keeps to what handlers may do.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
-    }
+    on_signal(libc::SIGURG, libc::SA_RESTART, handler);
 }
 
-/// One test at a time uses the handler's memory.
+/// Only one test at a time uses the handler's memory.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -161,11 +159,11 @@ fn stacks_of_c_functions_with_frame_pointers() {
             let end = walk_asleep(&format!("{options:?} {name}"), move || _ = sleep_in(which, fd));
             complete += usize::from(end == End::Complete);
         }
-        // No prologue tells this frame's size. Not found, or found by what follows: but never wrong.
+        // No prologue gives the size of this frame. `rbp` may be unknown, or confirmed otherwise, but never wrong.
         let end = walk_asleep(&format!("{options:?} variable frame"), move || _ = sleep_in(3, fd));
         assert!(matches!(end, End::Complete | End::Cut(Cut::RbpUnknown)));
     }
-    // Compilers differ in what they schedule between the pushes; gcc 12 gives eight of eight.
+    // Compilers schedule different instructions between the pushes; with gcc 12, all eight are complete.
     assert!(complete >= 6, "{complete} of 8");
 }
 

@@ -1,5 +1,5 @@
-//! How much of the interrupted thread's stack a walk inside a signal handler uses: an alternate stack is painted,
-//! the handler runs on it, and the paint that is left tells.
+//! The stack use of a walk inside a signal handler: an alternate stack is filled with a pattern, the handler runs on it, and
+//! the bytes that no longer have the pattern are counted.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_unwind::{End, OwnStack, Registers, Scratch, Unwinder, mapping};
@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes the walk may use below the handler's own frame.
+/// Most bytes that the walk may use below the handler's frame.
 const LIMIT: u64 = 1228;
 
 static UNWINDER: Unwinder = Unwinder::new();
@@ -24,7 +24,7 @@ unsafe impl Sync for HandlersOwn {}
 static OWN: HandlersOwn = HandlersOwn(UnsafeCell::new((Scratch::new(), [0; 256])));
 
 unsafe extern "C" fn handler(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid context; OWN is this handler's.
+    // SAFETY: the kernel passes a valid context; only this handler uses OWN.
     unsafe {
         let registers = Registers::of_signal(&*context.cast());
         HANDLER_FRAME.store(Registers::here().sp(), Ordering::Relaxed);
@@ -33,7 +33,7 @@ unsafe extern "C" fn handler(_: libc::c_int, _: *mut libc::siginfo_t, context: *
     }
 }
 
-/// Everything of this crate that a handler calls.
+/// Calls all functions of this crate that a handler uses.
 #[inline(never)]
 fn walk(registers: &Registers, scratch: &mut Scratch, frames: &mut [u64]) {
     let mut stack = OwnStack::at(registers.sp());
@@ -42,12 +42,12 @@ fn walk(registers: &Registers, scratch: &mut Scratch, frames: &mut [u64]) {
     END.store(u32::from(walk.end.code()), Ordering::Relaxed);
 }
 
-/// Raises the signal with a freshly painted alternate stack; the bytes used below the handler's frame.
+/// Raises the signal with a new alternate stack; returns the bytes used below the handler's frame.
 fn used() -> u64 {
     const SIZE: usize = 64 << 10;
     const PAINT: u8 = 0xa5;
     let mut stack = vec![PAINT; SIZE];
-    // SAFETY: complete structures; the stack outlives its use and is taken out of use before it is freed.
+    // SAFETY: complete structures; the stack outlives its use and is disabled before it is freed.
     unsafe {
         let new = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIZE };
         let mut old: libc::stack_t = std::mem::zeroed();
@@ -70,8 +70,8 @@ fn used() -> u64 {
 fn a_walk_uses_little_of_the_hosts_stack() {
     let _alone = ONE_AT_A_TIME.lock();
     UNWINDER.refresh().unwrap();
-    // The first walk evaluates every row; the second finds them in the table; the third asks for the mapping by
-    // the text of /proc/self/maps.
+    // The first walk evaluates every row, the second finds them in the table, the third finds the mapping in the text of
+    // /proc/self/maps.
     let mut bytes = Vec::new();
     for round in 0..std::hint::black_box(3) {
         mapping::force_text(round == 2);
@@ -96,8 +96,8 @@ unsafe extern "C" fn interrupted_handler(_: libc::c_int) {
 fn nor_does_a_walk_by_expressions() {
     let _alone = ONE_AT_A_TIME.lock();
     UNWINDER.refresh().unwrap();
-    // The C library describes the signal trampoline by expressions: the most complicated rows there are.
-    // SAFETY: a handler that may be called at this very place.
+    // The C library describes the signal trampoline by expressions, the most complex rows.
+    // SAFETY: a handler that may be called here.
     unsafe {
         libc::signal(libc::SIGUSR2, interrupted_handler as *const () as libc::sighandler_t);
         assert_eq!(libc::raise(libc::SIGUSR2), 0);

@@ -1,4 +1,4 @@
-//! The stream carries every event whole and unchanged, loses whole events only, and survives garbage.
+//! The stream passes events unchanged, loses whole events only, and survives garbage.
 #![allow(unsafe_code, reason = "views memory as a stream")]
 use stackglass_wire::stream::{ReadError, Reader, Writer};
 use stackglass_wire::*;
@@ -59,7 +59,7 @@ fn every_event_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn a_full_stream_loses_whole_events_and_says_so() {
+fn a_full_stream_loses_whole_events_and_counts_them() {
     with(256, |control, ring| {
         let (mut w, mut r) = (Writer::new(control, ring), Reader::new(control, ring));
         let frames = [1u64; 60];

@@ -1,6 +1,6 @@
-//! A small launcher for tests: makes a session, runs a program in it, reads every stream to its end.
+//! A small launcher for tests: creates a session, runs a program in it, and reads every stream to its end.
 #![allow(unsafe_code, reason = "calls the C library")]
-#![allow(dead_code)] // each test program uses its part
+#![allow(dead_code, reason = "each test uses a part")]
 
 use stackglass_wire::stream::{self, Reader};
 use stackglass_wire::*;
@@ -23,7 +23,7 @@ pub enum Told {
     Repeat { thread: u32, at: u64, time: u64, state: State },
 }
 
-/// What one process image told.
+/// The events of a process image.
 pub struct Process {
     pub pid: u32,
     pub ppid: u32,
@@ -38,7 +38,7 @@ pub struct Process {
     pub broken: bool,
 }
 
-/// What a run gave.
+/// Result of a run.
 pub struct Run {
     pub status: ExitStatus,
     pub stdout: String,
@@ -49,7 +49,7 @@ pub struct Run {
 
 pub struct Session {
     pub folder: PathBuf,
-    /// False plays a launcher that is gone.
+    /// False simulates a launcher that has ended.
     pub beating: AtomicBool,
     page: &'static SessionPage,
 }
@@ -62,7 +62,7 @@ struct Stream {
 
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Maps a whole file shared; never unmapped.
+/// Maps a file shared; it is never unmapped.
 fn map(path: &Path, length: usize) -> Option<*mut u8> {
     use std::os::fd::AsRawFd;
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).ok()?;
@@ -119,7 +119,7 @@ impl Session {
         self.run_with(command, |_, _| {})
     }
 
-    /// Runs to the end of the program; `meanwhile` is called about each millisecond with its process id.
+    /// Runs to the end of the program; `meanwhile` is called about every millisecond with its process id.
     pub fn run_with(&self, command: &mut Command, mut meanwhile: impl FnMut(u32, Duration)) -> Run {
         let begun = Instant::now();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -165,7 +165,7 @@ impl Session {
     }
 }
 
-/// A program that does not outlive a test that fails.
+/// A program that is killed when a test fails.
 struct Ended(std::process::Child);
 
 impl Drop for Ended {
@@ -267,7 +267,7 @@ fn owned(event: &Event<'_>) -> Told {
     }
 }
 
-/// The preload library that belongs to this test build.
+/// The preload library of this test build.
 pub fn library() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     loop {
@@ -321,7 +321,7 @@ impl Symbols {
     }
 }
 
-/// What is known of one thread after the run.
+/// The results of a thread.
 #[derive(Default, Debug, Clone)]
 pub struct Thread {
     pub tid: u32,
@@ -333,14 +333,14 @@ pub struct Thread {
     pub awake: u64,
     pub asleep: u64,
     pub hits: u64,
-    /// Time by stack: names of the program's own functions, outermost first, and whether asleep.
+    /// Time by stack: names of the program's functions, outermost first, and whether asleep.
     pub stacks: BTreeMap<(String, bool), u64>,
-    /// Time by reason for a cut.
+    /// Time by cut reason.
     pub cuts: BTreeMap<u8, u64>,
 }
 
 impl Process {
-    /// Adds everything up by thread; functions outside the program are left out of the stacks.
+    /// Sums by thread; functions outside the program are removed from stacks.
     pub fn threads(&self, symbols: &Symbols) -> BTreeMap<u32, Thread> {
         let mut threads: BTreeMap<u32, Thread> = BTreeMap::new();
         let mut last: HashMap<u32, (String, u8)> = HashMap::new();

@@ -1,5 +1,5 @@
-//! What a full disassembly of a program says about its calls: of those through registers, by carrying what each
-//! register holds forward through the function until nothing changes.
+//! The calls of a program by full disassembly. For calls through registers, the values of registers are propagated forward
+//! through the function to a fixed point.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
@@ -53,7 +53,7 @@ pub fn calls(bytes: &[u8]) -> Vec<Call> {
     found.into_iter().map(|(end, kind)| Call { end, kind }).collect()
 }
 
-/// What the linker knows.
+/// The functions that the linker knows.
 struct Known<'data> {
     code: Vec<(u64, &'data [u8])>,
     /// Slots that the dynamic linker fills with a function's address.
@@ -74,7 +74,7 @@ impl<'data> Known<'data> {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { return false };
             match r_type {
                 elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => true,
-                // Of the file's own functions.
+                // Functions of the file.
                 elf::R_X86_64_RELATIVE | elf::R_X86_64_IRELATIVE => {
                     tables.iter().any(|table| table.contains(address))
                 }
@@ -112,12 +112,12 @@ fn of_function(code: &[u8], start: u64, known: &Known) -> Vec<(u64, Kind)> {
     calls.map(kind).collect()
 }
 
-/// What a register may hold at some place.
+/// The possible values of a register before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Content {
-    /// Nothing is known to lead there.
+    /// No known path leads there.
     None,
-    /// This function, or the one that the slot here leads to.
+    /// The function at this address, or in the slot at this address.
     One(u64),
     Any,
 }
@@ -134,7 +134,7 @@ impl Content {
 
 type Registers = [Content; 16];
 
-/// What the registers may hold ahead of each instruction.
+/// The possible values of the registers before each instruction.
 fn contents(instructions: &[Instruction], known: &Known) -> Vec<Registers> {
     let by_address: HashMap<u64, usize> =
         instructions.iter().enumerate().map(|(index, one)| (one.ip(), index)).collect();
@@ -161,14 +161,14 @@ fn contents(instructions: &[Instruction], known: &Known) -> Vec<Registers> {
     let mut is_reached = vec![false; instructions.len()];
     after.iter().flatten().for_each(|to| is_reached[*to] = true);
     is_reached[0] = true;
-    // Indirect jumps lead to what nothing else leads to, unless it only fills room.
+    // Indirect jumps can reach all code without other predecessors, except padding.
     let is_case = |index: &usize| !is_reached[*index] && instructions[*index].mnemonic() != Mnemonic::Nop;
     let cases: Vec<usize> = (0..instructions.len()).filter(is_case).collect();
     indirect.into_iter().for_each(|jump| after[jump].clone_from(&cases));
 
     let mut ahead = vec![[Content::None; 16]; instructions.len()];
     ahead[0] = [Content::Any; 16];
-    // All, since code may be reached from another function only, and go round from there.
+    // All, since code may be reached only from another function and loop from there.
     let mut changed: Vec<usize> = (0..instructions.len()).rev().collect();
     while let Some(index) = changed.pop() {
         let behind = execute(&instructions[index], ahead[index], known, &mut factory);
@@ -184,7 +184,7 @@ fn contents(instructions: &[Instruction], known: &Known) -> Vec<Registers> {
     ahead
 }
 
-/// What the registers hold after an instruction.
+/// The values of the registers after an instruction.
 fn execute(
     one: &Instruction,
     mut registers: Registers,
@@ -218,7 +218,7 @@ fn execute(
     let calls =
         matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall | FlowControl::Interrupt);
     if calls {
-        // rbx, rsp, rbp and r12 to r15 stay.
+        // rbx, rsp, rbp and r12 to r15 are preserved.
         [0, 1, 2, 6, 7, 8, 9, 10, 11].iter().for_each(|lost| registers[*lost] = Content::Any);
     }
     if let (Some(content), OpKind::Register) = (content, one.op0_kind()) {

@@ -1,5 +1,5 @@
-//! Which calls choose their callee at run time: by what compilers make of known sources, and against a full
-//! disassembly of large programs.
+//! Calls whose callee is chosen at run time: in compiled known sources, and compared with a full disassembly of large
+//! programs.
 
 use crate::disassembly::{self, Kind};
 use crate::program::{Program, run};
@@ -11,11 +11,11 @@ use stackglass_symbols::{Options, symbolize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether each of the calls that end at these addresses is said to dispatch.
+/// Whether each of the calls that end at these addresses counts as dispatch.
 fn said(path: &Path, ends: &[u64]) -> Vec<bool> {
     let mut recording = Recording::default();
     let module = recording.intern_module(Module { path: path.to_str().unwrap().into(), build_id: [].into() });
-    // As a caller is recorded: its return address minus one.
+    // The lookup address of a caller: its return address minus one.
     let locations: Vec<_> = ends
         .iter()
         .map(|end| recording.stacks.intern_location(Location { module: Some(module), offset: end - 1 }))
@@ -58,11 +58,11 @@ fn calls_of_every_kind() {
     ] {
         let program = Program::build("calls.c", "gcc", flags);
         let bytes = std::fs::read(&program.path).unwrap();
-        // It is the code that says it: names may be gone.
+        // The code decides, since names may be stripped.
         program.tool("strip", &["program"]);
         for name in ["by_pointer", "by_table", "by_array"] {
             let calls = in_function(&bytes, &program.path, name);
-            // A thunk in line brings a call of its own.
+            // An inlined thunk contains a call.
             assert_eq!(calls.iter().filter(|call| **call).count(), 1, "{name} with {flags:?}: {calls:?}");
         }
         for name in ["by_name", "by_linker", "main"] {
@@ -81,14 +81,14 @@ fn register_call(bytes: &[u8], name: &str) -> u64 {
     call.unwrap_or_else(|| panic!("{name} has no call through a register")).next_ip()
 }
 
-/// Checks what is said of the calls through registers in `by_…` functions.
+/// Checks the calls through registers in `by_…` functions.
 #[track_caller]
 fn check_registers(bytes: &[u8], path: &Path, bound: &[&str], chosen: &[&str]) {
     for (names, dispatches) in [(bound, false), (chosen, true)] {
         for name in names {
             let call = register_call(bytes, name);
             assert_eq!(said(path, &[call]), [dispatches], "{name}");
-            // With all the others at once it is the same.
+            // All at once give the same result.
             assert_eq!(said(path, &[call, call + 1, call - 1])[0], dispatches, "{name}");
         }
     }
@@ -112,7 +112,7 @@ fn registers_that_hold_what_the_linker_knows() {
         &["-O2"][..],
         &["-O2", "-fno-plt"],
         &["-O2", "-fno-plt", "-Wl,-z,now"],
-        // The linker knows the functions by then, and writes their addresses in.
+        // The linker knows the functions and writes their addresses.
         &["-O2", "-static"],
         &["-O2", "-no-pie"],
         &["-O2", "-mcmodel=large", "-no-pie", "-fno-pic"],
@@ -125,7 +125,7 @@ fn registers_that_hold_what_the_linker_knows() {
     }
 }
 
-/// Neither symbols nor sections: what the loader needs suffices.
+/// Without symbols and sections, the data for the loader suffices.
 #[test]
 fn registers_in_files_without_sections() {
     let program = Program::build("loops.c", "gcc", &["-O2", "-fno-plt"]);
@@ -151,7 +151,7 @@ fn registers_in_a_rust_program() {
     }
 }
 
-/// Calls far behind the load of their register are looked into for so long and no longer.
+/// The search for the load of a register is bounded.
 #[test]
 fn registers_in_code_without_end() {
     let program = Program::build("calls.c", "gcc", &["-O2"]);
@@ -165,13 +165,13 @@ fn registers_in_code_without_end() {
     assert_eq!((calls.len(), calls.first(), calls.last()), (200_000, Some(&false), Some(&true)));
 }
 
-/// What is said of all calls of a program, beside what a full disassembly finds.
+/// Compares all calls of a program with a full disassembly.
 #[track_caller]
 fn agrees(path: &Path, least: usize) {
     let bytes = std::fs::read(path).unwrap();
     let truth = disassembly::calls(&bytes);
     let mut different: Vec<disassembly::Call> = Vec::new();
-    // In parts, for the sake of memory.
+    // In parts, to bound memory.
     for part in truth.chunks(400_000) {
         let ends: Vec<u64> = part.iter().map(|call| call.end).collect();
         let wrong = part.iter().zip(said(path, &ends)).filter(|(call, said)| call.dispatches() != *said);
@@ -186,7 +186,7 @@ fn agrees(path: &Path, least: usize) {
         truth.len()
     );
     assert!(truth.len() >= least && (memory + register) * 200 > truth.len(), "too few");
-    // A longer instruction may by chance end like a shorter one.
+    // A longer instruction may end like a shorter one by chance.
     assert!(different.len() * 10_000 <= truth.len(), "{} differ: {different:x?}", different.len());
 }
 
@@ -205,7 +205,7 @@ fn large_programs_agree_with_a_disassembly() {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with("librustc_driver-") || name.starts_with("libLLVM")
     };
-    // One of the two names of LLVM is a script for linkers.
+    // One of the two LLVM files is a linker script.
     let large = libraries.filter(is_large).chain([PathBuf::from(cc1.trim())]);
     let large: Vec<_> =
         large.filter(|path| path.metadata().is_ok_and(|about| about.len() > 20 << 20)).collect();

@@ -1,4 +1,4 @@
-//! Damaged files: whatever the bytes, there is an answer, and never a panic.
+//! Damaged files: for all bytes, there is a result and no panic.
 
 use crate::program::Program;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use stackglass_profile::{Location, Recording};
 use stackglass_symbols::Options;
 use std::sync::OnceLock;
 
-/// Small programs with much debug information in them.
+/// Small programs with much debug information.
 fn originals() -> &'static [Vec<u8>] {
     static BYTES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -135,7 +135,7 @@ fn with_debug_information(abbreviations: &str, entries: &str) -> Program {
     program
 }
 
-/// Entries nested a million deep cost memory in proportion, not stack.
+/// Entries nested a million deep take memory in proportion, and no stack.
 #[test]
 fn nesting_without_end() {
     let namespaces = "1,0x11,1,0,0, 2,0x39,1,0,0";
@@ -145,7 +145,7 @@ fn nesting_without_end() {
     survive(&std::fs::read(&program.path).unwrap());
 }
 
-/// A small file cannot ask for millions of frames.
+/// A small file cannot demand millions of frames.
 #[test]
 fn inlining_without_end() {
     let calls = "1,0x11,1,0,0, 2,0x2e,1,0x11,1,0x12,7,0,0, 3,0x1d,1,0x11,1,0x12,7,0,0";
@@ -156,11 +156,11 @@ fn inlining_without_end() {
     assert!(frames.iter().rev().skip(1).all(|frame| frame.inlined));
 }
 
-/// An unwind table whose entries all cover everything, with a million of them, is read in one pass.
+/// An unwind table with a million entries that all cover the same addresses is read in one pass.
 #[test]
 fn an_unwind_table_that_covers_everything() {
     let program = Program::build("stripped.c", "gcc", &["-O2"]);
-    // Entries that point to one shared part; each says that it covers almost all addresses.
+    // Entries with one shared part; each covers almost all addresses.
     let assembly = ".section .eh_frame,\"a\",@progbits\n1: .long 3f-2f\n2: .long 0\n.byte 1,0,1,0x78,16\n.balign 8\n3:\n\
                     .rept 300000\n4: .long 24\n5: .long .-1b\n.quad 0,0x7fffffffffffffff\n.long 0\n.endr\n\
                     .section .note.GNU-stack\n";

@@ -1,5 +1,5 @@
-//! Names of real programs: built by several compilers with known answers, compared with another
-//! implementation, and damaged.
+//! Symbols of real programs: from several compilers with known results, compared with another implementation, and from
+//! damaged files.
 
 mod c_programs;
 mod disassembly;

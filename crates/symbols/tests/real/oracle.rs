@@ -1,5 +1,5 @@
-//! The same answers as the `addr2line` crate, on all function starts and random addresses of real
-//! binaries: this test program, and the C library where its debug file is installed.
+//! Comparison with the `addr2line` crate, on all function starts and random addresses of real binaries: this test program,
+//! and the C library if its debug file is installed.
 
 use object::{Object, ObjectSection, ObjectSymbol};
 use stackglass_profile::recording::Module;
@@ -18,7 +18,7 @@ fn this_program() {
 #[test]
 fn the_c_library() {
     let library = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
-    // Without a debug file both know nothing but symbols.
+    // Without a debug file, both have symbols only.
     let debug = debug_file(library).unwrap_or(library.to_owned());
     compare(library, &debug, 4000);
 }
@@ -50,7 +50,7 @@ fn addresses(program: &Path, debug: &Path, random: u64) -> BTreeSet<u64> {
     addresses
 }
 
-/// Compares all frames; gives how many there were.
+/// Compares all frames and returns their number.
 fn compare(program: &Path, debug: &Path, random: u64) -> usize {
     let oracle = addr2line::Loader::new(debug).unwrap();
     let mut recording = Recording::default();
@@ -74,7 +74,7 @@ fn compare(program: &Path, debug: &Path, random: u64) -> usize {
             theirs.push(frame);
         }
         if theirs.is_empty() {
-            // The oracle does not look into symbol tables here.
+            // The oracle does not use symbol tables here.
             assert_eq!(ours.len(), 1, "{offset:#x}");
             assert_eq!(ours[0].line, -1, "{offset:#x}");
             continue;

@@ -1,5 +1,5 @@
-//! Programs with known answers: they are built in a folder of their own, and say at which
-//! addresses they were, and which lines led there.
+//! Programs with known results: they are built in a folder of their own, and print addresses in their code and the lines of
+//! the calls that lead there.
 
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::Missing;
@@ -15,7 +15,7 @@ pub struct Program {
     pub source: PathBuf,
 }
 
-/// What a program says of one place.
+/// An address and its lines, as the program prints them.
 #[derive(Debug)]
 pub struct Said {
     pub address: u64,
@@ -23,7 +23,7 @@ pub struct Said {
     pub lines: Vec<i64>,
 }
 
-/// Runs a command and panics with its messages when it fails.
+/// Runs a command; panics with its messages if it fails.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -43,29 +43,29 @@ impl Program {
         Program { path, source: copy, folder }
     }
 
-    /// The Rust program with known answers, optimised.
+    /// The Rust program with known results, optimised.
     pub fn rust(flags: &[&str]) -> Program {
         let mut all = vec!["--edition=2024", "-Copt-level=2", "--crate-name=known"];
         all.extend(flags);
         Program::build("known.rs", "rustc", &all)
     }
 
-    /// Runs a tool of the binutils on a file of the program's folder.
+    /// Runs a tool of binutils on a file in the program's folder.
     pub fn tool(&self, name: &str, arguments: &[&str]) {
         run(Command::new(name).current_dir(self.path.parent().unwrap()).args(arguments));
     }
 
-    /// Runs the program and reads what it says about a place.
+    /// Runs the program and reads an address and its lines.
     pub fn says(&self, place: &str) -> Said {
         let output = run(&mut Command::new(&self.path));
         let line = output.lines().find_map(|line| line.strip_prefix(place)).expect("the place");
         let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().unwrap());
-        // It says where the instruction ends; like a caller's, the address to look up lies in it.
+        // The program prints the end of the instruction; the lookup address is in the instruction, as for callers.
         Said { address: numbers.next().unwrap() - 1, lines: numbers.map(|line| line as i64).collect() }
     }
 }
 
-/// The frames of one address, why names are wanting, and the whole outcome.
+/// The frames of an address, why names are missing, and the outcome.
 pub fn frames(path: &Path, address: u64, options: &Options) -> (Vec<Frame>, Vec<Missing>, Outcome) {
     frames_with_id(path, &[], address, options)
 }

@@ -1,4 +1,4 @@
-//! A Rust program with known inlining, in every form its debug information can take.
+//! A Rust program with known inlining, with all forms of debug information.
 
 use crate::program::{Program, Said, frames, frames_with_id, run};
 use stackglass_profile::symbols::Missing;
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 const FULL: [&str; 3] = ["known::deep::Thing::inner", "known::deep::middle", "known::deep::Thing::outer"];
-/// Line tables name inlined functions by their last part; the file adds the crate.
+/// Line tables have the last part of inlined functions' names; the file gives the crate.
 const LINES: [&str; 3] = ["known::inner", "known::middle", "known::deep::Thing::outer"];
 
-/// Checks the whole chain at the place in the method, and the closure's name.
+/// Checks the chain at the address in the method, and the closure's name.
 fn check_with(program: &Program, path: &Path, functions: [&str; 3], options: &Options) {
     let said = program.says("method");
     let (frames, missing, outcome) = frames(path, said.address, options);
@@ -92,7 +92,7 @@ fn split_with_the_other_half_gone() {
     std::fs::remove_file(program.path.with_extension("dwp")).unwrap();
     let said = program.says("method");
     let (frames, missing, outcome) = frames(&program.path, said.address, &Options::default());
-    // The program itself still has lines, and the symbol table the outer function.
+    // The program still has lines, and the symbol table has the outer function.
     assert_eq!(frames.len(), 1);
     assert_eq!((&*frames[0].func, frames[0].line), (FULL[2], said.lines[0]));
     assert_eq!(missing, [Missing::DebugInfo]);
@@ -114,7 +114,7 @@ fn stripped_with_a_debug_link() {
     program.tool("objcopy", &["--only-keep-debug", "program", "program.debug"]);
     program.tool("objcopy", &["--strip-all", "--add-gnu-debuglink=program.debug", "program"]);
     check(&program, FULL);
-    // Without a build id the checksum decides.
+    // Without a build id, the checksum decides.
     program.tool("objcopy", &["--remove-section=.note.gnu.build-id", "program"]);
     check(&program, FULL);
     std::fs::create_dir(program.path.with_file_name(".debug")).unwrap();
@@ -140,7 +140,7 @@ fn stripped_with_the_debug_file_in_a_build_id_folder() {
     let options = Options { debug_folders: vec![folder], ..Options::default() };
     check_with(&program, &program.path, FULL, &options);
 
-    // The folder also has the names of a program that is gone or was built anew.
+    // The folder also has the names of a program that was removed or rebuilt.
     let id = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
     let said = program.says("method");
     let other = Program::rust(&["-g", "-Clink-arg=-Wl,--build-id=0xffff"]);
@@ -186,7 +186,7 @@ fn sources_are_shown_by_their_package() {
     assert_eq!((&*short.prefix, &*short.rest), ("@some-tool", "known.rs"));
 }
 
-/// A panic in the standard library, seen from its symbols.
+/// A panic in the standard library, with its symbols.
 #[test]
 fn the_standard_library_has_its_own_prefixes() {
     let program = Program::rust(&["-g"]);

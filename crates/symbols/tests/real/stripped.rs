@@ -1,11 +1,11 @@
-//! Stripped programs: functions are told apart by their starts, and nothing is made up.
+//! Stripped programs: functions are distinguished by their starts, and no names are invented.
 
 use crate::program::{Program, frames};
 use stackglass_profile::symbols::Missing;
 use stackglass_symbols::Options;
 
-/// The starts of `alpha`, `beta`, `gamma` and `main`, by the program's own account. Addresses of its file: those of
-/// programs that are not moved begin elsewhere.
+/// The starts of `alpha`, `beta`, `gamma` and `main` in the file, from the program's output. Programs that are not
+/// position-independent start at another address.
 fn starts(program: &Program, base: u64) -> [u64; 4] {
     // It tells the start itself; `says` takes one off.
     ["alpha", "beta", "gamma", "main"].map(|name| program.says(name).address + 1 + base)
@@ -64,7 +64,7 @@ fn a_start_is_no_name() {
 }
 
 #[test]
-fn without_unwind_tables_nothing_is_told_apart() {
+fn without_unwind_tables_functions_are_not_distinguished() {
     let flags = ["-O2", "-s", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"];
     let program = Program::build("stripped.c", "gcc", &flags);
     for start in starts(&program, 0) {
@@ -86,7 +86,7 @@ fn symbols_go_before_starts() {
     assert_eq!(&*frames[0].func, "alpha");
 }
 
-/// Labels do not say how far they go: in a stripped file another function may begin behind one.
+/// Labels have no size: in a stripped file, another function may start behind one.
 #[test]
 fn an_exported_label_ends_where_the_next_function_starts() {
     let program = Program::build("stripped.c", "gcc", &["-O2"]);

@@ -1,5 +1,5 @@
 //! A Rust program that aborts on panic, stepped like stepped.c: generic code, trait objects, closures, sorting with a
-//! callback, formatting, collections. The breakpoint is where the test begins to look.
+//! callback, formatting, collections. The comparison starts at the breakpoint.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -1,4 +1,5 @@
-//! Shared by the tests, each of which uses a part: an ELF file as if it were loaded at its own addresses.
+//! Shared by the tests: an ELF file as if loaded at its own addresses.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 use stackglass_unwind::modules::ProgramHeader;
@@ -9,7 +10,6 @@ use std::path::Path;
 pub struct FileImage {
     segments: Vec<(u64, Vec<u8>)>,
     pub module: Module,
-    #[allow(dead_code)] // used by some tests
     pub eh_frame: (u64, Vec<u8>),
 }
 
@@ -40,8 +40,7 @@ impl FileImage {
         FileImage { segments, module, eh_frame }
     }
 
-    /// Changes one byte (if the file has it) and gives the old one.
-    #[allow(dead_code)] // used by some tests
+    /// Changes one byte, if the file has it, and returns the old value.
     pub fn set(&mut self, address: u64, value: u8) -> u8 {
         let place = self
             .segments

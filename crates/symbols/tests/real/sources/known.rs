@@ -1,4 +1,4 @@
-//! Prints where it is: an address in inlined code, and the lines of the calls that lead there.
+//! Prints an address in inlined code, and the lines of the calls that lead there.
 
 unsafe extern "C" {
     static __ehdr_start: u8;
