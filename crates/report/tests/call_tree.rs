@@ -19,7 +19,7 @@ fn waiting_for_a_processor_is_no_time_on_it() {
     for (moments, expected) in [(Moments::All, 62), (Moments::Awake, 35), (Moments::Asleep, 27)] {
         let tree = trees.tree(&Options { moments, ..Options::default() }).unwrap();
         assert_eq!(tree.count(tree.children(0)[0]), expected, "{moments:?}");
-        let counts: u64 = trees.counts(moments).iter().map(|(_, _, count)| count).sum();
+        let counts: u64 = trees.counts(moments).iter().map(|counted| counted.count).sum();
         assert_eq!(counts, expected, "{moments:?}");
     }
 }

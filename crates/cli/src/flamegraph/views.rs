@@ -9,7 +9,7 @@ use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg};
-use stackglass_report::call_tree::Moments;
+use stackglass_report::call_tree::{Moments, TaskCount};
 use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -122,7 +122,7 @@ struct Part {
 fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Moments) -> Vec<Part> {
     let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
-    for (thread, task, count) in trees.counts(moments) {
+    for TaskCount { thread, task, count } in trees.counts(moments) {
         if picked(&flags.threads, thread) && picked(&flags.tasks, task) {
             *threads.entry(thread).or_default() += count;
             *tasks.entry(task).or_default() += count;

@@ -79,16 +79,14 @@ impl CategoryColors {
     /// Finds the categories of the frames of a graph. A crate is a dependency if its sources are where Cargo keeps
     /// dependencies. The crate with `main` is always own code, as in an installed program.
     pub fn of(graph: &Graph) -> CategoryColors {
-        let krates = |told: fn(&Frame) -> bool| -> HashSet<&str> {
-            graph.frames().iter().filter(|frame| told(frame)).map(|frame| &*frame.krate).collect()
+        let krates = |test: fn(&Frame) -> bool| -> HashSet<&str> {
+            graph.frames().iter().filter(|frame| test(frame)).map(|frame| &*frame.krate).collect()
         };
         let (others, mains) = (krates(is_others), krates(is_main));
-        CategoryColors::told(graph, |krate| !others.contains(krate) || mains.contains(krate))
-    }
-
-    /// As [`CategoryColors::of`], with these crates as own code and all others as dependencies.
-    pub fn with_own(graph: &Graph, own: &[&str]) -> CategoryColors {
-        CategoryColors::told(graph, |krate| own.contains(&krate))
+        let is_own = |krate: &str| !others.contains(krate) || mains.contains(krate);
+        let rust = graph.frames().iter().any(|frame| !frame.foreign);
+        let by_frame = graph.frames().iter().map(|frame| category(frame, rust, is_own)).collect();
+        CategoryColors { by_frame, dark: false }
     }
 
     /// For a dark background.
@@ -99,12 +97,6 @@ impl CategoryColors {
     /// The category of a frame of the graph.
     pub fn category(&self, frame: FrameId) -> Category {
         self.by_frame.get(frame.0 as usize).copied().unwrap_or(Category::Unknown)
-    }
-
-    fn told(graph: &Graph, is_own: impl Fn(&str) -> bool) -> CategoryColors {
-        let rust = graph.frames().iter().any(|frame| !frame.foreign);
-        let by_frame = graph.frames().iter().map(|frame| category(frame, rust, &is_own)).collect();
-        CategoryColors { by_frame, dark: false }
     }
 }
 

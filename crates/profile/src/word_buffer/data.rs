@@ -108,7 +108,7 @@ impl Data {
     }
 
     /// Whether a sample with metadata ends at this word, its second zero.
-    pub fn is_block_end(&self, index: usize) -> bool {
+    fn is_block_end(&self, index: usize) -> bool {
         // A third consecutive zero is not an end: the word before the two zeros must be the state.
         index >= OVERHEAD_WORDS - 1
             && index < self.words.len()

@@ -1,6 +1,6 @@
 //! The table of a comparison.
 
-use crate::queries::comparison::{BEYOND, Comparison, Cost, Row};
+use crate::queries::comparison::{BEYOND, Comparison, Cost, Row, Waited};
 use crate::text::numbers::{duration_text, grouped};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint, Style};
@@ -136,7 +136,8 @@ impl<'a> ComparisonText<'a> {
                 "these runs differ {spread:.1} times as much as their hits explain: errors are scaled by that"
             ));
         }
-        let (old, new) = (self.comparison.waited.0 * 100.0, self.comparison.waited.1 * 100.0);
+        let Waited { before, after } = self.comparison.waited;
+        let (old, new) = (before * 100.0, after * 100.0);
         if old.max(new) >= BUSY {
             lines.push(format!(
                 "the machine was busy (runnable threads waited {old:.0} % and {new:.0} % of their time):"

@@ -97,6 +97,17 @@ pub struct CallTrees<'a> {
     rust: bool,
 }
 
+/// The snapshots of one task on one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskCount {
+    /// Number of the thread.
+    pub thread: u64,
+    /// Id of the task.
+    pub task: u64,
+    /// Snapshots.
+    pub count: u64,
+}
+
 /// A call tree. Node 0 is the root, which has no frame.
 ///
 /// ```
@@ -175,12 +186,12 @@ impl<'a> CallTrees<'a> {
     }
 
     /// Snapshots in these states by thread and task, unordered.
-    pub fn counts(&self, moments: Moments) -> Vec<(u64, u64, u64)> {
+    pub fn counts(&self, moments: Moments) -> Vec<TaskCount> {
         let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
         for group in self.samples.groups.iter().filter(|group| moments.has(group.state)) {
             *counts.entry((group.thread, group.task)).or_default() += group.count;
         }
-        counts.into_iter().map(|((thread, task), count)| (thread, task, count)).collect()
+        counts.into_iter().map(|((thread, task), count)| TaskCount { thread, task, count }).collect()
     }
 }
 

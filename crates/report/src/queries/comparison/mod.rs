@@ -33,7 +33,16 @@ pub struct Comparison {
     /// Whether costs are nanoseconds of CPU time. Otherwise they are numbers of samples.
     pub timed: bool,
     /// The share of runnable time spent waiting for a CPU, 0 to 1. On a busy machine, times vary by more than hits explain.
-    pub waited: (f64, f64),
+    pub waited: Waited,
+}
+
+/// Shares of runnable time spent waiting for a CPU, 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Waited {
+    /// In the first profile.
+    pub before: f64,
+    /// In the second profile.
+    pub after: f64,
 }
 
 /// A function in both profiles.
@@ -108,7 +117,7 @@ impl Comparison {
         rows.sort_by(|a, b| {
             order::changes((a.is_beyond_noise(), a.change, &a.name), (b.is_beyond_noise(), b.change, &b.name))
         });
-        let waited = (old.waited, new.waited);
+        let waited = Waited { before: old.waited, after: new.waited };
         Comparison { rows, before: old.all, after: new.all, common: factor, spread, timed, waited }
     }
 }

@@ -3,7 +3,7 @@
 //! It answers "where did the time go" without options: a headline, the tree of CPU time without runtime frames and
 //! small branches, one line for each kind of sleeping thread, and notes on what limits the results. Percentages are of
 //! CPU time, sampled or not (in a wall-time profile: of samples), unless a line says otherwise. The complete reports
-//! are in [`complete`](crate::reports::complete).
+//! are [`Report`](crate::Report)s.
 
 mod cut_reasons;
 mod headline;
