@@ -26,7 +26,7 @@ pub struct Modules {
     found: Vec<Found>,
     /// Unwind rules that were computed already.
     pub table: RuleTable,
-    told: HashSet<u32>,
+    emitted: HashSet<u32>,
 }
 
 /// A file that is mapped from its beginning. Without a path: code that was generated at run time.
@@ -73,7 +73,7 @@ impl Modules {
     /// An empty list; `None` if there is no memory.
     pub fn new(pid: u32) -> Option<Modules> {
         let list = OwnedModuleList::new()?;
-        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), told: HashSet::default() })
+        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), emitted: HashSet::default() })
     }
 
     /// From now on, mappings are read from the files of this thread.
@@ -130,17 +130,17 @@ impl Modules {
 
     fn tell(&mut self, outlet: &mut Outlet, now: u64) {
         let now_there: HashSet<u32> = self.list.iter().map(Module::id).collect();
-        self.told.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
+        self.emitted.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
         for module in self.list.iter() {
             // Code without a file is located by its address alone.
             let path = self.list.path(module);
             let named = |other: &&Module| self.list.path(other) == path && !other.build_id().is_empty();
             let build_id = self.list.iter().find(named).map_or(&[][..], Module::build_id);
             if !path.is_empty()
-                && !self.told.contains(&module.id())
+                && !self.emitted.contains(&module.id())
                 && outlet.module_load(module, build_id, path, now)
             {
-                self.told.insert(module.id());
+                self.emitted.insert(module.id());
             }
         }
     }
@@ -162,7 +162,7 @@ fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
     Some(section.address()..section.address().checked_add(section.size())?)
 }
 
-/// Files whose beginning is mapped and of which some part is executable, and the vDSO.
+/// Files that are mapped from their beginning and partly executable, and the vDSO.
 fn find(maps: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut executable = HashSet::default();
