@@ -64,7 +64,11 @@ fn a_program_is_started_shown_and_saved() {
     let words = ["top", "-o", "t.glass", "--", stackglass(), "demo-workload", "--time", "60s"];
     let mut terminal = Terminal::start(place.stackglass(words));
     std::thread::sleep(Duration::from_millis(2500));
-    type_slowly(&mut terminal, &[b"?", b"x", b"2", b"3", b"1", b"\r", b"\x1b", b"/compute\r", b"p", b"s"]);
+    // Callers are opened twice, since their heading may arrive in parts as well.
+    type_slowly(
+        &mut terminal,
+        &[b"?", b"x", b"2", b"3", b"1", b"\r", b"\x1b", b"\r", b"\x1b", b"/compute\r", b"p", b"s"],
+    );
     place.await_file("t.glass");
     std::thread::sleep(Duration::from_millis(500));
     terminal.type_keys(b"q");
