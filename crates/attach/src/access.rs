@@ -19,7 +19,8 @@ const CAN_TRACE: u64 = 1 << 19;
 
 /// Checks whether a process can be sampled with a driver. The process is not affected.
 ///
-/// # Errors Which rule forbids it.
+/// # Errors
+/// Which rule forbids it.
 pub fn check(pid: u32, driver: Driver) -> Result<(), Refusal> {
     let mut refusal = match allowed(pid, driver) {
         Ok(()) => return Ok(()),
@@ -260,7 +261,7 @@ mod tests {
             (reason_for(1000, 0, 1000, 2, 1000, eperm), "ptrace_scope is 2"),
             (reason_for(0, CAN_TRACE, 0, 3, 0, eperm), "ptrace_scope is 3"),
             (reason_for(0, 0, 0, 1, 0, eperm), "--cap-add SYS_PTRACE"),
-            (reason_for(1000, 0, 1000, 0, 0, eperm), "is closed to its own user"),
+            (reason_for(1000, 0, 1000, 0, 0, eperm), "is not accessible to its own user"),
             (reason_for(0, CAN_TRACE, 0, 0, 0, libc::ENOSYS), "seccomp"),
             (reason_for(0, CAN_TRACE, 0, 0, 0, eperm), "AppArmor"),
         ] {

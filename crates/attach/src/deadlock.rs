@@ -28,7 +28,8 @@ pub(super) struct Seizing {
 impl Seizing {
     /// Starts to trace a thread.
     ///
-    /// # Errors Those of [`ptrace::seize`].
+    /// # Errors
+    /// Those of [`ptrace::seize`].
     pub(super) fn seize(&self, tid: u32) -> io::Result<()> {
         self.since.store(monotonic().max(1), Release);
         let seized = ptrace::seize(tid);
@@ -52,6 +53,6 @@ impl Seizing {
             return;
         }
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        traced.into_iter().filter(|tid| *tid != pid).for_each(ptrace::hear_end);
+        traced.into_iter().filter(|tid| *tid != pid).for_each(ptrace::reap_ended);
     }
 }

@@ -35,7 +35,8 @@ pub struct Sample {
 impl Event {
     /// Samples thread `tid` each time it has run for `period` ns, from now on.
     ///
-    /// # Errors EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EMFILE, ENOMEM.
+    /// # Errors
+    /// EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EMFILE, ENOMEM.
     pub fn open(tid: u32, period: u64) -> io::Result<Event> {
         let attributes = Attributes {
             kind: PERF_TYPE_SOFTWARE,

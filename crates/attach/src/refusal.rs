@@ -61,7 +61,7 @@ pub enum Refusal {
     },
     /// This process is root, but has no CAP_SYS_PTRACE.
     #[error(
-        "the capability CAP_SYS_PTRACE is missing to look at process {pid} ({name}): start this container with \
+        "sampling process {pid} ({name}) needs the capability CAP_SYS_PTRACE: start this container with \
          --cap-add SYS_PTRACE (Docker, Podman), or add SYS_PTRACE to securityContext.capabilities (Kubernetes)"
     )]
     NoCapability {
@@ -72,7 +72,7 @@ pub enum Refusal {
     },
     /// It is not dumpable: it called prctl(2), or has more rights than its user.
     #[error(
-        "process {pid} ({name}) is closed to its own user (it has more rights than its user, or has called \
+        "process {pid} ({name}) is not accessible to its own user (it has more privileges, or has called \
          prctl(PR_SET_DUMPABLE)): use sudo"
     )]
     NotDumpable {
@@ -83,7 +83,7 @@ pub enum Refusal {
     },
     /// Yama allows only its ancestors.
     #[error(
-        "process {pid} ({name}) may be looked at by its parents only (kernel.yama.ptrace_scope is 1): use sudo, \
+        "process {pid} ({name}) may be sampled only by its ancestors (kernel.yama.ptrace_scope is 1): use sudo, \
          or sudo sysctl kernel.yama.ptrace_scope=0, or start the program with stackglass record"
     )]
     YamaParents {
@@ -93,7 +93,7 @@ pub enum Refusal {
         name: String,
     },
     /// Yama allows only root.
-    #[error("process {pid} ({name}) may be looked at by root only (kernel.yama.ptrace_scope is 2): use sudo")]
+    #[error("process {pid} ({name}) may be sampled only by root (kernel.yama.ptrace_scope is 2): use sudo")]
     YamaRoot {
         /// Its id.
         pid: u32,
@@ -102,13 +102,13 @@ pub enum Refusal {
     },
     /// Yama allows nothing.
     #[error(
-        "nobody may look at other processes until this machine starts anew (kernel.yama.ptrace_scope is 3): start \
+        "this machine allows no sampling of other processes until it is rebooted (kernel.yama.ptrace_scope is 3): start \
          the program with stackglass record instead"
     )]
     YamaNobody,
     /// Another Stackglass traces it.
     #[error(
-        "process {pid} ({name}) is being looked at by another stackglass, and only one can trace it: wait for its \
+        "process {pid} ({name}) is being sampled by another stackglass, and only one can trace it: wait for its \
          end, or use --driver perf"
     )]
     Taken {
@@ -122,7 +122,7 @@ pub enum Refusal {
     /// A seccomp filter forbids ptrace to this process.
     #[error(
         "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
-         --cap-add SYS_PTRACE, or look at process {pid} ({name}) from outside of it"
+         --cap-add SYS_PTRACE, or sample process {pid} ({name}) from outside of it"
     )]
     Filtered {
         /// Its id.
@@ -131,7 +131,7 @@ pub enum Refusal {
         name: String,
     },
     /// It is a 32-bit program.
-    #[error("process {pid} ({name}) is a 32-bit program, whose stacks cannot be read: only 64-bit ones can")]
+    #[error("process {pid} ({name}) is a 32-bit program: only 64-bit programs can be sampled")]
     Narrow {
         /// Its id.
         pid: u32,
@@ -139,15 +139,15 @@ pub enum Refusal {
         name: String,
     },
     /// The kernel has no statistics of threads (`schedstat`).
-    #[error("this kernel does not tell what threads run (no /proc/{pid}/schedstat; CONFIG_SCHED_INFO)")]
+    #[error("this kernel has no statistics of threads (no /proc/{pid}/schedstat; CONFIG_SCHED_INFO)")]
     NoAccount {
         /// Its id.
         pid: u32,
     },
     /// No rule that is visible here.
     #[error(
-        "process {pid} ({name}) may not be looked at, although the usual rules would allow it: a security module \
-         (AppArmor, SELinux) or the sandbox around us forbids it; look from outside of that"
+        "process {pid} ({name}) may not be sampled, although the usual rules would allow it: a security module \
+         (AppArmor, SELinux) or a sandbox forbids it; try from outside of the sandbox"
     )]
     Forbidden {
         /// Its id.
@@ -156,7 +156,7 @@ pub enum Refusal {
         name: String,
     },
     /// Another error.
-    #[error("process {pid} ({name}) cannot be looked at: {error}")]
+    #[error("process {pid} ({name}) cannot be sampled: {error}")]
     Other {
         /// Its id.
         pid: u32,

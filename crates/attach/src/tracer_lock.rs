@@ -24,7 +24,8 @@ pub(super) struct TracerLock {
 impl TracerLock {
     /// Takes the lock. On systems without abstract sockets this always succeeds.
     ///
-    /// # Errors The mode of the process that holds the lock.
+    /// # Errors
+    /// The mode of the process that holds the lock.
     pub fn take(pid: u32, mode: AttachMode) -> Result<TracerLock, AttachMode> {
         let long = || name(format!("stackglass-stay-{pid}"));
         let Ok(turn) = name(format!("stackglass-look-{pid}")) else {

@@ -1,11 +1,12 @@
-//! `#[stackglass::task]`: an async function whose calls are tasks of their own in profiles.
+//! `#[stackglass::task]`: each call of an async function becomes a task of its own in profiles.
 //!
-//! Written on the bare tokens: the body becomes the body of an async block that is instrumented, and nothing else of the
-//! function is looked at. So there is nothing to parse, and no dependency.
+//! The macro works on plain tokens: the body becomes the body of an instrumented async block, and the rest of the
+//! function is not inspected. So there is nothing to parse, and no dependency.
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 
-/// Makes each call of an async function a task of its own in profiles, with the function's name, or another one:
+/// Makes each call of an async function a task of its own in profiles. Its name is that of the function, or the given
+/// one:
 ///
 /// ```ignore
 /// #[stackglass::task]
@@ -52,7 +53,7 @@ fn rewritten(name: TokenStream, function: TokenStream) -> Result<TokenStream, Co
 
 /// `… { ::stackglass::task::instrument(async move { BODY }, NAME).await }`
 fn finished(mut function: Vec<TokenTree>, body: Group, name: TokenTree) -> TokenStream {
-    // The place that reports show is that of the body.
+    // Reports show the place of the body.
     let at = body.span_open().resolved_at(Span::call_site());
     let ident = |text: &str| TokenTree::Ident(Ident::new(text, at));
     let punct = |mark: char, spacing| {
@@ -74,7 +75,7 @@ fn finished(mut function: Vec<TokenTree>, body: Group, name: TokenTree) -> Token
     function.into_iter().collect()
 }
 
-/// A message of the compiler, at that place.
+/// A compiler error at that place.
 fn complaint(what: &str, at: Span) -> TokenStream {
     let mut text = Literal::string(what);
     text.set_span(at);

@@ -43,11 +43,11 @@ const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 /// How long a peek waits for the first stack of each thread. On a busy machine some threads wait for a processor.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Time between two checks for these stacks.
-const A_TICK: Duration = Duration::from_millis(2);
+const CHECK_STACKS: Duration = Duration::from_millis(2);
 /// Time between two checks whether the requester still waits.
-const A_MOMENT: Duration = Duration::from_millis(200);
+const CHECK_REQUESTER: Duration = Duration::from_millis(200);
 /// Longest wait for a request before the next check.
-const WHILE: Duration = Duration::from_secs(3600);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 type Report = Box<dyn FnMut(&Recording) + Send>;
 
@@ -168,7 +168,7 @@ struct Requests {
 
 impl Requests {
     /// For whom the requests are that have come since the last call.
-    fn heard(&mut self) -> Vec<Responder> {
+    fn new_responders(&mut self) -> Vec<Responder> {
         let now = signal::requests();
         self.queue.receive(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))
     }
@@ -179,10 +179,10 @@ fn answer(seen: u32) {
     let queue = RequestQueue::of(std::process::id());
     let mut requests = Requests { seen, queue, waiting: VecDeque::new() };
     loop {
-        let new = requests.heard();
+        let new = requests.new_responders();
         requests.waiting.extend(new);
         let Some(responder) = requests.waiting.pop_front() else {
-            signal::wait_for(requests.seen, WHILE);
+            signal::wait_for(requests.seen, LONGEST_WAIT);
             continue;
         };
         if responder.is_abandoned() {
@@ -197,7 +197,7 @@ fn answer(seen: u32) {
             // `stackglass record` answers from now on.
             Ok(None) => responder.finish(false),
             Err(error) => {
-                say(&format!("no peek: {error}"));
+                print_line(&format!("no peek: {error}"));
                 responder.finish(false);
             }
         }
@@ -207,16 +207,16 @@ fn answer(seen: u32) {
 /// Makes one peek, which has begun.
 fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     let until = Instant::now() + duration_for(responder);
-    if responder.options().delay.is_some_and(|wished| wished != delay) {
-        say(&format!("a profile is running with a delay of {delay:?}: --delay has no effect"));
+    if responder.options().delay.is_some_and(|asked| asked != delay) {
+        print_line(&format!("a profile is running with a delay of {delay:?}: --delay has no effect"));
     }
     respond(|peek, text| {
         let _ = peek.begin(text);
     });
     show_threads();
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(A_MOMENT) });
-        for late in requests.heard() {
+        signal::wait_for(requests.seen, if responder.is_stderr() { left } else { left.min(CHECK_REQUESTER) });
+        for late in requests.new_responders() {
             if responder.is_stderr() && late.is_stderr() {
                 show_threads();
                 continue;
@@ -236,7 +236,7 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     if responder.is_abandoned() {
         return;
     }
-    name(&mut recording);
+    symbolize(&mut recording);
     respond(|peek, text| {
         let _ = peek.end(text);
     });
@@ -254,7 +254,7 @@ fn duration_for(responder: &Responder) -> Duration {
 fn show_threads() {
     let began = Instant::now();
     let (mut recording, activity) = loop {
-        std::thread::sleep(A_TICK);
+        std::thread::sleep(CHECK_STACKS);
         let recording = running::peek::latest();
         let activity =
             stackglass_collect::peeks::activity::of_process(std::process::id(), stackglass_sampler::is_ours);
@@ -263,14 +263,14 @@ fn show_threads() {
             break (recording, activity);
         }
     };
-    name(&mut recording);
+    symbolize(&mut recording);
     respond(|peek, text| {
         let _ = peek.threads(&recording, &activity, text);
     });
 }
 
 /// Reads the debug information that is needed, and frees it.
-fn name(recording: &mut Recording) {
+fn symbolize(recording: &mut Recording) {
     // On this thread alone: other threads would appear in a profile of the program.
     let options = stackglass_symbols::Options { threads: Some(1), ..Default::default() };
     stackglass_symbols::symbolize(recording, &options, &mut |_| {});
@@ -282,12 +282,12 @@ fn report(recording: &Recording) {
     let own = REPORT.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut own) = own else { return default_report(recording) };
     if catch_unwind(AssertUnwindSafe(|| own(recording))).is_err() {
-        say("the report function of the peek panicked; later peeks call it again");
+        print_line("the report function of the peek panicked; later peeks call it again");
     }
     REPORT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(own);
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     respond(|_, text| text.extend_from_slice(format!("stackglass: {}\n", harmless(line)).as_bytes()));
 }
 

@@ -4,6 +4,8 @@
 //! its samples move to `past`. A forked child inherits this memory but not the threads: it finds another process id in the
 //! run, and forgets the run.
 
+#[cfg(feature = "files")]
+mod file;
 pub(crate) mod peek;
 
 use crate::settings::Settings;
@@ -11,6 +13,8 @@ use crate::{InitError, ProfileKind, StartError};
 use stackglass_collect::in_process::Collector;
 use stackglass_profile::{About, Nanos, Recording};
 use stackglass_sampler::{Config, Handle, NotStarted};
+#[cfg(feature = "files")]
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -26,7 +30,7 @@ struct Running {
     guards: usize,
     run: Option<Run>,
     /// The current peek, which also needs a run.
-    peek: Option<peek::Going>,
+    peek: Option<peek::ActivePeek>,
     past: Option<Recording>,
     full: bool,
     /// `stackglass record` samples.
@@ -65,6 +69,39 @@ pub(crate) fn enter(kind: ProfileKind) -> Result<(), StartError> {
     state().enter(kind)
 }
 
+/// Adds a guard whose run is written to `path`.
+#[cfg(feature = "files")]
+pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
+    let mut state = state();
+    if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
+        return Err(StartError::OtherFile(other.path().to_path_buf()));
+    }
+    state.enter(ProfileKind::Threads)?;
+    let about = state.about();
+    // Under `stackglass record`, the command writes its own file.
+    let Some(run) = &mut state.run else { return Ok(()) };
+    let file = match file::File::create(path, &about) {
+        Ok(file) => Arc::new(file),
+        Err(error) => {
+            state.leave();
+            return Err(error.into());
+        }
+    };
+    run.file = Some(file.clone());
+    let (collector, full) = (run.collector.clone(), run.full.clone());
+    stackglass_sampler::expect_helper();
+    let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
+        stackglass_sampler::leave_out_this_thread();
+        file.keep_appending(&collector, &full);
+    });
+    if let Err(error) = spawned {
+        stackglass_sampler::expect_no_helper();
+        state.leave();
+        return Err(StartError::Collector(error));
+    }
+    Ok(())
+}
+
 /// Removes a guard. The last one ends the run.
 pub(crate) fn leave() {
     state().leave();
@@ -76,7 +113,7 @@ pub fn clear() {
     state.past = None;
     state.full = false;
     if state.guards > 0 {
-        state.begin_anew();
+        state.restart();
     }
 }
 
@@ -194,7 +231,7 @@ impl Running {
         if self.run.is_none() {
             return self.start_run(room, delay, kind);
         }
-        self.begin_anew();
+        self.restart();
         if let Some(run) = &self.run {
             run.collector.with(|recorder| recorder.set_capacity(room));
         }
@@ -202,7 +239,7 @@ impl Running {
     }
 
     /// Forgets the samples of the run. A peek that shares the run keeps its part.
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.save_for_peek();
         if let Some(run) = &mut self.run {
             run.collector.clear();
@@ -268,7 +305,7 @@ impl Running {
             let recording = run.recording();
             self.full |= run.full.load(Ordering::Acquire);
             self.keep(&recording);
-            self.begin_anew();
+            self.restart();
             return;
         }
         self.save_for_peek();
@@ -339,84 +376,3 @@ fn words(recording: &Recording) -> u64 {
     let stacks = &recording.stacks;
     (stacks.nodes().len() + 2 * stacks.locations().len() + 5 * recording.samples.len()) as u64
 }
-
-#[cfg(feature = "files")]
-mod file {
-    //! The file of a run. A thread of its own appends to it, so that a slow disk delays no other thread.
-
-    use super::*;
-    use stackglass_files::GlassWriter;
-    use stackglass_profile::harmless;
-    use std::path::{Path, PathBuf};
-
-    /// Time between two appends, which is the most that a crash may lose.
-    const APPEND: Duration = Duration::from_millis(250);
-
-    pub(crate) struct File {
-        path: PathBuf,
-        writer: Mutex<Option<GlassWriter>>,
-    }
-
-    impl File {
-        /// Completes the recording. If it cannot be written, a line on standard error says so, and the program continues.
-        pub(super) fn finish(&self, recording: &Recording) {
-            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let Some(writer) = writer else { return };
-            let mut named = recording.clone();
-            stackglass_symbols::symbolize(&mut named, &stackglass_symbols::Options::default(), &mut |_| {});
-            if let Err(error) = writer.finish(&named) {
-                let line = format!("{} stays incomplete: {error}", self.path.display());
-                eprintln!("stackglass: {}", harmless(&line));
-            }
-        }
-    }
-
-    /// Adds a guard whose run is written to `path`.
-    pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
-        let mut state = state();
-        if let Some(other) = state.run.as_ref().and_then(|run| run.file.as_ref()) {
-            return Err(StartError::OtherFile(other.path.clone()));
-        }
-        state.enter(ProfileKind::Threads)?;
-        let about = state.about();
-        // Under `stackglass record` the command writes its own file.
-        let Some(run) = &mut state.run else { return Ok(()) };
-        let writer = match GlassWriter::create(path, &about) {
-            Ok(writer) => writer,
-            Err(error) => {
-                state.leave();
-                return Err(error.into());
-            }
-        };
-        let file = Arc::new(File { path: path.to_path_buf(), writer: Mutex::new(Some(writer)) });
-        run.file = Some(file.clone());
-        let (collector, full) = (run.collector.clone(), run.full.clone());
-        stackglass_sampler::expect_helper();
-        let spawned = std::thread::Builder::new().name("stackglass-file".into()).spawn(move || {
-            stackglass_sampler::leave_out_this_thread();
-            loop {
-                std::thread::sleep(APPEND);
-                let mut writer = file.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(open) = writer.as_mut() else { return };
-                let wrote = collector.with(|recorder| {
-                    let wrote = open.append(recorder.recording());
-                    recorder.settle();
-                    wrote
-                });
-                // The disk is full. What was written stays readable, and the next append tries again.
-                if wrote.is_err() && full.load(Ordering::Acquire) {
-                    return;
-                }
-            }
-        });
-        if let Err(error) = spawned {
-            stackglass_sampler::expect_no_helper();
-            state.leave();
-            return Err(StartError::Collector(error));
-        }
-        Ok(())
-    }
-}
-
-#[cfg(feature = "files")]
-pub(crate) use file::enter_with_file;

@@ -186,7 +186,7 @@ impl Descendants {
         if self.refused > 0 {
             let refused = self.refused;
             recorder.remark(format!(
-                "{refused} processes could not be looked at: they have more rights, or are traced"
+                "{refused} processes could not be sampled: they have more privileges, or are traced"
             ));
         }
     }

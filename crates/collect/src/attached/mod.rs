@@ -27,7 +27,8 @@ pub struct Attached {
 impl Attached {
     /// Starts to sample all threads of a process, once in each `delay`.
     ///
-    /// # Errors If the process does not exist or may not be sampled: which permission is missing, and how to get it.
+    /// # Errors
+    /// If the process does not exist or may not be sampled: which permission is missing, and how to get it.
     pub fn begin(
         pid: u32,
         delay: Duration,

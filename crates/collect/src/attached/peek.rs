@@ -69,7 +69,8 @@ pub(crate) trait PeekClient {
 /// Peeks at a process, which goes on running. `say` receives the driver, `show` the stacks of all threads and at the
 /// end the report, both symbolized. Returns why the peek ended early, if it did.
 ///
-/// # Errors Only before the first sample.
+/// # Errors
+/// Only before the first sample.
 pub fn peek(
     options: &OutsidePeek,
     say: &mut dyn FnMut(&str),
@@ -107,7 +108,8 @@ impl PeekClient for Command<'_> {
 
 /// Peeks at a process for a client. Returns why the peek ended early, if the process is the reason.
 ///
-/// # Errors Only before the first sample.
+/// # Errors
+/// Only before the first sample.
 pub(crate) fn run_peek(
     options: &OutsidePeek,
     client: &mut dyn PeekClient,
@@ -168,7 +170,7 @@ fn attach_when_free(options: &OutsidePeek, client: &mut dyn PeekClient) -> Resul
             Err(Refusal::Taken { pid, name, mode: AttachMode::Brief }) => {
                 if !std::mem::replace(&mut waits, true) {
                     client.waiting(&format!(
-                        "process {pid} ({name}) is being looked at by another stackglass; your peek follows"
+                        "process {pid} ({name}) is being sampled by another stackglass; your peek follows"
                     ));
                 }
             }

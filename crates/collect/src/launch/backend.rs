@@ -1,8 +1,9 @@
-//! How a program that we start is sampled: from outside by perf events or ptrace, or from inside by the preload library.
+//! How a program that we start is sampled: from outside by perf events or ptrace, or from inside by the preload
+//! library.
 //!
-//! From outside is the rule, since nothing of it is in the program; where perf events are refused, by ptrace, as a running
-//! process is looked at. From inside is for what only the program knows (async tasks of programs that link the crate,
-//! wall-time profiles), and where ptrace is refused as well.
+//! Outside is the default, because nothing runs inside the program. If perf events are refused, ptrace is used, as
+//! for a process that is already running. The preload library is used for what only the program knows (async tasks of
+//! programs that link the crate, wall-time profiles), and if ptrace is refused as well.
 
 use super::drain::Drain;
 use super::stream_file::PeekableImage;
@@ -21,29 +22,29 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time between two looks at the streams of programs while they stay nearly empty.
+/// Time between two reads of the streams of guests while they are nearly empty.
 const CALM: Duration = Duration::from_millis(50);
-/// The same when one of them fills.
+/// The same while one of them is filling up.
 const BUSY: Duration = Duration::from_millis(2);
-/// A stream fuller than this is filling.
+/// A stream fuller than this is filling up.
 const FILLING: f64 = 0.1;
 
-/// The limits of sampling by ptrace, for messages.
+/// Limits of sampling by ptrace, for messages.
 const APPROXIMATE: &str =
     "shares of short bursts are approximate, what lives for a few milliseconds is not seen";
 
-/// Who takes the stacks of a started program.
+/// How a started program is sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sampler {
-    /// The kernel, by perf events; nothing of ours is in the program.
+    /// The kernel takes stacks by perf events; nothing runs inside the program.
     Perf,
-    /// This command, which stops each running thread briefly by ptrace; nothing of ours is in the program.
+    /// This process stops each running thread briefly by ptrace; nothing runs inside the program.
     Ptrace,
-    /// The preload library, on a thread inside the program.
+    /// The preload library takes stacks, on a thread inside the program.
     Preload,
 }
 
-/// The means that are used, and what belongs to them.
+/// A way of sampling, and its state.
 pub(super) enum Backend {
     Outside(Box<Outside>),
     Traced(Descendants),
@@ -51,11 +52,11 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// Chooses; a line for people where that is not as asked, or the figures are not as good as they could be. To be called
-    /// on the thread that then starts the program.
+    /// Chooses the backend. Returns a line for the user if it is not the requested one or has limits. Call it on the
+    /// thread that then starts the program.
     ///
     /// # Errors
-    /// When the preload library is needed and cannot be unpacked: why.
+    /// If the preload library is needed and cannot be unpacked: the reason.
     pub(super) fn choose(options: &Options, session: &Session) -> Result<(Backend, Option<String>), String> {
         let inside = |why: Option<String>| {
             let library = (options.library)()?;
@@ -85,7 +86,7 @@ impl Backend {
         }
     }
 
-    /// The library to be preloaded.
+    /// The library to preload.
     pub(super) fn library(&self) -> Option<&Path> {
         match self {
             Backend::Outside(_) | Backend::Traced(_) => None,
@@ -110,7 +111,7 @@ impl Backend {
         }
     }
 
-    /// Time until samples are read, where no descriptor asks for it before.
+    /// Time until samples should be read, unless a descriptor becomes readable earlier.
     pub(super) fn pause(&mut self) -> Duration {
         match self {
             Backend::Outside(outside) => outside.pause(),
@@ -120,7 +121,7 @@ impl Backend {
         }
     }
 
-    /// The images that could be peeked at by signal, as they are before they are read.
+    /// The images that can be peeked at by signal, in their state before the next read.
     pub(super) fn peekable(&self) -> Vec<PeekableImage> {
         match self {
             Backend::Outside(_) | Backend::Traced(_) => Vec::new(),
@@ -128,7 +129,7 @@ impl Backend {
         }
     }
 
-    /// Reads what has come.
+    /// Reads the samples since the last call.
     pub(super) fn read(&mut self, recorder: &mut Recorder) {
         match self {
             Backend::Outside(outside) => drop(outside.drain(recorder)),
@@ -137,7 +138,7 @@ impl Backend {
         }
     }
 
-    /// Brings the recording up to date, for writing it.
+    /// Brings the recording up to date before it is appended to the file.
     pub(super) fn settle(&mut self, recorder: &mut Recorder) {
         match self {
             Backend::Outside(outside) => outside.settle(recorder),
@@ -146,7 +147,7 @@ impl Backend {
         }
     }
 
-    /// The same for somebody to read.
+    /// Brings all of the recording up to date, for a reader of the whole.
     pub(super) fn settle_all(&mut self, recorder: &mut Recorder) {
         match self {
             Backend::Outside(outside) => outside.settle_all(recorder),
@@ -173,7 +174,7 @@ impl Backend {
         }
     }
 
-    /// Processes that are sampled now.
+    /// Number of processes that are sampled now.
     pub(super) fn processes(&self) -> usize {
         match self {
             Backend::Outside(outside) => outside.processes(),
@@ -182,16 +183,16 @@ impl Backend {
         }
     }
 
-    /// CPU time that samplers used outside of this process, ns.
+    /// CPU time of samplers outside of this process, ns.
     pub(super) fn sampler_cpu(&self) -> u64 {
         match self {
-            // Their threads are this process's.
+            // Their threads belong to this process.
             Backend::Outside(_) | Backend::Traced(_) => 0,
             Backend::Inside { drain, .. } => drain.sampler_cpu(),
         }
     }
 
-    /// Whether everything has come that was still to come.
+    /// Whether all samplers have written their last events.
     pub(super) fn is_quiet(&mut self) -> bool {
         match self {
             Backend::Outside(_) | Backend::Traced(_) => true,
@@ -199,7 +200,7 @@ impl Backend {
         }
     }
 
-    /// Processor time that these means do not see, in words.
+    /// CPU time that this backend does not see, in words.
     pub(super) fn blind_spot(&self) -> Option<&'static str> {
         match self {
             Backend::Traced(_) => {
@@ -209,7 +210,7 @@ impl Backend {
         }
     }
 
-    /// Ends the reading; the CPU time of samplers.
+    /// Ends the reading. Returns the CPU time of samplers outside of this process.
     pub(super) fn close(self, recorder: &mut Recorder) -> Nanos {
         match self {
             Backend::Outside(outside) => outside.close(recorder),
@@ -222,10 +223,10 @@ impl Backend {
     }
 }
 
-/// Whether a program has the crate `stackglass` in it: it looks for the preload library by this name.
+/// Whether a program links the crate `stackglass`, which contains the name of the preload library.
 fn links_the_crate(program: &Path) -> bool {
     let Ok(file) = File::open(program) else { return false };
-    // This command has the name in it as well, with the library.
+    // This command contains the name as well, together with the library.
     let same = |other: std::fs::Metadata| {
         file.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (other.dev(), other.ino()))
     };

@@ -1,4 +1,4 @@
-//! All streams of a session: found as processes make them, read, let go when their process is gone.
+//! All streams of a session: found as processes create them, read, and closed when their process has ended.
 
 use super::stream_file::{PeekableImage, Refusal, StreamFile};
 use crate::Recorder;
@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Streams read at a time; files of further processes wait until there is room again.
+/// Largest number of open streams; files of further processes wait.
 const MOST: usize = 2048;
 
-/// Entries of the folder that are looked at; a hostile program may make any number.
+/// Largest number of folder entries that are read; a hostile program may create any number.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// Longest step of the clock that file systems take times from (a tick at 100 Hz), doubled.
+/// Twice the longest step of the clock for file times (a tick at 100 Hz).
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// The streams of one session folder.
@@ -25,20 +25,20 @@ pub struct Drain {
     folder: PathBuf,
     open: Vec<Open>,
     refused: HashSet<OsString>,
-    /// When the folder had last changed when it was last listed; `None`: list it again in any case.
+    /// Modification time of the folder when it was last listed; `None`: list it again in any case.
     listed: Option<SystemTime>,
-    /// CPU time of samplers whose stream was let go, ns.
+    /// CPU time of samplers whose stream was closed, ns.
     past_sampler_cpu: u64,
 }
 
 struct Open {
     stream: StreamFile,
-    /// Its file, until it is unlinked.
+    /// Its path, until the file is removed.
     path: Option<PathBuf>,
 }
 
 impl Drain {
-    /// Nothing found yet.
+    /// No streams yet.
     pub fn new(folder: &Path) -> Drain {
         Drain {
             folder: folder.to_path_buf(),
@@ -49,13 +49,13 @@ impl Drain {
         }
     }
 
-    /// Looks for new processes and reads everything that waits. Returns how full the fullest stream was.
+    /// Looks for new processes and reads all waiting events. Returns how full the fullest stream was.
     pub fn read(&mut self, recorder: &mut Recorder) -> f64 {
         self.find(recorder);
         self.open.iter_mut().map(|open| open.stream.drain(recorder)).fold(0.0, f64::max)
     }
 
-    /// Processes whose stream is open.
+    /// Number of open streams.
     pub fn processes(&self) -> usize {
         self.open.len()
     }
@@ -66,17 +66,17 @@ impl Drain {
         self.open.iter_mut().for_each(|open| open.stream.forget_stacks(&before, recorder));
     }
 
-    /// The images that are here now, for peeks.
+    /// The current images, for peeks.
     pub fn peekable(&self) -> Vec<PeekableImage> {
         self.open.iter().map(|open| open.stream.peekable()).collect()
     }
 
-    /// CPU time that all samplers have used, ns.
+    /// CPU time of all samplers, ns.
     pub fn sampler_cpu(&self) -> u64 {
         self.past_sampler_cpu + self.open.iter().map(|open| open.stream.sampler_cpu()).sum::<u64>()
     }
 
-    /// Lets go of streams whose image is gone, after reading their rest, and copies counters.
+    /// Closes the streams of images that have ended, after reading the rest, and copies counters.
     pub fn settle(&mut self, recorder: &mut Recorder) {
         self.let_go(recorder, false);
     }
@@ -89,7 +89,7 @@ impl Drain {
             let replaced = replaced.next().unwrap_or(false);
             let stream = &mut open.stream;
             let ticked = stream.has_ticked();
-            // Once the guest has taken possession of its file, the name is not needed any more.
+            // The guest has mapped its file: the name is not needed any more.
             if (ticked || stream.has_stopped())
                 && let Some(path) = open.path.take()
             {
@@ -109,22 +109,22 @@ impl Drain {
         });
     }
 
-    /// True when every image has written its last word or is gone.
+    /// Whether every image has written its last event or has ended.
     pub fn is_quiet(&mut self) -> bool {
         self.open.iter().all(|open| open.stream.has_stopped() || !is_alive(open.stream.pid()))
     }
 
-    /// The same process has a later image: this one ended with exec.
+    /// Whether the same process has a later image: this one ended with an exec.
     fn is_replaced(&self, stream: &StreamFile) -> bool {
         self.open
             .iter()
             .any(|other| other.stream.pid() == stream.pid() && other.stream.start() > stream.start())
     }
 
-    /// True when something was made in the folder since it was listed, as far as its clock can tell.
+    /// Whether the folder has changed since it was listed, as far as its clock can tell.
     fn has_changed(&mut self) -> bool {
         let changed = fs::metadata(&self.folder).and_then(|meta| meta.modified()).ok();
-        // Within one step of the clock a second change looks like the first one.
+        // Within one step of the clock, a second change has the same time as the first.
         let settled = changed.filter(|at| at.elapsed().is_ok_and(|age| age > CLOCK_STEP));
         settled.is_none() || std::mem::replace(&mut self.listed, settled) != settled
     }
@@ -154,7 +154,7 @@ impl Drain {
                 Ok(stream) => self.open.push(Open { stream, path: Some(path) }),
                 Err(Refusal::NotReady) => self.listed = None,
                 Err(Refusal::Never(why)) => {
-                    // A full recording says so elsewhere.
+                    // A full recording is reported elsewhere.
                     if !recorder.is_full() {
                         recorder.remark(format!("a process file was not read: {why}"));
                     }
@@ -163,7 +163,7 @@ impl Drain {
                     }
                     let _ = fs::remove_file(path);
                 }
-                // Out of descriptors or mappings: tried again next time.
+                // Out of descriptors or mappings: try again next time.
                 Err(Refusal::System(error)) => {
                     recorder.remark(format!("a process file could not be opened at once: {error}"));
                     self.listed = None;
@@ -176,24 +176,23 @@ impl Drain {
         self.open.iter().any(|open| open.path.as_ref().and_then(|path| path.file_name()) == Some(name))
     }
 
-    /// Ends the reading and returns the CPU time of all samplers. Images that live on have no end in the
-    /// recording.
+    /// Closes all streams and returns the CPU time of all samplers. Images that go on have no end in the recording.
     pub fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.let_go(recorder, true);
         Nanos(self.sampler_cpu())
     }
 }
 
-/// START of `p-PID-START`, for order; 0 for names that are none.
+/// START of `p-PID-START`, for sorting; 0 for other names.
 fn start_of(name: &OsString) -> u64 {
     name.to_str().and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
 }
 
-/// True for a process that has not ended. One in another pid namespace looks ended; it is kept as long as it
+/// Whether a process has not ended. A process in another pid namespace looks ended; its stream stays open while it
 /// ticks.
 fn is_alive(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The state follows the name, which is in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and may contain anything.
     let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
     !matches!(state, None | Some(b'Z' | b'X'))
 }

@@ -1,11 +1,11 @@
-//! The preload library, from inside the command onto disk where the loader can map it.
+//! Unpacks the preload library from the command to a file that the loader can map.
 //!
-//! It goes to a private folder of the user's cache (0700, owner checked), under a name made of
-//! its content, in one step (rename). Where there is no such folder, or programs may not be
-//! mapped from it, a sealed memory file takes its place while the launcher lives.
+//! It goes to a private folder in the user's cache (0700, owner checked). Its name depends on its content, and it is
+//! put in place atomically (rename). If there is no such folder, or code may not be mapped from it, a sealed memory
+//! file is used while the launcher is alive.
 //!
-//! Programs that root starts may go on as another user, and their children load the library as that
-//! user: root's lies where all may read it and only root may write (0755, owner checked as well).
+//! Programs that root starts may change their user, and their children load the library as that user. So root's
+//! library is readable by all and writable only by root (0755, owner checked as well).
 
 use super::program::file_size_limit;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -16,13 +16,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Age at which a library of another version is taken to be left over.
+/// Age at which the library of another version is removed.
 const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Root's folders, the best first.
 const FOR_ALL: [&str; 2] = ["/var/cache/stackglass", "/var/tmp/stackglass-0"];
 
-/// Who loads the library.
+/// Which users load the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Readers {
     /// Programs of this user.
@@ -40,14 +40,14 @@ impl Readers {
         }
     }
 
-    /// True when they can use what has this mode.
+    /// Whether they can use a file or folder with this mode.
     fn may_use(self, path: &Path) -> bool {
         let mode = fs::symlink_metadata(path).map_or(0, |meta| meta.permissions().mode());
         mode & self.mode() == self.mode()
     }
 }
 
-/// The library, where a loader finds it.
+/// The unpacked library.
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
@@ -56,11 +56,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// Puts `bytes` in place, unless they are there already. `name` is a file name that changes
-    /// whenever they do.
+    /// Unpacks `bytes`, unless that was done before. `name` is a file name that changes whenever they do.
     ///
     /// # Errors
-    /// When neither a cache folder nor a memory file can be had.
+    /// If neither a cache folder nor a memory file can be used.
     pub fn unpack(bytes: &[u8], name: &str) -> io::Result<Library> {
         let mut found = None;
         if user() == 0 {
@@ -87,7 +86,7 @@ fn cache_folder() -> Option<PathBuf> {
     Some(cache.join("stackglass"))
 }
 
-/// True when any user may pass through `folder` and all above it.
+/// Whether any user may enter `folder` and all folders above it.
 fn all_may_pass(folder: Option<&Path>) -> bool {
     let mut above = folder.into_iter().flat_map(Path::ancestors);
     above.all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
@@ -114,7 +113,7 @@ fn in_folder(folder: &Path, bytes: &[u8], name: &str, readers: Readers) -> io::R
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&unfinished)?;
         file.write_all(bytes)?;
-        // Set afterwards: a mode that is given at the making is cut by the umask.
+        // Set afterwards: a mode at creation is restricted by the umask.
         file.set_permissions(mode)?;
         fs::rename(&unfinished, &path)
     })();
@@ -125,8 +124,8 @@ fn in_folder(folder: &Path, bytes: &[u8], name: &str, readers: Readers) -> io::R
     written.map(|()| path)
 }
 
-/// Removes libraries of other versions that nobody has unpacked for a month. A program that still runs with
-/// one keeps its mapping.
+/// Removes libraries of other versions that were not unpacked for a month. Programs that still run with one keep
+/// their mapping.
 fn remove_old(folder: &Path, name: &str) {
     let Some((prefix, _)) = name.split_once('-') else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -140,7 +139,7 @@ fn remove_old(folder: &Path, name: &str) {
     }
 }
 
-/// Growing a file beyond the limit would end us with SIGXFSZ.
+/// Writing beyond the limit of a file's size would kill this process with SIGXFSZ.
 fn check_limit(bytes: &[u8]) -> io::Result<()> {
     if file_size_limit() < bytes.len() as u64 {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "files may not grow that large (ulimit -f)"));
@@ -153,7 +152,7 @@ fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A folder of ours that nobody else can write to.
+/// Whether a folder belongs to this user and no one else can write to it.
 fn is_private(folder: &Path) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|meta| meta.is_dir() && meta.uid() == user() && meta.permissions().mode() & 0o022 == 0)
@@ -164,20 +163,20 @@ fn is_private_file(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.uid() == user() && meta.permissions().mode() & 0o022 == 0)
 }
 
-/// False where the file system forbids mapping code (noexec).
+/// Whether code may be mapped from a file system (no noexec).
 fn may_be_mapped(folder: &Path) -> bool {
     let Ok(path) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
-    // SAFETY: `path` ends with a zero byte; all-zero is a value of the structure the kernel fills.
+    // SAFETY: `path` ends with a zero byte; all-zero is a value of the struct, which the kernel fills.
     unsafe {
         let mut answer: libc::statvfs = std::mem::zeroed();
         libc::statvfs(path.as_ptr(), &mut answer) == 0 && answer.f_flag & libc::ST_NOEXEC == 0
     }
 }
 
-/// A sealed memory file, reached through this process's entry in /proc.
+/// A sealed memory file, by its path in `/proc` of this process.
 fn in_memory(bytes: &[u8]) -> io::Result<Library> {
     check_limit(bytes)?;
-    // SAFETY: the name ends with a zero byte; a new descriptor belongs to nobody else.
+    // SAFETY: the name ends with a zero byte; the new descriptor is not shared.
     let file = unsafe {
         let fd = libc::memfd_create(c"stackglass".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         if fd < 0 {

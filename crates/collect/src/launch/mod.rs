@@ -1,8 +1,8 @@
-//! Starting a program and following it to its end: the command's way.
+//! Starts a program and records it to its end.
 //!
 //! [`record()`] makes a [session](crate::session), [starts](start) the program, samples it with a [backend](Sampler),
-//! writes the recording as it grows, passes signals on, and leaves with the program's own end. Everything that can be refused is
-//! refused before the program starts; after that the program always runs.
+//! writes the recording as it grows, passes signals on, and ends with the program's exit status. Whatever can be
+//! refused is refused before the program starts; after that, the program always runs.
 
 mod backend;
 pub mod drain;
@@ -31,36 +31,36 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to record and how.
+/// What to record, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program.
     pub program: Program,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// The folder it starts in; `None`: ours.
+    /// The folder in which it starts; `None`: the current one.
     pub folder: Option<PathBuf>,
-    /// Environment variables that it gets beside ours.
+    /// Environment variables that it gets in addition.
     pub variables: Vec<(OsString, OsString)>,
-    /// Unpacks the preload library, where it is needed; why not, if it cannot.
+    /// Unpacks the preload library if it is needed. The error says why it cannot.
     pub library: fn() -> Result<Library, String>,
-    /// How the program is sampled; `None`: as is best here.
+    /// How the program is sampled; `None`: the best way that is possible.
     pub sampler: Option<Sampler>,
-    /// The recording's file.
+    /// Path of the recording.
     pub output: PathBuf,
-    /// Time between two looks at a thread.
+    /// Time between two samples of a thread.
     pub delay: Duration,
-    /// Words that may be stored; 0: not bounded.
+    /// Largest number of words that are stored; 0: no bound.
     pub capacity: u64,
-    /// Sampling ends after this time; the program goes on.
+    /// Sampling ends after this time; the program continues.
     pub duration: Option<Duration>,
     /// Sampling begins after this time.
     pub delay_start: Option<Duration>,
-    /// Follow children and the images they exec.
+    /// Record children and what they exec.
     pub follow_children: bool,
-    /// How long the profile of a peek takes.
+    /// Duration of the profile of a peek.
     pub peek: Duration,
-    /// A wall-time profile: each tick looks at one live async task, whatever it does.
+    /// A wall-time profile: each tick samples one live async task, running or waiting.
     pub walltime: bool,
     /// Name and version of the program that writes the recording.
     pub writer: String,
@@ -72,19 +72,19 @@ impl Options {
     }
 }
 
-/// Nothing was started.
+/// Why no program was started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The file for the recording cannot be made.
+    /// The recording's file cannot be created.
     #[error(transparent)]
     Output(#[from] WriteError),
-    /// There is no place for the session.
+    /// No session folder can be created.
     #[error("no folder for the session can be made in /dev/shm, $XDG_RUNTIME_DIR or /tmp: {0}")]
     Session(std::io::Error),
     /// The preload library is needed and cannot be unpacked.
     #[error("{0}")]
     Library(String),
-    /// Signals cannot be read.
+    /// Signals cannot be received.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),
     /// The program cannot be started.
@@ -92,14 +92,14 @@ pub enum LaunchError {
     Start {
         /// Its name.
         program: OsString,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: std::io::Error,
     },
 }
 
 impl LaunchError {
-    /// The status a shell would end with when it is the program that cannot be started: 127 for a
-    /// missing one (or a missing loader of it), 126 for one that the kernel refuses.
+    /// The exit status of a shell if the program cannot be started: 127 if it (or its loader) is missing, 126 if the
+    /// kernel refuses it.
     pub fn program_status(&self) -> Option<i32> {
         match self {
             LaunchError::Start { error, .. } if error.kind() == std::io::ErrorKind::NotFound => Some(127),
@@ -109,7 +109,7 @@ impl LaunchError {
     }
 }
 
-/// The status a shell would show for `end`: 128+N for signal N.
+/// The exit status of a shell for `end`: 128+N for signal N.
 pub fn exit_status(end: End) -> i32 {
     match end {
         End::Exit(status) => status,

@@ -1,7 +1,7 @@
-//! The page in which the processes of a session count the peeks that are asked for by signal.
+//! The page in which the processes of a session count requests for peeks.
 //!
-//! What stands in it is hostile: any process that has the page may write any id into it. Only one that really has it is a
-//! process of this session, and only such are looked at.
+//! Its contents are hostile: any process that has mapped the page may write any process id into it. Only processes
+//! that have really mapped it belong to the session and are sampled.
 
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::process;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 pub struct RequestPage {
     map: GuardedMap,
     path: PathBuf,
-    /// As `/proc/PID/maps` shows it: device and inode.
+    /// Device and inode, as in `/proc/PID/maps`.
     file: String,
 }
 
 impl RequestPage {
-    /// Makes it in the folder of a session.
+    /// Creates the page in the folder of a session.
     ///
     /// # Errors
-    /// When there is no room.
+    /// If there is no room.
     pub fn create(folder: &Path) -> io::Result<RequestPage> {
         let path = folder.join(REQUESTS_FILE);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        // Written, not only sized: a full disk shows here, not in a handler.
+        // Writes the whole page: a full disk is noticed here, not in a signal handler.
         (&file).write_all(&[0; size_of::<Requests>()])?;
         let map = GuardedMap::new(file.as_fd(), size_of::<Requests>())?;
         let meta = file.metadata()?;
@@ -37,10 +37,10 @@ impl RequestPage {
         Ok(RequestPage { map, path, file })
     }
 
-    /// Takes all requests: ids of processes of this session, and how many each got.
+    /// Takes all requests: process ids of this session, and their number of requests.
     pub fn take(&self) -> Vec<(u32, u32)> {
-        // SAFETY: as many bytes are mapped while `self` lives, page-aligned; the type is made of atomics, for which any
-        // bytes are a value.
+        // SAFETY: that many bytes are mapped while `self` lives, page-aligned. The type is made of atomics, for which
+        // any bytes are a value.
         let requests = unsafe { &*self.map.base().cast::<Requests>() };
         let (mut known, strange): (Vec<_>, Vec<_>) =
             requests.take().partition(|(pid, _)| self.is_mapped_by(*pid) == Some(true));
@@ -48,7 +48,7 @@ impl RequestPage {
             return known;
         }
         let others = self.in_other_namespaces(&strange);
-        // Whose mappings may not be read is refused in words when it is looked at.
+        // A process whose mappings cannot be read is refused with a message when it is sampled.
         let closed = |(pid, _): &(u32, u32)| {
             !others.iter().any(|(_, inner, _)| inner == pid) && self.is_mapped_by(*pid).is_none()
         };
@@ -57,7 +57,7 @@ impl RequestPage {
         known
     }
 
-    /// Whether a process has the page; `None` where its mappings may not be read.
+    /// Whether a process has mapped the page; `None` if its mappings cannot be read.
     fn is_mapped_by(&self, pid: u32) -> Option<bool> {
         let Some(thread) = process::living_thread(pid) else { return Some(false) };
         match fs::read(format!("/proc/{thread}/maps")) {
@@ -69,7 +69,7 @@ impl RequestPage {
 
     fn is_in(&self, maps: &[u8]) -> bool {
         maps.split(|b| *b == b'\n').any(|line| {
-            // Range, rights, offset, device, inode, then the path. Some file systems show other numbers than stat(2).
+            // Range, rights, offset, device, inode, path. Some file systems show other numbers than stat(2).
             let mut fields = line.splitn(6, |b| *b == b' ').skip(3);
             let (Some(device), Some(inode)) = (fields.next(), fields.next()) else { return false };
             let path = fields.next().unwrap_or(&[]).trim_ascii();
@@ -77,8 +77,7 @@ impl RequestPage {
         })
     }
 
-    /// Processes that know themselves by another id, since they live in a namespace of their own: our id, theirs, and their
-    /// requests.
+    /// Processes in other pid namespaces: their id here, their id there, and their number of requests.
     fn in_other_namespaces(&self, asked: &[(u32, u32)]) -> Vec<(u32, u32, u32)> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,8 +1,7 @@
-//! Looking at a program before it is started: where it is, and whether a preload library can get
-//! into it.
+//! Inspects a program before it starts: where it is, and whether a preload library can be loaded into it.
 //!
-//! Scripts are followed to their interpreter as execve(2) does (at most five times). What is
-//! found is advice: the program is started in any case, if it can be started at all.
+//! Scripts are followed to their interpreter, as execve(2) does (at most five times). The result is advice: the
+//! program is started in any case, if possible.
 
 use object::elf::{ET_EXEC, FileHeader64, PT_INTERP};
 use object::read::ReadCache;
@@ -16,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Interpreters of interpreters that the kernel follows.
+/// Largest number of nested interpreters that the kernel follows.
 const MOST_INTERPRETERS: usize = 5;
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
@@ -39,14 +38,14 @@ pub enum NotStartable {
     /// The file cannot be executed.
     #[error("{0}: {1}")]
     NotExecutable(String, &'static str),
-    /// The file that a script's `#!` line names cannot be started.
+    /// The file in a script's `#!` line cannot be started.
     #[error("{program}: its interpreter {} {why}", interpreter.display())]
     Interpreter {
-        /// The script's name.
+        /// Name of the script.
         program: String,
-        /// What its first line names.
+        /// The interpreter in its first line.
         interpreter: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: &'static str,
         /// There is no such file.
         missing: bool,
@@ -54,7 +53,7 @@ pub enum NotStartable {
 }
 
 impl NotStartable {
-    /// The status a shell would end with: 127 for missing, 126 for not executable.
+    /// The exit status of a shell: 127 for a missing file, 126 for one that is not executable.
     pub fn exit_status(&self) -> i32 {
         match self {
             NotStartable::Missing(..) | NotStartable::Interpreter { missing: true, .. } => 127,
@@ -63,23 +62,23 @@ impl NotStartable {
     }
 }
 
-/// Why the preload library cannot get into a program.
+/// Why the preload library cannot be loaded into a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
     /// It has no dynamic loader.
     Static,
     /// Its loader is musl's, which cannot load a library made for glibc.
     Musl,
-    /// It gains rights when it starts, so the loader ignores LD_PRELOAD.
+    /// It gains privileges when it starts, so the loader ignores LD_PRELOAD.
     Privileged,
     /// It is for another processor, or 32 bits wide.
     Architecture,
-    /// Files may not grow to the size that sampling needs, and the kernel would end a program that tries.
+    /// Files may not grow to the size that sampling needs: the kernel would kill the program.
     FileSizeLimit,
 }
 
 impl Obstacle {
-    /// What it is and what to do instead: follows the program's name.
+    /// The problem and the remedy; follows the name of the program.
     pub fn advice(self) -> &'static str {
         match self {
             Obstacle::Static => {
@@ -103,22 +102,22 @@ impl Obstacle {
         }
     }
 
-    /// True when a program cannot be seen from outside either.
+    /// Whether a program cannot be sampled from outside either.
     pub fn is_the_kernels(self) -> bool {
         matches!(self, Obstacle::Privileged | Obstacle::Architecture)
     }
 
-    /// True when LD_PRELOAD would do harm to the program rather than nothing.
+    /// Whether LD_PRELOAD would harm the program instead of being ignored.
     pub fn forbids_preload(self) -> bool {
         matches!(self, Obstacle::Musl | Obstacle::Architecture | Obstacle::FileSizeLimit)
     }
 }
 
 impl Program {
-    /// Finds a program as execvp(3) does: names with a slash as they are, others in `PATH`.
+    /// Finds a program as execvp(3) does: a name with a slash is a path, others are searched for in `PATH`.
     ///
     /// # Errors
-    /// When there is none, or none that this user may execute, or a script's interpreter is of that kind.
+    /// If there is none, if this user may not execute it, or if that is true for a script's interpreter.
     pub fn find(name: &OsStr) -> Result<Program, NotStartable> {
         let program = Program::find_file(name)?;
         program.check_interpreters()?;
@@ -160,7 +159,7 @@ impl Program {
         ))
     }
 
-    /// Follows `#!` lines: execve(2) would only say that "no such file" exists, and the script does.
+    /// Follows `#!` lines. execve(2) would only report "no such file" although the script exists.
     fn check_interpreters(&self) -> Result<(), NotStartable> {
         let mut path = self.path.clone();
         for _ in 0..MOST_INTERPRETERS {
@@ -180,7 +179,7 @@ impl Program {
         Ok(())
     }
 
-    /// What keeps the preload library out, if anything does.
+    /// What keeps the preload library out, if anything.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if file_size_limit() < (STREAM_BYTES + CONTROL_BYTES) as u64 {
             return Some(Obstacle::FileSizeLimit);
@@ -196,7 +195,7 @@ impl Program {
             match interpreter(&start[..len]) {
                 Some(next) => path = next,
                 None if start.starts_with(b"\x7fELF") => return elf_obstacle(&start[..len], file),
-                // A script without `#!` is given to the shell.
+                // A script without `#!` is run by the shell.
                 None => return None,
             }
         }
@@ -204,15 +203,15 @@ impl Program {
     }
 }
 
-/// Bytes that a file may grow to (`ulimit -f`).
+/// Largest size of a file in bytes (`ulimit -f`).
 pub(super) fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` is live; when the call fails it keeps saying "no limit".
+    // SAFETY: `limit` is live; if the call fails, it keeps the value "no limit".
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
     limit.rlim_cur
 }
 
-/// `Err(None)`: not there; `Err(Some(reason))`: there, but not to be executed.
+/// `Err(None)`: it does not exist. `Err(Some(reason))`: it cannot be executed.
 fn executable(path: &Path) -> Result<(), Option<&'static str>> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => Some("permission denied"),
@@ -224,7 +223,7 @@ fn executable(path: &Path) -> Result<(), Option<&'static str>> {
     let Ok(c_path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return Err(None) };
     // SAFETY: `c_path` ends with a zero byte.
     let may = unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } == 0;
-    // Root may "access" anything that has one x bit; without any, exec fails for root as well.
+    // For root, access(2) succeeds with any x bit; without any, exec fails for root as well.
     if may && meta.permissions().mode() & 0o111 != 0 {
         Ok(())
     } else {
@@ -232,7 +231,7 @@ fn executable(path: &Path) -> Result<(), Option<&'static str>> {
     }
 }
 
-/// The interpreter that a `#!` line names.
+/// The interpreter of a `#!` line.
 fn interpreter(start: &[u8]) -> Option<PathBuf> {
     let line = start.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
     let word = line.trim_ascii().split(|b| *b == b' ' || *b == b'\t').next()?;
@@ -248,7 +247,7 @@ fn gains_rights(file: &File, path: &Path) -> bool {
         return true;
     }
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both texts end with a zero byte; a null buffer of length 0 asks for the size only.
+    // SAFETY: both texts end with a zero byte; a null buffer of length 0 requests the size only.
     let capabilities =
         unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
     capabilities > 0 && user != 0
@@ -268,12 +267,12 @@ fn elf_obstacle(start: &[u8], file: File) -> Option<Obstacle> {
         Ok(Some(loader)) if loader.windows(7).any(|w| w == b"ld-musl") => Some(Obstacle::Musl),
         Ok(Some(_)) => None,
         Ok(None) => Some(Obstacle::Static),
-        // Not ours to judge; the kernel will.
+        // Not a kind of file that is known here: the kernel decides.
         Err(_) => None,
     }
 }
 
-/// The loader's path; `None` for a program without one. A loader started by name counts as its own.
+/// The loader's path; `None` for a program without one. A loader that is started directly is its own loader.
 fn loader<'a, R: ReadRef<'a>>(data: R) -> object::Result<Option<Vec<u8>>> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
@@ -284,8 +283,8 @@ fn loader<'a, R: ReadRef<'a>>(data: R) -> object::Result<Option<Vec<u8>>> {
         }
         dynamic |= segment.p_type(endian) == object::elf::PT_DYNAMIC;
     }
-    // ld.so itself is a shared object without a loader that obeys LD_PRELOAD; a static-pie
-    // program looks the same but for its name of an interface (DT_SONAME), which it lacks.
+    // ld.so itself is a shared object without a loader and obeys LD_PRELOAD. A static-pie program looks the same, but
+    // has no interface name (DT_SONAME).
     let is_loader = dynamic && header.e_type(endian) != ET_EXEC && has_soname(header, endian, data)?;
     Ok(is_loader.then(Vec::new))
 }
@@ -343,12 +342,12 @@ mod tests {
         assert_eq!(write(2, 62), Some(Obstacle::Static), "x86-64 without segments");
     }
 
-    /// A 64-bit program whose only segment names this loader.
+    /// A 64-bit program whose only segment is the name of this loader.
     fn elf_with_loader(loader: &str) -> Vec<u8> {
         let mut bytes = vec![0u8; 64 + 56];
         bytes[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
         (bytes[16], bytes[18], bytes[20]) = (3, 62, 1);
-        // One program header of 56 bytes, right behind the 64 bytes of the file's.
+        // One program header of 56 bytes follows the 64 bytes of the file header.
         (bytes[32], bytes[52], bytes[54], bytes[56]) = (64, 64, 56, 1);
         (bytes[64], bytes[72]) = (PT_INTERP.0 as u8, 120);
         bytes[96..104].copy_from_slice(&(loader.len() as u64 + 1).to_le_bytes());

@@ -1,7 +1,8 @@
-//! A program that is ready to be peeked at, and is not recorded: `stackglass run`.
+//! `stackglass run`: starts a program that can be peeked at, without recording it.
 //!
-//! Nothing runs in it until somebody asks: its handler of SIGUSR1 counts, we look at the count a few times a second and answer by
-//! looking at it from outside. Meanwhile signals are passed on, and we leave with the program's own end.
+//! Nothing is sampled until a peek is requested. The program's handler of SIGUSR1 counts requests. This process
+//! checks the count a few times a second and samples the program from outside. It passes signals on and ends with the
+//! program's exit status.
 
 use super::outside_peeks::OutsidePeeks;
 use super::peek_counts::RequestPage;
@@ -16,17 +17,18 @@ use stackglass_wire::SessionState;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Time between two looks for requests.
+/// Time between two checks for requests.
 const CALM: Duration = Duration::from_millis(100);
-/// The same while a peek goes on, or where the kernel does not tell of the program's end.
+/// The same during a peek, or if the kernel does not report the end of the program.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// Starts the program and peeks peeks until it ends. Of `options` what concerns a recording is not used.
+/// Starts the program and answers peeks until it ends. Options of a recording are ignored.
 ///
 /// # Errors
-/// Only while nothing has been started.
+/// Only before the program is started.
 pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, LaunchError> {
-    // The ends of children are left to the threads that look: each that is read here keeps a thread of the program standing.
+    // SIGCHLD is left to the threads that trace the program: each one that is read here would keep a thread of it
+    // stopped.
     let signals = Signals::block_as_onlooker().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
     let requests = RequestPage::create(session.folder()).map_err(LaunchError::Session)?;
@@ -56,7 +58,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
                 libc::SIGUSR2 => {
                     observer.note("nothing is recorded under `stackglass run`: there is nothing to save");
                 }
-                // A thread that stands for its stack would stand as long as we do.
+                // A thread that is stopped for its stack would stay stopped together with this process.
                 libc::SIGTSTP => peeks.detach_all(),
                 _ => {}
             }
@@ -69,7 +71,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
     }
 }
 
-/// The next signal, waiting for it up to `pause`, or until the program has ended.
+/// The next signal; waits at most `pause`, or until the program has ended.
 fn next_signal(
     signals: &Signals,
     end_descriptor: Option<&OwnedFd>,
@@ -79,7 +81,7 @@ fn next_signal(
     let began = Instant::now();
     let descriptors: Vec<_> = end_descriptor.map(AsRawFd::as_raw_fd).into_iter().collect();
     let signal = signals.next_or(&descriptors, pause);
-    // Whoever traces the program has its end first: the descriptor tells of it all the time.
+    // A tracer is notified of the end first; until then, the descriptor is readable all the time.
     if signal.is_none() && began.elapsed() < pause / 2 && child.ended().is_none() {
         return signals.next(pause);
     }

@@ -1,5 +1,5 @@
-//! Starting the program: the preload library and the session in its environment, all else as we
-//! found it.
+//! Starts the program. Its environment gets the preload library and the session; everything else stays as this
+//! process inherited it.
 
 use super::inherited;
 use super::{Options, Program};
@@ -23,11 +23,11 @@ pub struct Child {
     end: Option<(End, Nanos)>,
 }
 
-/// Starts the program of `options`. Standard streams, process group and terminal are shared; `library`
-/// is preloaded, `mask` is its signal mask.
+/// Starts the program of `options`. It shares standard streams, process group and terminal with this process.
+/// `library` is preloaded, `mask` is its signal mask.
 ///
 /// # Errors
-/// What execve(2) says.
+/// Those of execve(2).
 pub fn start(
     options: &Options,
     session: &Session,
@@ -45,12 +45,11 @@ pub fn start(
         let library = reachable(library, session)?;
         command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
     }
-    // The page stays mapped until exec, and this session outlives the call.
+    // The page stays mapped until exec, and the session outlives the call.
     let only: *const std::sync::atomic::AtomicU32 = &session.page().only_pid;
     let only = only.expose_provenance();
-    // SAFETY: between fork and exec the closure makes two system calls and stores one word of
-    // shared memory; it allocates nothing and takes no lock. `only` points into a mapping that
-    // the child inherits.
+    // SAFETY: between fork and exec, the closure makes system calls and stores one word of shared memory; it does not
+    // allocate or take locks. `only` points into a mapping that the child inherits.
     unsafe {
         command.pre_exec(move || {
             let only = &*std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicU32>(only);
@@ -64,17 +63,17 @@ pub fn start(
     Ok(Child { pid: child.id() as libc::pid_t, end: None })
 }
 
-/// Starts a program that is looked at from outside: nothing of ours gets into it, and it has no terminal, which is
-/// ours. Its signal mask is the one from before `signals`.
+/// Starts a program that is sampled from outside. Nothing runs inside it, and its standard streams are `/dev/null`.
+/// Its signal mask is the one from before `signals`.
 ///
 /// # Errors
-/// What execve(2) says.
+/// Those of execve(2).
 pub fn start_apart(program: &Program, arguments: &[OsString], signals: &Signals) -> io::Result<Child> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.name).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mask = signals.mask_before();
-    // SAFETY: between fork and exec the closure makes one system call; it allocates nothing and takes no lock.
+    // SAFETY: between fork and exec, the closure makes one system call; it does not allocate or take locks.
     unsafe {
         command.pre_exec(move || {
             libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
@@ -91,7 +90,7 @@ impl Child {
         self.pid as u32
     }
 
-    /// How it ended and the CPU time it and its awaited children used; `None` while it runs.
+    /// How it ended, and the CPU time of the program and the children it waited for; `None` while it runs.
     pub fn ended(&mut self) -> Option<(End, Nanos)> {
         if self.end.is_none() && self.has_ended() {
             let mut status = 0;
@@ -112,8 +111,8 @@ impl Child {
         self.end
     }
 
-    /// Whether it waits to be asked for its status. Where a thread of ours traces the program, its stops are told here as
-    /// well: they are left to that thread.
+    /// Whether it has ended and waits for its exit status to be read. If a thread of this process traces it, stops
+    /// are reported here as well; they are left to that thread.
     fn has_ended(&self) -> bool {
         // SAFETY: an all-zero siginfo is a value, and the kernel fills it.
         unsafe {
@@ -124,35 +123,35 @@ impl Child {
         }
     }
 
-    /// A descriptor that becomes readable when it ends; `None` where the kernel has none (before Linux 5.3).
+    /// A descriptor that becomes readable when it ends; `None` before Linux 5.3.
     pub fn end_descriptor(&self) -> Option<OwnedFd> {
-        // SAFETY: no pointers; the descriptor is new and nobody else's.
+        // SAFETY: no pointers; the descriptor is new and not shared.
         unsafe {
             let fd = libc::syscall(libc::SYS_pidfd_open, self.pid, 0);
             (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
         }
     }
 
-    /// Whether this process is the program or was started by it, as far as its ancestors can still be asked.
+    /// Whether a process is the program or a descendant of it, as far as the parents still exist.
     pub fn has_started(&self, process: u32) -> bool {
         process != 0 && descends_from(process, self.pid())
     }
 
-    /// Passes a signal on, while the program runs.
+    /// Sends a signal to the program while it runs.
     pub fn send(&self, signal: i32) {
         if self.end.is_none() {
-            // SAFETY: the pid is our child's and was not waited for, so it is still its own.
+            // SAFETY: the child was not waited for, so its process id was not reused.
             unsafe { libc::kill(self.pid, signal) };
         }
     }
 
-    /// Tells the program that the terminal is gone, where the kernel has told only us: it signals the
-    /// leader of the session, which without us were the program, and the others when the leader ends.
+    /// Tells the program that the terminal is gone. The kernel signals only the leader of the session, which the
+    /// program would be without this process, and the others when the leader ends.
     pub fn hang_up(&self) {
         // SAFETY: system calls without pointers.
         if unsafe { libc::getsid(0) == libc::getpid() } {
             self.send(libc::SIGHUP);
-            // As the kernel does: a stopped program hears of it as well.
+            // As the kernel does: a stopped program continues and receives the signal.
             self.send(libc::SIGCONT);
         }
     }
@@ -162,7 +161,7 @@ fn nanos(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
-/// LD_PRELOAD is split at blanks and colons: a path with one gets a plain name in the session folder.
+/// LD_PRELOAD is split at blanks and colons. A path with one of them gets a plain link in the session folder.
 fn reachable(library: &Path, session: &Session) -> io::Result<std::path::PathBuf> {
     if !library.as_os_str().as_bytes().iter().any(|b| matches!(b, b' ' | b':')) {
         return Ok(library.to_path_buf());
@@ -172,7 +171,7 @@ fn reachable(library: &Path, session: &Session) -> io::Result<std::path::PathBuf
     Ok(link)
 }
 
-/// The user's own LD_PRELOAD is kept behind ours; ours is not repeated.
+/// Puts the library before the user's own LD_PRELOAD, without repeating it.
 fn with_ours_first(ours: &OsStr, theirs: Option<OsString>) -> OsString {
     let mut all = ours.to_os_string();
     if let Some(theirs) = theirs {

@@ -1,4 +1,4 @@
-//! One `p-PID-START` file of a session folder: checked, mapped, read.
+//! One `p-PID-START` file of a session folder: checked, mapped and read.
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
@@ -12,39 +12,39 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Largest stream that is mapped.
+/// Largest stream that is mapped, bytes.
 const MOST_BYTES: u64 = (64 << 20) + CONTROL_BYTES as u64;
 
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Its process has not finished making it.
+    /// Its process has not finished creating it.
     #[error("not ready yet")]
     NotReady,
     /// It will never be readable.
     #[error("{0}")]
     Never(&'static str),
-    /// The system would not open or map it.
+    /// It cannot be opened or mapped.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
-/// One image as a peek sees it.
+/// A process image, as far as a peek needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct PeekableImage {
-    /// The kernel's id of its process, as the process itself sees it.
+    /// Id of its process, as the process itself sees it.
     pub pid: u32,
-    /// When it was taken up.
+    /// Start of the image.
     pub start: Nanos,
-    /// Its place in the recording.
+    /// Its index in the recording.
     pub index: ProcessIndex,
-    /// The kernel's id of its sampler's thread.
+    /// Id of its sampler's thread.
     pub sampler: u32,
-    /// Peeks asked for so far.
+    /// Number of peeks that were requested so far.
     pub peeks: u32,
 }
 
-/// The stream of one process image, being read.
+/// The stream of one process image.
 pub struct StreamFile {
     // Borrows from `_map`, which is dropped after it and never handed out.
     drain: StreamDrain,
@@ -53,7 +53,7 @@ pub struct StreamFile {
 }
 
 impl StreamFile {
-    /// Opens, checks and maps the file, and takes its process up.
+    /// Opens, checks and maps the file, and adds its process to the recording.
     pub fn open(path: &Path, recorder: &mut Recorder) -> Result<StreamFile, Refusal> {
         let file = OpenOptions::new()
             .read(true)
@@ -63,9 +63,9 @@ impl StreamFile {
             .map_err(refusal)?;
         let len = check(&file)?;
         let map = GuardedMap::new(file.as_fd(), len)?;
-        // SAFETY: the mapping is valid for `len` bytes while `map` lives, and everybody touches it
-        // through atomics. The references are 'static by name only: `map` is moved into the same
-        // value, whose fields are dropped in order, and none of them is ever handed out.
+        // SAFETY: the mapping is valid for `len` bytes while `map` lives, and is accessed only through atomics. The
+        // references are not really 'static: `map` is moved into the same value, whose fields are dropped in order,
+        // and the references are never handed out.
         let (control, _) = unsafe { stream::view(map.base(), len, 1) }.ok_or(Refusal::NotReady)?;
         if control.is_foreign_version() {
             return Err(Refusal::Never("it was made by another version of stackglass"));
@@ -84,12 +84,12 @@ impl StreamFile {
         Ok(StreamFile { drain, last_tick: 0, _map: map })
     }
 
-    /// When the image was taken up.
+    /// Start of the image.
     pub fn start(&self) -> Nanos {
         Nanos(self.drain.control().start_ns.load(Relaxed))
     }
 
-    /// The kernel's id of its process, as the process itself sees it.
+    /// Id of its process, as the process itself sees it.
     pub fn pid(&self) -> u32 {
         self.drain.control().pid.load(Relaxed)
     }
@@ -143,7 +143,7 @@ impl StreamFile {
     }
 }
 
-/// A link, a folder, a device without a driver, or something that we may not read: none of it is a stream.
+/// A link, a folder, a device without a driver, or an unreadable file is not a stream.
 fn refusal(error: std::io::Error) -> Refusal {
     match error.raw_os_error() {
         Some(libc::ELOOP | libc::EISDIR | libc::ENXIO | libc::EACCES) => {
@@ -160,7 +160,7 @@ fn check(file: &File) -> Result<usize, Refusal> {
     if !meta.is_file() {
         return Err(Refusal::Never("it is not a plain file"));
     }
-    // What root starts may go on as anybody.
+    // A program that root starts may change its user.
     if meta.uid() != me && me != 0 {
         return Err(Refusal::Never("it belongs to another user"));
     }

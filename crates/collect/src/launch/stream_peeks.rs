@@ -258,8 +258,7 @@ fn begin(
     let duration = responder.options().duration.unwrap_or(defaults.duration);
     if responder.options().delay.is_some_and(|wished| wished != defaults.delay) {
         let line = format!(
-            "stackglass: a recording is running with a delay of {:?}: --delay has no effect
-",
+            "stackglass: a recording is running with a delay of {:?}: --delay has no effect\n",
             defaults.delay
         );
         responder.write(line.as_bytes());

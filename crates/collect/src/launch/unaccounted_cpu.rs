@@ -1,17 +1,17 @@
-//! Processor time that a recording leaves out because it was asked to.
+//! CPU time that a recording leaves out because of its options.
 //!
-//! The kernel counts a program from its first to its last moment with all children it waited for.
-//! Where that is not what was to be recorded, the figure is no measure of the recording: it is not
-//! kept as one, and a remark says what it was and where the rest is.
+//! The kernel counts the CPU time of a program from its start to its end, with all children it has waited for. If the
+//! recording covers less than that, the figure is not stored as its total. A remark gives the figure and the reason
+//! for the difference.
 
 use super::Options;
 use stackglass_profile::{Nanos, Recording};
 
-/// Time that starting and ending a program may take without a word.
+/// CPU time for starting and ending a program that needs no remark, ns.
 const LEAST: u64 = 10_000_000;
 
-/// Why the kernel's account covers more than the recording; `early`: it ended before the program; `cleared`: it was
-/// begun anew.
+/// Why the kernel's CPU time covers more than the recording. `early`: the recording ended before the program;
+/// `cleared`: it was cleared meanwhile.
 pub fn reasons(options: &Options, early: bool, cleared: bool) -> Vec<&'static str> {
     let late = options.delay_start.is_some_and(|delay| !delay.is_zero());
     [
@@ -25,7 +25,7 @@ pub fn reasons(options: &Options, early: bool, cleared: bool) -> Vec<&'static st
     .collect()
 }
 
-/// What to say where the kernel counted noticeably more than was seen and than sampling used.
+/// The remark, if the kernel counted noticeably more than the recording and its samplers.
 pub fn remark(reasons: &[&str], kernel: Nanos, sampler_cpu: Nanos, recording: &Recording) -> Option<String> {
     let seen: u64 = recording.threads.iter().map(|thread| thread.cpu.0).sum();
     let missing = kernel.0.saturating_sub(seen).saturating_sub(sampler_cpu.0);

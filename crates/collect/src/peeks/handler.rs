@@ -22,7 +22,8 @@ pub fn carries_our_handler(pid: u32) -> bool {
 
 /// Requests a peek, if the handler is installed.
 ///
-/// # Errors ENOENT if it is not, and those of kill(2).
+/// # Errors
+/// ENOENT if it is not, and those of kill(2).
 pub fn ask(pid: u32) -> io::Result<()> {
     if !carries_our_handler(pid) {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));

@@ -112,7 +112,8 @@ pub struct PeekRequest {
 impl PeekRequest {
     /// Writes the request file for process `pid`.
     ///
-    /// # Errors If the folder is not private or the file cannot be created.
+    /// # Errors
+    /// If the folder is not private or the file cannot be created.
     pub fn new(pid: u32, options: &PeekOptions) -> io::Result<PeekRequest> {
         PeekRequest::in_folder(&folder(), pid, options)
     }
@@ -144,7 +145,8 @@ impl PeekRequest {
 
     /// The part of the response since the last call; empty if there is none.
     ///
-    /// # Errors If the file cannot be read.
+    /// # Errors
+    /// If the file cannot be read.
     pub fn read_more(&mut self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         if self.ended.is_none() {

@@ -1,11 +1,11 @@
-//! Which module lies at an address of one process image, as its modules come and go.
+//! Which module is mapped at an address of one process image, as modules come and go.
 
 use foldhash::HashMap;
 use stackglass_profile::{Location, ModuleIndex};
 use stackglass_wire::ModuleId;
 use std::collections::BTreeMap;
 
-/// Modules that one image may have at a time; further ones are not recorded.
+/// Largest number of modules of one image at a time; further ones are not recorded.
 const MOST: usize = 1 << 16;
 
 /// Where a module is mapped.
@@ -28,7 +28,7 @@ struct Mapped {
     module: ModuleIndex,
 }
 
-/// The modules mapped now, by their first address, never overlapping.
+/// The currently mapped modules, by their first address, without overlaps.
 #[derive(Default)]
 pub(crate) struct AddressSpace {
     mapped: BTreeMap<u64, Mapped>,
@@ -36,7 +36,7 @@ pub(crate) struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// A module was mapped at `low..high`. Whatever was there before is gone, noticed or not.
+    /// A module was mapped. It replaces whatever was there before.
     pub(crate) fn load(&mut self, id: ModuleId, module: ModuleIndex, mapping: MappedRange) {
         let MappedRange { low, high, bias } = mapping;
         self.unload(id);
@@ -61,7 +61,7 @@ impl AddressSpace {
         }
     }
 
-    /// The place an address stands for: independent of where the module lies.
+    /// The location of an address: independent of where the module is mapped.
     pub(crate) fn locate(&self, address: u64) -> Location {
         match self.mapped.range(..=address).next_back() {
             Some((_, m)) if address < m.high => {
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(at(&space, 0x1fff), (Some(7), 0x17ff));
         assert_eq!(at(&space, 0x2000), (None, 0x2000));
         assert_eq!(at(&space, 0x3004), (Some(8), 4));
-        // Closed unnoticed, another one opened in its place.
+        // Unmapped unnoticed, and replaced by another module.
         space.load(ModuleId(3), ModuleIndex(9), MappedRange { low: 0x1800, high: 0x2800, bias: 0x1800 });
         assert_eq!(at(&space, 0x1000), (None, 0x1000));
         assert_eq!(at(&space, 0x1800), (Some(9), 0));

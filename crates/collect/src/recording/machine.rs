@@ -1,6 +1,6 @@
 //! The machine on which a recording is made.
 
-/// Host name, kernel and processors.
+/// Host name, kernel version and number of processors.
 pub fn machine() -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());

@@ -1,9 +1,8 @@
 //! One process image: turns the events of its stream into interned samples.
 //!
-//! A stack that was seen before costs one hash of its raw addresses and one look-up; a new one
-//! is translated frame by frame: address to module to location to trie node. Both memories are
-//! forgotten whenever a module comes or goes, because the same address may then mean another
-//! function.
+//! A known stack costs one hash of its addresses and one lookup. A new stack is translated frame by frame: address to
+//! module to location to trie node. Both caches are cleared when a module is mapped or unmapped, because an address
+//! may then belong to another function.
 
 use super::address_space::{AddressSpace, MappedRange};
 use crate::Recorder;
@@ -20,10 +19,10 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Stacks and addresses remembered for one image. Programs that make code at run time could
-/// otherwise fill memory with them.
+/// Largest number of cached stacks and addresses of one image. Programs that generate code at run time could
+/// otherwise fill the memory.
 const MOST_REMEMBERED: usize = 1 << 18;
-/// Longest path and build id that are kept, bytes.
+/// Longest path and build id that are stored, bytes.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
 
@@ -32,12 +31,12 @@ pub struct ProcessImage {
     index: ProcessIndex,
     space: AddressSpace,
     threads: HashMap<u32, ThreadSoFar>,
-    /// Tasks that have names, by the process's own id: their place in the recording.
+    /// Named tasks: their index in the recording, by the id in the process.
     tasks: HashMap<u64, usize>,
     /// The first task of each name and place.
     kinds: HashMap<(Arc<str>, Arc<str>, u32), TaskId>,
     stack_hashers: [RandomState; 2],
-    /// By 128 bits of hash instead of the frames: an accidental collision, a wrong stack, is less likely than a memory error.
+    /// Keyed by 128 bits of hash instead of the frames: an accidental collision is less likely than a memory error.
     stacks: HashMap<u128, StackId>,
     locations: HashMap<u64, LocationId>,
     scratch: Vec<LocationId>,
@@ -60,12 +59,12 @@ struct ThreadSoFar {
 }
 
 impl ProcessImage {
-    /// Takes up the image that `control` describes; `None` when the recording is full.
+    /// Adds the image that `control` describes; `None` if the recording is full.
     pub fn new(control: &ControlPage, recorder: &mut Recorder) -> Option<ProcessImage> {
         ProcessImage::of(process_of(control), recorder)
     }
 
-    /// Takes up the image of a process; `None` when the recording is full.
+    /// Adds the image of a process; `None` if the recording is full.
     pub(crate) fn of(process: Process, recorder: &mut Recorder) -> Option<ProcessImage> {
         let index = recorder.add_process(process)?;
         Some(ProcessImage {
@@ -81,13 +80,13 @@ impl ProcessImage {
         })
     }
 
-    /// Its place in the recording's list of processes.
+    /// Its index in the recording's list of processes.
     pub fn index(&self) -> ProcessIndex {
         self.index
     }
 
-    /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`]. Threads stay on the stacks they
-    /// are on: of one that sleeps nothing but more time will come.
+    /// Forgets which stacks were interned `before`, after [`Recorder::clear_samples`]. The current stacks of threads
+    /// stay: a sleeping thread only adds time to its stack.
     pub fn forget_stacks(&mut self, before: &Stacks, recorder: &mut Recorder) {
         self.stacks.clear();
         self.locations.clear();
@@ -123,7 +122,7 @@ impl ProcessImage {
                 recorder.add_sample(Sample { stack, thread: number, task, clock, state, cut, hits, time });
             }
             Event::Repeat { thread, at, time, state } => {
-                // Time without a stack to give it to: the stack itself was lost.
+                // Time without a stack: the event with the stack was lost.
                 let Some(&ThreadSoFar { number, last: Some(LastStack { stack, task, cut }), .. }) =
                     self.threads.get(&thread.0)
                 else {
@@ -159,7 +158,7 @@ impl ProcessImage {
                     String::from_utf8_lossy(&bytes).into()
                 };
                 let (id, process) = (TaskId(self.task_id(task)), self.index);
-                // Told again, it is the same: an id is given once.
+                // A repeated announcement is ignored: an id is used once.
                 if self.tasks.len() < MOST_REMEMBERED && !self.tasks.contains_key(&task) {
                     let (name, file) = (text_of(0, name), text_of(name, file));
                     let told = Task { id, process, name, file, line, waited: Nanos(0) };
@@ -179,7 +178,7 @@ impl ProcessImage {
         }
     }
 
-    /// A module was mapped from `low` to `high`, with a bias.
+    /// A module was mapped.
     pub(crate) fn module_load(
         &mut self,
         id: ModuleId,
@@ -196,13 +195,13 @@ impl ProcessImage {
         }
     }
 
-    /// A module is not mapped any more.
+    /// A module was unmapped.
     pub(crate) fn module_unload(&mut self, id: ModuleId) {
         self.space.unload(id);
         self.modules_changed();
     }
 
-    /// Interns a stack of look-up addresses, leaf first; `None` when the recording is full.
+    /// Interns a stack of look-up addresses, leaf first; `None` if the recording is full.
     #[cfg(feature = "launch")]
     pub(crate) fn intern(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
         self.stack(frames, recorder)
@@ -231,7 +230,7 @@ impl ProcessImage {
         }
     }
 
-    /// The image is gone since `at` (CLOCK_MONOTONIC): closes it and its threads.
+    /// The image has ended at `at` (CLOCK_MONOTONIC): ends it and its threads.
     pub fn ended(&mut self, at: Nanos, recorder: &mut Recorder) {
         let process = recorder.process_mut(self.index);
         let at = at.max(process.start);
@@ -245,7 +244,7 @@ impl ProcessImage {
 
     fn thread_start(&mut self, id: ThreadId, tid: u32, at: u64, name: &ThreadName, recorder: &mut Recorder) {
         if let Some(so_far) = self.threads.get(&id.0) {
-            // Announced twice, or after its first sample: the later word is the better one.
+            // Announced twice, or after its first sample: the later announcement is better.
             let thread = recorder.thread_mut(so_far.number);
             (thread.tid, thread.name) = (tid, name_of(name));
             return;
@@ -264,12 +263,12 @@ impl ProcessImage {
         }
     }
 
-    /// The id that a task of this process has in the recording.
+    /// The id of a task of this process in the recording.
     fn task_id(&self, own: u64) -> u64 {
         if own == 0 { 0 } else { TaskId::in_process(self.index, own).0 }
     }
 
-    /// The stack of a task that has waited for so long.
+    /// The stack of a task that has been waiting for so long.
     fn waiting(&mut self, own: u64, waited: u64, recorder: &mut Recorder) -> Option<StackId> {
         let mut kind = TaskId(u64::MAX >> 2);
         if let Some(index) = self.tasks.get(&own) {
@@ -289,7 +288,7 @@ impl ProcessImage {
         Some(stack)
     }
 
-    /// The thread's number; one that was never announced (the event was lost) is taken up now.
+    /// The thread's number. A thread whose announcement was lost is added now.
     fn number(&mut self, id: ThreadId, at: u64, recorder: &mut Recorder) -> Option<ThreadNumber> {
         if !self.threads.contains_key(&id.0) {
             self.thread_start(id, 0, at, &[0; 16], recorder);
@@ -330,8 +329,7 @@ impl ProcessImage {
     }
 }
 
-/// What the system may grant to a sampler, and how both cases are told. They stand among the counters with
-/// the count 1.
+/// What the system may grant to a sampler, and the label of each case. The labels are counters with the value 1.
 const GRANTS: [(u32, &str, &str); 4] = [
     (
         ImageFlags::SLEEP_LOOK,

@@ -1,8 +1,7 @@
-//! The recording as it grows: interned, run-length, bounded by `n` words in total.
+//! The recording as it grows: interned, run-length encoded, bounded by `n` words.
 //!
-//! Words are counted as they are kept: a stack node is one, a location two, a sample five; a
-//! thread, module or process what its texts take. When the bound is reached nothing more is
-//! taken up, whoever sends it.
+//! A stack node counts as one word, a location as two, a sample as five; a thread, module or process counts with its
+//! texts. When the bound is reached, nothing more is added.
 
 use foldhash::HashMap;
 use stackglass_profile::{
@@ -10,7 +9,7 @@ use stackglass_profile::{
     ThreadNumber,
 };
 
-/// Words that a sample, a thread and a process are counted as, texts apart.
+/// Words of a sample, a thread, a process and a task, without texts.
 const SAMPLE_WORDS: u64 = 5;
 const THREAD_WORDS: u64 = 12;
 const PROCESS_WORDS: u64 = 32;
@@ -22,7 +21,7 @@ pub struct Recorder {
     modules: HashMap<Module, ModuleIndex>,
     /// By thread number from 1: one more than the index of its last sample that may still grow.
     growing: Vec<u32>,
-    /// Samples before this one are written and stay as they are.
+    /// Samples before this one are written and do not change any more.
     settled: usize,
     /// Words of everything but stacks and samples.
     other_words: u64,
@@ -30,23 +29,23 @@ pub struct Recorder {
     totals: Totals,
 }
 
-/// Sums over all samples taken up so far.
+/// Sums over all samples so far.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Stacks really taken.
+    /// Number of stacks that were taken.
     pub hits: u64,
     /// Time of running threads, ns.
     pub awake: u64,
     /// Time of threads that slept or waited for a processor, ns.
     pub asleep: u64,
-    /// Stacks taken of running threads whose walk ended early.
+    /// Number of stacks of running threads that are cut.
     pub cut: u64,
-    /// Threads that have not been seen to end.
+    /// Number of threads that have not ended.
     pub threads: u64,
 }
 
 impl Recorder {
-    /// An empty recording about `about`, which also names the bound (`capacity` words, 0: none).
+    /// An empty recording. `about.capacity` is the bound in words; 0: no bound.
     pub fn new(about: About) -> Recorder {
         Recorder {
             recording: Recording { about, ..Recording::default() },
@@ -64,12 +63,12 @@ impl Recorder {
         &self.recording
     }
 
-    /// What is known about the recording as a whole.
+    /// Facts about the recording as a whole.
     pub fn about_mut(&mut self) -> &mut About {
         &mut self.recording.about
     }
 
-    /// Ends the growth.
+    /// Ends the growth and returns the recording.
     pub fn into_recording(self) -> Recording {
         self.recording
     }
@@ -79,7 +78,7 @@ impl Recorder {
         self.totals
     }
 
-    /// Words kept now.
+    /// Number of words that are stored now.
     pub fn words(&self) -> u64 {
         let recording = &self.recording;
         recording.stacks.nodes().len() as u64
@@ -88,17 +87,17 @@ impl Recorder {
             + self.other_words
     }
 
-    /// True when the bound was reached: nothing more is taken up.
+    /// Whether the bound was reached: nothing more is added.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// All samples so far were written somewhere: from now on they stay as they are.
+    /// All samples so far were written: they do not change any more.
     pub fn settle(&mut self) {
         self.settled = self.recording.samples.len();
     }
 
-    /// Adds a remark for people, once.
+    /// Adds a remark for the user, once.
     pub fn remark(&mut self, line: impl Into<String>) {
         let line = line.into();
         let remarks = &mut self.recording.about.remarks;
@@ -107,8 +106,8 @@ impl Recorder {
         }
     }
 
-    /// Forgets samples, stacks and what they counted; processes, threads and modules stay. Gives back the stacks, from
-    /// which each image must take over those that its threads are still on.
+    /// Forgets samples, stacks and their totals; processes, threads and modules stay. Returns the old stacks, from
+    /// which each image must carry over the current stacks of its threads.
     #[must_use = "threads that sleep are still on one of these stacks"]
     pub fn clear_samples(&mut self) -> Stacks {
         self.recording.samples.clear();
@@ -130,7 +129,7 @@ impl Recorder {
         &mut self.recording
     }
 
-    /// A new bound; sampling may go on when it is wider than before.
+    /// Changes the bound; with a larger one, sampling may continue.
     pub fn set_capacity(&mut self, words: u64) {
         self.recording.about.capacity = words;
         self.full = false;
@@ -149,7 +148,7 @@ impl Recorder {
         &mut self.recording.processes[index.0 as usize]
     }
 
-    /// Sets a counter that is about all processes: it stands with the first.
+    /// Sets a counter that belongs to all processes; it is stored with the first one.
     #[cfg(feature = "launch")]
     pub(crate) fn set_counter(&mut self, label: &str, n: u64) {
         if let Some(process) = self.recording.processes.first_mut() {
@@ -173,7 +172,7 @@ impl Recorder {
         self.totals.threads = self.totals.threads.saturating_sub(1);
     }
 
-    /// A new task; its place in the list.
+    /// Adds a task and returns its index.
     pub(crate) fn add_task(&mut self, task: Task) -> Option<usize> {
         self.reserve(TASK_WORDS + (task.name.len() + task.file.len()) as u64 / 8)?;
         self.recording.tasks.push(task);
@@ -188,7 +187,7 @@ impl Recorder {
         if let Some(known) = self.modules.get(&module) {
             return Some(*known);
         }
-        // Path and build id are kept here and in the recording, by reference.
+        // Path and build id are shared between this map and the recording.
         self.reserve(16 + (module.path.len() + module.build_id.len()) as u64 / 8)?;
         let index = ModuleIndex(self.recording.modules.len() as u32);
         self.recording.modules.push(module.clone());
@@ -196,8 +195,8 @@ impl Recorder {
         Some(index)
     }
 
-    /// Takes up a sample, merged with the thread's last one where they differ only in clock, time
-    /// and hits and that one was not written yet.
+    /// Adds a sample. It is merged with the thread's last sample if they differ only in clock, time and hits and that
+    /// one was not written yet.
     pub(crate) fn add_sample(&mut self, sample: Sample) {
         if self.full {
             return;
@@ -246,7 +245,7 @@ impl Recorder {
 
     pub(crate) fn check_bound(&mut self) {
         let capacity = self.recording.about.capacity;
-        // Ids are 32 bits wide, whatever the bound.
+        // Ids have 32 bits, whatever the bound.
         let ids = self.recording.stacks.nodes().len().max(self.recording.samples.len());
         if (capacity != 0 && self.words() >= capacity) || ids >= u32::MAX as usize - 8192 {
             self.full = true;

@@ -1,14 +1,14 @@
-//! Mappings whose file may be truncated by a program we do not trust.
+//! Mappings of files that an untrusted program may truncate.
 //!
-//! Touching such a page raises SIGBUS. The handler here puts zeroed private memory in the place of
-//! the whole mapping, so that the reader goes on, finds nonsense, and says so.
+//! Access to a truncated page raises SIGBUS. The handler replaces the whole mapping by zeroed private memory, so the
+//! reader goes on, finds malformed data, and reports it.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 
-/// Mappings that can be guarded at a time.
+/// Largest number of guarded mappings.
 const MOST: usize = 4096;
 
 struct Entry {
@@ -22,15 +22,14 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// A shared, writable mapping of a whole file, unmapped when dropped.
 ///
-/// Its bytes may be changed by other processes at any time, so they must only be touched through
-/// atomics.
+/// Other processes may change its bytes at any time, so they must be accessed only through atomics.
 pub struct GuardedMap {
     base: *mut u8,
     len: usize,
     entry: &'static Entry,
 }
 
-// SAFETY: the memory is process-wide and only touched through atomics; the entry is atomic.
+// SAFETY: the memory belongs to the process and is accessed only through atomics; the entry is atomic.
 unsafe impl Send for GuardedMap {}
 // SAFETY: as above.
 unsafe impl Sync for GuardedMap {}
@@ -39,14 +38,14 @@ impl GuardedMap {
     /// Maps the first `len` bytes of `file`.
     ///
     /// # Errors
-    /// What mmap says; `OutOfMemory` when too many mappings are guarded already.
+    /// Those of mmap(2); `OutOfMemory` if too many mappings are guarded.
     pub fn new(file: BorrowedFd<'_>, len: usize) -> std::io::Result<GuardedMap> {
         install();
         let entry = ENTRIES
             .iter()
             .find(|entry| entry.base.compare_exchange(0, 1, AcqRel, Relaxed).is_ok())
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new shared mapping at an address of the kernel's choice disturbs nobody.
+        // SAFETY: a new shared mapping, at an address that the kernel chooses.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -61,17 +60,17 @@ impl GuardedMap {
         Ok(GuardedMap { base: base.cast(), len, entry })
     }
 
-    /// First byte; valid for [`GuardedMap::len`] bytes while this lives, page-aligned.
+    /// The first byte, page-aligned; [`GuardedMap::len`] bytes are valid while this lives.
     pub fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Bytes mapped.
+    /// Size of the mapping in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True for a mapping of no bytes (there is none: the kernel refuses it).
+    /// Whether the mapping is empty. It never is: the kernel refuses that.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -80,8 +79,8 @@ impl GuardedMap {
 impl Drop for GuardedMap {
     fn drop(&mut self) {
         self.entry.len.store(0, Release);
-        // SAFETY: `base` and `len` are a mapping made in `new` that nobody else unmaps; that no
-        // reference into it is left is the duty of the owner (see `StreamFile`, `Session`).
+        // SAFETY: `base` and `len` are a mapping made by `new` and unmapped only here. The owner guarantees that no
+        // reference into it is left (see `StreamFile`, `Session`).
         unsafe { libc::munmap(self.base.cast(), self.len) };
         self.entry.base.store(0, Release);
     }
@@ -90,8 +89,8 @@ impl Drop for GuardedMap {
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: an all-zero sigaction is a valid value; both structures outlive the calls, the
-        // old one for ever. The handler has the three-argument form that SA_SIGINFO asks for.
+        // SAFETY: an all-zero sigaction is a valid value; both structs outlive the calls, the old one is never freed.
+        // The handler has the three-argument form of SA_SIGINFO.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
@@ -112,8 +111,8 @@ extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
     for entry in &ENTRIES {
         let (base, len) = (entry.base.load(Acquire), entry.len.load(Acquire));
         if base > 1 && (base..base.saturating_add(len)).contains(&at) {
-            // SAFETY: replaces a mapping of ours, whole, by zeros; all that refers into it are
-            // atomics, for which zeros are a value.
+            // SAFETY: replaces a whole guarded mapping by zeros; it is accessed only through atomics, for which zeros
+            // are a value.
             let new = unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -126,7 +125,7 @@ extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
     }
     let before = BEFORE.load(Acquire);
     if !before.is_null() {
-        // SAFETY: not ours. The action from before comes back and the fault happens again.
+        // SAFETY: the fault is not in a guarded mapping. The earlier action is restored and the fault happens again.
         unsafe { libc::sigaction(libc::SIGBUS, before, ptr::null_mut()) };
     }
 }
@@ -142,7 +141,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(16384).unwrap();
         let map = GuardedMap::new(file.as_fd(), 16384).unwrap();
-        // SAFETY: inside the mapping, aligned, touched as an atomic only.
+        // SAFETY: inside the mapping, aligned, and accessed only as an atomic.
         let word = unsafe { &*map.base().add(8192).cast::<AtomicU64>() };
         word.store(7, Relaxed);
         file.set_len(0).unwrap();

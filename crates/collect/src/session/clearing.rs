@@ -1,8 +1,7 @@
-//! Forgetting what was sampled so far: `stackglass clear` asks, the launcher does it.
+//! `stackglass clear`: requests that a launcher forgets all samples so far.
 //!
-//! The request is an empty file in the session's folder, and its vanishing the answer: no signal is needed, and
-//! a launcher of another version simply does not answer. The recording's file begins anew under its name,
-//! in one step: whoever reads it sees what was before or what comes after.
+//! The request is an empty file in the session folder, and its removal is the answer. No signal is needed, and a
+//! launcher of another version simply does not answer.
 
 use super::folder;
 use stackglass_procfs::process::descends_from;
@@ -11,29 +10,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The request, in the session's folder.
+/// Name of the request file in the session folder.
 const REQUEST: &str = "clear";
-/// Says which process is looked at from outside, where that is so: its id.
+/// Name of the file with the id of the process that is sampled from outside.
 const ATTACHED: &str = "attached";
-/// How long an answer is waited for.
+/// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a request came to.
+/// Result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cleared {
     /// The samples are forgotten.
     Done,
-    /// Nobody has answered: it is not recorded (`stackglass run`), or its launcher is stopped.
+    /// There was no answer: nothing is recorded (`stackglass run`), or the launcher is stopped.
     NotAnswered,
 }
 
-/// The folder of the session that records process `pid`, or whose launcher has that id.
+/// The folder of the session that records process `pid`, or whose launcher is `pid`.
 pub fn session_of(pid: u32) -> Option<PathBuf> {
     let sessions = folder::running();
     let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     sessions.into_iter().find_map(|(folder, launcher)| {
         use std::os::unix::ffi::OsStrExt;
-        // Whoever is sampled from inside has its stream mapped, a file of the folder.
+        // A process that is sampled from inside has mapped its stream, a file of this folder.
         let name = folder.join("").into_os_string();
         let sampled = maps.windows(name.len()).any(|part| part == name.as_bytes());
         let named = fs::read_to_string(folder.join(ATTACHED)).unwrap_or_default();
@@ -47,10 +46,10 @@ pub fn session_of(pid: u32) -> Option<PathBuf> {
     })
 }
 
-/// Asks the launcher of a session to forget, and waits until it has.
+/// Requests that the launcher of a session forgets its samples, and waits for the answer.
 ///
 /// # Errors
-/// When the request cannot be made.
+/// If the request file cannot be created.
 pub fn ask(folder: &Path) -> io::Result<Cleared> {
     let request = folder.join(REQUEST);
     OpenOptions::new().write(true).create(true).truncate(true).open(&request)?;
@@ -65,23 +64,23 @@ pub fn ask(folder: &Path) -> io::Result<Cleared> {
     Ok(Cleared::NotAnswered)
 }
 
-/// Whether somebody has asked since the last call. The request stays until it is [answered](answer).
+/// Whether there is a request. It stays until it is [answered](answer).
 pub(crate) fn is_asked(folder: &Path) -> bool {
     folder.join(REQUEST).exists()
 }
 
-/// Tells who asked that it is done.
+/// Answers the request: it is done.
 pub(crate) fn answer(folder: &Path) {
-    // Whoever asked may have given up, and taken it back.
+    // The client may have withdrawn the request.
     let _ = fs::remove_file(folder.join(REQUEST));
 }
 
-/// Says that the session is for a process that is looked at from outside.
+/// Records in the folder which process is sampled from outside.
 pub(crate) fn name_attached(folder: &Path, pid: u32) -> io::Result<()> {
     fs::write(folder.join(ATTACHED), pid.to_string())
 }
 
-/// The same of a process that was started to be looked at, with all that it starts.
+/// The same for a process that was started, with its descendants.
 pub(crate) fn name_started(folder: &Path, pid: u32) -> io::Result<()> {
     fs::write(folder.join(ATTACHED), format!("{pid} and descendants"))
 }

@@ -1,8 +1,8 @@
-//! The session folder: private, checked, gone at the end, and swept when its launcher was killed.
+//! The session folder: private, checked, removed at the end, and swept if its launcher was killed.
 //!
-//! It lies in memory where there is room for it (`/dev/shm`, then `$XDG_RUNTIME_DIR`, then
-//! `/tmp`). A lock on the file `session` says that its launcher lives: the kernel gives it back
-//! whatever ends the launcher, and it works across pid namespaces.
+//! It is in memory if there is room (`/dev/shm`, then `$XDG_RUNTIME_DIR`, then `/tmp`). A lock on the file `session`
+//! shows that the launcher is alive. The kernel releases the lock however the launcher ends, and it works across pid
+//! namespaces.
 
 use crate::session::bus_guard::GuardedMap;
 use stackglass_wire::{SESSION_FILE, SessionPage, SessionState};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, SystemTime};
 
-/// First bytes of the names of session folders; user and process ids follow.
+/// Prefix of the names of session folders; user id and process id follow.
 const PREFIX: &str = "stackglass-";
 /// Bytes of the session file.
 const PAGE: usize = 4096;
-/// A place with less than this free is taken only when there is none better.
+/// A place with less free space than this is used only if there is no better one.
 const ROOMY: u64 = 256 << 20;
-/// A folder without a session file is swept when it is older than this.
+/// A folder without a session file is swept if it is older than this.
 const UNFINISHED: Duration = Duration::from_secs(60);
 
 /// A session folder and its page.
@@ -33,10 +33,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes a folder and a page that is not published yet; sweeps what dead launchers left.
+    /// Creates a folder and a page that is not published yet. Sweeps the folders of dead launchers.
     ///
     /// # Errors
-    /// When no place lets us make a private folder: the last place's error.
+    /// If no place allows a private folder: the error of the last place.
     pub fn create() -> io::Result<Session> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for place in places() {
@@ -53,7 +53,7 @@ impl Session {
         let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let name = format!("{PREFIX}{}-{}-{nanos}", user(), std::process::id());
         let folder = place.join(name);
-        // Fails if anything of that name exists, a link included.
+        // Fails if anything with this name exists, links included.
         DirBuilder::new().mode(0o700).create(&folder)?;
         Session::fill(&folder).inspect_err(|_| {
             let _ = fs::remove_dir_all(&folder);
@@ -71,7 +71,7 @@ impl Session {
             .mode(0o600)
             .open(folder.join(SESSION_FILE))?;
         lock(&file)?;
-        // Written, not only sized: a full disk shows here, not when the page is touched.
+        // Writes the whole page: a full disk is noticed here, not when the page is accessed.
         (&file).write_all(&[0; PAGE])?;
         let map = GuardedMap::new(file.as_fd(), PAGE)?;
         Ok(Session { folder: folder.to_path_buf(), map, _file: file })
@@ -85,17 +85,17 @@ impl Session {
     /// The page.
     pub fn page(&self) -> &SessionPage {
         const { assert!(size_of::<SessionPage>() <= PAGE) };
-        // SAFETY: PAGE bytes are mapped while `self` lives and the size was checked above; a page
-        // of a mapping is aligned; the type is made of atomics, for which any bytes are a value.
+        // SAFETY: PAGE bytes are mapped while `self` lives, and the size is checked above. A mapping is page-aligned.
+        // The type is made of atomics, for which any bytes are a value.
         unsafe { &*self.map.base().cast::<SessionPage>() }
     }
 
-    /// Tells all guests what to do from now on.
+    /// Changes the state that all guests follow.
     pub fn set_state(&self, state: SessionState) {
         self.page().state.store(state as u32, Release);
     }
 
-    /// Shows the guests that the launcher lives.
+    /// Shows the guests that the launcher is alive.
     pub fn beat(&self) {
         self.page().beat.fetch_add(1, Relaxed);
     }
@@ -104,12 +104,12 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.set_state(SessionState::Stopped);
-        // Nothing more can be done about a folder that will not go.
+        // There is no remedy if the folder cannot be removed.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Folders of this user's sessions whose launcher lives, and its process id.
+/// Folders of this user's sessions whose launcher is alive, with its process id.
 pub fn running() -> Vec<(PathBuf, u32)> {
     places()
         .iter()
@@ -124,7 +124,7 @@ pub fn running() -> Vec<(PathBuf, u32)> {
         .collect()
 }
 
-/// Process ids of this user's launchers that live and have a session.
+/// Process ids of this user's launchers that are alive.
 pub fn running_launchers() -> Vec<u32> {
     let mut pids: Vec<u32> = running().into_iter().map(|(_, pid)| pid).collect();
     pids.sort_unstable();
@@ -132,10 +132,10 @@ pub fn running_launchers() -> Vec<u32> {
     pids
 }
 
-/// Asks a launcher to save its recording as of now.
+/// Requests that a launcher saves a snapshot of its recording.
 ///
 /// # Errors
-/// What kill(2) says.
+/// Those of kill(2).
 pub fn ask_to_save(launcher: u32) -> io::Result<()> {
     // SAFETY: a system call without pointers.
     match unsafe { libc::kill(launcher as libc::pid_t, libc::SIGUSR2) } {
@@ -144,7 +144,7 @@ pub fn ask_to_save(launcher: u32) -> io::Result<()> {
     }
 }
 
-/// Where a session may live, the best first.
+/// Places for a session folder, the best first.
 fn places() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let mut places: Vec<(PathBuf, u64)> = [Some("/dev/shm".into()), runtime, Some("/tmp".into())]
@@ -161,8 +161,7 @@ fn places() -> Vec<PathBuf> {
 
 fn free_bytes(place: &Path) -> u64 {
     let Ok(path) = std::ffi::CString::new(place.as_os_str().as_bytes()) else { return 0 };
-    // SAFETY: `path` ends with a zero byte; all-zero is a valid value of the structure, which the
-    // kernel fills.
+    // SAFETY: `path` ends with a zero byte; all-zero is a valid value of the struct, which the kernel fills.
     unsafe {
         let mut answer: libc::statvfs = std::mem::zeroed();
         if libc::statvfs(path.as_ptr(), &mut answer) != 0 {
@@ -172,7 +171,7 @@ fn free_bytes(place: &Path) -> u64 {
     }
 }
 
-/// Removes session folders of this user whose launcher is gone.
+/// Removes this user's session folders whose launcher has died.
 fn sweep(place: &Path) {
     for folder in mine_in(place).iter().filter(|folder| is_stale(folder)) {
         let _ = fs::remove_dir_all(folder);
@@ -207,7 +206,7 @@ fn is_stale(folder: &Path) -> bool {
     }
 }
 
-/// Takes the lock that says "my launcher lives"; an error when somebody holds it.
+/// Takes the lock of the launcher; an error if another process holds it.
 fn lock(file: &File) -> io::Result<()> {
     // SAFETY: a call on an open descriptor.
     match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {

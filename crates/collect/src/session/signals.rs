@@ -1,15 +1,14 @@
 //! The launcher's signals, read one at a time instead of interrupting anything.
 //!
-//! They are blocked and read from a signalfd; the program gets the mask that the launcher was
-//! started with. Dispositions are left alone, so what was ignored (nohup, `&` in a script) stays
-//! ignored in the program as well.
+//! They are blocked and read from a signalfd. The program gets the signal mask that the launcher was started with.
+//! Dispositions do not change, so signals that are ignored (nohup, `&` in a script) stay ignored in the program.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Signals that are read; the first is not always.
+/// Signals that are read. SIGCHLD is the first: it is not always read.
 const READ: [i32; 10] = [
     libc::SIGCHLD,
     libc::SIGINT,
@@ -20,48 +19,48 @@ const READ: [i32; 10] = [
     libc::SIGUSR2,
     libc::SIGCONT,
     libc::SIGTSTP,
-    // So that a file grown to the limit (ulimit -f) is an error of write(2), not our end.
+    // Without this, a file that reaches its limit (ulimit -f) would kill this process. With it, write(2) fails.
     libc::SIGXFSZ,
 ];
 
-/// A signal that came.
+/// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signal {
     /// Its number.
     pub number: i32,
     /// Sent by the kernel (a key at the terminal, a hang-up), not by a process.
     pub from_kernel: bool,
-    /// The process that sent it, where one did.
+    /// The process that sent it, if one did.
     pub sender: u32,
 }
 
-/// Blocks the launcher's signals for the rest of its life and reads them.
+/// Blocks the launcher's signals for the rest of its life, and reads them.
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
 
 impl Signals {
-    /// Blocks them in the calling thread; make it before other threads start.
+    /// Blocks the signals in the calling thread. Call it before other threads start.
     ///
     /// # Errors
-    /// When the kernel makes no signalfd.
+    /// If the kernel creates no signalfd.
     pub fn block() -> io::Result<Signals> {
         Signals::block_and_read(&READ)
     }
 
-    /// The same, but SIGCHLD is left to the thread that looks at another process: it waits for that signal, and
-    /// every one that is read here keeps a thread of the process standing for longer.
+    /// Like [`Signals::block`], but leaves SIGCHLD to the thread that traces another process. That thread waits for
+    /// SIGCHLD, and each one that is read here would keep a tracee stopped for longer.
     ///
     /// # Errors
-    /// When the kernel makes no signalfd.
+    /// If the kernel creates no signalfd.
     pub fn block_as_onlooker() -> io::Result<Signals> {
         Signals::block_and_read(READ.split_first().map_or(&[], |(_, others)| others))
     }
 
     fn block_and_read(read: &[i32]) -> io::Result<Signals> {
-        // SAFETY: the sets are initialised by sigemptyset (or filled by the kernel) before use, and
-        // the new descriptor belongs to nobody else.
+        // SAFETY: sigemptyset initialises the sets (or the kernel fills them) before use. The new descriptor is not
+        // shared.
         unsafe {
             let mut set = MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(set.as_mut_ptr());
@@ -75,7 +74,8 @@ impl Signals {
             for number in read {
                 libc::sigaddset(&mut read_set, *number);
             }
-            // A parent that ignores its children has this ignored in us, and no end is ever told.
+            // If the parent ignores SIGCHLD, this process has inherited that, and would not be notified of the end of
+            // its children.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             let mut before = MaybeUninit::<libc::sigset_t>::uninit();
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, before.as_mut_ptr());
@@ -89,17 +89,17 @@ impl Signals {
         }
     }
 
-    /// The mask from before, for the program.
+    /// The signal mask of the program: the one from before.
     pub fn mask_before(&self) -> libc::sigset_t {
         self.before
     }
 
-    /// The next signal, waiting for it up to `patience`.
+    /// The next signal; waits at most `patience`.
     pub fn next(&self, patience: Duration) -> Option<Signal> {
         self.next_or(&[], patience)
     }
 
-    /// The same; returns as well, without a signal, when one of these descriptors has something to read.
+    /// Like [`Signals::next`]. Also returns, with `None`, if one of these descriptors becomes readable.
     pub fn next_or(&self, others: &[RawFd], patience: Duration) -> Option<Signal> {
         if let Some(signal) = self.read() {
             return Some(signal);
@@ -111,13 +111,13 @@ impl Signals {
             tv_sec: patience.as_secs().min(3600) as libc::time_t,
             tv_nsec: patience.subsec_nanos().into(),
         };
-        // SAFETY: as many live pollfds as are told, a live timespec; no mask.
+        // SAFETY: an array of live pollfds with its length, a live timespec; no mask.
         let n =
             unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, &time, std::ptr::null()) };
         if n > 0 { self.read() } else { None }
     }
 
-    /// Stops this process until somebody continues it, as SIGTSTP does where it is not read.
+    /// Stops this process until it is continued, as SIGTSTP does by default.
     pub fn stop_here(&self) {
         // SAFETY: a system call without pointers.
         unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A peek in progress.
 #[derive(Default)]
-pub(super) struct Going {
+pub(super) struct ActivePeek {
     /// Samples of runs that ended or were cleared meanwhile.
     saved: Recording,
     /// The first sample of the run that belongs to the peek.
@@ -35,7 +35,7 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
     let from = if state.guards == 0 { 0 } else { from };
     let mut about = state.about();
     about.delay = Nanos(delay.as_nanos() as u64);
-    state.peek = Some(Going { saved: Recording { about, ..Recording::default() }, from });
+    state.peek = Some(ActivePeek { saved: Recording { about, ..Recording::default() }, from });
     Ok(Some(delay))
 }
 
