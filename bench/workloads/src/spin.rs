@@ -65,3 +65,21 @@ impl Limit {
         }
     }
 }
+
+/// Defines functions that compute rounds of a shift register from a start value, each with machine code of its own.
+macro_rules! spin_functions {
+    ($($name:ident adds $number:literal;)*) => { $(
+        #[inline(never)]
+        fn $name(mut x: u64, rounds: u64) -> u64 {
+            // Written out: an inlined function would take its time.
+            for _ in 0..rounds {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                x = x.wrapping_add($number);
+            }
+            x | 1
+        }
+    )* };
+}
+pub(crate) use spin_functions;

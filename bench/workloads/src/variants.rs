@@ -5,26 +5,14 @@
 
 use crate::options::Options;
 use crate::report::Report;
-use crate::spin::{Limit, Shuffle};
+use crate::spin::{Limit, Shuffle, spin_functions};
 
 /// Rounds of the smallest turn: about 6 us.
 const UNIT: u64 = 3000;
 
 macro_rules! variants {
-    ($($name:ident = $weight:expr;)*) => {
-        $(
-            #[inline(never)]
-            fn $name(mut x: u64, rounds: u64) -> u64 {
-                // Written out: an inlined function would take its time.
-                for _ in 0..rounds {
-                    x ^= x << 13;
-                    x ^= x >> 7;
-                    x ^= x << 17;
-                    x = x.wrapping_add($weight);
-                }
-                x | 1
-            }
-        )*
+    ($($name:ident = $weight:literal;)*) => {
+        spin_functions! { $($name adds $weight;)* }
         const VARIANTS: &[(u64, fn(u64, u64) -> u64)] = &[$(($weight, $name)),*];
     };
 }

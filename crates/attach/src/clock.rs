@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 pub use stackglass_procfs::clock::{monotonic, thread_cpu};
 
 /// Requests low latency; the kernel may refuse each request. Blocks all signals in the calling thread except that
-/// SIGCHLD is read by [`wait_for_news`].
+/// SIGCHLD is read by [`wait_for_report`].
 pub fn prepare_thread() {
     // SAFETY: prctl reads a number or a string that ends with a zero byte. The scheduler calls read a live struct.
     // The set is filled before it is used. 0 is the calling thread.
@@ -32,7 +32,7 @@ pub fn sleep_until(moment: u64) {
 }
 
 /// Sleeps for `time` ns, or until a tracee stops or ends.
-pub fn wait_for_news(time: u64) {
+pub fn wait_for_report(time: u64) {
     let time = timespec(time);
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is filled before it is used; the kernel reads both arguments and returns no information.

@@ -53,6 +53,6 @@ impl Seizing {
             return;
         }
         let traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        traced.into_iter().filter(|tid| *tid != pid).for_each(ptrace::hear_end);
+        traced.into_iter().filter(|tid| *tid != pid).for_each(ptrace::reap_ended);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> b
         return true;
     }
     let Some(stat) = thread.files.stat() else { return false };
-    parts.outlet.count(Counter::Polls);
+    parts.events.count(Counter::Polls);
     let mut seen = Observation {
         last: thread.time.last(),
         has_run: match thread.time.last() {
@@ -76,13 +76,13 @@ fn is_alive(tid: u32) -> bool {
 
 /// The thread had no processor at all: its last stack gets all ticks since the last look.
 fn reuse(parts: &mut Parts, index: usize, now: u64, stat: SchedStat, longest: u64) {
-    parts.outlet.count(Counter::Unmoved);
+    parts.events.count(Counter::Unmoved);
     let thread = &mut parts.threads[index];
     thread.time.account.update_with(now, stat);
     thread.interval = (thread.interval * 2).min(longest);
     thread.due = parts.tick + thread.interval;
     if thread.time.account.rest(false) >= PUSHED_AT_ONCE {
-        thread.time.extend_sleeping(&mut parts.outlet.of(thread.number), now);
+        thread.time.extend_sleeping(&mut parts.events.of(thread.number), now);
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn update(parts: &mut Parts, index: usize, now: u64) {
 /// The same, with an account that was read.
 pub(crate) fn update_with(parts: &mut Parts, index: usize, now: u64, stat: SchedStat) {
     let thread = &mut parts.threads[index];
-    let sink = &mut parts.outlet.of(thread.number);
+    let sink = &mut parts.events.of(thread.number);
     thread.time.account.update_with(now, stat);
     if thread.time.last() == LastStack::Sleeping {
         // It slept there until it ran.
@@ -123,9 +123,9 @@ fn read_sleeping(parts: &mut Parts, index: usize, now: u64, sleep: Sleep) {
         Some(cached) => (cached.len, cached.cut, Counter::StacksRecognised),
         None => (walk.len, walk.end.code(), Counter::StacksAsleep),
     };
-    parts.outlet.count(counter);
+    parts.events.count(counter);
     let stack = Stack { frames: parts.stacks.frames(len), cut, task: 0 };
-    thread.time.push_sleeping(&mut parts.outlet.of(thread.number), now, stack);
+    thread.time.push_sleeping(&mut parts.events.of(thread.number), now, stack);
     if cached.is_none()
         && is_hidden(&walk)
         && !parts.stacks.was_tried(tid, place)
@@ -174,7 +174,7 @@ fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bo
             }
         }
     }
-    parts.outlet.count(match asleep_at {
+    parts.events.count(match asleep_at {
         Some(_) => Counter::SignalsAsleep,
         None => Counter::SignalsRunning,
     });
@@ -187,7 +187,7 @@ fn push_refused(parts: &mut Parts, index: usize) -> bool {
     let now = monotonic();
     update(parts, index, now);
     let thread = &mut parts.threads[index];
-    thread.time.push_unsampled(&mut parts.outlet.of(thread.number), now, cut::NOT_TAKEN);
+    thread.time.push_unsampled(&mut parts.events.of(thread.number), now, cut::NOT_TAKEN);
     true
 }
 

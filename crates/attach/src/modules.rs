@@ -1,7 +1,7 @@
 //! The modules of another process: from `/proc/PID/maps` and the ELF headers in its memory.
 
 use super::images::Images;
-use super::stream::Outlet;
+use super::stream::EventWriter;
 use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
 use stackglass_procfs::maps::Line;
@@ -26,7 +26,7 @@ pub struct Modules {
     found: Vec<Found>,
     /// Unwind rules that were computed already.
     pub table: RuleTable,
-    emitted: HashSet<u32>,
+    pushed: HashSet<u32>,
 }
 
 /// A file that is mapped from its beginning. Without a path: code that was generated at run time.
@@ -73,7 +73,7 @@ impl Modules {
     /// An empty list; `None` if there is no memory.
     pub fn new(pid: u32) -> Option<Modules> {
         let list = OwnedModuleList::new()?;
-        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), emitted: HashSet::default() })
+        Some(Modules { pid, list, found: Vec::new(), table: RuleTable::new(), pushed: HashSet::default() })
     }
 
     /// From now on, mappings are read from the files of this thread.
@@ -87,7 +87,7 @@ impl Modules {
     }
 
     /// Reads the mappings and emits the changes. Returns whether there were any.
-    pub fn refresh(&mut self, images: &mut Images, outlet: &mut Outlet, now: u64) -> bool {
+    pub fn refresh(&mut self, images: &mut Images, events: &mut EventWriter, now: u64) -> bool {
         let Ok(maps) = fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
         let found = find(&maps);
         if found == self.found || found.is_empty() {
@@ -106,7 +106,7 @@ impl Modules {
         }
         self.list = list;
         self.found = found;
-        self.tell(outlet, now);
+        self.push_changes(events, now);
         true
     }
 
@@ -128,19 +128,19 @@ impl Modules {
         file.path.clone()
     }
 
-    fn tell(&mut self, outlet: &mut Outlet, now: u64) {
+    fn push_changes(&mut self, events: &mut EventWriter, now: u64) {
         let now_there: HashSet<u32> = self.list.iter().map(Module::id).collect();
-        self.emitted.retain(|id| now_there.contains(id) || !outlet.module_unload(*id, now));
+        self.pushed.retain(|id| now_there.contains(id) || !events.module_unload(*id, now));
         for module in self.list.iter() {
             // Code without a file is located by its address alone.
             let path = self.list.path(module);
             let named = |other: &&Module| self.list.path(other) == path && !other.build_id().is_empty();
             let build_id = self.list.iter().find(named).map_or(&[][..], Module::build_id);
             if !path.is_empty()
-                && !self.emitted.contains(&module.id())
-                && outlet.module_load(module, build_id, path, now)
+                && !self.pushed.contains(&module.id())
+                && events.module_load(module, build_id, path, now)
             {
-                self.emitted.insert(module.id());
+                self.pushed.insert(module.id());
             }
         }
     }
@@ -162,7 +162,7 @@ fn eh_frame_in_file(pid: u32, path: &[u8]) -> Option<Range<u64>> {
     Some(section.address()..section.address().checked_add(section.size())?)
 }
 
-/// Files that are mapped from their beginning and partly executable, and the vDSO.
+/// Files whose beginning is mapped and of which some part is executable, and the vDSO.
 fn find(maps: &[u8]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut executable = HashSet::default();

@@ -2,7 +2,7 @@
 
 use super::perf_events::Dump;
 use super::stack_reader::StackReader;
-use super::stream::Outlet;
+use super::stream::EventWriter;
 use super::thread::Thread;
 use super::{Driver, Orders};
 use foldhash::HashSet;
@@ -16,7 +16,7 @@ pub(crate) struct Parts {
     pub(crate) delay: u64,
     pub(crate) driver: Driver,
     pub(crate) orders: Arc<Orders>,
-    pub(crate) outlet: Outlet,
+    pub(crate) events: EventWriter,
     pub(crate) threads: Vec<Thread>,
     pub(crate) stacks: StackReader,
     /// The part of a stack that a perf event has copied.

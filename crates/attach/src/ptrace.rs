@@ -14,14 +14,14 @@ const NT_PRSTATUS: usize = 1;
 
 /// A change of state of a traced thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum TraceReport {
     /// It has stopped on request, or it continues after a stop of the whole process.
-    Stands,
+    Stopped,
     /// It has stopped because a signal is about to be delivered. The signal is delivered if the thread is resumed
     /// with it.
     Signal(i32),
     /// The whole process was stopped by a signal (Ctrl-Z) and must stay stopped.
-    ProcessStopped,
+    GroupStopped,
     /// It has ended.
     Ended,
 }
@@ -34,7 +34,7 @@ pub fn seize(tid: u32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, 0)
 }
 
-/// Requests that a seized thread stops; [`news`] reports the stop.
+/// Requests that a seized thread stops; [`report`] reports the stop.
 ///
 /// # Errors
 /// ESRCH if it has ended or is not seized.
@@ -50,7 +50,7 @@ pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
 
-/// Leaves a thread in the stop of its process. [`news`] reports the end of that stop.
+/// Leaves a thread in the stop of its process. [`report`] reports the end of that stop.
 ///
 /// # Errors
 /// ESRCH if it is not stopped.
@@ -85,22 +85,22 @@ pub fn set_registers(tid: u32, mut registers: libc::user_regs_struct) -> io::Res
 }
 
 /// The next change of state of a seized thread, without waiting; `None` if there is none.
-pub fn news(tid: u32) -> Option<News> {
+pub fn report(tid: u32) -> Option<TraceReport> {
     let mut status = 0;
     // SAFETY: the kernel writes one integer.
     let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::WNOHANG) };
     match got {
         0 => None,
         // No longer a tracee: it ended with an exec of another thread, or never existed.
-        ..0 => Some(News::Ended),
-        _ if !libc::WIFSTOPPED(status) => Some(News::Ended),
+        ..0 => Some(TraceReport::Ended),
+        _ if !libc::WIFSTOPPED(status) => Some(TraceReport::Ended),
         _ => Some(stop(status >> 16, libc::WSTOPSIG(status))),
     }
 }
 
-/// Like [`news`], for a program that this process has started. Its exit status is not consumed, so its process id
+/// Like [`report`], for a program that this process has started. Its exit status is not consumed, so its process id
 /// stays reserved.
-pub fn news_of_own_child(tid: u32) -> Option<News> {
+pub fn report_of_own_child(tid: u32) -> Option<TraceReport> {
     // Peeks first, so that a stop is consumed and an end is not. Without WSTOPPED, stops would be reported as well.
     match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT) {
         Ok(None) => None,
@@ -109,21 +109,23 @@ pub fn news_of_own_child(tid: u32) -> Option<News> {
             // It was killed between the two calls.
             _ => None,
         },
-        _ => Some(News::Ended),
+        _ => Some(TraceReport::Ended),
     }
 }
 
 /// Reaps a traced thread if it has ended. Its stops are left to the thread that traces it.
-pub fn hear_end(tid: u32) {
+pub fn reap_ended(tid: u32) {
     let _ = wait_for(tid, libc::WEXITED);
 }
 
 /// The meaning of a stop with this event and signal.
-fn stop(event: i32, signal: i32) -> News {
+fn stop(event: i32, signal: i32) -> TraceReport {
     match (event, signal) {
-        (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => News::ProcessStopped,
-        (0, signal) => News::Signal(signal),
-        _ => News::Stands,
+        (EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
+            TraceReport::GroupStopped
+        }
+        (0, signal) => TraceReport::Signal(signal),
+        _ => TraceReport::Stopped,
     }
 }
 

@@ -62,7 +62,7 @@ impl Sampler {
             delay,
             driver,
             orders,
-            outlet: stream.outlet(),
+            events: stream.events(),
             threads: Vec::new(),
             stacks,
             dump: Dump::default(),
@@ -124,7 +124,7 @@ impl Sampler {
         self.check(now)?;
         self.last_seen = now;
         let parts = &mut self.parts;
-        parts.outlet.tick(now);
+        parts.events.tick(now);
         let longest = (parts.threads.len() as u64 / POLLS as u64).next_power_of_two().min(LONGEST);
         let mut i = 0;
         while i < parts.threads.len() {
@@ -172,7 +172,7 @@ impl Sampler {
 
     fn update_modules(&mut self, now: u64) {
         let parts = &mut self.parts;
-        let has_changed = parts.stacks.update_modules(&mut parts.outlet, now);
+        let has_changed = parts.stacks.update_modules(&mut parts.events, now);
         // A check that takes long, because of very many mappings, is not made often. But where modules come, more may come.
         let took = monotonic() - now;
         self.modules_at = if has_changed { now } else { now + took * MODULES_SHARE };
@@ -195,7 +195,7 @@ impl Sampler {
             return;
         }
         let Some(thread) = self.parts.threads.get_mut(self.next_name) else { return };
-        if self.parts.outlet.push(&Event::ThreadRename { thread: thread.number, at: now, name }) {
+        if self.parts.events.push(&Event::ThreadRename { thread: thread.number, at: now, name }) {
             thread.name = name;
         }
     }
@@ -215,7 +215,7 @@ impl Sampler {
         }
         let stream = Stream::new(parts.pid, now);
         parts.orders.add(stream);
-        parts.outlet = stream.outlet();
+        parts.events = stream.events();
         let living = process::living_thread(parts.pid).ok_or(Stopped::Gone)?;
         parts.stacks = StackReader::new(living).ok_or(Stopped::Gone)?;
         parts.untracked.clear();
@@ -238,6 +238,6 @@ impl Sampler {
     }
 
     fn close(&self) {
-        self.parts.outlet.close(self.last_seen, clock::thread_cpu());
+        self.parts.events.close(self.last_seen, clock::thread_cpu());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::images::Images;
 use super::modules::Modules;
-use super::stream::Outlet;
+use super::stream::EventWriter;
 use stackglass_sampling::{CachedStack, SPAN, SleepCache, SleepEntry, SleepPlace};
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::walk::{Cut, End};
@@ -62,8 +62,8 @@ impl StackReader {
     }
 
     /// Pushes modules that came or went. Whether any did.
-    pub(crate) fn update_modules(&mut self, outlet: &mut Outlet, now: u64) -> bool {
-        let has_changed = self.modules.refresh(&mut self.images, outlet, now);
+    pub(crate) fn update_modules(&mut self, events: &mut EventWriter, now: u64) -> bool {
+        let has_changed = self.modules.refresh(&mut self.images, events, now);
         if has_changed {
             self.cache = None;
         }

@@ -4,8 +4,8 @@ use super::clock::{self, monotonic};
 use super::interrupted_call::{InterruptedCall, PutBack};
 use super::look::{update, update_with};
 use super::parts::Parts;
-use super::ptrace::{self, News};
-use super::stream::Outlet;
+use super::ptrace::{self, TraceReport};
+use super::stream::EventWriter;
 use super::thread::{KernelSampling, StopRequest, Thread};
 use super::tracking;
 use stackglass_sampling::{SchedStat, SleepPlace, Stack};
@@ -40,9 +40,9 @@ pub(crate) fn receive_until(parts: &mut Parts, moment: u64) {
             return;
         }
         if awaited.stops {
-            clock::wait_for_news((moment - now).min(STOP_SOON));
+            clock::wait_for_report((moment - now).min(STOP_SOON));
         } else if awaited.reports {
-            clock::wait_for_news((moment - now).min(REPORT_SOON));
+            clock::wait_for_report((moment - now).min(REPORT_SOON));
         } else {
             clock::sleep_until(moment.min(now + REPORT_SOON));
         }
@@ -70,7 +70,7 @@ fn receive(parts: &mut Parts) -> Awaited {
         }
         let thread = &parts.threads[i];
         let report = if thread.is_seized { report_of(parts, thread.tid) } else { None };
-        if let Some(News::Ended) = report {
+        if let Some(TraceReport::Ended) = report {
             tracking::untrack(parts, i);
             continue;
         }
@@ -90,41 +90,41 @@ fn receive(parts: &mut Parts) -> Awaited {
 fn reap(parts: &mut Parts) {
     let mut ending = std::mem::take(&mut parts.ending);
     ending.retain(|tid| match report_of(parts, *tid) {
-        Some(News::Ended) => {
+        Some(TraceReport::Ended) => {
             parts.orders.seizing.ended(*tid);
             false
         }
-        Some(News::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
-        Some(News::ProcessStopped) => ptrace::leave_stopped(*tid).is_ok(),
-        Some(News::Stands) => ptrace::resume(*tid, 0).is_ok(),
+        Some(TraceReport::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
+        Some(TraceReport::GroupStopped) => ptrace::leave_stopped(*tid).is_ok(),
+        Some(TraceReport::Stopped) => ptrace::resume(*tid, 0).is_ok(),
         None => true,
     });
     parts.ending = ending;
 }
 
-fn report_of(parts: &Parts, tid: u32) -> Option<News> {
+fn report_of(parts: &Parts, tid: u32) -> Option<TraceReport> {
     match parts.is_own_child && tid == parts.pid {
-        true => ptrace::news_of_own_child(tid),
-        false => ptrace::news(tid),
+        true => ptrace::report_of_own_child(tid),
+        false => ptrace::report(tid),
     }
 }
 
 /// A tracee has stopped: takes its stack if that was requested, and resumes it.
-fn handle(parts: &mut Parts, index: usize, report: News) {
+fn handle(parts: &mut Parts, index: usize, report: TraceReport) {
     let thread = &mut parts.threads[index];
     let tid = thread.tid;
     let stop = thread.stop.take();
     // If the thread has ended meanwhile, the next report says so.
     match report {
         // At once: a signal that is held here when this process is killed would be lost.
-        News::Signal(signal) => {
+        TraceReport::Signal(signal) => {
             if let Some(put_back) = thread.put_back.take() {
                 put_back.undo(tid, signal);
             }
             drop(ptrace::resume(tid, signal));
         }
-        News::ProcessStopped => drop(ptrace::leave_stopped(tid)),
-        News::Stands | News::Ended => match stop {
+        TraceReport::GroupStopped => drop(ptrace::leave_stopped(tid)),
+        TraceReport::Stopped | TraceReport::Ended => match stop {
             Some(stop) => read_stopped(parts, index, stop),
             None => drop(ptrace::resume(tid, 0)),
         },
@@ -157,15 +157,15 @@ fn read_stopped(parts: &mut Parts, index: usize, stop: StopRequest) {
     }
     let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
     if slept_at.is_some() || call.is_some() {
-        return thread.time.push_sleeping(&mut parts.outlet.of(thread.number), now, stack);
+        return thread.time.push_sleeping(&mut parts.events.of(thread.number), now, stack);
     }
-    push_running(&mut parts.outlet, thread, now, stack);
+    push_running(&mut parts.events, thread, now, stack);
 }
 
 /// A stack taken while the thread ran. What the thread slept since the last look, at an unknown place, goes to the last stack.
-fn push_running(outlet: &mut Outlet, thread: &mut Thread, at: u64, stack: Stack<'_>) {
-    outlet.count(Counter::StacksRunning);
-    let sink = &mut outlet.of(thread.number);
+fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: Stack<'_>) {
+    events.count(Counter::StacksRunning);
+    let sink = &mut events.of(thread.number);
     thread.time.extend_sleeping(sink, at);
     thread.time.push_running(sink, at, stack);
 }
@@ -185,7 +185,7 @@ fn read_samples(parts: &mut Parts, index: usize) {
         let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
         update_with(parts, index, sample.at, SchedStat { ran, ..stat });
         let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
-        push_running(&mut parts.outlet, &mut parts.threads[index], sample.at, stack);
+        push_running(&mut parts.events, &mut parts.threads[index], sample.at, stack);
     }
     parts.dump = dump;
     let thread = &mut parts.threads[index];

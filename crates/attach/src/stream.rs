@@ -75,18 +75,18 @@ impl Stream {
     }
 
     /// The writing end, for the sampling thread.
-    pub(crate) fn outlet(&self) -> Outlet {
-        Outlet { writer: Writer::new(self.control, self.ring), control: self.control }
+    pub(crate) fn events(&self) -> EventWriter {
+        EventWriter { writer: Writer::new(self.control, self.ring), control: self.control }
     }
 }
 
 /// The writing end.
-pub(crate) struct Outlet {
+pub(crate) struct EventWriter {
     writer: Writer<'static>,
     control: &'static ControlPage,
 }
 
-impl Outlet {
+impl EventWriter {
     /// Increments a counter.
     pub fn count(&self, what: Counter) {
         self.control.counters.add(what, 1);
@@ -99,7 +99,7 @@ impl Outlet {
 
     /// The sink for one thread's samples.
     pub fn of(&mut self, thread: ThreadId) -> ThreadEvents<'_> {
-        ThreadEvents { outlet: self, thread }
+        ThreadEvents { events: self, thread }
     }
 
     /// A module was mapped.
@@ -144,7 +144,7 @@ impl Outlet {
 
 /// The events of one thread.
 pub(crate) struct ThreadEvents<'a> {
-    outlet: &'a mut Outlet,
+    events: &'a mut EventWriter,
     thread: ThreadId,
 }
 
@@ -152,13 +152,13 @@ impl SampleSink for ThreadEvents<'_> {
     fn push_sample(&mut self, at: u64, time: u64, state: State, stack: Stack<'_>, hits: u32) -> bool {
         let Stack { frames, cut, task } = stack;
         if cut != 0 {
-            self.outlet.count(Counter::Cut);
+            self.events.count(Counter::Cut);
         }
         let thread = self.thread;
-        self.outlet.push(&Event::Sample { thread, at, time, task, state, cut, hits, frames })
+        self.events.push(&Event::Sample { thread, at, time, task, state, cut, hits, frames })
     }
 
     fn push_repeat(&mut self, at: u64, time: u64, state: State) -> bool {
-        self.outlet.push(&Event::Repeat { thread: self.thread, at, time, state })
+        self.events.push(&Event::Repeat { thread: self.thread, at, time, state })
     }
 }

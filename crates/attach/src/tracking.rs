@@ -36,10 +36,10 @@ fn track(parts: &mut Parts, tid: u32, now: u64) {
     }
     parts.last_number += 1;
     let number = ThreadId(parts.last_number);
-    if !parts.outlet.push(&Event::ThreadStart { thread: number, tid, at: now, name }) {
+    if !parts.events.push(&Event::ThreadStart { thread: number, tid, at: now, name }) {
         return;
     }
-    parts.outlet.count(Counter::Threads);
+    parts.events.count(Counter::Threads);
     parts.threads.push(Thread {
         tid,
         number,
@@ -63,7 +63,7 @@ pub(crate) fn untrack(parts: &mut Parts, index: usize) {
     finish(parts, index);
     let thread = parts.threads.swap_remove(index);
     let (at, cpu) = (thread.time.account.until(), thread.time.account.given());
-    parts.outlet.push(&Event::ThreadEnd { thread: thread.number, at, cpu, flags: 0 });
+    parts.events.push(&Event::ThreadEnd { thread: thread.number, at, cpu, flags: 0 });
     if thread.is_seized {
         parts.ending.push(thread.tid);
     }
@@ -80,7 +80,7 @@ pub(crate) fn untrack(parts: &mut Parts, index: usize) {
 /// Gives what is left of a thread's time.
 pub(crate) fn finish(parts: &mut Parts, index: usize) {
     let thread = &mut parts.threads[index];
-    thread.time.finish(&mut parts.outlet.of(thread.number));
+    thread.time.finish(&mut parts.events.of(thread.number));
 }
 
 /// Reads memory through another thread, if the one so far has ended.

@@ -1,4 +1,4 @@
-//! A case as it is stored: the JSON, and what it becomes in our own types.
+//! A recorded case: its JSON, and its conversion to the project's types.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(crate) struct RecordedError {
     pub message: String,
 }
 
-/// A frame as it is stored.
+/// A recorded frame.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct StoredFrame {
     func: String,
@@ -58,7 +58,7 @@ impl StoredFrame {
     }
 }
 
-/// A 64-bit number, stored as text. A malformed one becomes a value that no case expects.
+/// A 64-bit number, recorded as text. A malformed one becomes a value that no case expects.
 pub(crate) fn number(text: &str) -> u64 {
     text.parse().unwrap_or(u64::MAX)
 }
@@ -68,7 +68,7 @@ fn words(texts: &[String]) -> impl Iterator<Item = u64> + '_ {
 }
 
 impl Case {
-    /// Takes from a dataset what the case itself does not have.
+    /// Adds fields from a dataset that the case itself does not have.
     pub(crate) fn fill_from(&mut self, dataset: Case) {
         self.data = self.data.take().or(dataset.data);
         self.data_repeat = self.data_repeat.take().or(dataset.data_repeat);

@@ -1,4 +1,4 @@
-//! Finding cases: any JSON file that looks like one, however deep.
+//! Finds cases: all JSON files that look like one, at any depth.
 
 use crate::case::Case;
 use crate::flame::FlameCase;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-/// Folders deeper than this are links that lead round in circles.
+/// Deeper folders are cyclic links.
 const DEEPEST: usize = 40;
 
 /// Why cases could not be run at all.
@@ -20,23 +20,23 @@ pub enum Error {
     /// A folder or file could not be read or written.
     #[error("{path}: {error}", path = path.display())]
     Io {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// There was nothing to run.
+    /// There are no cases.
     #[error("no cases under {}: a case is a JSON file with `name` and `kind`, or an entry of `cases`", .0.display())]
     NoCases(PathBuf),
-    /// There was something, but nothing of these kinds.
+    /// There are cases, but none of these kinds.
     #[error("no cases of kind {} under {}: there are {there}", wanted.join(", "), folder.display())]
     NoneOfKind {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// What was asked for.
+        /// The requested kinds.
         wanted: Vec<String>,
-        /// Kinds and numbers of the cases that are there.
+        /// Kinds and numbers of the existing cases.
         there: String,
     },
 }
@@ -54,11 +54,11 @@ pub(crate) enum What {
     Profile(Box<Case>, Value),
     /// A case of flame graphs.
     Flame(FlameCase),
-    /// A `.jlprof` file and what is known of it.
+    /// A `.jlprof` file and its index entry.
     Jlprof(Value),
-    /// Of a kind that nothing here runs.
+    /// A case of a kind that cannot be run.
     Other,
-    /// A file that cannot be read, and why.
+    /// An unreadable file, and why.
     Broken(String),
 }
 
@@ -139,8 +139,8 @@ fn cases_of(path: &Path, found: &mut Vec<Found>) {
     }
 }
 
-/// What tells whether a file has cases and of which kind. The rest is skipped: what nothing here
-/// runs may be nested deeper than a reader of JSON likes.
+/// The part of a file that says whether it has cases, and of which kind. The rest is skipped, since other files may be
+/// nested deeper than the JSON reader allows.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Head {

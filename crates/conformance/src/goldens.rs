@@ -1,4 +1,4 @@
-//! What our users should see: reviewed goldens of our own, beside the cases or in the project's copy.
+//! Reviewed goldens of what users see, beside the cases or in the project's copy.
 
 use crate::case::Case;
 use crate::json_file::read_json;
@@ -10,9 +10,9 @@ use std::{fs, io};
 
 /// Goldens for a folder of cases.
 pub(crate) struct Goldens {
-    /// Has the folders `ours` and `corrected`.
+    /// Contains the folders `ours` and `corrected`.
     home: PathBuf,
-    /// Cases in which the reference warns and we rightly do not.
+    /// Cases in which the reference warns and users rightly get no warning.
     unwarned: BTreeSet<String>,
 }
 
@@ -25,24 +25,24 @@ impl Goldens {
         Goldens { home, unwarned: list.lines().map(str::to_owned).collect() }
     }
 
-    /// What we print, where that is not what was recorded.
+    /// The golden of a case, if it differs from the record.
     pub(crate) fn text(&self, case: &str) -> io::Result<Option<String>> {
         let path = self.path_of(case);
         if path.exists() { fs::read_to_string(path).map(Some) } else { Ok(None) }
     }
 
-    /// True where the reference warns and we do not.
+    /// Whether users get no warning although the reference warns.
     pub(crate) fn is_unwarned(&self, case: &str) -> bool {
         self.unwarned.contains(case)
     }
 
-    /// What should have been recorded for a case that shows a defect.
+    /// The correct result for a case with a defect in the record.
     pub(crate) fn corrected(&self, file: &str) -> io::Result<Vec<u8>> {
         let path = self.home.join("corrected").join(file);
         fs::read(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
-    /// Keeps what we print now as right; `None` where it is as recorded.
+    /// Accepts the current text as golden; `None` if it equals the record.
     pub(crate) fn bless(&mut self, case: &str, text: Option<&str>, is_unwarned: bool) -> io::Result<()> {
         let path = self.path_of(case);
         fs::create_dir_all(self.home.join("ours"))?;
@@ -75,7 +75,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Takes from its dataset what a case does not have itself.
+    /// Adds fields to a case from its dataset.
     pub(crate) fn complete(&mut self, case: &mut Case, path: &Path) -> Result<(), String> {
         if let Some(name) = case.dataset.clone() {
             let dataset = self.dataset(path, &name)?;
@@ -98,8 +98,8 @@ impl Store {
         Ok(&self.datasets[&path])
     }
 
-    /// Goldens for a case: those beside it, or the project's where the project has the very same
-    /// case. A case from elsewhere has none: what our users should see there was never reviewed.
+    /// The goldens for a case: those beside it, or the project's if the project has the same case. Other cases have none,
+    /// since nobody reviewed what users see there.
     pub(crate) fn goldens(&mut self, case: &Case, value: &Value, path: &Path) -> Option<&mut Goldens> {
         let beside = path.parent().and_then(Path::parent).filter(|home| home.join("ours").is_dir());
         let home = match beside {
@@ -110,7 +110,7 @@ impl Store {
         Some(self.goldens.entry(home.clone()).or_insert_with(|| Goldens::open(home)))
     }
 
-    /// Goldens for a case of flame graphs: those of the project, for its own cases or the very same ones.
+    /// The goldens for a case of flame graphs: the project's, for its own or the same cases.
     pub(crate) fn own_flame(&mut self, path: &Path) -> Option<&mut Goldens> {
         let home = own_folder().join("flamegraphs");
         let own = home.join(path.parent()?.file_name()?).join(path.file_name()?);

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where a file tells its form, and the form of flame graphs.
+/// Offset of the form, and the form of flame graphs.
 const FORM: (usize, u8) = (12, 2);
 
 /// Samples or flame graphs.
@@ -23,7 +23,7 @@ fn file(index: &Path, case: &Value) -> PathBuf {
     index.with_file_name(case["file"].as_str().unwrap_or_default())
 }
 
-/// What a file decodes to, and whether it may be opened by its name.
+/// Checks what a file decodes to, and whether it may be opened by name.
 pub(crate) fn judge(index: &Path, case: &Value) -> Result<(), String> {
     let path = file(index, case);
     let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}\n", path.display()))?;
@@ -31,7 +31,7 @@ pub(crate) fn judge(index: &Path, case: &Value) -> Result<(), String> {
         Ok(()) => json!("accepted"),
         Err(error) => json!(format!("refused: {error}")),
     };
-    // A refusal has its own words; only that there is one was recorded.
+    // Only the fact of a refusal was recorded, not its message.
     let check = |what: &str, recorded: &Value, ours: Result<(), String>| match (recorded.as_bool(), &ours) {
         (Some(true), Ok(())) | (Some(false), Err(_)) => Ok(()),
         (Some(ok), _) => {
@@ -51,7 +51,7 @@ pub(crate) fn judge(index: &Path, case: &Value) -> Result<(), String> {
     }
 }
 
-/// All of a file.
+/// Reads a whole file.
 enum Decoded {
     Samples(Samples),
     Graph(Graph),
@@ -93,10 +93,10 @@ fn judge_samples(case: &Value, samples: &Samples) -> Result<(), String> {
     same(&json!(table), &decoded(&samples.dictionary))
 }
 
-/// Integers that do not fit into 64 signed bits are decimal strings; the others become some.
+/// Converts all integers to decimal strings, as those beyond 64 signed bits are recorded.
 fn text(number: &Value) -> Value {
     let text = number.as_str().map_or_else(|| number.to_string(), str::to_owned);
-    // Addresses and words are signed in the record where it took them for integers.
+    // Addresses and words may be signed in the record.
     match text.parse::<i64>() {
         Ok(negative) if negative < 0 => json!((negative as u64).to_string()),
         _ => json!(text),

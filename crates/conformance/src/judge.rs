@@ -1,4 +1,4 @@
-//! Whether what we say to a case is what was recorded.
+//! Compares the results of a case with the record.
 
 use crate::case::{Case, StoredFrame, number};
 use crate::goldens::Goldens;
@@ -10,14 +10,14 @@ use stackglass_report::Callers;
 use stackglass_report::callers::CallersError;
 use std::collections::BTreeMap;
 
-/// What differs, or why that cannot be said.
+/// The difference, or why the case could not be compared.
 type Verdict = Result<(), String>;
 
-/// Holds a case as it was recorded, or as our users see it, against what we say.
+/// Compares a case as recorded, or as users see it, with the current result.
 pub(crate) fn judge(case: &Case, mode: Mode, goldens: Option<&mut Goldens>, bless: bool) -> Verdict {
     match (case.kind.as_str(), mode) {
         ("print", mode) => judge_print(case, mode, goldens, bless),
-        // The other kinds have no quirks, so one run says everything.
+        // The other kinds have no quirks, so one run suffices.
         (_, Mode::Ours) => Ok(()),
         ("callers", _) => judge_callers(case, goldens),
         ("flatten", _) => judge_flatten(case),
@@ -32,7 +32,7 @@ pub(crate) fn judge(case: &Case, mode: Mode, goldens: Option<&mut Goldens>, bles
     }
 }
 
-/// What was not recorded because the record shows a defect.
+/// The corrected result, if the record shows a defect.
 fn corrected(goldens: Option<&mut Goldens>, file: &str) -> Result<Vec<u8>, String> {
     let Some(goldens) = goldens else {
         return Err("marked as a quirk, but unlike the project's own case of this name (or there is none), \
@@ -69,33 +69,32 @@ fn judge_print(case: &Case, mode: Mode, goldens: Option<&mut Goldens>, bless: bo
                 let is_unwarned = !warnings.is_empty() && printed.warnings.is_empty();
                 goldens.bless(&case.name, text, is_unwarned).map_err(failed)?;
             }
-            // The reference warns of empty groups also where there are none.
+            // The reference warns of empty groups even if there are none.
             if goldens.is_unwarned(&case.name) {
                 warnings.clear();
             }
             let golden = goldens.text(&case.name).map_err(failed)?;
-            // Where siblings may come in any order, ours is still always the same.
+            // Siblings may be in any order in the record, but the order here is deterministic.
             any_order &= golden.is_none();
             golden.unwrap_or_else(|| recorded.to_owned())
         }
     };
     same_text(&expected, &printed.text, any_order)?;
-    // Why there is nothing to see our users read in other words, which the reports' own tests hold.
+    // Users get other messages for empty reports, which the tests of the reports check.
     if mode == Mode::Ours && !warnings.is_empty() && !printed.warnings.is_empty() {
         return Ok(());
     }
     same(&json!(warnings), &json!(printed.warnings))
 }
 
-/// The totals below a report as they were recorded: our users see them wrapped, to any width, which
-/// the reports' own tests hold.
+/// The text with the totals on one line, as recorded. For users they are wrapped, which the tests of the reports check.
 fn totals_in_a_line(text: String) -> String {
     let Some(at) = text.rfind("Total snapshots: ") else { return text };
     let totals = text[at..].trim_end().replace('\n', " ");
     if totals.ends_with("by thread and/or task.") { format!("{}{totals}\n", &text[..at]) } else { text }
 }
 
-/// The buffer a case is about.
+/// The buffer of a case.
 fn input(case: &Case) -> Data {
     let data = case.data();
     if case.input == "metadata stripped first" { data.strip_meta().unwrap_or_default() } else { data }
@@ -105,7 +104,7 @@ fn words(data: &Data) -> Value {
     data.words().iter().map(u64::to_string).collect()
 }
 
-/// What makes two frames equal.
+/// The fields that make two frames equal.
 fn identity(frame: &Frame) -> Value {
     json!([*frame.func, *frame.file, frame.line, frame.foreign, frame.inlined])
 }
@@ -182,7 +181,7 @@ fn judge_flatten(case: &Case) -> Verdict {
 }
 
 fn judge_fake_meta(case: &Case) -> Verdict {
-    // The record of a call with a zero id lacks the id; its message tells which one it was.
+    // The record of a call with a zero id lacks the id. Its message tells which one it was.
     let refused =
         |name: &str| case.error.as_ref().is_some_and(|error| error.message.contains(&format!("Fake {name}")));
     let id = |name: &str, default: u64| match case.option(name).and_then(Value::as_str) {

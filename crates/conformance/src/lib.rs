@@ -1,11 +1,11 @@
-//! Runs recorded cases against our own code and says where they differ.
+//! Runs recorded cases of other implementations and reports differences.
 //!
-//! A case is a JSON file, or an entry of one; larger inputs lie in a folder `datasets` near it. What
-//! was recorded and how is told in the `README.md` files under `conformance/`, the project's own copy;
-//! any other folder of such cases can be run as well. A report runs twice over: as recorded, with
-//! all of the reference's defects switched on, and as our users see it, against reviewed goldens of
-//! our own (folder `ours`; where there is none, ours equals the recorded one). Folder `corrected`
-//! holds what we say where the record itself shows a defect that is not repeated.
+//! A case is a JSON file, or an entry of one. Larger inputs are in a folder `datasets` near it. The `README.md` files under
+//! `conformance/`, the project's copy, describe what was recorded and how. Other folders of cases can be run as well.
+//!
+//! Reports run twice: as recorded, with all quirks of the reference, and as users see them, against reviewed goldens (folder
+//! `ours`; without a golden, both are equal). Folder `corrected` contains results for records with a defect that is not
+//! repeated.
 //!
 //! ```
 //! use stackglass_conformance::{Options, own_folder, run};
@@ -32,7 +32,7 @@ pub use run::{Options, Outcome, run};
 
 use std::path::{Path, PathBuf};
 
-/// Kinds of cases that can be run; all others count as failed.
+/// Kinds of cases that can be run. Others count as failed.
 pub const KINDS: &[&str] = &[
     "print",
     "callers",
@@ -56,12 +56,12 @@ pub fn own_folder() -> PathBuf {
     project.unwrap_or(Path::new("")).join("conformance")
 }
 
-/// Which behaviour is held against which expectation.
+/// Which behaviour is compared with which expectation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// With the reference's defects, against what was recorded.
+    /// With the reference's quirks, against the record.
     Recorded,
-    /// Without, against our own goldens.
+    /// Without quirks, against the goldens.
     Ours,
 }
 
@@ -70,12 +70,12 @@ pub enum Mode {
 pub struct Failure {
     /// Name of the case.
     pub case: String,
-    /// Its kind, empty for a file that cannot be read as JSON.
+    /// Its kind; empty for a file that is not JSON.
     pub kind: String,
-    /// The file it is in.
+    /// Its file.
     pub path: PathBuf,
-    /// As what it ran.
+    /// The mode in which it ran.
     pub mode: Mode,
-    /// What differs, for people.
+    /// The difference as text.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: runs recorded cases and says what differs.
+//! `cargo xtask conformance`: runs recorded cases and prints the differences.
 
 use stackglass_conformance::{KINDS, Mode, Options, Outcome, own_folder, run};
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ is `N passed, N failed`; the exit status is 1 when a case failed or there was no
 
 Implemented kinds: ";
 
-/// Lines of a difference that are shown.
+/// Number of lines shown of a difference.
 const LINES_SHOWN: usize = 80;
 
 struct Arguments {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return say(&format!("{HELP}{}", KINDS.join(", ")), ExitCode::SUCCESS),
         Err(error) => {
-            eprintln!("conformance: {error}; --help tells what there is");
+            eprintln!("conformance: {error}; see --help");
             return ExitCode::from(2);
         }
     };
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints; nobody listening is no failure of the cases.
+/// Prints. A closed output is not a failure of the cases.
 fn say(text: &str, status: ExitCode) -> ExitCode {
     match writeln!(io::stdout().lock(), "{text}") {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -59,7 +59,7 @@ fn say(text: &str, status: ExitCode) -> ExitCode {
     }
 }
 
-/// `None`: help was asked for.
+/// `None` if help was requested.
 fn arguments(given: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
     let (mut folder, mut options) = (None, Options::default());
     let mut given = given.peekable();

@@ -1,4 +1,4 @@
-//! Cases of kind `print`: options, words for options, and the text.
+//! Cases of kind `print`: options, their names, and the text.
 
 use crate::Mode;
 use crate::case::{Case, number};
@@ -14,7 +14,7 @@ pub(crate) struct Printed {
     pub warnings: Vec<String>,
 }
 
-/// The report that a case asks for, or the message with which the reference refused.
+/// The report of a case, or the message with which the reference refuses it.
 pub(crate) fn print(case: &Case, mode: Mode) -> Result<Printed, String> {
     let report = report(case, mode)?;
     let (mut data, mut dictionary) = (case.data(), case.dictionary());
@@ -33,7 +33,7 @@ pub(crate) fn print(case: &Case, mode: Mode) -> Result<Printed, String> {
     Ok(Printed { text: String::from_utf8_lossy(&text).into_owned(), warnings })
 }
 
-/// A warning in the words of the reference.
+/// A warning as worded by the reference.
 fn recorded(warning: &str) -> &str {
     match warning {
         NO_SAMPLES => {
@@ -54,10 +54,10 @@ fn recorded(warning: &str) -> &str {
 fn report(case: &Case, mode: Mode) -> Result<Report, String> {
     let mut report = Report::new().cols(case.cols);
     if mode == Mode::Recorded {
-        // Where that defect shows, the corrected result is kept instead.
+        // If the defect shows, the corrected result is compared instead.
         report = report.quirks(Quirks { folds_into_metadata: !case.quirk, ..Quirks::ALL });
     }
-    // In the order in which the reference finds fault.
+    // In the order in which the reference checks.
     for name in ["groupby", "recur", "format"] {
         report = match case.option(name) {
             Some(value) => word_option(report, name, value)?,
@@ -72,7 +72,7 @@ fn report(case: &Case, mode: Mode) -> Result<Report, String> {
             ("maxdepth", value) => report.maxdepth(value.as_i64().ok_or("maxdepth")?),
             ("mincount", value) => report.mincount(value.as_u64().ok_or("mincount")?),
             ("noisefloor", value) => report.noisefloor(value.as_f64().ok_or("noisefloor")?),
-            // The reference takes every other word for the default.
+            // The reference treats every other word as the default.
             ("sortedby", Value::String(word)) => {
                 report.sorted_by(word.parse::<SortedBy>().unwrap_or_default())
             }
@@ -99,7 +99,7 @@ fn word_option(report: Report, name: &str, value: &Value) -> Result<Report, Stri
             Ok(report.recur(word.parse::<Recur>().map_err(|_| "recur value not recognized".to_owned())?))
         }
         _ => {
-            // A list of one is not a grouping, though its word is.
+            // A list of one is not a grouping, although its word is.
             let single = value.as_array().is_some_and(|words| words.len() < 2);
             let shown = if value.is_array() { format!("[:{word}]") } else { word.clone() };
             match word.parse::<GroupBy>() {

@@ -1,4 +1,4 @@
-//! Runs what was found, and counts.
+//! Runs cases and counts results.
 
 use crate::folder::{Error, Found, What, find};
 use crate::goldens::Store;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only cases of these kinds; `None`: all, and those that nothing here runs fail. `jlprof` stands
-    /// for `jlprof-samples` and `jlprof-graph`.
+    /// Only cases of these kinds. With `None`, all cases, and those that cannot be run fail. `jlprof` means `jlprof-samples`
+    /// and `jlprof-graph`.
     pub kinds: Option<Vec<String>>,
-    /// Writes our own goldens anew instead of comparing with them.
+    /// Writes the goldens instead of comparing with them.
     pub bless: bool,
 }
 
@@ -22,25 +22,25 @@ impl Options {
         let is = |wanted: &String| {
             wanted == kind || kind.strip_prefix(&**wanted).is_some_and(|rest| rest.starts_with('-'))
         };
-        // What cannot even be read is of any kind.
+        // Unreadable files match any kind.
         kind.is_empty() || self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(is))
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// Cases that were asked for.
+    /// Number of requested cases.
     pub cases: usize,
-    /// Cases that passed, in both modes where there are two.
+    /// Number of cases that passed, in both modes if there are two.
     pub passed: usize,
-    /// Cases held against a golden of ours as well as against the record.
+    /// Number of cases compared with a golden as well as with the record.
     pub as_users_see: usize,
     /// One entry for each case and mode that ran and did not pass.
     pub failures: Vec<Failure>,
-    /// Cases by kind that nothing here can run yet. They count as failed.
+    /// Cases by kind that cannot be run yet. They count as failed.
     pub not_implemented: BTreeMap<String, usize>,
-    /// Cases by kind that were not asked for. They do not count.
+    /// Cases by kind that were not requested. They do not count.
     pub left_out: BTreeMap<String, usize>,
 }
 
@@ -54,8 +54,7 @@ impl Outcome {
 /// Runs all cases in a file or under a folder, sorted by path.
 ///
 /// # Errors
-/// When the folder cannot be read, or there is no case. A single file that cannot be read is a
-/// failed case.
+/// If the folder cannot be read, or if there are no cases. A single unreadable file is a failed case.
 pub fn run(folder: &Path, options: &Options) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let mut store = Store::default();
@@ -120,7 +119,7 @@ fn judge(found: Found, store: &mut Store, bless: bool, outcome: &mut Outcome) {
     }
 }
 
-/// A panic is a failure of one case, not of all.
+/// A panic fails only its case.
 fn guarded(judge: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| Err("panicked\n".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Comparison, and how a difference is shown.
+//! Comparison of texts and values, and the display of differences.
 
 use serde_json::Value;
 use similar::TextDiff;
@@ -11,7 +11,7 @@ pub(crate) fn same_text(expected: &str, actual: &str, any_order: bool) -> Result
         lines.join("\n") + "\n"
     };
     let (expected, actual) = match any_order {
-        // Only what really differs is shown, not the order.
+        // Shows only real differences, not the order.
         true => (&sorted(expected)[..], &sorted(actual)[..]),
         false => (expected, actual),
     };
@@ -21,12 +21,12 @@ pub(crate) fn same_text(expected: &str, actual: &str, any_order: bool) -> Result
     Err(TextDiff::from_lines(expected, actual).unified_diff().header("expected", "ours").to_string())
 }
 
-/// A value in a line, or a text as it is.
+/// A value on one line, or a text unchanged.
 fn line(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned) + "\n"
 }
 
-/// Compares values; the entries of a list are shown one a line.
+/// Compares values. List entries are shown one per line.
 pub(crate) fn same(expected: &Value, actual: &Value) -> Result<(), String> {
     if expected == actual {
         return Ok(());
@@ -38,6 +38,6 @@ pub(crate) fn same(expected: &Value, actual: &Value) -> Result<(), String> {
     };
     let (expected, actual): (String, String) = (text(expected), text(actual));
     same_text(&expected, &actual, false)?;
-    // They differ in a way that this form does not show, as 1 and "1" do.
+    // They differ in a way that this form does not show, such as 1 and "1".
     Err(format!("--- expected\n{expected}+++ ours\n{actual}"))
 }

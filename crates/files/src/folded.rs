@@ -1,7 +1,7 @@
-//! Folded stacks: a line for each stack, `root;caller;leaf 12`, as flame graph tools exchange them.
+//! Folded stacks: one line for each stack, `root;caller;leaf 12`, as used by flame graph tools.
 //!
-//! Names are all there is: files, lines, threads and times are lost. A count may mean samples,
-//! microseconds or bytes; it is kept as hits.
+//! They contain only names: files, lines, threads and times are lost. A count may mean samples, microseconds or bytes. It
+//! is kept as hits.
 
 use crate::whole::write_whole;
 use foldhash::HashMap;
@@ -15,45 +15,45 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-/// Folded stacks that are refused.
+/// Why folded stacks are refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldedError {
-    /// The system failed.
+    /// Reading failed.
     #[error("cannot read at byte {at}: {source}")]
     Read {
-        /// Where the line begins.
+        /// Offset of the line.
         at: u64,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line without a count at its end.
+    /// A line without a count at the end.
     #[error("line {line} (byte {at}) should be `frame;frame;… count`, but {what}")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// Where it begins.
+        /// Its offset.
         at: u64,
-        /// What it is instead.
+        /// What is wrong.
         what: &'static str,
     },
-    /// Counts above 2^32 take room, and no profile has that many.
+    /// The counts need too many samples, which hold 2^32 - 1 hits each.
     #[error("line {line} (byte {at}): the counts so far are too large; use a larger unit")]
     TooLarge {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// Where it begins.
+        /// Its offset.
         at: u64,
     },
 }
 
-/// Longest line; deeper stacks than fit into it are no stacks.
+/// Maximum length of a line.
 const MAX_LINE: u64 = 16 << 20;
 
-/// Bytes read at once.
+/// Size of the read buffer.
 const AT_ONCE: usize = 1 << 17;
 
-/// A sample holds at most 2^32 - 1 hits; a file may have this many samples more than lines.
+/// A sample holds at most 2^32 - 1 hits. This many samples beyond one for each line are allowed.
 const MAX_SURPLUS: u64 = 1 << 16;
 
 /// Reads folded stacks from a file.
@@ -66,7 +66,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Recording, FoldedError> {
 
 /// Reads folded stacks: one process, one thread, a location for each name.
 ///
-/// Empty lines are passed over. Bytes that are not UTF-8 become U+FFFD.
+/// Empty lines are skipped. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
 /// See [`FoldedError`].
@@ -99,12 +99,12 @@ pub fn read_from(input: impl Read) -> Result<Recording, FoldedError> {
         }
         let (known, callers) = before.shared(&bytes);
         let rest = &bytes[known..];
-        // Looks at many bytes at once, where the other looks at each.
+        // Faster than the lossy conversion, which checks each byte.
         let rest = std::str::from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed);
         match parts(&rest) {
             Ok(Some((names_of_rest, count))) => {
                 let stack = intern(&mut recording, &mut names, callers, names_of_rest, |end, callers| {
-                    // Where bytes were replaced, places in the text are none in the line.
+                    // With replaced bytes, offsets in the text are not offsets in the line.
                     if let Cow::Borrowed(_) = rest {
                         before.callers.push(((known + end + 1) as u32, callers));
                     }
@@ -115,7 +115,7 @@ pub fn read_from(input: impl Read) -> Result<Recording, FoldedError> {
                 }
                 add(&mut recording, stack, count);
             }
-            // What is wrong is told of the whole line; nothing is where it is empty.
+            // Errors refer to the whole line. An empty line is no error.
             _ => {
                 parts(&String::from_utf8_lossy(&bytes)).map_err(wrong)?;
             }
@@ -126,7 +126,7 @@ pub fn read_from(input: impl Read) -> Result<Recording, FoldedError> {
     }
 }
 
-/// Names and count of a line; none where it is empty.
+/// Names and count of a line; `None` if it is empty.
 fn parts(line: &str) -> Result<Option<(&str, u64)>, &'static str> {
     let line = line.trim_end();
     if line.is_empty() {
@@ -140,16 +140,16 @@ fn parts(line: &str) -> Result<Option<(&str, u64)>, &'static str> {
     Ok(Some((names.trim_end(), count)))
 }
 
-/// The line before: tools write stacks in order, so that most callers of the next line are in it already.
+/// The previous line. Tools sort stacks, so that it contains most callers of the next line.
 #[derive(Default)]
 struct Before {
     line: Vec<u8>,
-    /// For each `;` the place behind it and the stack of the names so far.
+    /// For each `;`, the offset behind it and the stack of the names so far.
     callers: Vec<(u32, StackId)>,
 }
 
 impl Before {
-    /// How far another line begins with the same callers, and their stack; what differs is forgotten.
+    /// The length of the callers that another line shares, and their stack. Forgets other callers.
     fn shared(&mut self, line: &[u8]) -> (usize, StackId) {
         let words = self.line.chunks_exact(8).zip(line.chunks_exact(8));
         let same = words.take_while(|(a, b)| a == b).count() * 8;
@@ -160,7 +160,8 @@ impl Before {
     }
 }
 
-/// The stack of callers and the names of a line; tells the end of each name but the last, and the stack up to it.
+/// Returns the stack of `callers` and the names of a line. Calls `met` with the end of each name but the last, and the
+/// stack up to it.
 fn intern(
     recording: &mut Recording,
     names: &mut HashMap<Box<str>, LocationId>,
@@ -171,7 +172,7 @@ fn intern(
     let (mut stack, mut end) = (callers, 0);
     for name in line.split(';') {
         let location = names.get(name).copied().unwrap_or_else(|| {
-            // Offset 0 is left out: it stands for no address at all.
+            // Offset 0 is not used: it means no address.
             let offset = names.len() as u64 + 1;
             let location = recording.stacks.intern_location(Location { module: None, offset });
             let frame = Frame { func: name.into(), foreign: false, ..Frame::unknown(0) };
@@ -189,7 +190,7 @@ fn intern(
     stack
 }
 
-/// Adds samples with this many hits, each as many as it can hold.
+/// Adds as many samples as this many hits need.
 fn add(recording: &mut Recording, stack: StackId, mut count: u64) {
     while count > 0 {
         let hits = u32::try_from(count).unwrap_or(u32::MAX);
@@ -201,24 +202,25 @@ fn add(recording: &mut Recording, stack: StackId, mut count: u64) {
     }
 }
 
-/// Writes the stacks of a recording with their snapshots, sorted. The file appears under its name
-/// when it is complete.
+/// Writes the stacks of a recording with their snapshots, sorted. The file appears under its name only when it is
+/// complete.
 ///
 /// # Errors
-/// What the system says.
+/// The system's errors.
 pub fn write(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
     write_whole(path.as_ref(), |out| write_to(out, recording))
 }
 
-/// As [`write()`], to anything.
+/// As [`write()`], to any writer.
 ///
-/// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address where it
-/// lies in no file; an empty name of Rust's stays empty. A `;` in a name becomes `:`, since it
-/// divides names. Characters that act on a terminal or divide lines are written out by [`harmless`]: folded stacks are
-/// read by people and by tools that print them. `.glass` and `.jlprof` keep every name as it is.
+/// Inlined functions are frames like others. Code without a name shows its module, `[libz.so.1]`, or its address if it is
+/// in no file. An empty name of a Rust function stays empty.
+///
+/// A `;` in a name becomes `:`, since it separates names. [`harmless`] escapes control characters and line ends, since
+/// folded stacks are read by people and printed by tools. `.glass` and `.jlprof` files keep names unchanged.
 ///
 /// # Errors
-/// What the writer says.
+/// The errors of the writer.
 pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     let mut counts: HashMap<StackId, u64> = HashMap::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
@@ -226,7 +228,7 @@ pub fn write_to(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     }
     let locations = 0..recording.stacks.locations().len() as u32;
     let names: Vec<String> = locations.map(|id| name(recording, LocationId(id))).collect();
-    // Stacks that read the same are one line, whatever their addresses.
+    // Stacks with the same names are one line, whatever their addresses.
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (stack, count) in counts.into_iter().filter(|(stack, count)| stack.0 != 0 && *count > 0) {
         let locations: Vec<LocationId> = recording.stacks.walk(stack).collect();
@@ -244,11 +246,11 @@ fn in_brackets(module: &str) -> String {
     format!("[{}]", module.rsplit('/').next().unwrap_or("").trim_matches(['[', ']']))
 }
 
-/// The frames of a location, outermost first, joined.
+/// The frames of a location, outermost first, joined by `;`.
 fn name(recording: &Recording, id: LocationId) -> String {
     let location = recording.stacks.location(id);
     let nameless = || match location.module.and_then(|module| recording.modules.get(module.0 as usize)) {
-        // An address behind it would read like the start of a function.
+        // An address after it would look like the start of a function.
         Some(module) => in_brackets(&harmless(&module.path)).replace(';', ":"),
         None => format!("0x{:x}", location.offset),
     };
@@ -257,7 +259,7 @@ fn name(recording: &Recording, id: LocationId) -> String {
         .frames_of(id)
         .rev()
         .map(|frame| match &*frame.func {
-            // Code without a name counts as foreign; of other code the name itself is empty.
+            // Code without a name is foreign. Otherwise the name itself is empty.
             "" if frame.foreign => nameless(),
             func => harmless(func).replace(';', ":"),
         })

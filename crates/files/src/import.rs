@@ -1,4 +1,4 @@
-//! A recording made of samples from elsewhere.
+//! Conversion of word buffers to recordings.
 
 use foldhash::HashMap;
 use stackglass_profile::{
@@ -7,16 +7,14 @@ use stackglass_profile::{
 };
 use std::collections::BTreeSet;
 
-/// The recording that a word buffer and its dictionary tell of, so that it can be kept as
-/// `.glass` or joined with others.
+/// Converts a word buffer and its dictionary to a recording.
 ///
-/// Each sample has one hit and no time: the delay is not known, and 0 makes reports count hits.
-/// Neighbours that differ only in their clock become one, with the last clock.
-/// Threads keep their numbers where these are small; each task its id. A buffer without metadata
-/// is taken for one thread.
+/// Each sample has one hit and no time. The delay is unknown, and 0 makes reports count hits. Consecutive samples that
+/// differ only in clock are merged. Threads keep small numbers, and tasks keep their ids. A buffer without metadata
+/// becomes one thread.
 ///
 /// # Errors
-/// When metadata are cut short.
+/// If metadata is truncated.
 pub fn recording_of(data: &Data, dictionary: &Dictionary) -> Result<Recording, DataError> {
     let with_metadata;
     let data = if data.has_meta() {
@@ -53,7 +51,7 @@ pub fn recording_of(data: &Data, dictionary: &Dictionary) -> Result<Recording, D
             time: Nanos(0),
         });
     }
-    // Addresses that no sample has are kept as well: what is written again shall be the same.
+    // Keeps addresses without samples, so that writing gives the same file.
     for address in dictionary.addresses() {
         let location = recording.stacks.intern_location(Location { module: None, offset: address });
         let frames = dictionary.get(address).unwrap_or(&[]).iter().cloned();

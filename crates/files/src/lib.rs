@@ -1,13 +1,13 @@
 //! Recordings on disk.
 //!
-//! * [`glass`]: `.glass`, our own recording: grows in whole chunks while the program runs, and is
-//!   readable up to the last whole chunk whatever happens. Layout in `FORMAT.md`.
-//! * [`jlprof`]: samples and flame graphs as Julia's FlameGraphs.jl saves and loads them.
-//! * [`folded`]: folded stacks, `root;…;leaf N`, which many tools read and write.
+//! * [`glass`]: `.glass`, the project's format. Files grow by complete chunks while the program runs, and are always
+//!   readable up to the last complete chunk. The layout is in `FORMAT.md`.
+//! * [`jlprof`]: samples and flame graphs in the format of Julia's FlameGraphs.jl.
+//! * [`folded`]: folded stacks, `root;…;leaf N`, as used by many tools.
 //! * [`perf_script`]: the text of `perf script`.
-//! * [`recording_of`]: a recording made of what was read from such files.
+//! * [`recording_of`]: conversion of a word buffer to a recording.
 //!
-//! Writing, while a program runs and at its end:
+//! Writing while a program runs:
 //!
 //! ```
 //! use stackglass_files::{Completeness, GlassWriter};
@@ -18,9 +18,9 @@
 //! # let path = folder.path().join("demo.glass");
 //! let mut recording = Recording::default();
 //! let mut writer = GlassWriter::create(&path, &recording.about)?; // mode 0600, exists from now on
-//! // … the recording grows; again and again:
-//! writer.append(&recording)?; // writes only what is new, one write(2)
-//! // … the program ended, names were found:
+//! // … repeatedly, while the recording grows:
+//! writer.append(&recording)?; // writes only what is new, in one write(2)
+//! // … after the end of the program and symbolization:
 //! writer.finish(&recording)?;
 //!
 //! let (read, completeness) = stackglass_files::read(&path)?;
@@ -30,9 +30,8 @@
 //! # }
 //! ```
 //!
-//! Every file read here is hostile: counts are checked against what is left before memory is
-//! asked for, nothing recurses by the depth of the input, nothing panics, and an error says what
-//! is wrong at which offset.
+//! Files are untrusted. Readers check counts against the remaining size before they allocate memory, do not recurse by the
+//! depth of the input, and do not panic. Errors say what is wrong at which offset.
 
 pub mod folded;
 pub mod glass;

@@ -1,4 +1,4 @@
-//! The text of `perf script`: stacks of samples of perf, for reports and flame graphs.
+//! The output of `perf script`: samples of perf with stacks.
 //!
 //! ```text
 //! rg 4711/4712 [001] 12345.678901:    1000000 task-clock:u:
@@ -7,9 +7,9 @@
 //!
 //! ```
 //!
-//! Source: builtin-script.c of linux/tools/perf. Which fields a line of a sample has depends on `-F`; the command's
-//! name, thread and time are taken where they can be told. Frames have an address, a name and a module;
-//! `(inlined)` frames come before the one they are in.
+//! Source: builtin-script.c of linux/tools/perf. The fields of a sample's line depend on `-F`. Command name, thread and time
+//! are read if they can be recognised. Frames have an address, a name and a module. `(inlined)` frames come before the frame
+//! that contains them.
 
 use foldhash::HashMap;
 use stackglass_profile::{
@@ -19,45 +19,45 @@ use stackglass_profile::{
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// Text that is refused.
+/// Why text is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerfScriptError {
-    /// The system failed.
+    /// Reading failed.
     #[error("cannot read at byte {at}: {source}")]
     Read {
-        /// Where the line begins.
+        /// Offset of the line.
         at: u64,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// No line of it is a frame of a stack.
+    /// No line is a frame of a stack.
     #[error("no stacks in it: is it the output of `perf script`, recorded with --call-graph?")]
     NoStacks,
-    /// More than there can be.
+    /// A line is too long.
     #[error("line {line} (byte {at}) is longer than 1 MiB")]
     TooLong {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// Where it begins.
+        /// Its offset.
         at: u64,
     },
 }
 
-/// Longest line.
+/// Maximum length of a line.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Whether the first bytes of a file look like such text: a line that is not indented, then one that is, with an
-/// address first.
+/// Whether the first bytes of a file look like such text: a line without indentation, then an indented one that begins
+/// with an address.
 pub fn is_likely(head: &str) -> bool {
     let mut lines = head.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return false };
     let indented = |line: &str| line.starts_with([' ', '\t']);
-    // Names of commands are indented by perf when they are short.
+    // perf indents short command names.
     indented(second) && parse_frame(second).is_some() && (!indented(first) || parse_frame(first).is_none())
 }
 
-/// Reads the text: a process and thread for each pair that is told, hits that have no time.
+/// Reads the text. Each pair of process and thread id becomes a thread. Samples have hits but no time.
 ///
 /// # Errors
 /// See [`PerfScriptError`].
@@ -94,9 +94,9 @@ struct Reader {
     threads: HashMap<(u32, u32), ThreadNumber>,
     processes: HashMap<u32, ProcessIndex>,
     locations: HashMap<(Box<str>, Box<str>, u64), LocationId>,
-    /// The sample that is being read: its thread and frames, innermost first.
+    /// The current sample: its thread and frames, innermost first.
     open: Option<(ThreadNumber, Vec<LocationId>)>,
-    /// Inlined frames that wait for the one they are in.
+    /// Inlined frames, until the frame that contains them is read.
     inlined: Vec<Frame>,
 }
 
@@ -131,7 +131,7 @@ impl Reader {
         let mut frame = Frame::unknown(parsed.address);
         let is_rust = parsed.name.starts_with("_R") || has_rust_hash(parsed.name);
         (frame.func, frame.module) = (without_hash(parsed.name).into(), module);
-        // perf shows names only: a path is taken for Rust's or C++'s.
+        // perf shows names only: a path means Rust or C++.
         frame.foreign = !is_rust && !parsed.name.contains("::");
         if parsed.inlined {
             frame.inlined = true;
@@ -146,7 +146,7 @@ impl Reader {
                 let module = (!parsed.module.is_empty()).then(|| {
                     self.recording.intern_module(Module { path: parsed.module.into(), build_id: [].into() })
                 });
-                // Offset 0 stands for no address at all.
+                // Offset 0 means no address.
                 let offset = parsed.address.max(1);
                 let location = self.recording.stacks.intern_location(Location { module, offset });
                 if self.recording.symbols.frame_indices(location).is_empty() {
@@ -202,7 +202,7 @@ impl Reader {
     }
 }
 
-/// `COMM PID/TID …`, `COMM TID …`: names may have spaces, so the first number tells where they end.
+/// `COMM PID/TID …` or `COMM TID …`. Names may contain spaces, so they end at the first number.
 fn parse_header(line: &str) -> (&str, u32, u32) {
     let line = line.trim_start();
     for (at, _) in line.match_indices(' ') {

@@ -5,19 +5,19 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Writes a file that appears under its name only when `fill` has succeeded; until then (and
-/// after an error or a crash) whatever had the name keeps it.
+/// Writes a file that appears under its name only when `fill` has succeeded. Until then, and after an error or a crash, an
+/// existing file stays.
 ///
-/// A file that is replaced keeps its mode; that of a new one is as usual (0666 less the umask). A
-/// device or pipe is written to directly.
+/// A replaced file keeps its mode. A new file has the usual one (0666 without the umask). Devices and pipes are written
+/// directly.
 ///
 /// # Errors
-/// What `fill` or the system says; nothing is left behind.
+/// The errors of `fill` or the system. No file is left behind.
 pub fn write_whole(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     write_whole_at_most(path, 0o666, fill)
 }
 
-/// As [`write_whole`], the mode of a new file being this one less the umask.
+/// As [`write_whole`], with this mode, without the umask, for a new file.
 ///
 /// # Errors
 /// As [`write_whole`].
@@ -48,14 +48,14 @@ pub fn write_whole_at_most(
     }
 }
 
-/// Gives a file the mode of the one it replaces; what only that one's group may do, only for the same group.
+/// Gives a file the mode of the one it replaces. Group permissions are copied only if the group is the same.
 fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
     let same_group = file.metadata()?.gid() == replaced.gid();
     let kept = if same_group { 0o777 } else { 0o707 };
     file.set_permissions(Permissions::from_mode(replaced.mode() & kept))
 }
 
-/// A file with a passing name in the same folder, removed unless it is given its final name.
+/// A file with a temporary name in the same folder. It is removed unless it gets its final name.
 pub(crate) fn beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     tempfile::Builder::new()
@@ -66,7 +66,7 @@ pub(crate) fn beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFi
         .map_err(without_passing_name)
 }
 
-/// The system's own words: the passing name, which tempfile adds, tells people nothing.
+/// The system's message without the temporary name, which tempfile adds.
 fn without_passing_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path \"") {
         Some((words, _)) => io::Error::new(error.kind(), words),
@@ -74,12 +74,12 @@ fn without_passing_name(error: io::Error) -> io::Error {
     }
 }
 
-/// The file a name stands for: through symbolic links, so that renaming does not replace them.
+/// The target of a path through symbolic links, so that renaming does not replace a link.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens what has this name already when it is neither a file nor missing: a device, a pipe.
+/// Opens an existing device or pipe of this name; `None` for files and missing names.
 pub(crate) fn special(path: &Path) -> io::Result<Option<File>> {
     match path.metadata() {
         Ok(about) if about.is_dir() => Err(io::ErrorKind::IsADirectory.into()),

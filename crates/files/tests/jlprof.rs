@@ -167,13 +167,13 @@ fn refusals_say_what_is_wrong_and_where() {
     };
     assert_eq!(
         say("count-negative.jlprof"),
-        "byte 13 says that there are -1 words, which cannot be: the file is damaged"
+        "byte 13 declares -1 words, which is impossible: the file is damaged"
     );
     assert_eq!(
         say("name-negative.jlprof"),
-        "byte 57 says that there are -1 bytes of a name, which cannot be: the file is damaged"
+        "byte 57 declares -1 bytes of a name, which is impossible: the file is damaged"
     );
-    assert_eq!(say("name-nul.jlprof"), "the name at byte 61 has a zero byte in it");
+    assert_eq!(say("name-nul.jlprof"), "the name at byte 61 contains a zero byte");
     assert_eq!(
         say("endian-zero.jlprof"),
         "byte 8 should tell the byte order (0x01020304), but is 0x00000000"

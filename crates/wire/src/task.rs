@@ -17,9 +17,9 @@ pub const ENTRIES: usize = 128 * 1024;
 /// Words of the text of an entry.
 pub const TEXT_WORDS: usize = 24;
 /// Longest name of a task in bytes; longer names are cut at the end.
-pub const LONGEST_NAME: usize = 64;
+const LONGEST_NAME: usize = 64;
 /// Longest path of the source file in bytes; longer paths are cut at the start.
-pub const LONGEST_FILE: usize = TEXT_WORDS * 8 - LONGEST_NAME;
+const LONGEST_FILE: usize = TEXT_WORDS * 8 - LONGEST_NAME;
 
 /// The task that a thread polls, written by that thread.
 #[repr(C, align(64))]

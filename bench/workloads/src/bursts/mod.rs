@@ -12,6 +12,7 @@ pub use pairs::{pipe, socket};
 pub use single::{mixed, sleep, timer};
 
 use crate::options::Options;
+use crate::spin::spin_functions;
 use account::{Function, Side};
 
 /// Rounds that take about a microsecond.
@@ -19,19 +20,7 @@ const ROUNDS_PER_US: u64 = 500;
 
 macro_rules! functions {
     ($list:ident: $($name:ident adds $number:literal;)*) => {
-        $(
-            #[inline(never)]
-            fn $name(mut x: u64, rounds: u64) -> u64 {
-                // Written out: an inlined function would take its time.
-                for _ in 0..rounds {
-                    x ^= x << 13;
-                    x ^= x >> 7;
-                    x ^= x << 17;
-                    x = x.wrapping_add($number);
-                }
-                x | 1
-            }
-        )*
+        spin_functions! { $($name adds $number;)* }
         const $list: [Function; 3] = [$(Function { name: stringify!($name), run: $name }),*];
     };
 }

@@ -14,8 +14,8 @@ const GRACE_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two checks whether the program has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-const SIGKILL: i32 = 9;
-const SIGTERM: i32 = 15;
+const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
+const SIGTERM: i32 = rustix::process::Signal::TERM.as_raw();
 
 /// A program that does not outlive top.
 pub(super) struct ChildProgram {

@@ -23,9 +23,9 @@ const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 /// Limit of the recording that `s` saves, in words. When it is full, it is cleared.
 const CAPACITY_WORDS: u64 = 20_000_000;
 
-const SIGHUP: i32 = 1;
-const SIGCONT: i32 = 18;
-const SIGTSTP: i32 = 20;
+const SIGHUP: i32 = rustix::process::Signal::HUP.as_raw();
+const SIGCONT: i32 = rustix::process::Signal::CONT.as_raw();
+const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
 
 /// Why the view ends.
 pub(super) enum ExitReason {

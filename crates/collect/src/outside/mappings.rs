@@ -32,7 +32,7 @@ pub(super) struct Mappings {
     unrecorded: bool,
     table: RuleTable,
     /// Modules that the recording has.
-    emitted: HashSet<u32>,
+    recorded: HashSet<u32>,
 }
 
 /// A mapping of code.
@@ -179,7 +179,7 @@ impl Mappings {
         list.finish(self.made.as_ref().map(|made| &*made.list));
         sources.files.sort_by_key(|(start, ..)| *start);
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
-        if self.emitted.iter().any(|id| !there.contains(id)) {
+        if self.recorded.iter().any(|id| !there.contains(id)) {
             self.table = RuleTable::new();
         }
         self.table.reserve();
@@ -196,7 +196,7 @@ impl Mappings {
         self.unrecorded = false;
         let Some(Made { list, .. }) = &self.made else { return };
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
-        self.emitted.retain(|id| {
+        self.recorded.retain(|id| {
             let stays = there.contains(id);
             if !stays {
                 image.module_unload(ModuleId(*id));
@@ -206,7 +206,7 @@ impl Mappings {
         for module in list.iter() {
             let path = list.path(module);
             // Code in no file is named by its addresses.
-            if !path.is_empty() && self.emitted.insert(module.id()) {
+            if !path.is_empty() && self.recorded.insert(module.id()) {
                 let range = module.range();
                 let mapped = MappedRange { low: range.start, high: range.end, bias: module.bias() };
                 image.module_load(ModuleId(module.id()), mapped, path, module.build_id(), recorder);

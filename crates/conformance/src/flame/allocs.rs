@@ -1,4 +1,4 @@
-//! Allocation records and options into a graph.
+//! Converts allocation records and options to a graph.
 
 use super::graphs::options;
 use super::node::{Outcome, frame};

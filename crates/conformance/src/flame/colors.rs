@@ -1,10 +1,10 @@
-//! Colours as they are recorded: schemes and what they come to.
+//! Recorded colour schemes and their results.
 
 use crate::same::same;
 use serde_json::{Value, json};
 use stackglass_flame::{Color, ColorFunction, FlameColors, Highlight, StackFrameCategory, categories};
 
-/// Arguments of a scheme into its lists.
+/// Converts the arguments of a scheme to its lists.
 pub(crate) fn judge(case: &Value) -> Result<(), String> {
     let stored = &case["colors"];
     same(&stored["resolved"], &lists(&flame_colors(stored)?))
@@ -54,7 +54,7 @@ fn category(modcat: &Value) -> Result<Box<dyn ColorFunction>, String> {
 }
 
 fn flame_colors(stored: &Value) -> Result<FlameColors, String> {
-    // Fewer than none are none.
+    // Negative numbers mean 0.
     let n = stored["n"].as_i64().unwrap_or(2).max(0) as u16;
     let mut builder = FlameColors::builder().n(n).darkmode(stored["darkmode"] == true);
     if let Some(given) = stored.get("colorbg") {

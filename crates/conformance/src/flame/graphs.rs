@@ -1,4 +1,4 @@
-//! Samples and options into a graph.
+//! Converts samples and options to a graph.
 
 use super::node::{Outcome, frame, number};
 use crate::Mode;
@@ -25,7 +25,7 @@ pub(crate) fn run(profile: &Value, case: &Value, mode: Mode) -> Outcome {
         .tasks(pick(&stored["tasks"]).unwrap_or_default())
         .threads(match (pick(&stored["threads"]), mode) {
             (Some(pick), _) => pick,
-            // The reference means the threads of the process that reads.
+            // The reference means the threads of the reading process.
             (None, Mode::Recorded) => Pick::Range(1..=case["nthreads"].as_u64().unwrap_or(u64::MAX)),
             (None, Mode::Ours) => Pick::All,
         });
@@ -35,7 +35,7 @@ pub(crate) fn run(profile: &Value, case: &Value, mode: Mode) -> Outcome {
     options.graph((&data, &dictionary)).map_or_else(|_| Outcome::failure(), Outcome::ours)
 }
 
-/// The options that graphs of time and of allocations share.
+/// The options common to graphs of time and of allocations.
 pub(crate) fn options(stored: &Value) -> Flamegraph {
     let mut options =
         Flamegraph::new().c(stored["C"] == true).norepl(stored["norepl"].as_bool().unwrap_or(true));

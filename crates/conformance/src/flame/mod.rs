@@ -1,4 +1,4 @@
-//! Cases of flame graphs: files with a kind and a list of cases, and what they share.
+//! Cases of flame graphs: files with a kind, a list of cases, and shared data.
 
 mod allocs;
 mod colors;
@@ -32,12 +32,12 @@ impl FlameCase {
         self.case()["id"].as_str().unwrap_or_default()
     }
 
-    /// Kinds that differ as our users see them.
+    /// Whether users see something else than the record.
     pub(crate) fn has_quirks(&self) -> bool {
         matches!(&*self.kind, "flamegraph" | "allocs" | "pixels")
     }
 
-    /// Holds it against what we say.
+    /// Compares it with the current result.
     pub(crate) fn judge(
         &self,
         path: &Path,

@@ -1,11 +1,11 @@
-//! Trees as they are recorded, and how two of them are compared.
+//! Recorded trees and their comparison.
 
 use crate::same::same_text;
 use serde_json::Value;
 use stackglass_flame::{FlamegraphResult, Graph, GraphBuilder, Span, Status, Warning};
 use stackglass_profile::Frame;
 
-/// What came of a case: a graph, a warning, an error.
+/// The result of a case: a graph, a warning or an error.
 pub(crate) struct Outcome {
     pub graph: Option<Graph>,
     pub warning: Option<&'static str>,
@@ -35,7 +35,7 @@ impl Outcome {
         Ok(Outcome { graph: graph(&case["result"]), warning, failed: !case["error"].is_null() })
     }
 
-    /// All of it, one box a line.
+    /// The result as text, one line for each box.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if self.failed {
@@ -59,7 +59,7 @@ fn frame_line(frame: &Frame) -> String {
     format!("{func:?} {file:?}:{line}{}{}", flag(*foreign, " foreign"), flag(*inlined, " inlined"))
 }
 
-/// Compares; with `ties` in any order of siblings.
+/// Compares results; with `ties`, in any order of siblings.
 pub(crate) fn compare(recorded: &Outcome, ours: &Outcome, ties: bool) -> Result<(), String> {
     if ties && let (Some(theirs), Some(graph)) = (&recorded.graph, &ours.graph) {
         let same = canonical(theirs) == canonical(graph) && recorded.warning == ours.warning;
@@ -71,7 +71,7 @@ pub(crate) fn compare(recorded: &Outcome, ours: &Outcome, ties: bool) -> Result<
     same_text(&recorded.text(), &ours.text(), false)
 }
 
-/// A graph in a form in which the order of siblings, and with it where spans start, does not matter.
+/// A graph in a form in which the order of siblings and the starts of spans do not matter.
 fn canonical(graph: &Graph) -> String {
     let nodes = graph.nodes();
     let mut texts: Vec<String> = vec![String::new(); nodes.len()];
@@ -98,12 +98,12 @@ pub(crate) fn frame(stored: &Value) -> Frame {
     }
 }
 
-/// A signed number, or one in a text.
+/// A signed number, possibly as text.
 pub(crate) fn number(stored: &Value) -> i64 {
     stored.as_i64().or_else(|| stored.as_str()?.parse().ok()).unwrap_or(i64::MIN)
 }
 
-/// A tree as it is recorded; `None` where there is none.
+/// A recorded tree; `None` if there is none.
 pub(crate) fn graph(root: &Value) -> Option<Graph> {
     if root.is_null() {
         return None;
@@ -121,7 +121,7 @@ pub(crate) fn graph(root: &Value) -> Option<Graph> {
             line: number(&node["line"]),
             foreign: node["from_c"].as_bool().unwrap_or_default(),
             inlined: node["inlined"].as_bool().unwrap_or_default(),
-            // Where a node has a module, a dotted path of names.
+            // The module of a node is a dotted path of names.
             krate: node["module"].as_str().unwrap_or_default().into(),
             ..Frame::unknown(0)
         };

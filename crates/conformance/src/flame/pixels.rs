@@ -1,4 +1,4 @@
-//! A graph and a scheme of colours into pixels, tags and a PNG.
+//! Converts a graph and a colour scheme to pixels, tags and a PNG.
 
 use super::colors;
 use super::node::{frame, graph};
@@ -28,7 +28,7 @@ pub(crate) fn run(
     Ok((graph, pixels))
 }
 
-/// Pixels in a text: a row a line.
+/// Pixels as text, one line for each row.
 pub(crate) fn text(pixels: &Result<Pixels, PixelsError>) -> String {
     match pixels {
         Err(error) => format!("{error}\n"),
@@ -40,7 +40,7 @@ fn rle<T: PartialEq + std::fmt::Display>(row: &[T]) -> Vec<String> {
     row.chunk_by(PartialEq::eq).map(|run| format!("{}*{}", run[0], run.len())).collect()
 }
 
-/// Compares with what is recorded; `folder` has the pictures.
+/// Compares with the record; `folder` contains the pictures.
 pub(crate) fn judge(file: &Value, case: &Value, mode: Mode, folder: &Path) -> Result<(), String> {
     let (graph, pixels) = run(file, case, mode)?;
     let pixels = match (pixels, &case["error"]) {
@@ -73,7 +73,7 @@ pub(crate) fn judge(file: &Value, case: &Value, mode: Mode, folder: &Path) -> Re
     if recorded == written { Ok(()) } else { Err(format!("the picture differs from {name}\n")) }
 }
 
-/// Rows as they are recorded, in full or by runs, as texts.
+/// Recorded rows, complete or run-length encoded, as text.
 fn rows(stored: &Value, full: &str, runs: &str) -> Result<Value, String> {
     let list = |value: &Value| value.as_array().cloned();
     let text = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned);

@@ -1,4 +1,4 @@
-//! Graphs and frames as they are printed.
+//! Cases of printed graphs and frames.
 
 use super::node::{frame, graph};
 use crate::same::{same, same_text};

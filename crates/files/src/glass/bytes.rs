@@ -1,20 +1,19 @@
-//! Numbers and texts inside an unpacked chunk: LEB128 varints, zigzag for signed ones, and a
-//! source that never reads past its end.
+//! Numbers and texts inside an unpacked chunk: LEB128 varints, zigzag for signed numbers, and a bounds-checked source.
 //!
-//! The source also keeps the *budget* of a chunk: every item that will need memory has a weight,
-//! and a chunk must have at least as many stored bytes as its items weigh. That is what keeps a
-//! small hostile file from asking for much memory however well it compresses.
+//! The source also enforces the *budget* of a chunk. Every item that needs memory has a weight, and a chunk must have at
+//! least as many stored bytes as its items weigh. So a small hostile file cannot require much memory, however well it
+//! compresses.
 
 use std::fmt;
 
-/// Unpacked size at which a chunk is closed and the next one begun. Small enough that readers
-/// need little memory, large enough that more would not compress better.
+/// Unpacked size at which a chunk is closed. It is small enough that readers need little memory, and large enough that
+/// more would not compress better.
 pub(crate) const CHUNK_TARGET: usize = 1 << 20;
 
 /// What is wrong inside a chunk, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Malformed {
-    /// Byte of the unpacked chunk.
+    /// Offset in the unpacked chunk.
     pub at: usize,
     pub what: String,
 }
@@ -35,7 +34,7 @@ pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
-/// A chunk being made: its bytes before compression and what its items weigh.
+/// A chunk under construction: its uncompressed bytes and the weight of its items.
 #[derive(Default)]
 pub(crate) struct Body {
     pub raw: Vec<u8>,
@@ -43,7 +42,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// True when the chunk should be closed and another begun.
+    /// Whether the chunk should be closed.
     pub fn is_full(&self) -> bool {
         self.raw.len() >= CHUNK_TARGET || self.weight >= CHUNK_TARGET as u64
     }
@@ -55,16 +54,16 @@ impl Body {
 
     /// A varint of one more than the number, 0 for none.
     pub fn optional(&mut self, n: Option<u64>) {
-        // `u64::MAX` cannot be told from none in 64 bits; as a time or id it means the same.
+        // `u64::MAX` does not fit after adding one. As a time or id it may be one less.
         self.number(n.map_or(0, |n| n.saturating_add(1)));
     }
 
-    /// Length and bytes, and the weight of a text that will be kept.
+    /// Appends length and bytes of a text, and adds the weight of a stored text.
     pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    /// Length and bytes, and the weight of bytes that will be kept.
+    /// Appends length and bytes, and adds the weight of stored bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.raw.extend_from_slice(bytes);
@@ -81,7 +80,7 @@ pub(crate) fn push_number(to: &mut Vec<u8>, mut n: u64) {
     to.push(n as u8);
 }
 
-/// What a text of this many bytes weighs.
+/// The weight of a text of this many bytes.
 pub(crate) fn weight_of_text(len: usize) -> u64 {
     1 + len as u64 / 16
 }
@@ -91,28 +90,28 @@ pub(crate) fn weight_of_text(len: usize) -> u64 {
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `bytes` begins in the chunk.
+    /// Offset of `bytes` in the chunk.
     base: usize,
     budget: u64,
 }
 
 impl<'a> Source<'a> {
-    /// All of a chunk that has `budget` stored bytes.
+    /// A source of a whole chunk with `budget` stored bytes.
     pub fn new(bytes: &'a [u8], budget: u64) -> Source<'a> {
         Source { bytes, at: 0, base: 0, budget }
     }
 
-    /// An error at the place reached.
+    /// An error at the current offset.
     pub fn malformed(&self, what: impl Into<String>) -> Malformed {
         Malformed { at: self.base + self.at, what: what.into() }
     }
 
-    /// Bytes not yet read.
+    /// Number of unread bytes.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Takes the weight of items that will need memory from the budget.
+    /// Subtracts the weight of items that need memory from the budget.
     pub fn spend(&mut self, weight: u64) -> Result<(), Malformed> {
         match self.budget.checked_sub(weight) {
             Some(left) => {
@@ -165,7 +164,7 @@ impl<'a> Source<'a> {
         Ok(self.number()?.checked_sub(1))
     }
 
-    /// How many items follow: never more than there are bytes left, each item having at least one.
+    /// The number of items that follow. Each has at least one byte, so it cannot exceed the number of unread bytes.
     pub fn count(&mut self, of: &str) -> Result<usize, Malformed> {
         let n = self.number()?;
         match usize::try_from(n) {
@@ -190,7 +189,7 @@ impl<'a> Source<'a> {
             .map_err(|_| Malformed { at: self.base + at, what: "a text that is not UTF-8".into() })
     }
 
-    /// The next `len` bytes as a source of their own (a column), without budget.
+    /// The next `len` bytes, a column, as a source without budget.
     pub fn column(&mut self, len: usize) -> Result<Source<'a>, Malformed> {
         if len > self.remaining() {
             return Err(self.malformed(format!("a column of {len} bytes in {} bytes", self.remaining())));
@@ -205,7 +204,7 @@ impl<'a> Source<'a> {
         Ok(column)
     }
 
-    /// An error unless everything was read.
+    /// Returns an error unless everything was read.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.remaining() == 0 {
             return Ok(());

@@ -3,35 +3,34 @@
 use super::bytes::Body;
 use std::io::{self, Read};
 
-/// First bytes of every `.glass` file. The first is no text, the last two suffer visibly when
-/// a file is carried as text.
+/// First bytes of every `.glass` file. The first is not text, and the last two change if a file is transferred as text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x8eGLASS\r\n";
 
 /// Last bytes of every complete `.glass` file.
 pub(crate) const LAST: [u8; 8] = *b"\n\rSSALG\x8e";
 
-/// Version of the layout. Readers refuse another one; new kinds of chunks need no new version.
+/// Version of the layout. Readers refuse other versions. New kinds of chunks do not change it.
 pub(crate) const VERSION: u32 = 1;
 
-/// Bytes of magic, version and a zero word.
+/// Size of magic, version and a zero word.
 pub(crate) const FILE_HEADER: usize = 16;
 
-/// Bytes before a chunk's payload.
+/// Size of a chunk's header.
 pub(crate) const CHUNK_HEADER: usize = 20;
 
-/// Most bytes a chunk may have when unpacked.
+/// Maximum size of an unpacked chunk.
 pub(crate) const MAX_RAW: usize = 8 << 20;
 
-/// Most bytes a chunk may have in the file.
+/// Maximum size of a payload.
 pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
 
-/// Most unpacked bytes for each stored byte.
+/// Maximum number of unpacked bytes for each stored byte.
 pub(crate) const MAX_RATIO: usize = 256;
 
-/// The `process` of a chunk that does not belong to one.
+/// The `process` of a chunk that belongs to none.
 pub(crate) const NO_PROCESS: u32 = u32::MAX;
 
-/// What a chunk holds.
+/// The kind of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Tag(pub [u8; 4]);
 
@@ -53,7 +52,7 @@ impl Tag {
     pub const INDEX: Tag = Tag(*b"INDX");
     pub const END: Tag = Tag(*b"ENDS");
 
-    /// True for a tag this version knows.
+    /// Whether this version knows the tag.
     pub fn is_known(self) -> bool {
         const KNOWN: [Tag; 16] = [
             Tag::ABOUT,
@@ -96,14 +95,14 @@ pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {
     pub fn new() -> io::Result<Packer> {
-        // Level 3 is where the size of samples stops falling for the time it costs.
+        // Higher levels cost more time but hardly reduce the size of samples.
         Ok(Packer(zstd::bulk::Compressor::new(3)?))
     }
 
     /// Appends the whole chunk to `out` and returns its size.
     ///
     /// # Panics
-    /// When the body is larger than [`MAX_RAW`]: whoever fills it cuts it earlier.
+    /// If the body is larger than [`MAX_RAW`]. Callers close chunks earlier.
     pub fn seal(&mut self, out: &mut Vec<u8>, tag: Tag, process: u32, body: &Body) -> io::Result<usize> {
         assert!(body.raw.len() <= MAX_RAW, "{tag} chunk of {} bytes", body.raw.len());
         let start = out.len();
@@ -120,7 +119,7 @@ impl Packer {
     }
 }
 
-/// Lengthens a payload to at least `least` bytes by a skippable zstd frame.
+/// Extends a payload to at least `least` bytes with a skippable zstd frame.
 fn pad(payload: &mut Vec<u8>, least: usize) {
     const SKIPPABLE: [u8; 4] = 0x184d_2a50_u32.to_le_bytes();
     let Some(missing) = least.checked_sub(payload.len()).filter(|missing| *missing > 0) else { return };
@@ -137,7 +136,7 @@ fn checksum(header: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A chunk's first bytes, not yet believed.
+/// The header of a chunk, not yet verified by the checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub tag: Tag,
@@ -147,19 +146,19 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Bytes of the whole chunk in the file.
+    /// Size of the chunk in the file.
     pub fn size(&self) -> u64 {
         (CHUNK_HEADER + self.payload) as u64
     }
 }
 
-/// What stands where a chunk should.
+/// What was found where a chunk should be.
 pub(crate) enum Found {
     /// A header whose sizes are within the limits.
     Chunk(Header),
     /// The file ends here, or inside the chunk.
     End,
-    /// No chunk of ours.
+    /// No valid chunk.
     Damage(String),
 }
 
@@ -186,7 +185,7 @@ pub(crate) fn read_header(input: &mut impl Read) -> io::Result<Found> {
     Ok(Found::Chunk(Header { tag, raw, payload, bytes }))
 }
 
-/// Fills the buffer; false when the input ends before.
+/// Fills the buffer. Returns false if the input ends before.
 pub(crate) fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match input.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -195,7 +194,7 @@ pub(crate) fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool>
     }
 }
 
-/// Reads and unpacks payloads into buffers that are used again.
+/// Reads and unpacks payloads into reused buffers.
 pub(crate) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
     packed: Vec<u8>,
@@ -209,14 +208,14 @@ impl Unpacker {
 
     /// The payload that follows `header`, unpacked (empty for an unknown tag).
     ///
-    /// `Ok(Err(None))` when the file ends inside it, `Ok(Err(Some(reason)))` when it is damaged.
+    /// Returns `Ok(Err(None))` if the file ends inside it, and `Ok(Err(Some(reason)))` if it is damaged.
     pub fn payload(
         &mut self,
         input: &mut impl Read,
         header: &Header,
     ) -> io::Result<Result<&[u8], Option<String>>> {
         self.packed.clear();
-        // Grows as bytes arrive: a declared size alone gets no memory.
+        // Grows as bytes arrive, so that a declared size alone allocates nothing.
         input.take(header.payload as u64).read_to_end(&mut self.packed)?;
         if self.packed.len() < header.payload {
             return Ok(Err(None));

@@ -1,5 +1,5 @@
-//! Large tables inside a chunk: rows cut into columns, so that like stands beside like and
-//! compresses well. Layout: first row's number, number of rows, length of each column, columns.
+//! Large tables inside a chunk. Rows are split into columns, since similar values compress well together. Layout: number
+//! of the first row, number of rows, length of each column, columns.
 
 use super::bytes::{Body, CHUNK_TARGET, Malformed, Source, push_number, zigzag};
 
@@ -11,7 +11,7 @@ pub(crate) struct Columns<const N: usize> {
 }
 
 impl<const N: usize> Columns<N> {
-    /// No rows yet; the next one is number `first` of its table.
+    /// Columns without rows. The next row has number `first` in its table.
     pub fn starting_at(first: u64) -> Columns<N> {
         Columns { first, rows: 0, columns: [const { Vec::new() }; N] }
     }
@@ -31,13 +31,13 @@ impl<const N: usize> Columns<N> {
         self.columns[column].push(byte);
     }
 
-    /// Closes a row; true when the chunk should be closed as well.
+    /// Ends a row. Returns whether the chunk should be closed.
     pub fn end_row(&mut self) -> bool {
         self.rows += 1;
         self.columns.iter().map(Vec::len).sum::<usize>() >= CHUNK_TARGET
     }
 
-    /// The chunk, if it has rows, and columns for the rows that follow.
+    /// Returns the chunk if it has rows, and starts the next one.
     pub fn take(&mut self) -> Option<Body> {
         if self.rows == 0 {
             return None;
@@ -78,7 +78,7 @@ pub(crate) fn split<'a, const N: usize>(
     Ok((rows, columns.map(|column| column.expect("all were set above"))))
 }
 
-/// Reads the number of a chunk's first row, which tells whether an earlier chunk is missing.
+/// Reads and checks the number of a chunk's first row. A gap means that an earlier chunk is missing.
 pub(crate) fn expect_first(source: &mut Source<'_>, expected: u64, what: &str) -> Result<(), Malformed> {
     let first = source.number()?;
     if first != expected {

@@ -1,5 +1,4 @@
-//! What the chunks of a file say, put together: the model's tables, and texts and frames, which
-//! chunks name by number.
+//! The contents of the chunks read so far: the tables of the model, and texts and frames, to which chunks refer by number.
 
 use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
@@ -9,21 +8,21 @@ use super::{names, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
 
-/// Everything read so far, but for the samples, which are handed on.
+/// Everything read so far except samples, which are passed on.
 #[derive(Default)]
 pub(crate) struct Contents {
     pub recording: Recording,
     texts: Vec<Arc<str>>,
     frames: Vec<Frame>,
     samples: SampleReader,
-    /// What was counted so far.
+    /// The totals so far.
     pub seen: Totals,
     /// The latest clock of any sample.
     pub last_clock: u64,
 }
 
 impl Contents {
-    /// Takes in the contents of a chunk; the totals if it is the last.
+    /// Adds the contents of a chunk. Returns the totals if it is the last one.
     pub fn take(
         &mut self,
         tag: Tag,
@@ -78,7 +77,7 @@ impl Contents {
                 self.seen.frames = self.frames.len() as u64;
                 return Totals::read(&mut source).map(Some);
             }
-            // The index serves those who want a part; unknown chunks are for later versions.
+            // The index is for reading parts. Unknown chunks come from later versions.
             _ => {}
         }
         Ok(None)

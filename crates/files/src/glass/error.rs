@@ -1,42 +1,42 @@
-//! What can go wrong when a recording is written or read, and what to do about it.
+//! Errors of writing and reading recordings, and what helps.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A recording could not be written.
+/// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Something else lies under that name.
-    #[error("{} exists and is not a recording: it is left alone; remove it or name another file", path.display())]
+    /// The path is that of another kind of file.
+    #[error("{} exists and is not a recording: remove it or name another file", path.display())]
     NotOurs {
-        /// The name.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file could not be made.
-    #[error("cannot create {}: {source}; name a file in a folder that can be written to", path.display())]
+    /// The file could not be created.
+    #[error("cannot create {}: {source}; name a file in a writable folder", path.display())]
     Create {
-        /// The name.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file could not be lengthened.
+    /// The file could not be extended.
     #[error("cannot write to {}: {source}{}{}", path.display(), what_stays(*kept), remedy(source))]
     Write {
-        /// The name.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
-        /// Size of the file now.
+        /// Current size of the file.
         kept: u64,
     },
-    /// The recording is not the one that was appended before, grown, or contradicts itself.
-    #[error("the recording for {} is not the one written so far, grown: {what}", path.display())]
+    /// The recording does not continue the one written so far, or contradicts itself.
+    #[error("the recording for {} does not continue the one written so far: {what}", path.display())]
     Inconsistent {
-        /// The name.
+        /// Path of the file.
         path: PathBuf,
-        /// What shows it.
+        /// The contradiction.
         what: &'static str,
     },
 }
@@ -59,52 +59,52 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// A recording could not be read at all. (What can be read of a cut or damaged one is read.)
+/// Why a recording could not be read at all. Truncated and damaged recordings are read as far as possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It cannot be opened.
+    /// The file could not be opened.
     #[error("cannot open {name}: {source}")]
     Open {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The system failed to read.
     #[error("cannot read {name} at byte {at}: {source}")]
     Read {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Where the chunk begins that could not be read.
+        /// Offset of the chunk that could not be read.
         at: u64,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing in it.
+    /// The file is empty.
     #[error("{name} is empty")]
     Empty {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
     /// The first bytes are not those of a recording.
     #[error("{name} is not a recording: at byte 0 it says \"{}\"", found.escape_ascii())]
     NotGlass {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// Its first bytes, at most eight.
         found: Vec<u8>,
     },
-    /// Written by a later (or earlier) program.
+    /// The file has another version.
     #[error(
         "{name} has version {found} (at byte 8), this program reads version {ours}: use the program that wrote it"
     )]
     Version {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Version it says.
+        /// Version of the file.
         found: u32,
-        /// The one we read.
+        /// Version that this program reads.
         ours: u32,
     },
 }

@@ -1,10 +1,10 @@
-//! Where each chunk is, so that a complete file can be read in part; and the END chunk's totals.
+//! The index of chunks, so that parts of a complete file can be read, and the totals of the END chunk.
 
 use super::bytes::{Body, Malformed, Source};
 use super::chunk::{FILE_HEADER, Tag};
 use stackglass_profile::Sample;
 
-/// What a complete recording holds. The END chunk says it, readers compare.
+/// The totals of a complete recording. They are in the END chunk; readers compare them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Process images.
@@ -21,11 +21,11 @@ pub struct Totals {
     pub texts: u64,
     /// Frames in the names.
     pub frames: u64,
-    /// Rows of samples (amendments count; merged samples are fewer).
+    /// Rows of samples, including rows that continue a sample.
     pub rows: u64,
-    /// Times a stack was really taken.
+    /// Number of stacks taken.
     pub hits: u64,
-    /// Nanoseconds all samples stand for, modulo 2^64.
+    /// Nanoseconds that all samples stand for, modulo 2^64.
     pub time: u64,
 }
 
@@ -66,7 +66,7 @@ impl Totals {
         Ok(totals)
     }
 
-    /// The first count in which two differ, as a sentence.
+    /// A message about the first count in which two totals differ.
     pub(crate) fn difference(mut self, mut seen: Totals) -> Option<String> {
         let differ = self.fields().into_iter().zip(seen.fields()).find(|(said, seen)| *said.1 != *seen.1);
         differ.map(|((what, said), (_, seen))| format!("the end counts {said} {what}, the file holds {seen}"))
@@ -77,26 +77,26 @@ impl Totals {
 #[derive(Default)]
 pub(crate) struct Index {
     chunks: Vec<(Tag, u32)>,
-    /// Where the index chunks themselves begin, from the moment their bodies were made.
+    /// Offset of the first index chunk, once the index is complete.
     places: Vec<usize>,
 }
 
-/// Entries of one index chunk.
+/// Number of entries of an index chunk.
 const ENTRIES: usize = 1 << 17;
 
 impl Index {
-    /// Notes a chunk of `size` bytes in the file.
+    /// Adds a chunk of `size` bytes in the file.
     pub fn add(&mut self, tag: Tag, size: usize) {
         self.chunks.push((tag, size as u32));
     }
 
-    /// Forgets all but the first `len` chunks.
+    /// Keeps only the first `len` chunks.
     pub fn truncate(&mut self, len: usize) {
         self.chunks.truncate(len);
         self.places.clear();
     }
 
-    /// The index chunks' contents: tag and size of every chunk so far.
+    /// The contents of the index chunks: tag and size of every chunk so far.
     pub fn bodies(&mut self) -> Vec<Body> {
         let mut bodies = Vec::new();
         for part in self.chunks.chunks(ENTRIES) {
@@ -126,7 +126,7 @@ impl Index {
         }
     }
 
-    /// Tags and sizes in an index chunk; `None` when it makes no sense.
+    /// Tags and sizes of an index chunk; `None` if it is malformed.
     pub fn read(raw: &[u8]) -> Option<Vec<(Tag, u32)>> {
         let mut source = Source::new(raw, 0);
         let count = source.number32().ok()? as usize;

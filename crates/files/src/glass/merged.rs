@@ -1,5 +1,4 @@
-//! Reads a recording for reports, which do not need each moment: memory is that of the distinct
-//! stacks, however long was recorded.
+//! Reads a recording with merged samples, for reports. Memory grows with the distinct stacks, not with the duration.
 
 use super::ReadError;
 use super::reader::{Completeness, GlassReader};
@@ -11,11 +10,10 @@ use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads a recording of any size in memory that grows with its distinct stacks only: samples
-/// of one kind become one, wherever they stand, with the clock of the last. They come in the order
-/// of these, so that a report meets them as it would meet them one by one.
+/// Reads a recording of any size in memory that grows only with its distinct stacks. All samples of one kind become one,
+/// with the clock and the position of the last, so that reports meet them in the usual order.
 ///
-/// `progress` is told, after each chunk, the bytes read and the bytes there are.
+/// After each chunk, `progress` gets the bytes read and the size of the file.
 ///
 /// # Errors
 /// As [`read()`](super::read()).
@@ -26,7 +24,7 @@ pub fn read_merged(
     merge(GlassReader::open(path)?, progress)
 }
 
-/// As [`read_merged`], from anything that can be read.
+/// As [`read_merged`], from any reader.
 ///
 /// # Errors
 /// As [`read()`](super::read()).
@@ -47,22 +45,22 @@ fn merge<R: Read>(
     Ok((recording, completeness))
 }
 
-/// Samples of different kinds.
+/// Merged samples, one for each kind.
 #[derive(Default)]
 struct Merger {
     merged: Vec<Merged>,
-    /// Indices into the merged ones, by kind. Small entries: most of them stay in the processor's caches.
+    /// Indices of merged samples, by kind. Small entries, so that most stay in the CPU's caches.
     places: HashTable<usize>,
     hasher: RandomState,
-    /// By thread number: where its last sample went. Sleepers stay where they are.
+    /// By thread number: the index of its last sample. Sleeping threads keep theirs.
     last: Vec<usize>,
-    /// Samples so far.
+    /// Number of samples so far.
     count: u64,
 }
 
 struct Merged {
     sample: Sample,
-    /// Which of all samples was the last of them.
+    /// Number of the last sample merged into it.
     last: u64,
 }
 
@@ -97,7 +95,7 @@ impl Merger {
                 if merged[*entry.get()].merge(&sample, *count) {
                     *entry.get()
                 } else {
-                    // It holds as many hits as it can.
+                    // Its hits or time would overflow.
                     merged.push(Merged { sample, last: *count });
                     *entry.get_mut() = new;
                     new

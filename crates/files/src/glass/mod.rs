@@ -1,12 +1,11 @@
-//! `.glass`: our recording, a row of checked chunks. `FORMAT.md` in this crate says each byte.
+//! `.glass`: the project's format, a sequence of chunks with checksums. `FORMAT.md` in this crate describes it.
 //!
 //! * [`GlassWriter`] while a program runs: [`create`](GlassWriter::create), then
 //!   [`append`](GlassWriter::append) every 100 ms to 1 s, then [`finish`](GlassWriter::finish).
 //! * [`write()`] for a recording that is already complete.
-//! * [`read()`] for most readers, [`read_merged`] for recordings of any size, [`GlassReader`] to
-//!   see every sample of such a one.
-//! * [`read_tables`] for what a recording says besides its samples, at once however large it is.
-//! * [`latest`] for the recording made last.
+//! * [`read()`] for most uses, [`read_merged`] for recordings of any size, [`GlassReader`] for every sample of those.
+//! * [`read_tables`] for everything but samples, fast for any size.
+//! * [`latest`] for the newest recording.
 
 mod bytes;
 mod chunk;
@@ -33,13 +32,12 @@ pub use writer::{GlassWriter, write};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The newest `*.glass` file of a folder that is a recording, by the time it was last written to; of
-/// equally new ones the last by name. Recordings go to the current folder unless told otherwise.
+/// The newest recording `*.glass` of a folder, by modification time, then by name.
 ///
-/// `passed_over` is told of newer ones that cannot be read.
+/// `passed_over` is called with newer files that cannot be read.
 ///
 /// # Errors
-/// When the folder cannot be read. Files that vanish meanwhile are passed over.
+/// If the folder cannot be read. Files that disappear meanwhile are skipped.
 pub fn latest(
     folder: impl AsRef<Path>,
     mut passed_over: impl FnMut(ReadError),

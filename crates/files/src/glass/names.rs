@@ -1,5 +1,5 @@
-//! Names as chunks: distinct frames, the frames of each location, which locations call through vtables and
-//! function pointers, short paths, and notes on modules whose names are wanting. Written once, at the end.
+//! Chunks of names: distinct frames, frames of locations, dispatching locations, short paths, and notes on modules with
+//! missing names. They are written once, at the end.
 
 use super::bytes::{Body, Malformed, Source, zigzag};
 use super::columns::expect_first;
@@ -8,25 +8,25 @@ use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ShortPath, Symbols};
 use std::sync::Arc;
 
-/// A frame in the model costs several allocations and a place in a hash table.
+/// Weight of a frame, which needs several allocations and a hash table entry.
 const FRAME_WEIGHT: u64 = 8;
 
-/// Naming a frame costs the time to hash its texts.
+/// Adds to the weight of a reference to a frame, whose texts are hashed.
 fn weight_of_use(frame: &Frame) -> u64 {
     let spec = frame.spec.as_ref().map_or(0, |spec| spec.len());
     1 + (frame.func.len() + spec + frame.file.len() + frame.module.len() + frame.krate.len()) as u64 / 1024
 }
 
-/// Most frames of a location; no compiler inlines as deep.
+/// Maximum number of frames of a location. No compiler inlines as deep.
 const MAX_INLINED: usize = 1 << 14;
 
-/// Most notes, which are few: one or two for each module.
+/// Maximum number of notes. There are one or two for each module.
 const MAX_NOTES: usize = 10_000;
 
 const FOREIGN: u64 = 1;
 const INLINED: u64 = 2;
 
-/// The next chunk of frames, beginning with number `from`; returns the number after its last.
+/// Writes the next chunk of frames from number `from` on. Returns the number after its last.
 pub(crate) fn write_frames(body: &mut Body, texts: &mut TextWriter, frames: &[Frame], from: usize) -> usize {
     body.number(from as u64);
     let mut next = from;
@@ -74,8 +74,7 @@ pub(crate) fn read_frames(
     Ok(())
 }
 
-/// The next chunk of locations' frames, beginning with location `from`; returns the location
-/// after its last.
+/// Writes the next chunk of frames of locations from `from` on. Returns the location after its last.
 pub(crate) fn write_symbols(body: &mut Body, symbols: &Symbols, from: usize) -> usize {
     let mut next = from;
     while next < symbols.locations() && !body.is_full() {
@@ -95,7 +94,7 @@ pub(crate) fn write_symbols(body: &mut Body, symbols: &Symbols, from: usize) -> 
     next
 }
 
-/// Reads a chunk of locations' frames.
+/// Reads a chunk of frames of locations.
 pub(crate) fn read_symbols(
     mut source: Source<'_>,
     frames: &[Frame],
@@ -146,7 +145,7 @@ pub(crate) fn write_dispatches<E>(
     if body.raw.is_empty() { Ok(()) } else { seal(body) }
 }
 
-/// Reads what [`write_dispatches`] wrote. Costs a byte of memory for each location there is, at most.
+/// Reads a chunk from [`write_dispatches`]. Needs at most one byte of memory for each location.
 pub(crate) fn read_dispatches(
     mut source: Source<'_>,
     locations: usize,
@@ -197,7 +196,7 @@ pub(crate) fn write_notes(body: &mut Body, texts: &mut TextWriter, notes: &[Modu
     }
 }
 
-/// Reads rows of notes. A reason this version does not know is passed over.
+/// Reads rows of notes. Skips unknown reasons.
 pub(crate) fn read_notes(
     mut source: Source<'_>,
     texts: &[Arc<str>],

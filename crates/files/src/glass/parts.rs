@@ -1,5 +1,4 @@
-//! Reads what a complete recording says besides its samples, by its index: for those who only
-//! want to know what is in it, however large it is.
+//! Reads everything but samples from a complete recording, by its index.
 
 use super::ReadError;
 use super::bytes::Source;
@@ -13,9 +12,8 @@ use std::path::Path;
 
 /// As [`read()`](super::read()), but without samples: only how many rows, hits and nanoseconds there are.
 ///
-/// Where the file is complete, its samples are not even read, and the totals are what the end
-/// says. Else all of it is gone through, in memory for its tables, and `progress` is told the bytes
-/// read and the bytes there are.
+/// If the file is complete, samples are not read, and the totals come from its end. Otherwise the whole file is read, in
+/// memory for its tables, and `progress` gets the bytes read and the size of the file.
 ///
 /// # Errors
 /// As [`read()`](super::read()).
@@ -36,7 +34,7 @@ pub fn read_tables(
             return Ok(apart(reader));
         }
     }
-    // Cut, damaged, or with an index that is wrong: read what is there.
+    // Truncated, damaged, or with a wrong index: read the whole file.
     let mut reader = GlassReader::open(path)?;
     while reader.step(&mut |_| {})? {
         progress(reader.position(), reader.length());
@@ -50,16 +48,16 @@ fn apart(reader: GlassReader<BufReader<File>>) -> (Recording, Completeness, Tota
     (recording, completeness, totals)
 }
 
-/// Which chunks to read.
+/// The chunks to read.
 struct Plan {
-    /// Where those begin that are not samples.
+    /// Offsets of the chunks without samples.
     chunks: Vec<u64>,
-    /// Where the END chunk begins.
+    /// Offset of the END chunk.
     end: u64,
     totals: Totals,
 }
 
-/// What the end of the file says; `None` when there is none, or one that cannot be right.
+/// The end of the file; `None` if it is missing or wrong.
 fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
     let length = reader.length();
     let smallest = (FILE_HEADER + CHUNK_HEADER + 16) as u64;
@@ -88,7 +86,7 @@ fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
         let Some((Tag::INDEX, raw)) = chunk_at(reader, place)? else { return Ok(None) };
         let Some(entries) = Index::read(&raw) else { return Ok(None) };
         for (tag, size) in entries {
-            // So that the list cannot be longer than the file has room for.
+            // So that the list is never longer than the file.
             if (size as usize) < CHUNK_HEADER || offset > end {
                 return Ok(None);
             }
@@ -102,7 +100,7 @@ fn plan(reader: &mut GlassReader<BufReader<File>>) -> io::Result<Option<Plan>> {
     Ok(Some(plan))
 }
 
-/// Tag and contents of the chunk at an offset; `None` when there is no whole one.
+/// Tag and contents of the chunk at an offset; `None` if there is no complete chunk.
 fn chunk_at(reader: &mut GlassReader<BufReader<File>>, at: u64) -> io::Result<Option<(Tag, Vec<u8>)>> {
     if at < FILE_HEADER as u64 || at >= reader.length() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Reads a recording chunk by chunk, as far as it is whole.
+//! Reads a recording chunk by chunk, as far as it is valid.
 
 use super::bytes::Source;
 use super::chunk::{self, FILE_HEADER, Found, MAGIC, Unpacker, VERSION};
@@ -11,19 +11,19 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How much of a recording was there to be read.
+/// How much of a recording could be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Completeness {
     /// All of it.
     Complete(Totals),
-    /// It ends early: still being written, or its recorder was killed, or the file was cut.
+    /// It ends early: it is still being written, its recorder was killed, or the file was truncated.
     Incomplete {
-        /// Where the last whole chunk ends.
+        /// End of the last complete chunk.
         at: u64,
     },
-    /// What comes after this offset makes no sense; what comes before was read.
+    /// It is damaged. Everything before was read.
     Damaged {
-        /// Where the bad chunk begins.
+        /// Offset of the damaged chunk.
         at: u64,
         /// What is wrong with it.
         reason: String,
@@ -31,7 +31,7 @@ pub enum Completeness {
 }
 
 impl Completeness {
-    /// True when all of it was there.
+    /// Whether all of it could be read.
     pub fn is_complete(&self) -> bool {
         matches!(self, Completeness::Complete(_))
     }
@@ -47,21 +47,21 @@ impl fmt::Display for Completeness {
                  all that was written before is shown"
             ),
             Completeness::Damaged { at, reason } => {
-                write!(f, "damaged: at byte {at}, {reason}; all that comes before is shown")
+                write!(f, "damaged: at byte {at}, {reason}; everything before it is shown")
             }
         }
     }
 }
 
-/// A recording being read.
+/// Reads a recording step by step.
 ///
-/// Tables are gathered in [`GlassReader::recording`]; samples go to whoever steps, so that memory
-/// is bounded by the distinct stacks, not by the file.
+/// Tables are collected in [`GlassReader::recording`]. Samples are passed to a closure, so that memory grows with the
+/// distinct stacks, not with the file.
 pub struct GlassReader<R> {
     input: R,
     name: String,
     length: u64,
-    /// Where the next chunk begins.
+    /// Offset of the next chunk.
     at: u64,
     unpacker: Unpacker,
     contents: Contents,
@@ -72,7 +72,7 @@ impl GlassReader<BufReader<File>> {
     /// Opens a file and reads its first bytes.
     ///
     /// # Errors
-    /// When it cannot be opened or is no recording of this version.
+    /// If it cannot be opened or is not a recording of this version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let name = path.as_ref().display().to_string();
         let open = || {
@@ -104,18 +104,18 @@ impl GlassReader<BufReader<File>> {
         &self.name
     }
 
-    /// Takes the samples for read.
+    /// Skips samples, with totals from elsewhere.
     pub(super) fn expect_samples(&mut self, totals: &Totals) {
         let Totals { rows, hits, time, .. } = *totals;
         self.contents.seen = Totals { rows, hits, time, ..self.contents.seen };
     }
 
-    /// Back to the next chunk, after something else was read.
+    /// Seeks to the next chunk after reading elsewhere.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(self.at)).map(|_| ())
     }
 
-    /// Goes on at the chunk that begins there; false when there is nothing more to read.
+    /// Continues with the chunk at this offset. Returns false at the end.
     pub(super) fn jump(&mut self, at: u64) -> Result<bool, ReadError> {
         match self.input.seek_relative(at.wrapping_sub(self.at) as i64) {
             Ok(()) => self.at = at,
@@ -126,10 +126,10 @@ impl GlassReader<BufReader<File>> {
 }
 
 impl<R: Read> GlassReader<R> {
-    /// Reads from anything, beginning with the first bytes.
+    /// Reads from any reader.
     ///
     /// # Errors
-    /// When it is no recording of this version.
+    /// If it is not a recording of this version.
     pub fn new(input: R) -> Result<Self, ReadError> {
         GlassReader::named(input, "the recording".into(), 0)
     }
@@ -165,13 +165,12 @@ impl<R: Read> GlassReader<R> {
         })
     }
 
-    /// Reads one chunk and gives its samples to `each`. False: there is nothing more to read.
+    /// Reads one chunk and calls `each` with its samples. Returns false at the end.
     ///
-    /// A sample may continue the one before it (see [`Recording::push`]). A damaged chunk may
-    /// give some of its samples.
+    /// A sample may continue the previous one, see [`Recording::push`]. A damaged chunk may yield some of its samples.
     ///
     /// # Errors
-    /// When the system fails to read. A cut or damaged file is no error: see [`GlassReader::finish`].
+    /// If reading fails. A truncated or damaged file is no error: see [`GlassReader::finish`].
     pub fn step(&mut self, each: &mut dyn FnMut(Sample)) -> Result<bool, ReadError> {
         if self.state.is_some() {
             return Ok(false);
@@ -214,7 +213,7 @@ impl<R: Read> GlassReader<R> {
         }
     }
 
-    /// What was read so far, without samples.
+    /// The recording so far, without samples.
     pub fn recording(&self) -> &Recording {
         &self.contents.recording
     }
@@ -225,20 +224,20 @@ impl<R: Read> GlassReader<R> {
         Totals { rows, hits, time, ..Totals::default() }
     }
 
-    /// Bytes read so far, in whole chunks.
+    /// Bytes read so far, in complete chunks.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Bytes of the file when it was opened; 0 when not known.
+    /// Size of the file when it was opened; 0 if unknown.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The recording without samples, and how complete it was.
+    /// Returns the recording without samples, and its completeness.
     ///
-    /// Where the end is missing, the wall time is taken from the last sample's clock. Before
-    /// [`GlassReader::step`] has returned false it counts as incomplete.
+    /// If the end is missing, the wall time is taken from the clock of the last sample. Before [`GlassReader::step`] has
+    /// returned false, the recording is incomplete.
     pub fn finish(self) -> (Recording, Completeness) {
         let mut recording = self.contents.recording;
         let state = self.state.unwrap_or(Completeness::Incomplete { at: self.at });
@@ -250,16 +249,16 @@ impl<R: Read> GlassReader<R> {
     }
 }
 
-/// Reads a whole recording, as far as it goes.
+/// Reads a whole recording, as far as possible.
 ///
 /// # Errors
-/// When the file cannot be opened or read, or is no recording of this version. A cut or damaged
-/// one is no error: [`Completeness`] tells.
+/// If the file cannot be opened or read, or is not a recording of this version. A truncated or damaged file is no error:
+/// see [`Completeness`].
 pub fn read(path: impl AsRef<Path>) -> Result<(Recording, Completeness), ReadError> {
     read_all(GlassReader::open(path)?)
 }
 
-/// As [`read()`], from anything that can be read.
+/// As [`read()`], from any reader.
 ///
 /// # Errors
 /// As [`read()`].
@@ -268,7 +267,7 @@ pub fn read_from(input: impl Read) -> Result<(Recording, Completeness), ReadErro
 }
 
 fn read_all<R: Read>(mut reader: GlassReader<R>) -> Result<(Recording, Completeness), ReadError> {
-    // The merged samples live in a recording of their own until the tables are complete.
+    // Samples are merged in another recording until the tables are complete.
     let mut gathered = Recording::default();
     while reader.step(&mut |sample| {
         gathered.push(sample);

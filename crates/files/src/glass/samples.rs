@@ -1,5 +1,5 @@
-//! Samples as columns. Each is told by what differs from its thread's previous sample in the
-//! same chunk, because that is nearly always the stack it slept in and the end of its last time.
+//! Chunks of samples in columns. Each sample is stored as its difference from the thread's previous sample in the chunk,
+//! since stack and time nearly always continue there.
 
 use super::bytes::{Body, Malformed, Source};
 use super::columns::{Columns, split};
@@ -18,10 +18,10 @@ const COLUMNS: usize = 8;
 /// Bits of the kind column: 0–1 state, then these, 4–7 hits.
 const HAS_CUT: u8 = 4;
 const OTHER_TASK: u8 = 8;
-/// Hits that do not fit into four bits stand in their own column.
+/// Hits that do not fit into four bits are in a column of their own.
 const MANY_HITS: u8 = 15;
 
-/// What is remembered of a thread within a chunk.
+/// The previous sample of a thread within a chunk.
 #[derive(Clone, Copy, Default)]
 struct Previous {
     chunk: u64,
@@ -30,7 +30,7 @@ struct Previous {
     clock: Option<u64>,
 }
 
-/// What is remembered of every thread; forgotten with each chunk, so that chunks stand alone.
+/// The previous samples of all threads. They are reset with each chunk, so that chunks can be read alone.
 #[derive(Default)]
 struct Threads {
     chunk: u64,
@@ -55,12 +55,12 @@ impl Threads {
     }
 }
 
-/// The time a sample most likely stands for: since its thread's previous one.
+/// The expected time of a sample: since the thread's previous one.
 fn likely_time(previous: &Previous, clock: u64) -> u64 {
     previous.clock.map_or(0, |before| clock.wrapping_sub(before))
 }
 
-/// Makes chunks of samples.
+/// Builds chunks of samples.
 pub(crate) struct SampleWriter {
     threads: Threads,
     columns: Columns<COLUMNS>,
@@ -75,7 +75,7 @@ impl SampleWriter {
         SampleWriter { threads, columns: Columns::starting_at(first), clock: 0 }
     }
 
-    /// Adds a row; true when the chunk should be taken.
+    /// Adds a row. Returns whether the chunk should be taken.
     pub fn push(&mut self, sample: &Sample) -> bool {
         let previous = self.threads.of(sample.thread.0);
         let columns = &mut self.columns;
@@ -106,7 +106,7 @@ impl SampleWriter {
         columns.end_row()
     }
 
-    /// The chunk, if there is something in it.
+    /// Returns the chunk if it has rows.
     pub fn take(&mut self) -> Option<Body> {
         self.threads.next_chunk();
         self.clock = 0;
@@ -129,8 +129,7 @@ pub(crate) struct TableSizes {
 }
 
 impl SampleReader {
-    /// Gives every sample of a chunk, whose rows must begin with number `first`, to `each`.
-    /// Returns how many there were.
+    /// Calls `each` with every sample of a chunk, whose rows must begin with number `first`. Returns their number.
     pub fn read(
         &mut self,
         mut source: Source<'_>,

@@ -1,7 +1,7 @@
-//! About, texts, processes, threads, modules, locations and stack nodes as chunks.
+//! Chunks of about, texts, processes, threads, modules, locations and stack nodes.
 //!
-//! Texts stand in one table and are named by number. Rows of processes and threads carry their
-//! index and replace an earlier row with the same one: that is how an ended thread is told.
+//! Texts are in one table and referred to by number. Rows of processes and threads have an index and replace an earlier row
+//! with the same index, for example when a thread has ended.
 
 use super::bytes::{Body, Malformed, Source};
 use super::columns::{Columns, expect_first, split};
@@ -12,17 +12,17 @@ use stackglass_profile::{
 };
 use std::sync::Arc;
 
-/// Longest text that is stored; what is longer is cut.
+/// Maximum length of a stored text. Longer texts are truncated.
 const MAX_TEXT: usize = 1 << 20;
 
-/// Most bytes of texts in one list, and most entries; the rest of the list is left out.
+/// Maximum size and number of the texts in a list. The rest is omitted.
 const MAX_LIST: usize = 2 << 20;
 const MAX_ENTRIES: usize = 1 << 18;
 
-/// Most counters of a process.
+/// Maximum number of counters of a process.
 const MAX_COUNTERS: usize = 1 << 12;
 
-/// The longest beginning of a text that may be stored.
+/// The text, truncated to the maximum length.
 fn cut(text: &str) -> &str {
     if text.len() <= MAX_TEXT {
         return text;
@@ -31,7 +31,7 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The entries of a list that may be stored.
+/// The entries of a list, up to the maximum.
 fn cut_list(list: &[String]) -> &[String] {
     let mut bytes = 0;
     let end = list.iter().take(MAX_ENTRIES).take_while(|text| {
@@ -45,7 +45,7 @@ fn cut_list(list: &[String]) -> &[String] {
 #[derive(Default)]
 pub(crate) struct TextWriter {
     ids: HashMap<Arc<str>, u32>,
-    /// Texts that got a number but are not written yet.
+    /// Texts with a number that are not written yet.
     pending: Vec<Arc<str>>,
 }
 
@@ -63,12 +63,12 @@ impl TextWriter {
         u64::from(id)
     }
 
-    /// How many texts there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Chunks with the texts that were not written yet.
+    /// Chunks of the texts that are not written yet.
     pub fn take(&mut self) -> Vec<Body> {
         let mut id = self.ids.len() - self.pending.len();
         let mut bodies = Vec::new();
@@ -87,7 +87,7 @@ impl TextWriter {
         bodies
     }
 
-    /// Forgets the texts from number `len` on: they did not reach the file.
+    /// Removes the texts from number `len` on, which did not reach the file.
     pub fn truncate(&mut self, len: usize) {
         self.ids.retain(|_, id| (*id as usize) < len);
         self.pending.clear();
@@ -103,7 +103,7 @@ pub(crate) fn read_texts(mut source: Source<'_>, texts: &mut Vec<Arc<str>>) -> R
     Ok(())
 }
 
-/// The text with the number that comes next in the chunk.
+/// Reads the number of a text and returns the text.
 pub(crate) fn text_at(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<Arc<str>, Malformed> {
     let id = source.number()?;
     match usize::try_from(id).ok().and_then(|id| texts.get(id)) {
@@ -112,14 +112,14 @@ pub(crate) fn text_at(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<Arc
     }
 }
 
-/// As [`text_at`] where the model wants a copy of its own.
+/// As [`text_at`], as a copy.
 fn copied_text(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<String, Malformed> {
     let text = text_at(source, texts)?;
     source.spend(super::bytes::weight_of_text(text.len()))?;
     Ok(text.to_string())
 }
 
-/// The chunk that says how and of what the recording was made.
+/// The chunk of [`About`].
 pub(crate) fn write_about(about: &About) -> Body {
     let mut body = Body::default();
     let texts = |body: &mut Body, list: &[String]| {
@@ -150,7 +150,7 @@ pub(crate) fn write_about(about: &About) -> Body {
     body
 }
 
-/// Reads what [`write_about`] wrote. Later versions may add to the end.
+/// Reads a chunk from [`write_about`]. Later versions may append fields.
 pub(crate) fn read_about(mut source: Source<'_>) -> Result<About, Malformed> {
     let texts = |source: &mut Source<'_>| -> Result<Vec<String>, Malformed> {
         let mut list = Vec::new();
@@ -274,7 +274,7 @@ pub(crate) fn read_threads(
     Ok(())
 }
 
-/// The process whose row something (`what`) is, which must be one of so many.
+/// Reads the index of a process, which must be less than `processes`. `what` is named in errors.
 pub(crate) fn process_at(
     source: &mut Source<'_>,
     processes: usize,
@@ -306,7 +306,7 @@ pub(crate) fn put<T>(
 /// Adds the row of a module.
 pub(crate) fn write_module(body: &mut Body, texts: &mut TextWriter, module: &Module) {
     body.number(texts.id(&module.path));
-    // Build ids have 8 to 64 bytes; what claims more is none.
+    // Build ids have 8 to 64 bytes. Longer ones are omitted.
     body.bytes(if module.build_id.len() <= 4096 { &module.build_id } else { &[] });
     body.weight += 1;
 }
@@ -326,7 +326,7 @@ pub(crate) fn read_modules(
     Ok(())
 }
 
-/// Gives chunks with the locations from number `first` on to `emit`.
+/// Calls `emit` with chunks of the locations from number `first` on.
 pub(crate) fn write_locations<E>(
     locations: &[Location],
     first: usize,
@@ -367,7 +367,7 @@ pub(crate) fn read_locations(mut source: Source<'_>, recording: &mut Recording) 
     offsets.end()
 }
 
-/// Gives chunks with the stack nodes from number `first` on (0 being the node with id 1) to `emit`.
+/// Calls `emit` with chunks of the stack nodes from number `first` on. Number 0 is the node with id 1.
 pub(crate) fn write_nodes<E>(
     nodes: &[(StackId, LocationId)],
     first: usize,
@@ -376,7 +376,7 @@ pub(crate) fn write_nodes<E>(
     let mut columns = Columns::<2>::starting_at(first as u64);
     let mut before = 0i64;
     for (index, (caller, location)) in nodes.iter().enumerate().skip(first) {
-        // A node is younger than its caller; most often it is the very next.
+        // A node comes after its caller, usually directly.
         columns.number(0, index as u64 - u64::from(caller.0));
         columns.signed(1, i64::from(location.0) - before);
         before = location.0.into();
@@ -415,7 +415,7 @@ pub(crate) fn read_nodes(mut source: Source<'_>, recording: &mut Recording) -> R
     locations.end()
 }
 
-/// The number of a row; ids have 32 bits, and the last one is kept free.
+/// The number of a row. Ids have 32 bits, and the last one is reserved.
 fn next_id(source: &Source<'_>, first: usize, row: usize) -> Result<u32, Malformed> {
     match u32::try_from(first + row) {
         Ok(id) if id < u32::MAX => Ok(id),

@@ -1,4 +1,4 @@
-//! Async tasks as chunks. Samples name tasks by any number; those that are listed here have names.
+//! Chunks of async tasks. Samples may refer to any task id; the tasks listed here have names.
 
 use super::bytes::{Body, Malformed, Source};
 use super::tables::{TextWriter, process_at, put, text_at};

@@ -1,8 +1,7 @@
 //! Writes a recording while it grows.
 //!
-//! What was written is remembered as counts (tables only ever grow) and as copies of the rows
-//! that may change (processes, threads). Every flush leaves whole chunks, in an order in which
-//! each chunk refers to earlier ones only, so that any beginning of the file can be read.
+//! The writer keeps counts of tables, which only grow, and copies of rows that may change (processes, threads). Every flush
+//! writes complete chunks, each of which refers only to earlier ones. So any prefix of the file can be read.
 
 use super::bytes::Body;
 use super::chunk::{self, LAST, NO_PROCESS, Packer, Tag};
@@ -16,21 +15,21 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are gathered before they are written, when one flush has more than that.
+/// A flush of more bytes than this is written in several parts.
 const FLUSH: usize = 4 << 20;
 
 /// A `.glass` file being written.
 ///
-/// It has its final name from the start and reads as *incomplete* until [`GlassWriter::finish`].
-/// Dropping it leaves what was appended.
+/// It has its final name from the start and is *incomplete* until [`GlassWriter::finish`]. Dropping it keeps everything
+/// that was appended.
 pub struct GlassWriter {
     file: File,
     path: PathBuf,
-    /// False for a device or a pipe, which cannot be cut back.
+    /// False for a device or a pipe, which cannot be truncated.
     regular: bool,
-    /// Whole chunks end here.
+    /// End of the complete chunks.
     size: u64,
-    /// Sealed, not yet written.
+    /// Complete chunks that are not written yet.
     out: Vec<u8>,
     packer: Packer,
     texts: TextWriter,
@@ -40,11 +39,11 @@ pub struct GlassWriter {
     tasks: Vec<Task>,
     about: Option<About>,
     index: Index,
-    /// The file could not be cut back after an error: nothing may follow what is there.
+    /// The file could not be truncated after an error, so nothing may be appended.
     lost: bool,
 }
 
-/// How far the recording is in the file.
+/// The part of the recording that is in the file.
 #[derive(Clone, Default)]
 struct Done {
     texts: usize,
@@ -52,20 +51,20 @@ struct Done {
     locations: usize,
     nodes: usize,
     samples: usize,
-    /// The sample `samples - 1` as it was then; it may grow afterwards.
+    /// The sample `samples - 1` as written. It may grow afterwards.
     last: Option<Sample>,
     totals: Totals,
     chunks: usize,
 }
 
 impl GlassWriter {
-    /// Makes the file, with mode 0600, and writes how the recording is made.
+    /// Creates the file with mode 0600 and writes how the recording is made.
     ///
-    /// An older recording under that name is replaced in one step; anything else is left alone.
+    /// An older recording of this name is replaced in one step. Other files are never replaced.
     ///
     /// # Errors
-    /// [`WriteError::NotOurs`] when the name belongs to another kind of file,
-    /// [`WriteError::Create`] or [`WriteError::Write`] when the system refuses.
+    /// [`WriteError::NotOurs`] if the path is that of another kind of file, [`WriteError::Create`] or [`WriteError::Write`] if
+    /// the system fails.
     pub fn create(path: impl AsRef<Path>, about: &About) -> Result<GlassWriter, WriteError> {
         let asked = path.as_ref();
         let create_error = |source| WriteError::Create { path: asked.to_owned(), source };
@@ -99,37 +98,36 @@ impl GlassWriter {
             lost: false,
         };
         writer.attempt(|writer| writer.write_about(about))?;
-        // Only now does it get its name: under it there is never less than a header.
+        // It gets its name only now, so that the named file always has a header.
         if let Some(part) = part {
             part.persist(&path).map_err(|e| create_error(e.error))?;
         }
         Ok(writer)
     }
 
-    /// Writes what is new or changed in `recording` since the last call, in whole chunks.
+    /// Writes what is new or changed in `recording` since the last call, in complete chunks.
     ///
-    /// The recording must be the same one, grown. A last sample that [`Recording::push`] has
-    /// merged more into is amended by a row with what it gained.
+    /// The recording must be the same one, which may have grown. If [`Recording::push`] has merged more into the last sample,
+    /// the difference is written as another row.
     ///
     /// # Errors
-    /// [`WriteError::Write`] (a full disk): the file is cut back to its last whole chunk and stays
-    /// readable; a later call tries again and loses nothing. [`WriteError::Inconsistent`] when the
-    /// recording is not the one of before, or its parts do not fit together.
+    /// [`WriteError::Write`], for example with a full disk: the file is truncated to its last complete chunk and stays readable.
+    /// A later call writes the rest. [`WriteError::Inconsistent`] if the recording is another one or contradicts itself.
     pub fn append(&mut self, recording: &Recording) -> Result<(), WriteError> {
         self.attempt(|writer| writer.write_new(recording, false))
     }
 
-    /// The samples written so far need not be kept: take them out of the recording (which may then
-    /// be as long as the disk is large), and the next call writes those that are in it.
+    /// Forgets the number of samples written so far. After that, the caller may clear the samples of the recording to save
+    /// memory; the next call writes all samples that are in it.
     pub fn forget_samples(&mut self) {
         self.done.samples = 0;
         self.done.last = None;
     }
 
-    /// Writes what is new, the names, and the end. From then on the file reads as complete.
+    /// Writes what is new, the names, and the end. The file is then complete.
     ///
     /// # Errors
-    /// As [`GlassWriter::append`]; the file then stays incomplete, with all it had.
+    /// As [`GlassWriter::append`]. The file then stays incomplete.
     pub fn finish(mut self, recording: &Recording) -> Result<Totals, WriteError> {
         self.attempt(|writer| writer.write_new(recording, true))?;
         self.attempt(|writer| {
@@ -140,7 +138,7 @@ impl GlassWriter {
         Ok(self.done.totals)
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -150,7 +148,7 @@ impl GlassWriter {
         self.size
     }
 
-    /// Runs one flush; when it fails, file and memory are as before it.
+    /// Runs one flush. If it fails, file and writer are as before.
     fn attempt(&mut self, write: impl FnOnce(&mut Self) -> Result<(), FlushError>) -> Result<(), WriteError> {
         let before = self.done.clone();
         let size = self.size;
@@ -180,7 +178,7 @@ impl GlassWriter {
         })
     }
 
-    /// Hands the sealed chunks to the system, in one write unless it takes less.
+    /// Writes the complete chunks, in one write if possible.
     fn flush(&mut self) -> io::Result<()> {
         let len = self.out.len() as u64;
         let result = self.file.write_all(&self.out);
@@ -200,7 +198,7 @@ impl GlassWriter {
         Ok(())
     }
 
-    /// Seals a chunk whose texts may be new.
+    /// Completes a chunk, after a chunk of its new texts.
     fn seal_with_texts(&mut self, tag: Tag, process: u32, body: &Body) -> io::Result<()> {
         for texts in self.texts.take() {
             self.seal(Tag::STRINGS, NO_PROCESS, &texts)?;
@@ -215,7 +213,7 @@ impl GlassWriter {
         Ok(())
     }
 
-    /// Everything but names. `all`: look for changes in ended processes and threads, too.
+    /// Writes everything but names. With `all`, also changes of ended processes and threads.
     fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
         if !all && !self.about.as_ref().is_some_and(|about| same_but_for_clocks(about, &recording.about)) {
             self.write_about(&recording.about)?;
@@ -423,7 +421,7 @@ impl From<io::Error> for FlushError {
     }
 }
 
-/// What the last written sample has gained since.
+/// The part of the last written sample that is not written yet.
 fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushError> {
     const OTHER: FlushError = FlushError::Inconsistent("its samples are others");
     let Some(before) = done.last else { return Ok(None) };
@@ -440,7 +438,7 @@ fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushErr
     }
 }
 
-/// True when nothing has changed that is worth a chunk: wall and own CPU time always do.
+/// Whether nothing but wall time and own CPU time has changed.
 fn same_but_for_clocks(a: &About, b: &About) -> bool {
     About { wall: b.wall, own_cpu: b.own_cpu, ..a.clone() } == *b
 }
@@ -452,7 +450,7 @@ fn put<T: Clone>(to: &mut Vec<T>, index: usize, value: &T) {
     }
 }
 
-/// True when there is no file, an empty one, or a recording.
+/// Whether the path is free, an empty file, or a recording.
 fn is_ours_or_free(path: &Path) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -464,10 +462,10 @@ fn is_ours_or_free(path: &Path) -> io::Result<bool> {
     Ok(magic[..n] == chunk::MAGIC[..n])
 }
 
-/// Writes a recording that is already complete: the file appears under its name only then.
+/// Writes a complete recording. The file appears under its name only when it is complete.
 ///
 /// # Errors
-/// As [`GlassWriter::create`] and [`GlassWriter::finish`]; nothing is left behind.
+/// As [`GlassWriter::create`] and [`GlassWriter::finish`]. No file is left behind.
 pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, WriteError> {
     let path = path.as_ref();
     let create_error = |source| WriteError::Create { path: path.to_owned(), source };
@@ -479,7 +477,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, Wr
         return Err(WriteError::NotOurs { path });
     }
     let part = whole::beside(&path, 0o600).map_err(create_error)?.into_temp_path();
-    // What was written so far goes with its passing name.
+    // Dropping the temporary file removes it.
     let renamed = |error| match error {
         WriteError::Create { source, .. } => create_error(source),
         WriteError::Write { source, .. } => WriteError::Write { path: path.clone(), source, kept: 0 },

@@ -3,66 +3,66 @@
 use super::layout::ROOT_OFFSET;
 use std::io;
 
-/// A file that is refused. Offsets are those of the file.
+/// Why a file is refused. Offsets are those of the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JlprofError {
-    /// The system failed.
+    /// Reading failed.
     #[error("cannot read at byte {at}: {source}")]
     Read {
-        /// How far it was read.
+        /// Offset up to which it was read.
         at: u64,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Too short.
+    /// The file is too short.
     #[error("ends at byte {at}, in the middle of {inside}")]
     Cut {
         /// Its size.
         at: u64,
-        /// What is not whole.
+        /// The truncated part.
         inside: &'static str,
     },
-    /// Not 0x01020304 in either order.
+    /// The byte order is not 0x01020304 in either order.
     #[error("byte 8 should tell the byte order (0x01020304), but is 0x{found:08x}")]
     ByteOrder {
-        /// What stands there.
+        /// The value found.
         found: u32,
     },
-    /// A form of later versions.
+    /// An unknown form.
     #[error("form {found} at byte 12: not known; samples have form 1, flame graphs form 2")]
     Form {
-        /// What stands there.
+        /// The value found.
         found: u8,
     },
-    /// A flame graph where samples are wanted.
+    /// A flame graph instead of samples.
     #[error("a flame graph (form 2 at byte 12), which has no samples")]
     IsGraph,
-    /// Neither the beginning of a node nor its end.
+    /// Neither the begin nor the end of a node.
     #[error("byte {at} should {}, but is 0x{found:02x}", expected(*at))]
     Tag {
-        /// Where it stands.
+        /// Its offset.
         at: u64,
-        /// What stands there.
+        /// The value found.
         found: u8,
     },
-    /// A size that cannot be.
-    #[error("byte {at} says that there are {count} {what}, which cannot be: the file is damaged")]
+    /// An impossible count.
+    #[error("byte {at} declares {count} {what}, which is impossible: the file is damaged")]
     Count {
-        /// Where it stands.
+        /// Its offset.
         at: u64,
         /// What is counted.
         what: &'static str,
         /// The size.
         count: i64,
     },
-    /// Names end where their length says, not at a zero byte, and have none.
-    #[error("the name at byte {at} has a zero byte in it")]
+    /// A name contains a zero byte.
+    #[error("the name at byte {at} contains a zero byte")]
     ZeroInName {
-        /// Where it begins.
+        /// Its offset.
         at: u64,
     },
-    /// By its first bytes, something else with a wrong name.
+    /// The first bytes are those of another kind of file.
     #[error("its first bytes are those of {kind}")]
     OtherKind {
         /// What.

@@ -1,8 +1,8 @@
-//! The nodes of a flame graph as they lie in a file: one after the other, each before what is in it.
+//! The nodes of a flame graph in file order, each before its children.
 //!
-//! Julia recurses once a tag and dies of deep graphs; here a node is read or written when its turn comes, and only its
-//! depth is remembered. What Julia accepts is accepted: a graph that ends at any tag, more ends than
-//! nodes, nodes behind the root's end (they are further children of the root), any status, any span.
+//! Julia recurses for each tag and fails on deep graphs. This reader keeps only the depth of the next node. It accepts
+//! everything that Julia accepts: a graph that ends at any tag, more ends than nodes, nodes after the root's end (they are
+//! children of the root), any status, any span.
 
 use super::error::JlprofError;
 use super::layout::{END, NODE};
@@ -13,21 +13,19 @@ use std::io::Read;
 /// A node of a flame graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GraphNode<F = Frame> {
-    /// Nodes that it is in; none for the root, and for nothing else.
+    /// Its level; 0 for the root only.
     pub depth: usize,
-    /// What it shows.
+    /// Its frame.
     pub frame: F,
     /// Its status bits.
     pub status: u8,
     /// First position of its span.
     pub start: i64,
-    /// Last position. Julia takes one that is before `start - 1` for `start - 1`.
+    /// Last position. Julia treats one before `start - 1` as `start - 1`.
     pub stop: i64,
 }
 
-/// The nodes of a file, the root first, each before what is in it.
-///
-/// Reading stops at the first error.
+/// The nodes of a file, each before its children. Reading stops at the first error.
 #[derive(Debug)]
 pub struct Nodes<R> {
     source: Source<R>,
@@ -38,12 +36,12 @@ pub struct Nodes<R> {
 }
 
 impl<R> Nodes<R> {
-    /// Begins at the root's tag.
+    /// Starts at the root's tag.
     pub(super) fn new(source: Source<R>, magic: Option<[u8; 8]>) -> Nodes<R> {
         Nodes { source, magic, depth: 0, done: false }
     }
 
-    /// The file's first eight bytes where they are not the right ones; Julia does not look at them.
+    /// The first eight bytes of the file if they are wrong. Julia does not check them.
     pub fn magic(&self) -> Option<[u8; 8]> {
         self.magic
     }

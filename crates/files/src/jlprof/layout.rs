@@ -1,4 +1,4 @@
-//! Constants of the layout, which [`mod.rs`](super) describes.
+//! Constants of the layout described in [`super`].
 
 /// First bytes of a file.
 pub(super) const MAGIC: [u8; 8] = *b"JLPROF\x01\0";

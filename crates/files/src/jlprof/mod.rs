@@ -1,6 +1,6 @@
-//! `.jlprof` files: what FlameGraphs.jl saves for a `(Data, dictionary)` pair, or for a flame graph.
+//! `.jlprof` files: FlameGraphs.jl's format for a `(Data, dictionary)` pair or a flame graph.
 //!
-//! Layout, in the byte order of the machine that wrote it (ours: little-endian):
+//! The layout has the byte order of the machine that wrote the file. This crate writes little-endian.
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -28,9 +28,9 @@
 //! | … | the nodes in it |
 //! | 1 | 0 |
 //!
-//! What Julia accepts is accepted: a wrong magic (told by [`Samples::magic`]), negative table counts,
-//! names that are not UTF-8, bytes behind samples, graphs that end at any tag; files of the other byte
-//! order, too, which Julia refuses. Nothing else of a frame is stored: full names, addresses, modules and crates are lost.
+//! The reader accepts everything that Julia accepts: a wrong magic (see [`Samples::magic`]), negative table counts, names
+//! that are not UTF-8, bytes after the samples, graphs that end at any tag. It also accepts the other byte order, which
+//! Julia refuses. Full names, addresses, modules and crates of frames are not stored.
 
 mod error;
 mod graph;

@@ -1,4 +1,4 @@
-//! Reads a `.jlprof` file: what it holds, and samples.
+//! Reads `.jlprof` files.
 
 use super::error::JlprofError;
 use super::graph::Nodes;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What a file holds, by its form.
+/// The content of a file, by its form.
 #[derive(Debug)]
 pub enum Content<R> {
     /// Form 1.
@@ -22,7 +22,7 @@ impl<R> Content<R> {
     /// The samples.
     ///
     /// # Errors
-    /// [`JlprofError::IsGraph`] when there are none.
+    /// [`JlprofError::IsGraph`] if it is a flame graph.
     pub fn samples(self) -> Result<Samples, JlprofError> {
         match self {
             Content::Samples(samples) => Ok(samples),
@@ -38,12 +38,11 @@ pub struct Samples {
     pub data: Data,
     /// Frames of its addresses.
     pub dictionary: Dictionary,
-    /// The file's first eight bytes where they are not the right ones; Julia does not look at them.
+    /// The first eight bytes of the file if they are wrong. Julia does not check them.
     pub magic: Option<[u8; 8]>,
 }
 
-/// Opens a file by its name, as Julia does: one that begins like another well-known kind of file
-/// is refused, any other that is named so is read.
+/// Reads a file. A file that begins like another well-known kind is refused; other first bytes are accepted, as in Julia.
 ///
 /// # Errors
 /// See [`JlprofError`].
@@ -72,10 +71,9 @@ fn other_kind(magic: [u8; 8]) -> Option<&'static str> {
     KINDS.iter().find(|(bytes, _)| magic.starts_with(bytes)).map(|(_, kind)| *kind)
 }
 
-/// Reads from anything, whatever its first eight bytes are: samples at once, the nodes of a graph as they
-/// are asked for.
+/// Reads from any reader, whatever the first eight bytes. Samples are read at once, the nodes of a graph on demand.
 ///
-/// Memory grows with what is really there, not with what is announced.
+/// Memory grows with the actual data, not with declared counts.
 ///
 /// # Errors
 /// See [`JlprofError`].
@@ -98,7 +96,7 @@ pub fn read_from<R: Read>(input: R) -> Result<Content<R>, JlprofError> {
 fn samples<R: Read>(mut source: Source<R>, magic: Option<[u8; 8]>) -> Result<Samples, JlprofError> {
     let data = Data::new(source.words()?);
     let mut dictionary = Dictionary::new();
-    // A negative number counts as none, here and for the frames of an address.
+    // A negative number means 0, here and for the frames of an address.
     for _ in 0..source.i64("the size of the table")? {
         let address = source.i64("an address of the table")? as u64;
         let count = source.u32("the number of frames of an address")? as i32;

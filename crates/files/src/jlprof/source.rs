@@ -1,4 +1,4 @@
-//! The bytes of a file as numbers, names and frames. Nothing is asked for that is not there.
+//! Reads numbers, names and frames from a file. Memory grows with the actual data.
 
 use super::error::JlprofError;
 use foldhash::HashSet;
@@ -6,14 +6,14 @@ use stackglass_profile::Frame;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-/// A file, read from its beginning, and where that has come to.
+/// A file and the current offset.
 #[derive(Debug)]
 pub(super) struct Source<R> {
     input: BufReader<R>,
     pub at: u64,
-    /// Written in the other byte order.
+    /// The file has the other byte order.
     pub swapped: bool,
-    /// Names so far: most of them come again and again.
+    /// Names so far, since most of them repeat.
     names: HashSet<Arc<str>>,
 }
 
@@ -63,7 +63,7 @@ impl<R: Read> Source<R> {
         Ok(if self.swapped { n.swap_bytes() } else { n })
     }
 
-    /// A number of words, and so many words.
+    /// A count of words, and the words.
     pub fn words(&mut self) -> Result<Vec<u64>, JlprofError> {
         let at = self.at;
         let count = self.i64("the number of words")?;

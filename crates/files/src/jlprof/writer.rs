@@ -1,4 +1,4 @@
-//! Writes samples, or a flame graph, as a `.jlprof` file that Julia reads.
+//! Writes samples or a flame graph as a `.jlprof` file for Julia.
 
 use super::graph::GraphNode;
 use super::layout::{BYTE_ORDER, END, GRAPH, MAGIC, NODE, SAMPLES};
@@ -11,17 +11,17 @@ use std::path::Path;
 /// Writes a buffer and its dictionary. The file appears under its name when it is complete.
 ///
 /// # Errors
-/// What the system says.
+/// The system's errors.
 pub fn write(path: impl AsRef<Path>, data: &Data, dictionary: &Dictionary) -> io::Result<()> {
     let words = data.words();
     write_whole(path.as_ref(), |out| write_to(out, words.len() as u64, words.iter().copied(), dictionary))
 }
 
-/// Writes a recording, its samples expanded to words one by one: the file has
-/// `8 * recording.words_len()` bytes and its names, memory does not grow with it.
+/// Writes a recording. Its samples are expanded to words on the fly, so that memory does not grow with them. The file has
+/// `8 * recording.words_len()` bytes and the names.
 ///
 /// # Errors
-/// What the system says.
+/// The system's errors.
 pub fn write_recording(path: impl AsRef<Path>, recording: &Recording) -> io::Result<()> {
     let dictionary = recording.dictionary();
     write_whole(path.as_ref(), |out| write_to(out, recording.words_len(), recording.words(), &dictionary))
@@ -32,8 +32,7 @@ pub fn write_recording(path: impl AsRef<Path>, recording: &Recording) -> io::Res
 /// A zero byte in a name, which Julia would refuse, becomes U+FFFD.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] when there are not `count` words, or more names than can be
-/// counted; else what the system says.
+/// [`io::ErrorKind::InvalidInput`] if there are not `count` words, or too many names. Otherwise the errors of the writer.
 pub fn write_to(
     out: &mut impl Write,
     count: u64,
@@ -64,8 +63,8 @@ pub fn write_to(
     Ok(())
 }
 
-/// Writes a flame graph: its nodes, the root first, each before what is in it. The file appears under its name
-/// when it is complete.
+/// Writes a flame graph from its nodes, each before its children. The file appears under its name only when it is
+/// complete.
 ///
 /// # Errors
 /// As [`write_graph_to`].
@@ -76,11 +75,11 @@ pub fn write_graph<F: Borrow<Frame>>(
     write_whole(path.as_ref(), |out| write_graph_to(out, nodes))
 }
 
-/// As [`write_graph`], into anything.
+/// As [`write_graph`], to any writer.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] when the nodes are no tree: there is none, one is more than a level deeper than
-/// the one before it, or there is a second root; else what the system says.
+/// [`io::ErrorKind::InvalidInput`] if the nodes are not a tree: there are none, one is more than one level deeper than the
+/// previous one, or there is a second root. Otherwise the errors of the writer.
 pub fn write_graph_to<F: Borrow<Frame>>(
     out: &mut impl Write,
     nodes: impl IntoIterator<Item = GraphNode<F>>,

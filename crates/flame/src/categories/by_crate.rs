@@ -3,14 +3,14 @@
 use super::native::krate;
 use crate::{Color, ColorFunction, FlameColors, Graph, Node};
 
-/// Colours per depth of the list they are taken from; there are twice as many.
+/// Colours per depth of the list; the list has twice as many.
 const COLORS: u16 = 12;
 
-/// Of code of which nothing is known.
+/// The colour of unknown code.
 const GREY: Color = Color::hex(0xdddddd);
 
-/// Colours by the crate of a function, or, for foreign code, by its module. A name has the same colour always;
-/// two names may share one.
+/// Colours by the crate of a function, or by the module of foreign code. A name always has the same colour. Two names may
+/// share one.
 #[derive(Clone, Debug)]
 pub struct CrateColors {
     colors: Vec<Color>,
@@ -18,7 +18,7 @@ pub struct CrateColors {
 }
 
 impl CrateColors {
-    /// On a light or a dark background.
+    /// Colours for a light or a dark background.
     pub fn new(dark: bool) -> CrateColors {
         CrateColors { colors: FlameColors::builder().n(COLORS).build().colors, dark }
     }
@@ -47,7 +47,7 @@ impl ColorFunction for CrateColors {
     }
 }
 
-/// FNV-1a: the same in every run and version.
+/// FNV-1a, so that colours are the same in every run and version.
 fn fnv(name: &str) -> u64 {
     name.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,4 +1,4 @@
-//! Colours by the kind of code: the recorded scheme, with functions of the reader's own, and one for native programs.
+//! Colours by the kind of code: the scheme of the reference with custom functions, and one for native programs.
 //!
 //! Source: `StackFrameCategory` of FlameGraphs.jl.
 
@@ -12,7 +12,7 @@ use crate::{Color, ColorFunction, Graph, Node};
 use stackglass_profile::Frame;
 use std::fmt;
 
-/// Colours by module, or else by anything that a frame tells.
+/// Colours by module, or by any other property of a frame.
 ///
 /// ```
 /// use stackglass_flame::{Color, StackFrameCategory, categories::default_loccat};
@@ -35,13 +35,13 @@ impl Default for StackFrameCategory {
 }
 
 impl<M: Fn(&str) -> Option<Color>, L: Fn(&Frame) -> Color> StackFrameCategory<M, L> {
-    /// `modcat` is asked for frames whose module is known: crate and modules, `serde_json::de`; in Julia's data
-    /// its module, `Core.Compiler`. `loccat` is asked for all others and where it gives none.
+    /// `modcat` returns the colour for a module: crate and modules such as `serde_json::de`, or Julia's `Core.Compiler`.
+    /// `loccat` returns the colour of frames without a known module, and if `modcat` returns none.
     pub fn new(modcat: M, loccat: L) -> StackFrameCategory<M, L> {
         StackFrameCategory { modcat, loccat, colorbg: Color::WHITE, colorfont: Color::BLACK }
     }
 
-    /// With another background and font.
+    /// Sets background and font.
     pub fn on(self, colorbg: Color, colorfont: Color) -> StackFrameCategory<M, L> {
         StackFrameCategory { colorbg, colorfont, ..self }
     }
@@ -72,17 +72,17 @@ impl<M, L> fmt::Debug for StackFrameCategory<M, L> {
     }
 }
 
-/// Behind all boxes: as that of [`FlameColors`](crate::FlameColors).
+/// The default background, that of [`FlameColors`](crate::FlameColors).
 fn background(dark: bool) -> Color {
     if dark { Color::hex(0x171717) } else { Color::WHITE }
 }
 
-/// Of text on it.
+/// The default colour of text.
 fn font(dark: bool) -> Color {
     if dark { Color::WHITE } else { Color::BLACK }
 }
 
-/// Crate and modules of a function, where the crate is known.
+/// Crate and modules of a function, if the crate is known.
 fn module(frame: &Frame) -> Option<&str> {
     if frame.krate.is_empty() {
         return None;
@@ -92,7 +92,7 @@ fn module(frame: &Frame) -> Option<&str> {
     Some(path.unwrap_or(&frame.krate))
 }
 
-/// Julia's compiler, `Core` and `Base`, and modules within them; nothing for all others.
+/// Colours for Julia's compiler, `Core`, `Base` and their modules. `None` for others.
 pub fn default_modcat(module: &str) -> Option<Color> {
     let within =
         |outer: &str| module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -101,9 +101,9 @@ pub fn default_modcat(module: &str) -> Option<Color> {
         .find_map(|(outer, digits)| within(outer).then(|| Color::hex(digits)))
 }
 
-/// LLVM, other foreign code, Julia's compiler, its `Base`, and everything else, told by file names.
+/// Colours by file name: LLVM, other foreign code, Julia's compiler, its `Base`, and everything else.
 pub fn default_loccat(frame: &Frame) -> Color {
-    // Paths of Windows are told the same way.
+    // Also recognises Windows paths.
     let slash = ['/', '\\'];
     let within = frame.file.strip_prefix('.').and_then(|rest| rest.strip_prefix(slash));
     let compiler = within.and_then(|rest| rest.strip_prefix("compiler")?.strip_prefix(slash));

@@ -1,35 +1,35 @@
-//! Kinds of native code: whose it is, or what it does for others.
+//! Categories of native code: own code, dependencies, libraries, memory management.
 //!
-//! Names, files and modules decide, by the table in [`stackglass_report::kinds`] and, for dependencies, by where
-//! Cargo keeps their sources. What one frame tells of a crate holds for all its frames: inlined ones may lie in
-//! others' files.
+//! Names, files and modules decide, by the tables in [`stackglass_report::kinds`]. Dependencies are recognised by the
+//! folders in which Cargo keeps their sources. One frame decides for its whole crate, since inlined frames may have files
+//! of other crates.
 
 use crate::{Color, ColorFunction, FrameId, Graph, Node};
 use foldhash::HashSet;
 use stackglass_profile::Frame;
 use stackglass_report::kinds;
 
-/// A kind of native code.
+/// A category of native code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Category {
-    /// Crates of the reader's; in a program without Rust, the program itself.
+    /// The reader's crates. In a program without Rust: the program itself.
     Own,
-    /// Crates from a registry, from git or vendored; in a program without Rust, its libraries.
+    /// Crates from a registry, from git or vendored. In a program without Rust: its libraries.
     Dependency,
-    /// `std`, `core`, `alloc` and what is part of them; in a program without Rust, the C library.
+    /// `std`, `core`, `alloc` and their parts. In a program without Rust: the C library.
     Std,
-    /// Not compiled from Rust, in a program that is.
+    /// Code not compiled from Rust, in a program with Rust.
     Foreign,
     /// Allocators and drop glue.
     Memory,
-    /// The kernel, and what it puts into programs (`[vdso]`).
+    /// The kernel and `[vdso]`.
     Kernel,
     /// Nothing is known.
     Unknown,
 }
 
 impl Category {
-    /// All of them, in the order of a legend.
+    /// All categories, in the order of the legend.
     pub const ALL: [Category; 7] = [
         Category::Own,
         Category::Dependency,
@@ -40,7 +40,7 @@ impl Category {
         Category::Unknown,
     ];
 
-    /// Its name for people.
+    /// Its name in the legend.
     pub fn name(self) -> &'static str {
         match self {
             Category::Own => "own code",
@@ -53,7 +53,8 @@ impl Category {
         }
     }
 
-    /// Its colour, on light and on dark: of Paul Tol's `light` scheme, made for black text and for the colour-blind.
+    /// Its colour in the light and the dark theme, from Paul Tol's `light` scheme, which suits black text and colour
+    /// blindness.
     pub fn color(self) -> Color {
         Color::hex(match self {
             Category::Own => 0xee8866,
@@ -75,8 +76,8 @@ pub struct CategoryColors {
 }
 
 impl CategoryColors {
-    /// Tells the categories of a graph's frames. A crate is a dependency when its sources lie where Cargo keeps
-    /// those of others, but for the one that has `main`: an installed program is its own.
+    /// Finds the categories of the frames of a graph. A crate is a dependency if its sources are where Cargo keeps
+    /// dependencies. The crate with `main` is always own code, as in an installed program.
     pub fn of(graph: &Graph) -> CategoryColors {
         let krates = |told: fn(&Frame) -> bool| -> HashSet<&str> {
             graph.frames().iter().filter(|frame| told(frame)).map(|frame| &*frame.krate).collect()
@@ -85,7 +86,7 @@ impl CategoryColors {
         CategoryColors::told(graph, |krate| !others.contains(krate) || mains.contains(krate))
     }
 
-    /// The same, where all crates but these are dependencies.
+    /// As [`CategoryColors::of`], with these crates as own code and all others as dependencies.
     pub fn with_own(graph: &Graph, own: &[&str]) -> CategoryColors {
         CategoryColors::told(graph, |krate| own.contains(&krate))
     }
@@ -127,7 +128,7 @@ impl ColorFunction for CategoryColors {
     }
 }
 
-/// Whether the file of a frame lies where Cargo keeps the sources of dependencies.
+/// Whether the file of a frame is where Cargo keeps the sources of dependencies.
 fn is_others(frame: &Frame) -> bool {
     const FOLDERS: [&str; 3] = ["/registry/src/", "/git/checkouts/", "/vendor/"];
     !frame.krate.is_empty()
@@ -159,7 +160,7 @@ fn category(frame: &Frame, rust: bool, is_own: impl Fn(&str) -> bool) -> Categor
     }
 }
 
-/// The crate of a function; where only its path is known, the first part of it.
+/// The crate of a function, or the first part of its path.
 pub(super) fn krate(frame: &Frame) -> &str {
     match &*frame.krate {
         "" => frame.func.split_once("::").map_or("", |(first, _)| first),
@@ -167,7 +168,7 @@ pub(super) fn krate(frame: &Frame) -> &str {
     }
 }
 
-/// Modules as `perf` and the loader call them; folded stacks mark functions of the kernel by `_[k]`.
+/// Kernel modules by the names of `perf` and the loader. Folded stacks mark kernel functions by `_[k]`.
 fn is_kernel(frame: &Frame, module: &str) -> bool {
     matches!(module, "[vdso]" | "[vsyscall]")
         || module.starts_with("[kernel")
@@ -225,7 +226,7 @@ mod tests {
                 "app",
                 false,
             ),
-            // A dependency all the same, though inlined code of the standard library hides its file.
+            // Also a dependency, although its file is hidden by inlined code of the standard library.
             (
                 "serde_json::value::to_value",
                 "serde_json",

@@ -1,22 +1,22 @@
-//! Choosing the colours of a [`FlameColors`].
+//! The builder of [`FlameColors`].
 
 use super::greedy::{self, Surroundings, floats, rounded};
 use super::space::Srgb;
 use crate::{Color, FlameColors};
 
-/// Greys of the dark mode, in Julia's floating numbers: of the background, and one that boxes keep away from.
+/// Greys of the dark mode in Julia's floating-point numbers: the background, and one that boxes avoid.
 const DARK: f64 = 0.09;
 const LIGHT_GREY: f64 = 0.9;
 
-/// How boxes with a status bit are coloured.
+/// The colours of boxes with a status bit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Highlight {
-    /// As all others.
+    /// Like other boxes.
     #[default]
     None,
-    /// In four variants of a colour.
+    /// Four variants of a colour.
     Color(Color),
-    /// In these colours, in turn as [`FlameColors::colors`].
+    /// These colours in turn, as [`FlameColors::colors`].
     List(Vec<Color>),
 }
 
@@ -42,8 +42,8 @@ impl Highlight {
     }
 }
 
-/// What the colours of a [`FlameColors`] are chosen for. They are kept apart from each other, from background, font
-/// and highlights, also for the colour-blind.
+/// Builds a [`FlameColors`]. Its colours differ from each other, from background, font and highlights, also for readers
+/// with colour blindness.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlameColorsBuilder {
     n: u16,
@@ -68,13 +68,13 @@ impl Default for FlameColorsBuilder {
 }
 
 impl FlameColorsBuilder {
-    /// Colours for each depth; twice as many are chosen. 2 unless set. From 36 on they repeat.
+    /// Number of colours for each depth, 2 by default. Twice as many are chosen. From 36 on they repeat.
     pub fn n(mut self, n: u16) -> FlameColorsBuilder {
         self.n = n;
         self
     }
 
-    /// White on dark grey, unless other colours are given.
+    /// Uses white text on dark grey, unless other colours are set.
     pub fn darkmode(mut self, dark: bool) -> FlameColorsBuilder {
         self.darkmode = dark;
         self
@@ -92,19 +92,19 @@ impl FlameColorsBuilder {
         self
     }
 
-    /// How calls through vtables and function pointers are marked.
+    /// Sets the mark of calls through vtables and function pointers.
     pub fn colorsrt(mut self, highlight: impl Into<Highlight>) -> FlameColorsBuilder {
         self.colorsrt = highlight.into();
         self
     }
 
-    /// How memory management is marked.
+    /// Sets the mark of memory management.
     pub fn colorsgc(mut self, highlight: impl Into<Highlight>) -> FlameColorsBuilder {
         self.colorsgc = highlight.into();
         self
     }
 
-    /// Chooses.
+    /// Chooses the colours.
     pub fn build(&self) -> FlameColors {
         let (dark, light) = (Srgb::new(DARK, DARK, DARK), Srgb::new(1.0, 1.0, 1.0));
         let (background, font) =

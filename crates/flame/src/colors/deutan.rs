@@ -1,7 +1,7 @@
-//! Colours as people with deuteranopia, the commonest colour-blindness, see them.
+//! Simulation of deuteranopia, the most common colour blindness.
 //!
-//! Brettel's projection (Brettel, Viénot, Mollon 1997) of nearly full strength, in the cone space of CAT02: what the
-//! middle-wave cone sees is put into the plane through grey and the two hues that these people see as others do.
+//! Brettel's projection (Brettel, Viénot, Mollon 1997) at nearly full strength, in the cone space of CAT02. The response of
+//! the middle-wave cone is projected onto the plane through grey and the two hues that look the same with deuteranopia.
 //!
 //! Source: Colors.jl, `deuteranopic`, which FlameGraphs.jl uses to keep its colours apart.
 
@@ -16,7 +16,7 @@ type Matrix = [[f64; 3]; 3];
 const TO_LMS: Matrix = [[0.7328, 0.4296, -0.1624], [-0.7036, 1.6975, 0.0061], [0.0030, 0.0136, 0.9834]];
 const FROM_LMS: Matrix = inverse(&TO_LMS);
 
-/// The CIE 1931 2 degree observer at 575 nm and 475 nm: a yellow and a blue that both kinds of people see alike.
+/// The CIE 1931 2 degree observer at 575 nm and 475 nm: a yellow and a blue that look the same with deuteranopia.
 const YELLOW: [f64; 3] = [0.8425, 0.9154, 0.0018];
 const BLUE: [f64; 3] = [0.1421, 0.1126, 1.0419];
 
@@ -25,7 +25,7 @@ pub(crate) fn deutan(color: Xyz) -> Xyz {
     let [long, middle, short] = times(&TO_LMS, [color.x, color.y, color.z]);
     let white = Xyz::from_color_unclamped(LinSrgb::new(1.0, 1.0, 1.0));
     let neutral = times(&TO_LMS, [white.x, white.y, white.z]);
-    // Black is 0 / 0 and counts as bluish.
+    // Black would be 0 / 0. It is treated as bluish.
     let anchor = if short / long < neutral[2] / neutral[0] { YELLOW } else { BLUE };
     let anchor = times(&TO_LMS, anchor);
     let [a, b, c] = cross(neutral, anchor);

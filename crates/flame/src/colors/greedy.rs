@@ -1,5 +1,5 @@
-//! Colours that are told apart: chosen one after the other, each as far as can be from all before it, as people with
-//! deuteranopia see them.
+//! Distinguishable colours, chosen one after the other: each has the largest distance to all earlier ones under
+//! deuteranopia.
 //!
 //! Source: FlameGraphs.jl's `FlameColors` and `distinguishable_colors` of Colors.jl, with their numbers.
 
@@ -15,26 +15,26 @@ const HUES: u32 = 18;
 const CHROMAS: [f64; 2] = [10.0, 55.0];
 const LIGHTNESSES: [f64; 2] = [65.0, 80.0];
 
-/// Distances are compared to so many parts of one.
+/// Distances are compared in this many parts of one.
 const DIGITS: f64 = 1e4;
 
-/// Less is grey, which has no hue: 0 stands for it.
+/// Less chroma is grey, whose hue is 0.
 const LEAST_CHROMA: f64 = 0.01;
 
-/// What a scheme is chosen for.
+/// The surroundings of a colour scheme.
 pub(crate) struct Surroundings {
-    /// Background and font; not always of 8 bits.
+    /// Background and font, not always with 8 bits.
     pub background: Srgb,
     pub font: Srgb,
-    /// Background and font were given in 8 bits; then every colour that is to be kept away from is rounded to them.
+    /// Background and font have 8 bits. Then all colours to avoid are rounded to 8 bits.
     pub rounded: bool,
-    /// Colours to keep away from besides them.
+    /// Other colours to avoid.
     pub others: Vec<Color>,
-    /// Sorted by distance from this one.
+    /// The result is sorted by the distance to this colour.
     pub sorted_from: Srgb,
 }
 
-/// So many colours for these surroundings. There are 72 to choose from; after them the first repeats.
+/// This many colours for these surroundings. There are 72 candidates; then the first one repeats.
 pub(crate) fn choose(count: usize, surroundings: &Surroundings) -> Vec<Color> {
     let candidates = candidates();
     let seen: Vec<Lab> = candidates.iter().map(|color| lab(deutan(*color))).collect();
@@ -52,11 +52,11 @@ pub(crate) fn choose(count: usize, surroundings: &Surroundings) -> Vec<Color> {
         }
         keep_away(&mut distances, lab(Xyz::from_color_unclamped(seen)));
     }
-    // Sorted by distance, then as the candidates.
+    // Sorted by distance, then in the order of candidates.
     let mut chosen: Vec<(u64, usize, Color)> = Vec::with_capacity(count);
     let from = lab(Xyz::from_color_unclamped(surroundings.sorted_from));
     for _ in 0..count {
-        // The first of the farthest.
+        // The first one with the largest distance.
         let farther = |best: usize, next: usize| if distances[next] > distances[best] { next } else { best };
         let best = (0..distances.len()).reduce(farther).unwrap_or(0);
         keep_away(&mut distances, seen[best]);
@@ -64,14 +64,14 @@ pub(crate) fn choose(count: usize, surroundings: &Surroundings) -> Vec<Color> {
         let color = srgb(candidates[best]).clamp();
         let compared = if surroundings.rounded { floats(rounded(color)) } else { color };
         let distance = from.difference(lab(Xyz::from_color_unclamped(compared)));
-        // Colours of one lightness and chroma are as far from white but for rounding.
+        // Colours with the same lightness and chroma have the same distance to white, except for rounding.
         chosen.push(((distance * DIGITS).round() as u64, best, rounded(color)));
     }
     chosen.sort();
     chosen.into_iter().map(|(.., color)| color).collect()
 }
 
-/// Four colours around one, from a lighter, stronger to a darker, weaker. The colour itself is not among them.
+/// Four variants of a colour, from lighter and stronger to darker and weaker. The colour itself is not among them.
 pub(crate) fn variants(of: Srgb) -> [Color; 4] {
     let Lch { l, chroma, hue, .. } = Lch::from_color_unclamped(lab(Xyz::from_color_unclamped(of)));
     let hue = if chroma < LEAST_CHROMA { 0.0 } else { hue.into_positive_degrees() };
@@ -95,7 +95,7 @@ pub(crate) fn rounded(color: Srgb) -> Color {
     Color([color.red, color.green, color.blue].map(|part| (part * 255.0).round_ties_even() as u8))
 }
 
-/// How different two colours look to people with deuteranopia (CIEDE2000).
+/// The difference of two colours under deuteranopia (CIEDE2000).
 #[cfg(test)]
 pub(crate) fn deutan_difference(one: Color, two: Color) -> f64 {
     let seen = |color| lab(deutan(Xyz::from_color_unclamped(floats(color))));

@@ -1,4 +1,4 @@
-//! Which colour a box gets: by its place, by its status, or by any rule of the reader.
+//! Colour functions: by position, by status, or by a custom rule.
 //!
 //! [`FlameColors`] is the usual scheme, [`StackFrameCategory`](crate::StackFrameCategory) colours by kind of code,
 //! and [`ColorBy`] by a function.
@@ -15,20 +15,19 @@ pub use builder::{FlameColorsBuilder, Highlight};
 use crate::{Color, Graph, Node, Status};
 use std::fmt;
 
-/// A rule for colours.
+/// A colour function.
 pub trait ColorFunction {
-    /// Behind all boxes.
+    /// The background.
     fn background(&self) -> Color;
 
-    /// Of text.
+    /// The colour of text.
     fn font(&self) -> Color;
 
-    /// The colour of a box. Boxes are asked for depth first. `next` has one number for each depth
-    /// ([`Node::depth`]), all 1 at first: who takes colours in turn counts in it. `None` when there is no colour to
-    /// give, which ends the painting.
+    /// The colour of a box. Boxes come depth first. `next` has one counter for each depth ([`Node::depth`]), initially 1, for
+    /// functions that take colours in turn. `None` stops the painting.
     fn node(&self, next: &mut [usize], graph: &Graph, node: &Node) -> Option<Color>;
 
-    /// What there is to say about colours below a picture.
+    /// The legend: meanings of colours.
     fn legend(&self) -> Vec<(String, Color)> {
         Vec::new()
     }
@@ -55,12 +54,12 @@ pub struct ColorBy<F> {
 }
 
 impl<F: Fn(&mut [usize], &Graph, &Node) -> Option<Color>> ColorBy<F> {
-    /// On white, in black.
+    /// Black text on white.
     pub fn new(node: F) -> ColorBy<F> {
         ColorBy { background: Color::WHITE, font: Color::BLACK, node }
     }
 
-    /// With another background and font.
+    /// Sets background and font.
     pub fn on(self, background: Color, font: Color) -> ColorBy<F> {
         ColorBy { background, font, ..self }
     }
@@ -87,8 +86,8 @@ impl<F> fmt::Debug for ColorBy<F> {
     }
 }
 
-/// Colours in turn: the first half of a list at odd depths (the root's is 1), the second half at even ones, so that
-/// neighbours differ.
+/// Colours in turn, so that neighbours differ: the first half of a list at odd depths, the second half at even ones. The
+/// root's depth is 1.
 ///
 /// ```
 /// use stackglass_flame::FlameColors;
@@ -98,20 +97,20 @@ impl<F> fmt::Debug for ColorBy<F> {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlameColors {
-    /// Of boxes of which there is nothing to say.
+    /// The colours of boxes without status bits.
     pub colors: Vec<Color>,
-    /// Behind all boxes.
+    /// The background.
     pub colorbg: Color,
-    /// Of text.
+    /// The colour of text.
     pub colorfont: Color,
-    /// Of boxes with [`Status::DISPATCH`]; none: as all others.
+    /// The colours of boxes with [`Status::DISPATCH`]. If empty, they are like others.
     pub colorsrt: Vec<Color>,
-    /// Of boxes with [`Status::MEMORY`]; none: as all others.
+    /// The colours of boxes with [`Status::MEMORY`]. If empty, they are like others.
     pub colorsgc: Vec<Color>,
 }
 
 impl FlameColors {
-    /// Chooses colours for a background, a font, and so on.
+    /// Returns a builder.
     pub fn builder() -> FlameColorsBuilder {
         FlameColorsBuilder::default()
     }

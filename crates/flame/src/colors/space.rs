@@ -1,18 +1,17 @@
-//! Colour spaces, with sRGB to as many digits as Colors.jl has it.
+//! Colour spaces, with sRGB in the precision of Colors.jl.
 //!
-//! With the usual seven digits white is not quite free of hue, which changes the order of colours that are equally
-//! far from it.
+//! With the usual seven digits, white has a slight hue, which changes the order of colours with equal distance to it.
 
 use palette::encoding;
 use palette::rgb::RgbSpace;
 use palette::white_point::D65;
 
-/// CIE XYZ, Lab and LCHab under daylight.
+/// CIE XYZ, Lab and LCHab with daylight white.
 pub(crate) type Xyz = palette::Xyz<D65, f64>;
 pub(crate) type Lab = palette::Lab<D65, f64>;
 pub(crate) type Lch = palette::Lch<D65, f64>;
 
-/// sRGB as it is stored, and in proportion to light.
+/// sRGB, encoded and linear.
 pub(crate) type Srgb = palette::rgb::Rgb<(Exact, encoding::Srgb), f64>;
 pub(crate) type LinSrgb = palette::rgb::Rgb<encoding::Linear<Exact>, f64>;
 

@@ -1,8 +1,8 @@
-//! Flame graphs as one HTML page that needs nothing else: no server, no network, no other file.
+//! Flame graphs as one self-contained HTML page: no server, no network, no other file.
 //!
-//! The viewer in `page/` is plain JavaScript and CSS, put in as it is. What it shows travels as numbers and names
-//! (pack.rs); a policy in the page forbids any other script and every request, so that no name can do what a name
-//! should not. Readers without scripts see a still picture.
+//! The viewer in `page/` is plain JavaScript and CSS and is embedded unchanged. The graphs are embedded as numbers and names
+//! (`pack.rs`). A content security policy forbids other scripts and all requests, so that names cannot inject code. Without
+//! JavaScript the page shows a static picture.
 
 mod pack;
 
@@ -14,7 +14,7 @@ use pack::Packer;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
-/// The viewer, in the order in which it is read.
+/// The scripts of the viewer, in order.
 const SCRIPTS: [&str; 11] = [
     include_str!("page/data.js"),
     include_str!("page/inverted.js"),
@@ -29,11 +29,11 @@ const SCRIPTS: [&str; 11] = [
     include_str!("page/page.js"),
 ];
 const STYLE: &str = include_str!("page/page.css");
-/// Rows of the picture for readers without scripts.
+/// Number of rows of the static picture.
 const STILL_ROWS: u32 = 200;
 const BODY: &str = include_str!("page/body.html");
 
-/// A page with flame graphs, one for each thread and task, or whatever they are named after.
+/// A page with flame graphs, for example one for each thread and task.
 ///
 /// ```
 /// use stackglass_flame::{GraphBuilder, Page, Span, Status};
@@ -69,25 +69,25 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Adds a graph, which the reader finds by this label. The first is shown first.
+    /// Adds a graph with a label. The first graph is shown first.
     pub fn view(mut self, label: impl Into<String>, graph: &'a Graph) -> Page<'a> {
         self.views.push((label.into(), graph));
         self
     }
 
-    /// What the cost axis counts, `samples` unless said otherwise. Boxes show the first word only.
+    /// The unit of the cost axis, `samples` by default. Boxes show its first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Page<'a> {
         self.unit = unit.into();
         self
     }
 
-    /// Shows the root on top, until the reader wants it otherwise.
+    /// Initially shows the root at the top.
     pub fn icicle(mut self, icicle: bool) -> Page<'a> {
         self.icicle = icicle;
         self
     }
 
-    /// Shows functions with their callers above them, until the reader wants it otherwise.
+    /// Initially shows the inverted graph.
     pub fn inverted(mut self, inverted: bool) -> Page<'a> {
         self.inverted = inverted;
         self
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
     /// Writes the page.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
         let still = self.views.first().map(|(_, graph)| {
@@ -132,7 +132,7 @@ impl<'a> Page<'a> {
         )?;
         writeln!(out, "<div{}>", if self.icicle { " class=\"down\"" } else { "" })?;
         out.write_all(
-            b"<p>A still picture. With JavaScript this page zooms and searches, and shows each thread.</p>\n",
+            b"<p>A static picture. With JavaScript, this page zooms, searches, and shows each thread.</p>\n",
         )?;
         out.write_all(still.as_bytes())?;
         out.write_all(b"</div>")?;
@@ -141,7 +141,7 @@ impl<'a> Page<'a> {
         write!(out, "</script>\n<script>{script}</script>\n</body>\n</html>\n")
     }
 
-    /// The whole page as text.
+    /// The page as a string.
     pub fn to_text(&self) -> String {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes).expect("memory takes everything");
@@ -164,7 +164,7 @@ impl<'a> Page<'a> {
             write!(out, "{comma}{{\"label\":{},\"nodes\":{},\"looks\":", text(label), graph.nodes().len())?;
             numbers(out, packed.looks.iter().flatten().copied())?;
             write!(out, ",\"data\":\"")?;
-            // A multiple of three bytes at a time, so that nothing is padded on the way.
+            // Parts of a multiple of three bytes need no padding in between.
             for part in packed.bytes.chunks(3 << 14) {
                 out.write_all(BASE64.encode(part).as_bytes())?;
             }
@@ -196,7 +196,7 @@ fn numbers(out: &mut impl Write, all: impl Iterator<Item = i64>) -> io::Result<(
     out.write_all(b"]")
 }
 
-/// A harmless text as JSON that may stand within a script element.
+/// Text as JSON for a script element, with [`harmless`](captions::harmless) characters.
 fn text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -204,7 +204,7 @@ fn text(text: &str) -> String {
         match c {
             '"' => json += "\\\"",
             '\\' => json += "\\\\",
-            // Neither tags nor comments begin in data.
+            // No tags or comments can begin in data.
             '<' => json += "\\u003c",
             '>' => json += "\\u003e",
             '&' => json += "\\u0026",
@@ -215,7 +215,7 @@ fn text(text: &str) -> String {
     json
 }
 
-/// The name of a script or style sheet in a content security policy.
+/// The hash of a script or style sheet for a content security policy.
 fn fingerprint(source: &str) -> String {
     format!("'sha256-{}'", BASE64.encode(Sha256::digest(source.as_bytes())))
 }

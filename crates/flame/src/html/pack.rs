@@ -1,13 +1,13 @@
-//! A graph as few bytes: what its boxes look like once each, and a byte or two for each number of a node.
+//! Packs graphs into few bytes: each distinct look of a box once, and one or two bytes for each number of a node.
 //!
-//! A node is four numbers, in pre-order: levels left before it (0: it lies in the node before; 1: beside it), its
-//! look, the distance from where it would start if nothing were free (zigzag), its length. Numbers have seven bits
-//! a byte, lowest first, the eighth bit saying that more follow.
+//! A node is four numbers, in pre-order: the number of levels to leave before it (0: it is a child of the previous node; 1:
+//! a sibling), its look, the distance to the end of the previous sibling or the start of the parent (zigzag), and its
+//! length. Numbers are LEB128: seven bits per byte, lowest first, with the eighth bit set if more follow.
 
 use crate::{Graph, Paint, Swatch, captions};
 use foldhash::HashMap;
 
-/// What all graphs of a page share.
+/// The tables that all graphs of a page share.
 pub(super) struct Packer {
     strings: Vec<String>,
     string_numbers: HashMap<String, i64>,
@@ -17,14 +17,14 @@ pub(super) struct Packer {
     swatch_numbers: HashMap<Swatch, i64>,
 }
 
-/// One graph.
+/// A packed graph.
 pub(super) struct Packed {
     /// Frame, status bits, swatch and note (0: none).
     pub(super) looks: Vec<[i64; 4]>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// The first string is empty.
+/// The table of strings begins with the empty one.
 impl Default for Packer {
     fn default() -> Packer {
         let mut packer = Packer {
@@ -41,7 +41,7 @@ impl Default for Packer {
 }
 
 impl Packer {
-    /// All names.
+    /// All strings.
     pub(super) fn strings(&self) -> &[String] {
         &self.strings
     }
@@ -51,13 +51,12 @@ impl Packer {
         &self.swatches
     }
 
-    /// Of each frame: name, name in full, file, line, module (strings by number), and 1 inlined, 2 foreign,
-    /// 4 nothing is known.
+    /// By frame: name, full name, file, line, module (numbers of strings), and bits: 1 inlined, 2 foreign, 4 unknown.
     pub(super) fn frames(&self) -> &[[i64; 6]] {
         &self.frames
     }
 
-    /// A graph, its frames and names added to those that are there.
+    /// Packs a graph and adds its frames and names to the tables.
     pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
         let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
         let painted = paint.paint(graph);
@@ -69,7 +68,7 @@ impl Packer {
         let mut looks: Vec<[i64; 4]> = Vec::new();
         let mut look_numbers: HashMap<[i64; 4], u64> = HashMap::default();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
-        // Where the next node of each level would start.
+        // By level: the start of the next node without a gap.
         let mut next: Vec<i64> = vec![graph.root().span.start()];
         let mut above = -1;
         for (node, swatch) in graph.nodes().iter().zip(&painted.boxes) {

@@ -1,12 +1,12 @@
-//! A bitmap to draw on: boxes, hatched boxes, text.
+//! A bitmap for boxes, hatched boxes and text.
 //!
-//! Text is drawn from rasters of Noto Sans Mono (SIL Open Font License 1.1, as the crate that holds them says).
+//! Text is drawn from rasters of Noto Sans Mono (SIL Open Font License 1.1, by the crate that contains them).
 
 use crate::Color;
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 use std::ops::Range;
 
-/// How many pixels of the bitmap a pixel of the picture has, each way.
+/// Bitmap pixels per picture pixel, in each direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Density(usize);
 
@@ -14,7 +14,7 @@ impl Density {
     pub const ONE: Density = Density(1);
     pub const TWO: Density = Density(2);
 
-    /// A length of the picture in pixels of the bitmap.
+    /// A length of the picture in bitmap pixels.
     pub fn of(self, length: usize) -> usize {
         self.0 * length
     }
@@ -23,12 +23,12 @@ impl Density {
         if self == Density::ONE { RasterHeight::Size16 } else { RasterHeight::Size32 }
     }
 
-    /// Height of a line of text in pixels of the bitmap.
+    /// Height of a line of text in bitmap pixels.
     pub fn text_height(self) -> usize {
         self.raster().val()
     }
 
-    /// Width of a character in pixels of the bitmap.
+    /// Width of a character in bitmap pixels.
     pub fn text_width(self) -> usize {
         get_raster_width(FontWeight::Regular, self.raster())
     }
@@ -50,7 +50,7 @@ impl Canvas {
         self.pixels.chunks_exact(self.width)
     }
 
-    /// Fills what of a box lies on the canvas.
+    /// Fills the part of a box on the canvas.
     pub fn fill(&mut self, columns: Range<usize>, rows: Range<usize>, color: Color) {
         self.each(columns, rows, |_, _| color);
     }
@@ -77,7 +77,7 @@ impl Canvas {
         }
     }
 
-    /// Draws text from a left upper corner on. What the font does not have is drawn as its sign for that.
+    /// Draws text from its upper left corner. Characters that the font lacks get its replacement.
     pub fn text(&mut self, text: &str, column: usize, row: usize, ink: Color) {
         let (font, height) = (FontWeight::Regular, self.density.raster());
         let mut column = column;
@@ -95,7 +95,7 @@ impl Canvas {
     }
 }
 
-/// Ink of some strength, 255 at most, on a ground.
+/// Blends a colour of this strength, at most 255, with the background.
 fn mixed(ground: Color, ink: Color, strength: u8) -> Color {
     let strength = u32::from(strength);
     let part = |at: usize| {

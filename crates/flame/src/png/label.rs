@@ -1,16 +1,16 @@
-//! What a box says, in as many characters as there is room for.
+//! Labels of boxes, shortened to the available width.
 
 use crate::captions::parts;
 use crate::{Graph, Node};
 use stackglass_profile::Frame;
 
-/// Fewer characters say nothing.
+/// Shorter labels are omitted.
 const LEAST: usize = 3;
 
-/// What stands for left out characters; the font has no ellipsis.
+/// Marks omitted characters. The font has no ellipsis.
 const CUT: &str = "..";
 
-/// The label of a box: its function, as much of it as says something, and its share of the whole where there is room.
+/// The label of a box: its function, shortened if necessary, and its share if it fits.
 pub(super) fn label(graph: &Graph, node: &Node, room: usize) -> String {
     let name = name(graph.frame(node), node.depth == 0);
     let short = short(&name, room);
@@ -39,7 +39,7 @@ fn name(frame: &Frame, is_root: bool) -> String {
     }
 }
 
-/// A function's path with as many of its last parts as fit; of the last, its beginning. Empty where none of it fits.
+/// A function's path, shortened to the last parts that fit, or to the beginning of the last one. May be empty.
 fn short(name: &str, room: usize) -> String {
     let fits = |text: &str, room: usize| text.chars().nth(room).is_none();
     if fits(name, room) {

@@ -1,12 +1,12 @@
-//! Boxes that are narrower than a pixel: where they are, so that they are seen together if not one by one.
+//! Positions of boxes narrower than a pixel, which are drawn together.
 
 use std::ops::Range;
 
-/// Columns of pixels, row by row, in which there are such boxes.
+/// The columns with such boxes, by row.
 pub(super) struct Merged {
-    /// Places between columns in a row.
+    /// Number of column boundaries in a row.
     places: usize,
-    /// By place: boxes that begin there less those that end there.
+    /// By boundary: number of boxes that begin there minus number of boxes that end there.
     changes: Vec<i64>,
 }
 
@@ -16,7 +16,7 @@ impl Merged {
         Merged { places, changes: vec![0; places * rows] }
     }
 
-    /// Remembers a box.
+    /// Adds a box.
     pub fn add(&mut self, row: usize, from: f64, to: f64) {
         let width = self.places - 1;
         let first = (from.max(0.0) as usize).min(width.saturating_sub(1));
@@ -26,7 +26,7 @@ impl Merged {
         changes[last] -= 1;
     }
 
-    /// Rows and columns of what is to be drawn.
+    /// The rows and column ranges to draw.
     pub fn runs(&self) -> Vec<(usize, Range<usize>)> {
         let mut runs = Vec::new();
         for (row, changes) in self.changes.chunks_exact(self.places).enumerate() {

@@ -1,4 +1,4 @@
-//! PNG pictures: of a matrix of pixels as it is, and of a graph with labels, for people.
+//! PNG pictures: of a matrix of pixels, and of a graph with labels.
 
 mod canvas;
 mod label;
@@ -10,38 +10,38 @@ pub use picture::{Layout, PictureOptions, write_picture};
 use crate::{Pixels, PixelsError};
 use std::io::{self, Write};
 
-/// Why a picture was not written.
+/// Why a picture could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PngError {
-    /// A picture has pixels.
-    #[error("{columns} by {rows} pixels are no picture: there is nothing to draw")]
+    /// There are no pixels.
+    #[error("a picture of {columns} by {rows} pixels is empty: there is nothing to draw")]
     Empty {
-        /// Across.
+        /// Width in pixels.
         columns: usize,
-        /// Down.
+        /// Height in pixels.
         rows: usize,
     },
-    /// It would be too large.
+    /// The picture would be too large.
     #[error("a picture of {columns} by {rows} pixels is too large: draw it narrower, or with fewer levels")]
     TooLarge {
-        /// Across.
+        /// Width in pixels.
         columns: usize,
-        /// Down.
+        /// Height in pixels.
         rows: usize,
     },
-    /// The colour function did not give a colour.
+    /// The colour function returned no colour.
     #[error(transparent)]
     Colors(#[from] PixelsError),
-    /// It could not be written.
+    /// Writing failed.
     #[error("cannot write the picture: {0}")]
     Write(#[from] io::Error),
 }
 
-/// Writes pixels as they are: across the cost axis, down the depth, the root on top.
+/// Writes pixels: the cost axis to the right, depth downwards, with the root at the top.
 ///
 /// # Errors
-/// When there are no pixels, or they cannot be written.
+/// If there are no pixels, or if writing fails.
 pub fn write_pixels(pixels: &Pixels, out: impl Write) -> Result<(), PngError> {
     let (columns, rows) = pixels.size();
     write_rows(columns, rows, pixels.rows().map(<[_]>::iter).map(|row| row.flat_map(|color| color.0)), out)
@@ -76,7 +76,7 @@ fn write_rows(
     Ok(())
 }
 
-/// What the system said, where it was the system.
+/// The error of the system, if it was one.
 fn why(error: ::png::EncodingError) -> io::Error {
     match error {
         ::png::EncodingError::IoError(error) => error,

@@ -1,4 +1,4 @@
-//! A flame graph with labels as a bitmap, drawn from spans.
+//! A flame graph with labels as a bitmap.
 
 use super::canvas::{Canvas, Density};
 use super::label::label;
@@ -10,17 +10,17 @@ use std::fmt;
 use std::io::Write;
 use std::ops::Range;
 
-/// Where the root is.
+/// Position of the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
-    /// At the bottom; callees stand on their callers.
+    /// At the bottom, with callees above their callers.
     #[default]
     Flame,
-    /// At the top; callees hang from their callers.
+    /// At the top, with callees below their callers.
     Icicle,
 }
 
-/// How a graph is drawn.
+/// The options of a PNG picture.
 #[derive(Clone)]
 pub struct PictureOptions<'c> {
     colors: &'c dyn ColorFunction,
@@ -32,25 +32,25 @@ pub struct PictureOptions<'c> {
     density: Density,
 }
 
-/// Limits of a picture: pixels of the bitmap across, and in all.
+/// Limits of a picture: width in bitmap pixels, and total number of bitmap pixels.
 const WIDEST: usize = 20_000;
 const PIXELS: usize = 1 << 26;
 
-/// Around the boxes.
+/// Margin around the boxes.
 const MARGIN: usize = 8;
-/// Lines of text above and below them, and boxes with the gap to the next.
+/// Height of a line of text above and below the boxes, and of a row of boxes with its gap.
 const LINE: usize = 20;
 const BOX: usize = 18;
 const GAP: usize = 1;
-/// Between a box and its text, and the side of a colour in the legend.
+/// Distance between a box and its text, and the size of a colour in the legend.
 const PADDING: usize = 3;
 const SWATCH: usize = 12;
 
-/// Marks of status bits, which are told without colours: pixels that are drawn, and that are not.
+/// Marks of status bits, for readers who cannot see the colours: lengths of dashes and gaps in pixels.
 const MARKS: [(Status, [usize; 2]); 3] =
     [(Status::DISPATCH, [5, 3]), (Status::MEMORY, [1, 0]), (Status::RUNTIME, [1, 3])];
 
-/// Boxes narrower than this have no gap beside them.
+/// Boxes narrower than this have no gap to the next one.
 const WITH_GAP: usize = 4;
 
 impl<'c> PictureOptions<'c> {
@@ -72,27 +72,27 @@ impl<'c> PictureOptions<'c> {
         PictureOptions { layout, ..self }
     }
 
-    /// What stands above the boxes.
+    /// The title above the boxes.
     pub fn title(self, title: impl Into<String>) -> Self {
         PictureOptions { title: title.into(), ..self }
     }
 
-    /// What the cost axis counts.
+    /// The unit of the cost axis.
     pub fn unit(self, unit: impl Into<String>) -> Self {
         PictureOptions { unit: unit.into(), ..self }
     }
 
-    /// Pixels across.
+    /// Width in pixels.
     pub fn width(self, width: usize) -> Self {
         PictureOptions { width, ..self }
     }
 
-    /// Levels that are drawn one by one; where there are more, the last row shows that there are.
+    /// Maximum number of levels. If there are more, the last row shows it.
     pub fn levels(self, levels: usize) -> Self {
         PictureOptions { levels, ..self }
     }
 
-    /// Twice as many pixels both ways, for screens and paper that have them.
+    /// Doubles the resolution, for high-resolution screens and print.
     pub fn fine(self, fine: bool) -> Self {
         PictureOptions { density: if fine { Density::TWO } else { Density::ONE }, ..self }
     }
@@ -107,11 +107,11 @@ impl fmt::Debug for PictureOptions<'_> {
 
 /// Draws a graph and writes it as a PNG.
 ///
-/// Boxes narrower than a pixel are drawn together, hatched, so that nothing is left out unseen. Text in boxes is in
-/// the background's or the font's colour, whichever is easier to read.
+/// Boxes narrower than a pixel are drawn together, hatched. Text in boxes has the colour of the background or the font,
+/// whichever is more readable.
 ///
 /// # Errors
-/// When the picture would be too large, when there is no colour for a box, or when it cannot be written.
+/// If the picture would be too large, if there is no colour for a box, or if writing fails.
 pub fn write_picture(graph: &Graph, options: &PictureOptions<'_>, out: impl Write) -> Result<(), PngError> {
     let page = Page::new(graph, options)?;
     let canvas = page.draw()?;
@@ -119,22 +119,22 @@ pub fn write_picture(graph: &Graph, options: &PictureOptions<'_>, out: impl Writ
     write_rows(page.columns, page.rows, rows, out)
 }
 
-/// Where everything is, in pixels of the bitmap.
+/// The layout in bitmap pixels.
 struct Page<'p> {
     graph: &'p Graph,
     options: &'p PictureOptions<'p>,
     columns: usize,
     rows: usize,
-    /// Columns of the boxes.
+    /// Width of the boxes.
     boxes: Range<usize>,
-    /// Levels that have a row each; deeper ones share the last.
+    /// Number of rows. Deeper levels share the last one.
     levels: usize,
-    /// Levels that the graph has.
+    /// Number of levels of the graph.
     depth: usize,
     legend: Vec<Vec<Entry>>,
 }
 
-/// A line of the legend is made of these.
+/// A piece of a line of the legend.
 struct Entry {
     text: String,
     /// `None`: hatched.
@@ -179,7 +179,7 @@ impl<'p> Page<'p> {
         let mut next = vec![1; self.depth];
         let root = graph.root().span;
         let scale = self.boxes.len() as f64 / root.len().max(1) as f64;
-        // In pixels from the left end of the boxes; what lies beside the root is not drawn.
+        // In pixels from the left end of the boxes. Boxes outside the root are not drawn.
         let place = |position: i128| {
             let place = (position - i128::from(root.start())) as f64 * scale;
             place.clamp(0.0, self.boxes.len() as f64)
@@ -209,7 +209,7 @@ impl<'p> Page<'p> {
             canvas.text(&text, left + density.of(PADDING), top, ink);
             if let Some((_, dashes)) = MARKS.iter().find(|(bit, _)| node.status.any(*bit)) {
                 let below = rows.end - density.of(2)..rows.end;
-                // Half the ink: the text is what is read first.
+                // Half the strength, so that the text stands out.
                 let ink = Color([0, 1, 2].map(|part| color.0[part] / 2 + ink.0[part] / 2));
                 mark(&mut canvas, left..right - gap, below, dashes.map(|part| density.of(part)), ink);
             }
@@ -222,7 +222,7 @@ impl<'p> Page<'p> {
         Ok(canvas)
     }
 
-    /// Rows of the boxes of a level.
+    /// The rows of pixels of a level.
     fn rows_of(&self, depth: usize) -> Range<usize> {
         let density = self.options.density;
         let place = match self.options.layout {
@@ -299,15 +299,15 @@ fn mark(canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>, [on, off
     }
 }
 
-/// What there is to say about colours, in lines that fit.
+/// The legend in lines that fit.
 fn legend(options: &PictureOptions<'_>, deeper: Option<usize>, room: usize) -> Vec<Vec<Entry>> {
     let mut entries: Vec<Entry> =
         options.colors.legend().into_iter().map(|(text, color)| Entry { text, color: Some(color) }).collect();
     let text = match deeper {
         None => None,
-        Some(0) => Some("too narrow to be drawn one by one".to_owned()),
+        Some(0) => Some("too narrow to draw separately".to_owned()),
         Some(deeper) => {
-            Some(format!("too narrow to be drawn one by one; in the last row, {} more levels", deeper + 1))
+            Some(format!("too narrow to draw separately; in the last row, {} more levels", deeper + 1))
         }
     };
     entries.extend(text.map(|text| Entry { text, color: None }));
