@@ -105,7 +105,7 @@ pub fn report_of_own_child(tid: u32) -> Option<TraceReport> {
     match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT) {
         Ok(None) => None,
         Ok(Some((libc::CLD_TRAPPED | libc::CLD_STOPPED, _))) => match wait_for(tid, libc::WSTOPPED) {
-            Ok(Some((_, told))) => Some(stop(told >> 8, told & 0xff)),
+            Ok(Some((_, status))) => Some(stop(status >> 8, status & 0xff)),
             // It was killed between the two calls.
             _ => None,
         },

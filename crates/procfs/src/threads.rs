@@ -5,12 +5,6 @@ use stackglass_sampling::{SchedStat, ThreadState};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// The current state of a thread, for a single query.
-pub fn state(pid: u32, tid: u32) -> ThreadState {
-    fs::read(format!("/proc/{pid}/task/{tid}/syscall"))
-        .map_or(ThreadState::Unknown, |text| ThreadState::parse(&text))
-}
-
 /// The files of one thread.
 pub struct Files {
     pid: u32,

@@ -352,12 +352,12 @@ impl Run {
     /// Starts the thread that reads the stream.
     fn read(&self) -> std::io::Result<Reader> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
+        let (stopped, collector, full) = (stop.clone(), self.collector.clone(), self.full.clone());
         let (sampler, began, full_after) = (self.sampler.clone(), self.began, self.full_after.clone());
         stackglass_sampler::expect_helper();
         let spawned = std::thread::Builder::new().name("stackglass-read".into()).spawn(move || {
             stackglass_sampler::leave_out_this_thread();
-            while !told.load(Ordering::Acquire) {
+            while !stopped.load(Ordering::Acquire) {
                 std::thread::park_timeout(PAUSE);
                 if collector.drain() && !full.swap(true, Ordering::AcqRel) {
                     // Sampling ends, and the program continues.

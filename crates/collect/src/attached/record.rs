@@ -25,7 +25,7 @@ pub struct Options {
     pub pid: u32,
     /// The recording's file.
     pub output: PathBuf,
-    /// Time between two looks at a thread.
+    /// Time between two samples of a thread.
     pub delay: Duration,
     /// Words that may be stored; 0: not bounded.
     pub capacity: u64,
@@ -33,7 +33,7 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Sampling begins after this time.
     pub delay_start: Option<Duration>,
-    /// How running threads are made to show their stacks; `None`: what is best here.
+    /// How stacks of running threads are taken; `None`: the better way that is allowed.
     pub driver: Option<Driver>,
     /// Name and version of the program that writes the recording.
     pub writer: String,
@@ -42,7 +42,7 @@ pub struct Options {
 /// Nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The process cannot be looked at.
+    /// The process cannot be sampled.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The file for the recording cannot be made.
@@ -85,7 +85,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     Ok(())
 }
 
-/// Sleeps; false when somebody wants it to end before.
+/// Sleeps for `time`. Returns false if a signal ends the recording meanwhile.
 fn wait(signals: &Signals, time: Duration) -> bool {
     let until = Instant::now() + time;
     loop {

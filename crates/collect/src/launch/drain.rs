@@ -78,10 +78,10 @@ impl Drain {
 
     /// Closes the streams of images that have ended, after reading the rest, and copies counters.
     pub fn settle(&mut self, recorder: &mut Recorder) {
-        self.let_go(recorder, false);
+        self.close_ended(recorder, false);
     }
 
-    fn let_go(&mut self, recorder: &mut Recorder, at_the_end: bool) {
+    fn close_ended(&mut self, recorder: &mut Recorder, at_the_end: bool) {
         let replaced: Vec<bool> = self.open.iter().map(|open| self.is_replaced(&open.stream)).collect();
         let mut replaced = replaced.into_iter();
         let past = &mut self.past_sampler_cpu;
@@ -178,7 +178,7 @@ impl Drain {
 
     /// Closes all streams and returns the CPU time of all samplers. Images that go on have no end in the recording.
     pub fn close(mut self, recorder: &mut Recorder) -> Nanos {
-        self.let_go(recorder, true);
+        self.close_ended(recorder, true);
         Nanos(self.sampler_cpu())
     }
 }

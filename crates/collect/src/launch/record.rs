@@ -274,7 +274,7 @@ pub(super) fn fill_page(session: &Session, options: &Options, state: SessionStat
     page.publish();
 }
 
-/// What is known of the recording before it begins.
+/// Facts about the recording that are known before it begins.
 fn about(options: &Options) -> About {
     let program = options.program.name.to_string_lossy().into_owned();
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());

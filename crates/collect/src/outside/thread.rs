@@ -178,7 +178,7 @@ impl Thread {
         self.moved || !self.hits.is_empty()
     }
 
-    /// Forgets all stacks and all time: the recording begins anew at `at`.
+    /// Forgets all stacks and all time: the recording restarts at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.time.begin_anew(at, cost);
         self.hits.clear();

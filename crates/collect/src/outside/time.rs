@@ -226,7 +226,7 @@ mod tests {
     fn the_kernels_account_adds_what_switches_cost() {
         let mut cost = SwitchCost::default();
         let mut time = ThreadTime::new(0, Phase::Asleep);
-        // What the account had before, nobody asks for.
+        // CPU time before the first reading is not used.
         time.read(5_000_000, &mut cost);
         let ran = hundred_turns(&mut time, 0);
         assert_eq!(time.clock(&cost), 1_000_000);

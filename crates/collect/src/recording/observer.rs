@@ -1,4 +1,4 @@
-//! What a recording tells the command while it grows.
+//! What a recording reports to the command while it grows.
 
 use super::Progress;
 use crate::peeks::PeekPart;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct Saved {
     /// Its path.
     pub path: PathBuf,
-    /// Its contents; `None` if it could not be written completely (the observer was told why).
+    /// Its contents; `None` if it could not be written completely (a note has said why).
     pub totals: Option<Totals>,
 }
 

@@ -50,7 +50,7 @@ struct LastStack {
     cut: Option<Cut>,
 }
 
-/// What is remembered of a thread between two events.
+/// State of a thread between two events.
 #[derive(Clone, Copy)]
 struct ThreadSoFar {
     number: ThreadNumber,
@@ -161,8 +161,8 @@ impl ProcessImage {
                 // A repeated announcement is ignored: an id is used once.
                 if self.tasks.len() < MOST_REMEMBERED && !self.tasks.contains_key(&task) {
                     let (name, file) = (text_of(0, name), text_of(name, file));
-                    let told = Task { id, process, name, file, line, waited: Nanos(0) };
-                    if let Some(index) = recorder.add_task(told) {
+                    let new = Task { id, process, name, file, line, waited: Nanos(0) };
+                    if let Some(index) = recorder.add_task(new) {
                         self.tasks.insert(task, index);
                     }
                 }

@@ -229,7 +229,8 @@ impl RecordingLoop {
     }
 }
 
-/// Fills in what is known of a recording at its end. `sampler_cpu`: CPU time of samplers outside of this process, ns.
+/// Fills in the facts about a recording that are known at its end. `sampler_cpu`: CPU time of samplers outside of
+/// this process, ns.
 pub(crate) fn set_end(recording: &mut Recording, end: Option<End>, sampler_cpu: u64) {
     let about = &mut recording.about;
     about.wall = Nanos(clock::monotonic().saturating_sub(about.start.0));
