@@ -171,7 +171,7 @@ fn what_cannot_be_converted_leaves_everything_as_it_was() {
     fs::write(place.file("a.folded"), "main 1\nmain one\n").unwrap();
     fs::write(place.file("good.folded"), "main 1\n").unwrap();
     assert!(place.refused(&["convert", "a.folded", "b.folded"]).contains("line 2 (byte 7)"));
-    assert!(place.refused(&["convert", "good.folded", "notes.glass"]).contains("left alone"));
+    assert!(place.refused(&["convert", "good.folded", "notes.glass"]).contains("is not a recording"));
     assert!(place.refused(&["convert", "none.glass", "b.folded"]).contains("none.glass"));
     assert!(place.refused(&["convert", "good.folded", "no/such/b.folded"]).contains("no/such/b.folded"));
     assert!(place.refused(&["convert", "good.folded", "/dev/full", "--to", "folded"]).contains("/dev/full"));
