@@ -18,7 +18,7 @@ fn holds(program: &[&str], beside: bool) {
     let said = serde_json::from_str(&outcome.stdout).expect("the workload prints its account");
     let recording = outcome.recording();
     let named = NamedStacks::of_recording(&recording, "workloads");
-    let judgement = bursts::judge(&named, recording.about.delay.0, &said).expect("the account is one");
+    let judgement = bursts::judge(&named, recording.info.delay.0, &said).expect("the account is one");
     assert!(judgement.faults().is_empty(), "{:#?}\n{judgement:#?}\n{}", judgement.faults(), outcome.stderr);
 }
 

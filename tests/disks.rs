@@ -74,8 +74,7 @@ fn shared_memory_is_full() {
 #[track_caller]
 fn one_line_says_so(stderr: &str) {
     let words = ["limit", "space", "full", "large", "write", "refused", "grow", "not a regular"];
-    let about =
-        |line: &&str| line.starts_with("stackglass: ") && words.iter().any(|word| line.contains(word));
-    let lines: Vec<&str> = stderr.lines().filter(about).collect();
+    let info = |line: &&str| line.starts_with("stackglass: ") && words.iter().any(|word| line.contains(word));
+    let lines: Vec<&str> = stderr.lines().filter(info).collect();
     assert!((1..=2).contains(&lines.len()), "one line says what happened:\n{stderr}");
 }

@@ -4,7 +4,7 @@
 
 use super::memory::bounded;
 use stackglass_collect::{ProcessImage, Recorder};
-use stackglass_profile::About;
+use stackglass_profile::RecordingInfo;
 use stackglass_wire::stream::{ReadError, Reader, view};
 use stackglass_wire::{CONTROL_BYTES, ControlPage};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,7 +37,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn read(control: &ControlPage, ring: &[AtomicU64]) {
-    let mut recorder = Recorder::new(About { capacity: BOUND, ..About::default() });
+    let mut recorder = Recorder::new(RecordingInfo { capacity: BOUND, ..RecordingInfo::default() });
     let Some(mut image) = ProcessImage::new(control, &mut recorder) else { return };
     let mut reader = Reader::new(control, ring);
     let mut events = 0;

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
             "--quick" => quick = true,
             "--record" => flags.extend(rest.next().cloned()),
             "list" => {
-                ROWS.iter().for_each(|row| println!("{:28} {}", row.name, row.about));
+                ROWS.iter().for_each(|row| println!("{:28} {}", row.name, row.info));
                 return ExitCode::SUCCESS;
             }
             name if ROWS.iter().any(|row| row.name == name) => names.push(name),

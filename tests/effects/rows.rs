@@ -7,7 +7,7 @@ pub struct Row {
     /// Its name.
     pub name: &'static str,
     /// Its description.
-    pub about: &'static str,
+    pub info: &'static str,
     /// A shell condition, and the Debian package to install if it does not hold.
     pub needs: &'static [(&'static str, &'static str)],
     /// Files copied to its folder.
@@ -26,7 +26,7 @@ pub struct Row {
 
 const ROW: Row = Row {
     name: "",
-    about: "",
+    info: "",
     needs: &[],
     files: &[],
     prepare: "",
@@ -43,31 +43,31 @@ const VALGRIND: &[(&str, &str)] = &[("command -v gcc", "gcc"), ("command -v valg
 /// A sanitizer: a program without errors, and the error that it finds.
 const fn sanitized(
     name: &'static str,
-    about: &'static str,
+    info: &'static str,
     prepare: &'static str,
     script: &'static str,
 ) -> Row {
-    Row { name, about, needs: GCC, files: &[("bugs.c", BUGS)], prepare, script, normal: sanitizer, ..ROW }
+    Row { name, info, needs: GCC, files: &[("bugs.c", BUGS)], prepare, script, normal: sanitizer, ..ROW }
 }
 
 /// One of CPython's test files.
 const fn python(name: &'static str, script: &'static str) -> Row {
     const NEEDS: &[(&str, &str)] = &[("python3 -c 'import test.test_signal'", "libpython3-testsuite")];
-    let about = "CPython's own tests of this name";
-    Row { name, about, needs: NEEDS, script, normal: regrtest, patience: 900, long: true, ..ROW }
+    let info = "CPython's own tests of this name";
+    Row { name, info, needs: NEEDS, script, normal: regrtest, patience: 900, long: true, ..ROW }
 }
 
 /// All rows.
 pub const ROWS: &[Row] = &[
     Row {
         name: "timeout",
-        about: "200 commands under a time limit, and some that reach it",
+        info: "200 commands under a time limit, and some that reach it",
         script: include_str!("scripts/timeout.sh"),
         ..ROW
     },
     Row {
         name: "make",
-        about: "make -j4 of a small project, twice",
+        info: "make -j4 of a small project, twice",
         needs: &[("command -v gcc", "gcc"), ("command -v make", "make")],
         files: &[("Makefile", include_str!("scripts/Makefile"))],
         prepare: "for i in $(seq 24); do echo \"int f$i(int x) { return x * $i; }\" > f$i.c; done
@@ -78,32 +78,32 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "shell: traps and waits",
-        about: "bash: traps, waits that a signal breaks, job control, coprocesses, pipes",
+        info: "bash: traps, waits that a signal breaks, job control, coprocesses, pipes",
         script: include_str!("scripts/traps.sh"),
         ..ROW
     },
     Row {
         name: "shell: 400 processes",
-        about: "sh and bash start many short programs in pipes and substitutions",
+        info: "sh and bash start many short programs in pipes and substitutions",
         script: include_str!("scripts/processes.sh"),
         ..ROW
     },
     Row {
         name: "coreutils",
-        about: "sort, split, dd, tail, tee, nohup, stdbuf, xargs and others",
+        info: "sort, split, dd, tail, tee, nohup, stdbuf, xargs and others",
         script: include_str!("scripts/coreutils.sh"),
         ..ROW
     },
     Row {
         name: "git",
-        about: "init, commit, merge, rebase, gc, fsck, clone",
+        info: "init, commit, merge, rebase, gc, fsck, clone",
         needs: &[("command -v git", "git")],
         script: include_str!("scripts/git.sh"),
         ..ROW
     },
     Row {
         name: "perl",
-        about: "signals, alarms, forks and pipes",
+        info: "signals, alarms, forks and pipes",
         needs: &[("command -v perl", "perl")],
         files: &[("signals.pl", include_str!("scripts/signals.pl"))],
         script: "perl signals.pl",
@@ -111,7 +111,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "node",
-        about: "child processes, workers, signals and timers",
+        info: "child processes, workers, signals and timers",
         needs: &[("command -v node", "nodejs")],
         files: &[("processes.js", include_str!("scripts/processes.js"))],
         script: "node processes.js",
@@ -149,7 +149,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row {
         name: "valgrind: memcheck",
-        about: "a program in valgrind, with and without mistakes",
+        info: "a program in valgrind, with and without mistakes",
         needs: VALGRIND,
         files: &[("bugs.c", BUGS)],
         prepare: "gcc -g -O1 -pthread bugs.c -o bugs",
@@ -160,7 +160,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "valgrind: callgrind",
-        about: "valgrind's own profiler",
+        info: "valgrind's own profiler",
         needs: VALGRIND,
         files: &[("bugs.c", BUGS)],
         prepare: "gcc -g -O1 -pthread bugs.c -o bugs",

@@ -14,7 +14,7 @@ const USAGE: &str = "truth WHAT FILE
   bursts FILE ACCOUNT       functions of the line of JSON that a workload `burst-…` printed
   threads FILE              every thread
   sleepers FILE             time asleep by place
-  about FILE                totals, processes and counters";
+  info FILE                totals, processes and counters";
 
 const PROGRAM: &str = "workloads";
 
@@ -43,7 +43,7 @@ fn answer(arguments: &[&str]) -> Result<Value> {
         ["bursts", file, account] => return judged_bursts(file, &text(account)?),
         ["threads", file] => return Ok(threads::json(&threads::accounts(&truth::read(Path::new(file))?))),
         ["sleepers", file] => return Ok(sleepers::check(&named(file)?).json()),
-        ["about", file] => return about(Path::new(file)),
+        ["about", file] => return info(Path::new(file)),
         _ => bail!("{USAGE}"),
     };
     Ok(chain::check(&named, depth.parse().context("the depth is a number")?).json())
@@ -53,20 +53,20 @@ fn judged_bursts(file: &str, account: &str) -> Result<Value> {
     let recording = truth::read(Path::new(file))?;
     let named = NamedStacks::of_recording(&recording, PROGRAM);
     let said = serde_json::from_str(account).context("the account is no JSON")?;
-    Ok(bursts::judge(&named, recording.about.delay.0, &said)?.json())
+    Ok(bursts::judge(&named, recording.info.delay.0, &said)?.json())
 }
 
-fn about(file: &Path) -> Result<Value> {
+fn info(file: &Path) -> Result<Value> {
     let recording = truth::read(file)?;
     let processes: Vec<Value> = recording
         .processes
         .iter()
         .map(|p| json!({"pid": p.pid, "exe": &*p.exe, "forked": p.forked, "counters": p.counters}))
         .collect();
-    let about = &recording.about;
+    let info = &recording.info;
     Ok(json!({
-        "wall_ns": about.wall.0, "delay_ns": about.delay.0, "full": about.full, "own_cpu_ns": about.own_cpu.0,
-        "end": about.end.map(|end| format!("{end:?}")), "remarks": about.remarks, "processes": processes,
+        "wall_ns": info.wall.0, "delay_ns": info.delay.0, "full": info.full, "own_cpu_ns": info.own_cpu.0,
+        "end": info.end.map(|end| format!("{end:?}")), "remarks": info.remarks, "processes": processes,
         "threads": recording.threads.len(), "samples": recording.samples.len(),
         "hits": recording.samples.iter().map(|sample| u64::from(sample.hits)).sum::<u64>(),
     }))

@@ -1,6 +1,6 @@
 //! The modules of another process: from `/proc/PID/maps` and the ELF headers in its memory.
 
-use super::images::Images;
+use super::module_reader::ModuleReader;
 use super::stream::EventWriter;
 use foldhash::HashSet;
 use object::{Endianness, Object, ObjectSection};
@@ -87,14 +87,14 @@ impl Modules {
     }
 
     /// Reads the mappings and emits the changes. Returns whether there were any.
-    pub fn refresh(&mut self, images: &mut Images, events: &mut EventWriter, now: u64) -> bool {
+    pub fn refresh(&mut self, reader: &mut ModuleReader, events: &mut EventWriter, now: u64) -> bool {
         let Ok(maps) = fs::read(format!("/proc/{}/maps", self.pid)) else { return false };
         let found = find(&maps);
         if found == self.found || found.is_empty() {
             return false;
         }
         let Some(mut list) = OwnedModuleList::new() else { return false };
-        images.forget();
+        reader.clear();
         for file in &found {
             let Some(module) = file.module(self.pid) else { continue };
             list.push(module, &self.path_from_here(file));

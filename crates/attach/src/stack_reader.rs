@@ -1,6 +1,6 @@
 //! Walks stacks of the process, with the unwind rules of its modules.
 
-use super::images::Images;
+use super::module_reader::ModuleReader;
 use super::modules::Modules;
 use super::stream::EventWriter;
 use stackglass_sampling::{CachedStack, SPAN, SleepCache, SleepEntry, SleepPlace};
@@ -19,7 +19,7 @@ pub(crate) struct StackReader {
     /// The thread through which memory is read: not always the main one, which may have ended.
     living: u32,
     modules: Modules,
-    images: Images,
+    reader: ModuleReader,
     /// Stacks that took a stop. Most programs need none, so the memory is allocated with the first one.
     cache: Option<Box<Cache>>,
     scratch: Box<Scratch>,
@@ -40,7 +40,7 @@ impl StackReader {
         Some(StackReader {
             living,
             modules: Modules::new(living)?,
-            images: Images::new(living),
+            reader: ModuleReader::new(living),
             cache: None,
             scratch: Box::default(),
             frames: vec![0; MAX_FRAMES],
@@ -58,12 +58,12 @@ impl StackReader {
     pub(crate) fn read_through(&mut self, living: u32) {
         self.living = living;
         self.modules.read_through(living);
-        self.images.read_through(living);
+        self.reader.read_through(living);
     }
 
     /// Pushes modules that came or went. Whether any did.
     pub(crate) fn update_modules(&mut self, events: &mut EventWriter, now: u64) -> bool {
-        let has_changed = self.modules.refresh(&mut self.images, events, now);
+        let has_changed = self.modules.refresh(&mut self.reader, events, now);
         if has_changed {
             self.cache = None;
         }
@@ -93,7 +93,7 @@ impl StackReader {
         let mut walker = Walker {
             modules: self.modules.list(),
             table: Some(&self.modules.table),
-            memory: &self.images,
+            memory: &self.reader,
             scratch: &mut self.scratch,
         };
         let walk = walker.walk(registers, stack, &mut self.frames);

@@ -102,12 +102,12 @@ fn lost(from: Kind, to: Kind) -> Option<&'static str> {
 
 /// The permissions of A. A new B gets no more than these: private data stays private.
 fn mode_of(from: &Path) -> u32 {
-    let about = match input::is_stream(from) {
+    let info = match input::is_stream(from) {
         true => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| File::from(stdin).metadata()),
         false => from.metadata(),
     };
-    let file = about.ok().filter(|about| about.is_file());
-    file.map_or(0o666, |about| about.mode() & 0o666)
+    let file = info.ok().filter(|info| info.is_file());
+    file.map_or(0o666, |info| info.mode() & 0o666)
 }
 
 fn to_file(input: Input, kind: Kind, path: &Path, mode: u32) -> Result<(), Failure> {
@@ -157,8 +157,8 @@ fn write_jlprof(input: &Input, out: &mut impl Write) -> io::Result<()> {
 
 fn recording(input: Input) -> Result<Recording, Failure> {
     let mut recording = input.into_recording()?;
-    if recording.about.writer.is_empty() {
-        recording.about.writer = concat!("stackglass ", env!("CARGO_PKG_VERSION")).into();
+    if recording.info.writer.is_empty() {
+        recording.info.writer = concat!("stackglass ", env!("CARGO_PKG_VERSION")).into();
     }
     Ok(recording)
 }

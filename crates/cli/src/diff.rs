@@ -10,7 +10,7 @@ use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
 use stackglass_profile::Recording;
-use stackglass_report::call_tree::Moments;
+use stackglass_report::call_tree::StateFilter;
 use stackglass_report::comparison::Cost;
 use stackglass_report::{Comparison, ComparisonText};
 use std::io::{self, BufWriter, Write};
@@ -100,20 +100,20 @@ fn draw(
     format: Format,
 ) -> Result<(), Failure> {
     let foreign = !before.1.has_rust() && !after.1.has_rust();
-    let moments = if comparison.timed { Moments::Awake } else { Moments::All };
+    let moments = if comparison.timed { StateFilter::Awake } else { StateFilter::All };
     let graph = |(name, recording): &(String, Recording)| -> Result<Graph, Failure> {
         let drawn = Flamegraph::new().c(foreign).moments(moments).graph(recording).map_err(Failure::new)?;
         drawn.graph.ok_or_else(|| Failure::new(format!("{name}: nothing to draw")))
     };
     let (old, new) = (graph(before)?, graph(after)?);
     // A sample stands for the delay of its recording.
-    let delays = match (before.1.about.delay.0, after.1.about.delay.0) {
+    let delays = match (before.1.info.delay.0, after.1.info.delay.0) {
         (0, _) | (_, 0) => 1.0,
         (before, after) => before as f64 / after as f64,
     };
     // Pictures count samples as if all stood for the same time. Samples that stand for more time make the counts less certain.
     let weight = |cost: &Cost, recording: &Recording| {
-        let each = recording.about.delay.0 as f64;
+        let each = recording.info.delay.0 as f64;
         if comparison.timed && each > 0.0 && cost.amount > 0.0 {
             (cost.squares / cost.amount / each).sqrt()
         } else {

@@ -4,7 +4,7 @@ use crate::failure::Outcome;
 use crate::{input, recording_file};
 use clap::Args;
 use stackglass_profile::{
-    About, End, Nanos, Process, ProcessIndex, Recording, TASKS_MODULE, Task, Thread, harmless,
+    End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task, Thread, harmless,
 };
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "{}", harmless(&name))?;
     write_about(&recording, samples, &mut out)?;
-    if is_from_elsewhere(&recording.about) {
+    if is_from_elsewhere(&recording.info) {
         write_threads(&recording, &mut out)?;
     } else {
         for (index, process) in recording.processes.iter().enumerate() {
@@ -50,35 +50,35 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 }
 
 /// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
-fn is_from_elsewhere(about: &About) -> bool {
-    about.delay.0 == 0
+fn is_from_elsewhere(info: &RecordingInfo) -> bool {
+    info.delay.0 == 0
 }
 
 fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
-    let about: &About = &recording.about;
-    let known = |value: String| match value.is_empty() || is_from_elsewhere(about) {
+    let info: &RecordingInfo = &recording.info;
+    let known = |value: String| match value.is_empty() || is_from_elsewhere(info) {
         true => "unknown".to_owned(),
         false => value,
     };
-    let end = match about.end {
+    let end = match info.end {
         Some(End::Exit(status)) => format!("exited with status {status}"),
         Some(End::Signal(number)) => format!("ended by signal {number}"),
         Some(End::Running) => "still running".into(),
         None => "not recorded".into(),
     };
     let cpu = |cpu| format!("{}, counted by the kernel", seconds(cpu));
-    let limit = match about.capacity {
+    let limit = match info.capacity {
         0 => "none".into(),
-        words if about.full => format!("{words} words, reached: sampling stopped early"),
+        words if info.full => format!("{words} words, reached: sampling stopped early"),
         words => format!("{words} words"),
     };
     let rows: [(&str, String); 11] = [
-        ("command", known(about.command.join(" "))),
+        ("command", known(info.command.join(" "))),
         ("end", end),
-        ("wall time", known(seconds(about.wall))),
-        ("CPU time", about.kernel_cpu.map_or("unknown".into(), cpu)),
-        ("own CPU time", known(format!("{} (samplers and recorder)", seconds(about.own_cpu)))),
-        ("delay", known(humantime::format_duration(Duration::from_nanos(about.delay.0)).to_string())),
+        ("wall time", known(seconds(info.wall))),
+        ("CPU time", info.kernel_cpu.map_or("unknown".into(), cpu)),
+        ("own CPU time", known(format!("{} (samplers and recorder)", seconds(info.own_cpu)))),
+        ("delay", known(humantime::format_duration(Duration::from_nanos(info.delay.0)).to_string())),
         ("samples", samples),
         (
             "stacks",
@@ -89,13 +89,13 @@ fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> i
             ),
         ),
         ("limit", known(limit)),
-        ("machine", known(about.machine.clone())),
-        ("written by", if about.writer.is_empty() { "unknown".into() } else { about.writer.clone() }),
+        ("machine", known(info.machine.clone())),
+        ("written by", if info.writer.is_empty() { "unknown".into() } else { info.writer.clone() }),
     ];
     for (label, value) in rows {
         writeln!(out, "  {label:<13} {}", harmless(&value))?;
     }
-    for remark in &about.remarks {
+    for remark in &info.remarks {
         writeln!(out, "  remark        {}", harmless(remark))?;
     }
     Ok(())
@@ -117,7 +117,7 @@ fn write_process(
     process: &Process,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let from = recording.about.start;
+    let from = recording.info.start;
     let kind = if process.forked { ", forked" } else { "" };
     writeln!(out, "\nprocess {} (parent {}{kind}): {}", process.pid, process.parent, harmless(&process.exe))?;
     if !process.arguments.is_empty() {

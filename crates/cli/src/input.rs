@@ -101,7 +101,7 @@ impl Input {
     pub(crate) fn timed(&self) -> Option<&Recording> {
         match &self.samples {
             // Converted samples have no times and no delay. An empty recording counts as timed.
-            Samples::Recording(recording) if recording.about.delay.0 > 0 || recording.samples.is_empty() => {
+            Samples::Recording(recording) if recording.info.delay.0 > 0 || recording.samples.is_empty() => {
                 Some(recording)
             }
             _ => None,
@@ -129,7 +129,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 /// Whether this is a regular `.glass` file, which can be read in parts.
 pub(crate) fn is_recording(path: &Path) -> bool {
     // A pipe can be read only once.
-    if is_stream(path) || !path.metadata().is_ok_and(|about| about.is_file()) {
+    if is_stream(path) || !path.metadata().is_ok_and(|info| info.is_file()) {
         return false;
     }
     let mut head = Vec::new();

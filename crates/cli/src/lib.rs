@@ -25,6 +25,7 @@ mod man;
 mod message;
 mod output;
 mod peek;
+mod peek_answer;
 mod peek_text;
 mod print;
 mod record;

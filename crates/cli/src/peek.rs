@@ -3,6 +3,7 @@
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
 use crate::message;
+use crate::peek_answer::PeekAnswer;
 use crate::peek_text;
 use crate::terminal::LayoutFlags;
 use crate::values::{delay, positive_duration, process_id};
@@ -133,14 +134,13 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
     let asked = Instant::now();
     // When the program that was asked was first missing.
     let mut gone: Option<Instant> = None;
-    let mut out = io::stdout().lock();
+    let mut answer = PeekAnswer::new(io::stdout().lock());
     while request.end().is_none() {
         if Status::read(pid).is_none_or(|status| status.has_ended()) || ImageKey::read(pid) != image {
             gone.get_or_insert_with(Instant::now);
         }
         let text = request.read_more()?;
-        out.write_all(&text)?;
-        out.flush()?;
+        answer.push(&text)?;
         if !text.is_empty() {
             continue;
         }
@@ -153,6 +153,7 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
         }
         std::thread::sleep(POLL_INTERVAL);
     }
+    answer.finish()?;
     match (request.end(), gone) {
         (Some(ResponseEnd::Complete), _) => Ok(0),
         (_, Some(since)) => {

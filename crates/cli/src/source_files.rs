@@ -23,7 +23,7 @@ pub(crate) struct Sources<'r> {
 
 impl<'r> Sources<'r> {
     pub(crate) fn of(recording: &'r Recording) -> Sources<'r> {
-        let started = Some(recording.about.started).filter(|started| *started > 0);
+        let started = Some(recording.info.started).filter(|started| *started > 0);
         let started = started.and_then(|ns| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));
         Sources { recording, started, here: std::env::current_dir().unwrap_or_default() }
     }
@@ -51,7 +51,7 @@ impl<'r> Sources<'r> {
     }
 
     fn is_newer(&self, path: &Path) -> bool {
-        let modified = path.metadata().and_then(|about| about.modified()).ok();
+        let modified = path.metadata().and_then(|info| info.modified()).ok();
         modified.zip(self.started).is_some_and(|(modified, started)| modified > started)
     }
 

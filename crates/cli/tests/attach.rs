@@ -20,7 +20,7 @@ fn a_process_is_recorded_by_its_id() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(printed.contains("still running") && printed.contains("recorded to r.glass"), "{printed}");
     let recording = place.recording("r.glass");
-    assert_eq!(recording.about.end, Some(End::Running));
+    assert_eq!(recording.info.end, Some(End::Running));
     assert_eq!(recording.processes.len(), 1);
     assert_eq!(recording.processes[0].pid.to_string(), target.pid());
     let compute = |id| recording.symbols.frames_of(id).any(|frame| frame.func.ends_with("compute"));

@@ -13,7 +13,7 @@ use support::{Place, end_of, signal, stackglass, text, wait_until};
 fn span(recording: &Recording) -> (f64, f64) {
     let begin = |s: &stackglass_profile::Sample| s.clock.0.saturating_sub(s.time.0);
     let first = recording.samples.iter().map(begin).min().unwrap();
-    ((first as f64 - recording.about.start.0 as f64) / 1e9, recording.about.wall.seconds())
+    ((first as f64 - recording.info.start.0 as f64) / 1e9, recording.info.wall.seconds())
 }
 
 fn program_of(launcher: &Child) -> String {

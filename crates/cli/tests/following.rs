@@ -67,8 +67,8 @@ fn a_duration_ends_the_recording_but_not_the_program() {
     let output = place.run(["record", "--duration", "300ms", "-o", "r.glass", "--", "sh", "-c", &script]);
     assert_eq!(text(&output.stdout), "done\n");
     let recording = place.recording("r.glass");
-    assert_eq!(recording.about.end, Some(End::Running));
-    let wall = recording.about.wall.seconds();
+    assert_eq!(recording.info.end, Some(End::Running));
+    let wall = recording.info.wall.seconds();
     assert!((0.3..1.5).contains(&wall), "{wall}");
     assert!(cpu_under(&recording, "compute") > 0.01);
 }
@@ -93,7 +93,7 @@ fn a_delayed_start_leaves_the_beginning_out() {
         }
         let recording = place.recording("r.glass");
         assert_eq!(cpu_under(&recording, "compute"), 0.0);
-        assert!(recording.about.wall.seconds() <= (wall - delay).as_secs_f64());
+        assert!(recording.info.wall.seconds() <= (wall - delay).as_secs_f64());
         return;
     }
     panic!("0.3 s of work took longer than 20 s");
@@ -137,7 +137,7 @@ fn a_full_buffer_ends_sampling_and_says_so() {
     let output = place.run(&arguments);
     assert!(output.status.success());
     let recording = place.recording("r.glass");
-    assert!(recording.about.full);
+    assert!(recording.info.full);
     assert!(text(&output.stderr).contains("500"), "{}", text(&output.stderr));
 }
 
@@ -149,7 +149,7 @@ fn time_adds_up() {
     arguments.extend(command.split(' '));
     assert!(place.run(&arguments).status.success());
     let recording = place.recording("r.glass");
-    let kernel = recording.about.kernel_cpu.unwrap().seconds();
+    let kernel = recording.info.kernel_cpu.unwrap().seconds();
     let seen: f64 = recording.threads.iter().map(|thread| thread.cpu.seconds()).sum();
     // The kernel counts the CPU time of the sampler as that of the program.
     assert!(seen <= kernel * 1.02 && seen > kernel * 0.8, "{seen} of {kernel}");

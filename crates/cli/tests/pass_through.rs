@@ -20,7 +20,7 @@ fn exit_statuses_are_passed_through() {
     ] {
         let output = place.run(["record", "-o", "r.glass", "--", "sh", "-c", script]);
         assert_eq!(output.status.code(), Some(status), "{script}: {}", text(&output.stderr));
-        assert_eq!(place.recording("r.glass").about.end, Some(end), "{script}");
+        assert_eq!(place.recording("r.glass").info.end, Some(end), "{script}");
     }
 }
 
@@ -47,7 +47,7 @@ fn the_report_goes_to_stderr_and_the_recording_to_a_file_named_after_the_program
     let output = place.run(["record", "--", "sh", "-c", "echo out"]);
     assert_eq!(text(&output.stdout), "out\n");
     assert!(text(&output.stderr).contains("recorded to sh.glass"), "{}", text(&output.stderr));
-    assert_eq!(place.recording("sh.glass").about.command, ["sh", "-c", "echo out"]);
+    assert_eq!(place.recording("sh.glass").info.command, ["sh", "-c", "echo out"]);
 }
 
 /// The preloaded libraries that a recorded program sees if the user preloads one.

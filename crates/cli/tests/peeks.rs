@@ -79,7 +79,7 @@ fn a_recorded_program_is_shown_and_recorded_on() {
     let snapshots: u64 = snapshots.split('.').next().unwrap().parse().unwrap();
     assert!((200..600).contains(&snapshots), "{snapshots} of 300 ms\n{text}");
     let recording = place.recording("sh.glass");
-    assert_eq!(recording.about.end, Some(End::Exit(5)));
+    assert_eq!(recording.info.end, Some(End::Exit(5)));
     let time: u64 = recording.samples.iter().map(|sample| sample.time.0).sum();
     assert!(time > 600_000_000, "{time}");
 }
@@ -208,7 +208,7 @@ fn under_record_the_signal_is_the_programs_own_affair() {
     assert!((200..600).contains(&snapshots(&text(&output.stdout))), "{}", text(&output.stdout));
     let (status, _, place) = started.stop();
     assert_eq!(status, Some(5));
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Exit(5)));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Exit(5)));
 }
 
 #[test]

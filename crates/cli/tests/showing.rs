@@ -199,7 +199,7 @@ fn the_demo_reports_and_says_what_to_try_next() {
     }
     let next = message.split("Try next:").nth(1).unwrap();
     assert!(next.lines().all(|line| line.len() <= 80), "{next}");
-    assert!(place.recording("demo.glass").about.wall.seconds() < 15.0);
+    assert!(place.recording("demo.glass").info.wall.seconds() < 15.0);
 }
 
 /// A line without its colour codes and links.

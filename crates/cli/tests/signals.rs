@@ -18,7 +18,7 @@ fn ctrl_c_ends_the_program_and_gives_the_report() {
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(130), "{printed}");
     assert!(printed.contains("recorded to sh.glass"), "{printed}");
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Signal(2)));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Signal(2)));
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_program_that_handles_ctrl_c_ends_in_its_own_way() {
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(9), "{printed}");
     assert!(printed.contains("bye"), "{printed}");
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Exit(9)));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Exit(9)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_second_ctrl_c_saves_although_the_program_goes_on() {
     assert_eq!(status, Some(3), "{printed}");
     let pid = place.recording("sh.glass").processes[0].pid;
     assert!(printed.contains(&format!("sh (pid {pid}) is still running")), "{printed}");
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Running));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Running));
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_stopped_recording_goes_on_when_it_is_continued() {
     assert_eq!(end_of(&mut child), Some(0));
     let recording = place.recording("r.glass");
     let last = recording.samples.iter().map(|sample| sample.clock).max().unwrap();
-    let remarks = &recording.about.remarks;
+    let remarks = &recording.info.remarks;
     assert!(remarks.iter().any(|line| line.contains("Ctrl-Z")), "{remarks:?}");
-    let end = recording.about.start.0 + recording.about.wall.0;
+    let end = recording.info.start.0 + recording.info.wall.0;
     assert!(end - last.0 < 300_000_000, "sampled to the end: {} ms missing", (end - last.0) / 1_000_000);
 }
 
@@ -119,7 +119,7 @@ fn sigterm_is_passed_on_and_everything_is_saved() {
         place.await_file("ready");
         signal(&child, number);
         assert_eq!(end_of(&mut child), Some(code));
-        assert_eq!(place.recording("r.glass").about.end, Some(End::Signal(code - 128)));
+        assert_eq!(place.recording("r.glass").info.end, Some(End::Signal(code - 128)));
     }
 }
 
@@ -133,7 +133,7 @@ fn a_closed_terminal_ends_the_program_as_it_does_alone() {
     place.await_file("ready");
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(7));
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Exit(7)));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Exit(7)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_closed_terminal_ends_the_program_after_its_recording_as_well() {
     });
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(7));
-    assert_eq!(place.recording("sh.glass").about.end, Some(End::Running));
+    assert_eq!(place.recording("sh.glass").info.end, Some(End::Running));
 }
 
 #[test]
@@ -176,10 +176,10 @@ fn a_recording_can_be_saved_while_it_is_made() {
     let saved = place.run(["save", &child.id().to_string()]);
     assert!(saved.status.success(), "{}", text(&saved.stderr));
     place.await_file("r-1.glass");
-    assert_eq!(place.recording("r-1.glass").about.end, Some(End::Running));
+    assert_eq!(place.recording("r-1.glass").info.end, Some(End::Running));
     std::fs::write(place.file("stop"), "").unwrap();
     assert_eq!(end_of(&mut child), Some(0));
-    assert_eq!(place.recording("r.glass").about.end, Some(End::Exit(0)));
+    assert_eq!(place.recording("r.glass").info.end, Some(End::Exit(0)));
     assert_eq!(place.run(["save", "1"]).status.code(), Some(125));
 }
 

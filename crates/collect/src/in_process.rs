@@ -5,7 +5,7 @@
 
 use crate::Recorder;
 use crate::recording::StreamDrain;
-use stackglass_profile::{About, Recording};
+use stackglass_profile::{Recording, RecordingInfo};
 use stackglass_wire::ControlPage;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,9 +28,9 @@ impl Collector {
     ///
     /// # Panics
     /// If the length of `ring` is not a power of two.
-    pub fn new(control: &'static ControlPage, ring: &'static [AtomicU64], about: About) -> Collector {
+    pub fn new(control: &'static ControlPage, ring: &'static [AtomicU64], info: RecordingInfo) -> Collector {
         assert!(ring.len().is_power_of_two(), "a stream has a power of two words");
-        let recorder = Recorder::new(about);
+        let recorder = Recorder::new(info);
         Collector { state: Mutex::new(State { control, ring, drain: None, recorder }) }
     }
 

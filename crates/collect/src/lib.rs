@@ -1,7 +1,7 @@
 //! From the events of profiled programs to a recording.
 //!
 //! - [`recording`]: events become interned samples, and a file that grows. Every kind of recording uses it.
-//! - [`launch`]: starts a program and records it. [`outside`] samples it with perf events; [`launch::drain`] reads the
+//! - [`launch`]: starts a program and records it. `outside` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.

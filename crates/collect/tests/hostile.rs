@@ -5,14 +5,14 @@ mod support;
 use proptest::prelude::*;
 use stackglass_collect::Recorder;
 use stackglass_collect::launch::drain::Drain;
-use stackglass_profile::About;
+use stackglass_profile::RecordingInfo;
 use std::path::Path;
 use std::sync::atomic::Ordering::*;
 use support::{DAMAGED, Guest, LOST, MALFORMED, WORDS};
 
 /// Reads a session folder as the launcher does, and looks at what came of it.
 fn drain(folder: &Path) -> Recorder {
-    let mut recorder = Recorder::new(About { capacity: 20_000, ..About::default() });
+    let mut recorder = Recorder::new(RecordingInfo { capacity: 20_000, ..RecordingInfo::default() });
     let mut drain = Drain::new(folder);
     for _ in 0..3 {
         drain.read(&mut recorder);
@@ -28,7 +28,7 @@ fn check(recorder: &Recorder) {
     let recording = recorder.recording();
     // One event of the largest size may go over the bound.
     assert!(recorder.words() < 20_000 + 3 * 4200, "{} words", recorder.words());
-    assert!(recording.about.remarks.len() <= 64);
+    assert!(recording.info.remarks.len() <= 64);
     for sample in &recording.samples {
         assert!(recording.thread(sample.thread).is_some());
         for location in recording.stacks.walk(sample.stack) {
@@ -101,7 +101,7 @@ fn a_stream_that_is_truncated_while_it_is_read_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let guest = Guest::new(std::process::id());
     let path = guest.write(folder.path());
-    let mut recorder = Recorder::new(About::default());
+    let mut recorder = Recorder::new(RecordingInfo::default());
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     assert_eq!(drain.processes(), 1);
@@ -127,7 +127,7 @@ fn what_is_no_file_of_ours_is_not_opened() {
     std::fs::hard_link(&target, folder.path().join("p-4-4")).unwrap();
     let recorder = drain(folder.path());
     assert_eq!(recorder.recording().processes.len(), 0);
-    let remarks = &recorder.recording().about.remarks;
+    let remarks = &recorder.recording().info.remarks;
     assert!(!remarks.is_empty() && remarks.iter().all(|line| line.contains("was not read")), "{remarks:?}");
     assert!(target.exists());
 }
@@ -148,7 +148,7 @@ fn an_endless_writer_does_not_keep_the_reader() {
     let folder = tempfile::tempdir().unwrap();
     let guest = Guest::new(std::process::id());
     let path = guest.write(folder.path());
-    let mut recorder = Recorder::new(About { capacity: 20_000, ..About::default() });
+    let mut recorder = Recorder::new(RecordingInfo { capacity: 20_000, ..RecordingInfo::default() });
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     // A program that says again and again that its whole stream is full.
@@ -181,6 +181,6 @@ fn a_malformed_event_and_a_damaged_stream_are_remarked() {
         let guest = Guest::new(1);
         spoil(&guest);
         guest.write(folder.path());
-        assert_eq!(drain(folder.path()).recording().about.remarks, [remark]);
+        assert_eq!(drain(folder.path()).recording().info.remarks, [remark]);
     }
 }

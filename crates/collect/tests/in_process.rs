@@ -3,7 +3,7 @@
 mod support;
 
 use stackglass_collect::in_process::Collector;
-use stackglass_profile::About;
+use stackglass_profile::RecordingInfo;
 use stackglass_wire::{Event, State, ThreadId};
 use support::{DAMAGED, Guest, LOST, MALFORMED, name};
 
@@ -21,7 +21,7 @@ fn guest() -> &'static Guest {
 fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
     let guest = guest();
     let (control, ring) = guest.view();
-    let collector = Collector::new(control, ring, About::default());
+    let collector = Collector::new(control, ring, RecordingInfo::default());
     guest.push(sample(1, &[0x10, 0x20]));
     assert_eq!(collector.snapshot().samples.len(), 1);
     guest.push(sample(2, &[0x30]));
@@ -38,13 +38,13 @@ fn samples_arrive_on_demand_and_are_forgotten_on_demand() {
 fn a_full_recording_says_so_and_goes_on_with_more_room() {
     let guest = guest();
     let (control, ring) = guest.view();
-    let about = About { capacity: 500, ..About::default() };
-    let collector = Collector::new(control, ring, about);
+    let info = RecordingInfo { capacity: 500, ..RecordingInfo::default() };
+    let collector = Collector::new(control, ring, info);
     for i in 0..200 {
         guest.push(sample(i, &[i * 8]));
     }
     assert!(collector.drain());
-    assert!(collector.snapshot().about.full);
+    assert!(collector.snapshot().info.full);
     collector.with(|recorder| recorder.set_capacity(0));
     assert!(!collector.drain(), "room again");
 }
@@ -53,16 +53,16 @@ fn a_full_recording_says_so_and_goes_on_with_more_room() {
 fn a_malformed_event_and_a_damaged_stream_are_remarked() {
     let guest = guest();
     let (control, ring) = guest.view();
-    let collector = Collector::new(control, ring, About::default());
+    let collector = Collector::new(control, ring, RecordingInfo::default());
     guest.push(sample(1, &[0x10]));
     guest.push_malformed();
     guest.push(sample(2, &[0x20]));
     let recording = collector.snapshot();
     assert_eq!(recording.samples.len(), 2, "the events around it are read");
-    assert_eq!(recording.about.remarks, [MALFORMED]);
+    assert_eq!(recording.info.remarks, [MALFORMED]);
     guest.damage();
     guest.lose();
     let recording = collector.snapshot();
     assert_eq!(recording.samples.len(), 2);
-    assert_eq!(recording.about.remarks, [MALFORMED, DAMAGED, LOST]);
+    assert_eq!(recording.info.remarks, [MALFORMED, DAMAGED, LOST]);
 }

@@ -4,7 +4,7 @@ mod support;
 
 use stackglass_collect::launch::drain::Drain;
 use stackglass_collect::{ProcessImage, Recorder};
-use stackglass_profile::{About, Cut, Location, ModuleIndex, Nanos, Recording, State, ThreadNumber};
+use stackglass_profile::{Cut, Location, ModuleIndex, Nanos, Recording, RecordingInfo, State, ThreadNumber};
 use stackglass_wire::{Event, ModuleId, State as Wire, ThreadId};
 use support::{Guest, name};
 
@@ -35,7 +35,7 @@ fn start(thread: u32) -> Event<'static> {
 /// Takes up events as they are.
 fn take(capacity: u64, events: &[Event<'_>]) -> Recorder {
     let guest = Guest::new(7);
-    let mut recorder = Recorder::new(About { capacity, ..About::default() });
+    let mut recorder = Recorder::new(RecordingInfo { capacity, ..RecordingInfo::default() });
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for event in events {
         image.apply(event, &mut recorder);
@@ -107,7 +107,7 @@ fn repeats_stand_for_the_threads_own_last_stack() {
 #[test]
 fn written_samples_do_not_grow_any_more() {
     let guest = Guest::new(7);
-    let mut recorder = Recorder::new(About::default());
+    let mut recorder = Recorder::new(RecordingInfo::default());
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     image.apply(&start(1), &mut recorder);
     image.apply(&sample(1, 10, &[0x10]), &mut recorder);
@@ -158,7 +158,7 @@ fn states_tasks_and_cuts_keep_samples_apart() {
 #[test]
 fn the_bound_holds_and_ends_everything() {
     let guest = Guest::new(7);
-    let mut recorder = Recorder::new(About { capacity: 10_000, ..About::default() });
+    let mut recorder = Recorder::new(RecordingInfo { capacity: 10_000, ..RecordingInfo::default() });
     let mut image = ProcessImage::new(guest.view().0, &mut recorder).unwrap();
     for i in 0..100_000u64 {
         let frames = [i * 64, i * 32, 5];
@@ -166,7 +166,7 @@ fn the_bound_holds_and_ends_everything() {
         image.apply(&load(i as u32 + 1, i << 20, 0, (i % 200) as u8), &mut recorder);
         image.apply(&sample(i as u32 % 5000 + 1, i, &frames), &mut recorder);
     }
-    assert!(recorder.is_full() && recorder.recording().about.full);
+    assert!(recorder.is_full() && recorder.recording().info.full);
     // One event may go over it, by its own size.
     assert!(recorder.words() < 10_100, "{}", recorder.words());
     assert!(recorder.recording().samples.len() > 100);
@@ -197,7 +197,7 @@ fn files_of_dead_processes_are_read_to_their_end_and_removed() {
     guest.push(start(1));
     guest.push(sample(1, 1500, &[0x10, 0x20]));
     let path = guest.write(folder.path());
-    let mut recorder = Recorder::new(About::default());
+    let mut recorder = Recorder::new(RecordingInfo::default());
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     assert_eq!(drain.processes(), 1);
@@ -222,7 +222,7 @@ fn an_exec_ends_the_earlier_image_of_the_process() {
     second.push(start(1));
     first.write(folder.path());
     second.write(folder.path());
-    let mut recorder = Recorder::new(About::default());
+    let mut recorder = Recorder::new(RecordingInfo::default());
     let mut drain = Drain::new(folder.path());
     drain.read(&mut recorder);
     drain.settle(&mut recorder);

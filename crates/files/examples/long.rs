@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes: u64 = bytes.parse()?;
     let mut made = Made::new();
     let mut recording = made.beginning();
-    let mut writer = GlassWriter::create(path, &recording.about)?;
+    let mut writer = GlassWriter::create(path, &recording.info)?;
     let mut n = 0;
     while writer.bytes() < bytes {
         for _ in 0..50_000 {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         recording.samples.clear();
     }
     made.name(&mut recording);
-    recording.about.wall.0 = n / 8 * 1_000_000;
+    recording.info.wall.0 = n / 8 * 1_000_000;
     let totals = writer.finish(&recording)?;
     println!(
         "{n} samples in {} rows, {} stack nodes, {} locations",

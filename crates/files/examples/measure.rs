@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut made = Made::new();
     let mut recording = made.beginning();
-    let mut writer = GlassWriter::create(&live, &recording.about)?;
+    let mut writer = GlassWriter::create(&live, &recording.info)?;
     let (mut appending, mut flushes) = (0.0, 0);
     for n in 0..samples {
         made.sample(&mut recording, n);

@@ -17,7 +17,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("demo.glass");
 //! let mut recording = Recording::default();
-//! let mut writer = GlassWriter::create(&path, &recording.about)?; // mode 0600, exists from now on
+//! let mut writer = GlassWriter::create(&path, &recording.info)?; // mode 0600, exists from now on
 //! // … repeatedly, while the recording grows:
 //! writer.append(&recording)?; // writes only what is new, in one write(2)
 //! // … after the end of the program and symbolization:

@@ -82,8 +82,8 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
 /// Opens an existing device or pipe of this name; `None` for files and missing names.
 pub(crate) fn special(path: &Path) -> io::Result<Option<File>> {
     match path.metadata() {
-        Ok(about) if about.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(about) if !about.is_file() => Ok(Some(File::options().write(true).open(path)?)),
+        Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(meta) if !meta.is_file() => Ok(Some(File::options().write(true).open(path)?)),
         Ok(_) => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),

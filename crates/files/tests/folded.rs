@@ -66,7 +66,7 @@ fn refusals_say_what_is_wrong_and_where() {
 #[test]
 fn names_are_made_fit_for_a_line() {
     let mut recording = Recording::default();
-    recording.about.delay = Nanos(10);
+    recording.info.delay = Nanos(10);
     recording.threads.push(Thread {
         process: Default::default(),
         tid: 1,

@@ -190,7 +190,7 @@ fn sample_file(steps: &[Step]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.glass");
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+    let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
     for step in steps {
         apply(&mut recording, step);
         if matches!(step, Step::Flush) {

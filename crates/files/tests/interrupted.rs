@@ -80,7 +80,7 @@ fn say(what: impl std::fmt::Display) {
 
 fn record_until_killed(path: &Path) -> ExitCode {
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(path, &recording.about).expect("the recording can be made");
+    let mut writer = GlassWriter::create(path, &recording.info).expect("the recording can be made");
     for n in 0.. {
         grow(&mut recording, n);
         if n % FLUSH_EVERY == 0 {
@@ -124,7 +124,7 @@ fn check(path: &Path, flushed: u64) -> u64 {
     let right = grown(hits);
     assert_eq!(read.samples, right.samples);
     assert_eq!(read.stacks.nodes()[..right.stacks.nodes().len()], right.stacks.nodes()[..]);
-    assert_eq!(read.about, stackglass_profile::About { wall: read.about.wall, ..right.about });
+    assert_eq!(read.info, stackglass_profile::RecordingInfo { wall: read.info.wall, ..right.info });
     hits
 }
 
@@ -166,7 +166,7 @@ fn record_on_full_disk(path: &Path) -> ExitCode {
         |current| setrlimit(Resource::Fsize, Rlimit { current, maximum }).expect("limits can be lowered");
     limit(Some(DISK));
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(path, &recording.about).expect("the recording can be made");
+    let mut writer = GlassWriter::create(path, &recording.info).expect("the recording can be made");
     let mut full = 0;
     for n in 0..10_000 {
         grow(&mut recording, n);

@@ -21,7 +21,7 @@ fn write(path: &Path, samples: u64, finish: bool) -> usize {
     for tid in 0..3 {
         apply(&mut recording, &Step::Thread { process: 0, tid, name: "t".into(), start: 0 });
     }
-    let mut writer = GlassWriter::create(path, &recording.about).unwrap();
+    let mut writer = GlassWriter::create(path, &recording.info).unwrap();
     let grow = || {
         for n in 0..samples {
             let leaf = n * 2_654_435_761 % STACKS;
@@ -83,7 +83,7 @@ fn samples_that_were_let_go_of_are_in_the_file() {
     apply(&mut recording, &process);
     apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });
     let mut kept = recording.clone();
-    let mut writer = GlassWriter::create(&pieces, &recording.about).unwrap();
+    let mut writer = GlassWriter::create(&pieces, &recording.info).unwrap();
     for n in 0..500 {
         // Runs of the same stack, of which some go over the moments at which something is let go of.
         let stack = vec![(9, n / 7)];

@@ -25,7 +25,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
 
 fn recording(pieces: &[Piece]) -> Recording {
     let mut recording = Recording::default();
-    recording.about.delay = Nanos(1_000_000);
+    recording.info.delay = Nanos(1_000_000);
     for tid in 0..THREADS {
         recording.threads.push(Thread {
             process: 0.into(),
@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn counts_are_times_rounded(pieces in pieces()) {
         let recording = recording(&pieces);
-        let delay = u128::from(recording.about.delay.0);
+        let delay = u128::from(recording.info.delay.0);
         let (mut threads, mut kinds) = (BTreeMap::new(), std::collections::HashMap::new());
         for (sample, count) in recording.samples.iter().zip(snapshots(&recording)) {
             for sum in [threads.entry(sample.thread).or_insert((0, 0)), kinds.entry(sample.kind()).or_insert((0, 0))] {

@@ -57,7 +57,7 @@ fn main() -> std::process::ExitCode {
 /// Stacks that part at every level, the inner frames theirs alone.
 fn recording_of(nodes: u64) -> Recording {
     let mut recording = Recording::default();
-    recording.about.delay = Nanos(1);
+    recording.info.delay = Nanos(1);
     recording.threads.push(Thread {
         process: 0.into(),
         tid: 1,

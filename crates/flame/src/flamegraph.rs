@@ -5,7 +5,7 @@ use crate::{Graph, Matcher, filter, from_call_tree, runtime};
 
 pub use crate::frame_options::Quirks;
 
-use stackglass_report::call_tree::{CallTreeError, Moments, Options};
+use stackglass_report::call_tree::{CallTreeError, Options, StateFilter};
 use stackglass_report::{CallTrees, Pick, Recur, Source};
 
 /// The options of a flame graph.
@@ -115,7 +115,7 @@ impl Flamegraph {
     }
 
     /// Thread states to count: all by default.
-    pub fn moments(mut self, moments: Moments) -> Flamegraph {
+    pub fn moments(mut self, moments: StateFilter) -> Flamegraph {
         self.calls.moments = moments;
         self
     }

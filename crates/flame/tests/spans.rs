@@ -8,7 +8,7 @@ use stackglass_flame::{
 };
 use stackglass_profile::{Data, Dictionary, Frame};
 use stackglass_report::Recur;
-use stackglass_report::call_tree::Moments;
+use stackglass_report::call_tree::StateFilter;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ struct Options {
     pruned: Vec<usize>,
     threads: Option<Vec<u64>>,
     tasks: Option<Vec<u64>>,
-    moments: Moments,
+    moments: StateFilter,
 }
 
 fn profiles(frames: usize) -> impl Strategy<Value = Profile> {
@@ -65,7 +65,7 @@ fn profiles(frames: usize) -> impl Strategy<Value = Profile> {
 
 fn options() -> impl Strategy<Value = Options> {
     let picks = || prop::option::weighted(0.3, prop::collection::vec(0..4_u64, 0..3));
-    let moments = prop::sample::select(&[Moments::All, Moments::Awake, Moments::Asleep][..]);
+    let moments = prop::sample::select(&[StateFilter::All, StateFilter::Awake, StateFilter::Asleep][..]);
     let recur = prop::sample::select(Recur::ALL);
     let pruned = prop::collection::vec(0..FRAMES.len(), 0..3);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -133,9 +133,9 @@ impl Options {
     fn picks(&self, (thread, task, state, _): &Piece) -> bool {
         let in_list = |list: &Option<Vec<u64>>, id| list.as_ref().is_none_or(|list| list.contains(id));
         let moment = match self.moments {
-            Moments::All => true,
-            Moments::Awake => *state == 1,
-            Moments::Asleep => *state == 2,
+            StateFilter::All => true,
+            StateFilter::Awake => *state == 1,
+            StateFilter::Asleep => *state == 2,
         };
         in_list(&self.threads, thread) && in_list(&self.tasks, task) && moment
     }

@@ -91,7 +91,7 @@ pub mod flags {
     pub const ENABLE_ON_EXEC: u64 = 1 << 12;
     /// Records fork and exit.
     pub const TASK: u64 = 1 << 13;
-    /// [`Attributes::wakeup`] counts bytes.
+    /// [`wakeup`](super::Attributes::wakeup) counts bytes.
     pub const WATERMARK: u64 = 1 << 14;
     /// All records end with thread and time.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -99,7 +99,7 @@ pub mod flags {
     pub const MMAP2: u64 = 1 << 23;
     /// Name changes by exec are marked.
     pub const COMM_EXEC: u64 = 1 << 24;
-    /// Times are of [`Attributes::clockid`].
+    /// Times are of [`clockid`](super::Attributes::clockid).
     pub const USE_CLOCKID: u64 = 1 << 25;
     /// Records each switch to and from a processor.
     pub const CONTEXT_SWITCH: u64 = 1 << 26;

@@ -6,9 +6,11 @@
 pub mod clock;
 pub mod elf_names;
 pub mod maps;
+mod page_cache;
 pub mod process;
 pub mod status;
 pub mod threads;
 
+pub use page_cache::PageCache;
 pub use process::ImageKey;
 pub use status::Status;

@@ -49,12 +49,12 @@ impl Recording {
             }
             self.push(sample);
         }
-        self.about.wall.0 = self.about.wall.0.saturating_add(other.about.wall.0);
-        self.about.own_cpu.0 = self.about.own_cpu.0.saturating_add(other.about.own_cpu.0);
-        self.about.full |= other.about.full;
-        for remark in &other.about.remarks {
-            if !self.about.remarks.contains(remark) {
-                self.about.remarks.push(remark.clone());
+        self.info.wall.0 = self.info.wall.0.saturating_add(other.info.wall.0);
+        self.info.own_cpu.0 = self.info.own_cpu.0.saturating_add(other.info.own_cpu.0);
+        self.info.full |= other.info.full;
+        for remark in &other.info.remarks {
+            if !self.info.remarks.contains(remark) {
+                self.info.remarks.push(remark.clone());
             }
         }
     }
@@ -119,7 +119,7 @@ mod tests {
 
     fn region(offsets: &[u64], tid: u32) -> Recording {
         let mut recording = Recording::default();
-        recording.about.wall = Nanos(10);
+        recording.info.wall = Nanos(10);
         recording.processes.push(Process { pid: 7, ..Process::default() });
         recording.threads.push(Thread {
             process: ProcessIndex(0),
@@ -156,7 +156,7 @@ mod tests {
         all.absorb(&region(&[9, 2, 3], 70));
         all.absorb(&region(&[1, 2, 3], 71));
         assert_eq!((all.processes.len(), all.threads.len(), all.modules.len()), (1, 2, 1));
-        assert_eq!((all.threads[0].cpu, all.about.wall), (Nanos(10), Nanos(30)));
+        assert_eq!((all.threads[0].cpu, all.info.wall), (Nanos(10), Nanos(30)));
         assert_eq!(all.stacks.nodes().len(), 4, "the callers are shared");
         let offsets: Vec<Vec<u64>> = all
             .samples

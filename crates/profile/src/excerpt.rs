@@ -43,7 +43,7 @@ impl Recording {
             })
             .collect();
         Recording {
-            about: self.about.clone(),
+            info: self.info.clone(),
             processes: self.processes.clone(),
             threads: self.threads.clone(),
             tasks: self.tasks.clone(),

@@ -26,7 +26,7 @@ pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
-pub use recording::{About, End, Module, Process, Recording, Sample, SampleKind, State, Thread};
+pub use recording::{End, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread};
 pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};
 pub use symbols::Symbols;

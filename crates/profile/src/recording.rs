@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// How, when and of what program it was made.
-    pub about: About,
+    pub info: RecordingInfo,
     /// Process images, in order of start. An exec makes a new image with the same pid.
     pub processes: Vec<Process>,
     /// Threads; number `n` is `threads[n - 1]`.
@@ -29,7 +29,7 @@ pub struct Recording {
 
 /// How, when and of what program a recording was made.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct About {
+pub struct RecordingInfo {
     /// Program and arguments, as given by the user.
     pub command: Vec<String>,
     /// CLOCK_REALTIME ns at the start.

@@ -41,7 +41,7 @@ pub fn snapshots(recording: &Recording) -> Vec<u64> {
 ///     time: Nanos(time),
 /// };
 /// let mut recording = Recording::default();
-/// recording.about.delay = Nanos(10);
+/// recording.info.delay = Nanos(10);
 /// recording.samples = vec![sample(1, 8), sample(2, 30), sample(1, 8)];
 ///
 /// let mut snapshots = Snapshots::of(&recording);
@@ -72,7 +72,7 @@ impl Snapshots {
 
     /// As [`Snapshots::of`]. Passes the kind number of each sample to `tell`, from the last sample to the first.
     fn numbered(recording: &Recording, mut tell: impl FnMut(u32)) -> Snapshots {
-        let delay = recording.about.delay;
+        let delay = recording.info.delay;
         let mut snapshots = Snapshots { delay: delay.0, numbers: HashMap::default(), shares: Vec::new() };
         if delay.0 == 0 {
             return snapshots;
@@ -151,7 +151,7 @@ mod tests {
     /// Of (thread, stack, time).
     fn recording(delay: u64, samples: &[(u32, u32, u64)]) -> Recording {
         let mut recording = Recording::default();
-        recording.about.delay = Nanos(delay);
+        recording.info.delay = Nanos(delay);
         recording.samples = samples
             .iter()
             .map(|(thread, stack, time)| Sample {

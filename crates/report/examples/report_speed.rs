@@ -143,7 +143,7 @@ fn words_of(samples: u64, stacks: u64) -> Data {
 
 fn recording_of(samples: u64, stacks: u64, longer: bool) -> Recording {
     let mut recording = Recording::default();
-    recording.about.delay = Nanos(1);
+    recording.info.delay = Nanos(1);
     let thread = |tid| Thread {
         process: 0.into(),
         tid,

@@ -4,7 +4,7 @@ mod made_up;
 
 use stackglass_profile::{Nanos, State};
 use stackglass_report::CallTrees;
-use stackglass_report::call_tree::{Moments, Options};
+use stackglass_report::call_tree::{Options, StateFilter};
 
 #[test]
 fn waiting_for_a_processor_is_no_time_on_it() {
@@ -16,7 +16,7 @@ fn waiting_for_a_processor_is_no_time_on_it() {
         maker.raw_sample(thread, stack, state, Nanos(millis * 1_000_000), 1, None);
     }
     let trees = CallTrees::new(&maker.recording).unwrap();
-    for (moments, expected) in [(Moments::All, 62), (Moments::Awake, 35), (Moments::Asleep, 27)] {
+    for (moments, expected) in [(StateFilter::All, 62), (StateFilter::Awake, 35), (StateFilter::Asleep, 27)] {
         let tree = trees.tree(&Options { moments, ..Options::default() }).unwrap();
         assert_eq!(tree.count(tree.children(0)[0]), expected, "{moments:?}");
         let counts: u64 = trees.counts(moments).iter().map(|counted| counted.count).sum();

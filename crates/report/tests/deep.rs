@@ -17,7 +17,7 @@ fn frame(func: &str, line: i64) -> Frame {
 
 fn recording(stacks: impl Iterator<Item = Vec<u64>>) -> Recording {
     let mut recording = Recording::default();
-    recording.about.delay = Nanos(1);
+    recording.info.delay = Nanos(1);
     recording.threads.push(Thread {
         process: 0.into(),
         tid: 1,

@@ -97,7 +97,7 @@ proptest! {
                 time += sample.time.0;
                 count += snapshots;
             }
-            let delay = recording.about.delay.0;
+            let delay = recording.info.delay.0;
             prop_assert!(time.abs_diff(count * delay) * 2 <= delay, "{count} snapshots for {time} ns");
         }
     }

@@ -91,8 +91,8 @@ fn functions_that_call_each_other_in_turn_stay_listed() {
 fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
     let (mut maker, thread) = program(&["app"]);
     awake(&mut maker, thread, &format!("{CPP} > c app! work"), 50);
-    maker.recording.about.kernel_cpu = Some(Nanos(220_000_000));
-    maker.recording.about.own_cpu = Nanos(20_000_000);
+    maker.recording.info.kernel_cpu = Some(Nanos(220_000_000));
+    maker.recording.info.own_cpu = Nanos(20_000_000);
     let text = screen(&maker.recording, 80);
     assert!(text.lines().next().unwrap().contains("50.0 of 200 ms CPU sampled"), "{text}");
     let unseen = text.lines().find(|line| line.ends_with("[unaccounted]")).unwrap();
@@ -106,8 +106,8 @@ fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
     assert!(notes.contains("static, musl") && notes.contains("change of user"), "{notes}");
     // All of it within what starting and ending takes, or accounted for by sampling itself.
     for (kernel, own) in [(59, 0), (70, 20)] {
-        maker.recording.about.kernel_cpu = Some(Nanos(kernel * 1_000_000));
-        maker.recording.about.own_cpu = Nanos(own * 1_000_000);
+        maker.recording.info.kernel_cpu = Some(Nanos(kernel * 1_000_000));
+        maker.recording.info.own_cpu = Nanos(own * 1_000_000);
         let text = screen(&maker.recording, 80);
         assert!(text.contains("50.0 ms CPU (") && !text.contains("sampled"), "{text}");
     }
@@ -116,7 +116,7 @@ fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
 #[test]
 fn a_program_that_cannot_be_sampled_has_its_time() {
     let mut recording = Maker::new(&["static"]).recording;
-    recording.about.kernel_cpu = Some(Nanos(400_000_000));
+    recording.info.kernel_cpu = Some(Nanos(400_000_000));
     let text = screen(&recording, 80);
     assert!(text.lines().next().unwrap().contains("0 of 400 ms CPU sampled"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[unaccounted]")), "{text}");
@@ -127,8 +127,8 @@ fn a_program_that_cannot_be_sampled_has_its_time() {
 fn a_full_buffer_is_the_only_reason_given() {
     let (mut maker, thread) = program(&["app"]);
     awake(&mut maker, thread, &format!("{CPP} > c app! work"), 50);
-    maker.recording.about.kernel_cpu = Some(Nanos(200_000_000));
-    maker.recording.about.full = true;
+    maker.recording.info.kernel_cpu = Some(Nanos(200_000_000));
+    maker.recording.info.full = true;
     let text = screen(&maker.recording, 80);
     assert!(text.contains("50.0 of 200 ms CPU sampled") && text.contains("[unaccounted]"), "{text}");
     assert!(
@@ -142,7 +142,7 @@ fn the_state_goes_before_the_command() {
     let long = "a-server-with-a-long-name";
     let (mut maker, thread) = program(&[long, "--listen", "127.0.0.1:8080"]);
     awake(&mut maker, thread, &format!("{CPP} > c app! work"), 50);
-    maker.recording.about.end = Some(End::Running);
+    maker.recording.info.end = Some(End::Running);
     for cols in [60, 80, 120] {
         let text = screen(&maker.recording, cols);
         let first = text.lines().next().unwrap();

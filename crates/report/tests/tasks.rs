@@ -68,7 +68,7 @@ fn by_wall_time_the_summary_speaks_of_looks_and_waits() {
     let (mut maker, thread) = program(State::Task);
     let recording = &mut maker.recording;
     recording.tasks[1].waited = Nanos(2_500_000_000);
-    recording.about.kernel_cpu = Some(Nanos(9_000_000_000));
+    recording.info.kernel_cpu = Some(Nanos(9_000_000_000));
     let module = Some(recording.intern_module(Module { path: TASKS_MODULE.into(), build_id: [].into() }));
     let leaf = recording.stacks.intern_location(Location { module, offset: 0 });
     let kind = recording.stacks.intern_location(Location { module, offset: 7 });

@@ -85,8 +85,8 @@ pub mod model {
     pub use stackglass_profile::symbols::{Missing, ModuleNote};
     pub use stackglass_profile::word_buffer::{Block, Blocks};
     pub use stackglass_profile::{
-        About, Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
-        Sample, StackId, Stacks, State, Symbols, Task, TaskId, Thread, ThreadNumber,
+        Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
+        RecordingInfo, Sample, StackId, Stacks, State, Symbols, Task, TaskId, Thread, ThreadNumber,
     };
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod peek;
 use crate::settings::Settings;
 use crate::{InitError, ProfileKind, StartError};
 use stackglass_collect::in_process::Collector;
-use stackglass_profile::{About, Nanos, Recording};
+use stackglass_profile::{Nanos, Recording, RecordingInfo};
 use stackglass_sampler::{Config, Handle, NotStarted};
 #[cfg(feature = "files")]
 use std::path::Path;
@@ -77,10 +77,10 @@ pub(crate) fn enter_with_file(path: &Path) -> Result<(), StartError> {
         return Err(StartError::OtherFile(other.path().to_path_buf()));
     }
     state.enter(ProfileKind::Threads)?;
-    let about = state.about();
+    let info = state.info();
     // Under `stackglass record`, the command writes its own file.
     let Some(run) = &mut state.run else { return Ok(()) };
-    let file = match file::File::create(path, &about) {
+    let file = match file::File::create(path, &info) {
         Ok(file) => Arc::new(file),
         Err(error) => {
             state.leave();
@@ -153,11 +153,11 @@ pub(crate) fn settings(n: Option<u64>, delay: Option<Duration>) -> Result<Settin
 pub(crate) fn snapshot() -> Recording {
     let state = state();
     let mut all =
-        state.past.clone().unwrap_or_else(|| Recording { about: state.about(), ..Default::default() });
+        state.past.clone().unwrap_or_else(|| Recording { info: state.info(), ..Default::default() });
     if let Some(run) = state.run.as_ref().filter(|_| state.guards > 0) {
         all.absorb(&run.recording());
     }
-    all.about.full = state.full || all.about.full;
+    all.info.full = state.full || all.info.full;
     all
 }
 
@@ -188,15 +188,15 @@ impl Running {
         }
     }
 
-    fn about(&self) -> About {
+    fn info(&self) -> RecordingInfo {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        About {
+        RecordingInfo {
             command: std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect(),
             started: since.as_nanos() as u64,
             delay: Nanos(self.settings().delay.as_nanos() as u64),
             capacity: self.settings().n,
             writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).to_string(),
-            ..About::default()
+            ..RecordingInfo::default()
         }
     }
 
@@ -257,10 +257,10 @@ impl Running {
 
     /// Starts the threads of a run that may store so many words.
     fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
-        let mut about = self.about();
-        (about.capacity, about.delay) = (room, Nanos(delay.as_nanos() as u64));
+        let mut info = self.info();
+        (info.capacity, info.delay) = (room, Nanos(delay.as_nanos() as u64));
         let config =
-            Config { delay_ns: about.delay.0, walltime: kind == ProfileKind::Walltime, ..Config::default() };
+            Config { delay_ns: info.delay.0, walltime: kind == ProfileKind::Walltime, ..Config::default() };
         let sampler = match stackglass_sampler::start(config) {
             Ok(handle) => Arc::new(handle),
             Err(NotStarted::Delegated) => {
@@ -269,8 +269,8 @@ impl Running {
             }
             Err(error) => return Err(StartError::Sampler(error.to_string())),
         };
-        about.start = Nanos(sampler.control().start_ns.load(Ordering::Relaxed));
-        let collector = Arc::new(Collector::new(sampler.control(), sampler.ring(), about));
+        info.start = Nanos(sampler.control().start_ns.load(Ordering::Relaxed));
+        let collector = Arc::new(Collector::new(sampler.control(), sampler.ring(), info));
         let mut run = Run {
             pid: std::process::id(),
             kind,
@@ -320,8 +320,8 @@ impl Running {
     }
 
     fn keep(&mut self, recording: &Recording) {
-        let about = self.about();
-        self.past.get_or_insert_with(|| Recording { about, ..Default::default() }).absorb(recording);
+        let info = self.info();
+        self.past.get_or_insert_with(|| Recording { info, ..Default::default() }).absorb(recording);
     }
 
     /// Ends the threads of the run.
@@ -343,9 +343,9 @@ impl Run {
     fn recording(&self) -> Recording {
         let mut recording = self.collector.snapshot();
         let wall = self.full_after.get().copied().unwrap_or_else(|| self.began.elapsed());
-        recording.about.wall = Nanos(wall.as_nanos() as u64);
+        recording.info.wall = Nanos(wall.as_nanos() as u64);
         let control = self.sampler.control();
-        recording.about.own_cpu = Nanos(control.sampler_cpu_ns.load(Ordering::Relaxed));
+        recording.info.own_cpu = Nanos(control.sampler_cpu_ns.load(Ordering::Relaxed));
         recording
     }
 

@@ -2,8 +2,9 @@
 //! keep it in a struct, match on it, or pass it on.
 
 use stackglass::model::{
-    About, Address, Block, Blocks, Cut, End, Location, LocationId, Missing, Module, ModuleIndex, ModuleNote,
-    Nanos, Process, ProcessIndex, Sample, StackId, Stacks, State, Symbols, TaskId, Thread, ThreadNumber,
+    Address, Block, Blocks, Cut, End, Location, LocationId, Missing, Module, ModuleIndex, ModuleNote, Nanos,
+    Process, ProcessIndex, RecordingInfo, Sample, StackId, Stacks, State, Symbols, TaskId, Thread,
+    ThreadNumber,
 };
 use stackglass::{
     Answer, Called, Caller, Callers, CallersError, Data, DataError, Dictionary, FilePattern, Format, Frame,
@@ -48,8 +49,8 @@ fn results_can_be_named() {
 
 /// Compiles: a recording taken apart, with all its types by name.
 fn parts(recording: &Recording) -> Option<(Address, TaskId)> {
-    let about: &About = &recording.about;
-    let _: (Option<End>, Nanos) = (about.end, about.start);
+    let info: &RecordingInfo = &recording.info;
+    let _: (Option<End>, Nanos) = (info.end, info.start);
     let process: &Process = recording.processes.first()?;
     let _: Nanos = process.start;
     let thread: &Thread = recording.thread(ThreadNumber(1))?;

@@ -2,7 +2,7 @@
 
 use crate::dwarf::functions::{self, Calls};
 use crate::dwarf::index::Share;
-use crate::dwarf::lines::{self, Place};
+use crate::dwarf::lines::{self, SourceLine};
 use crate::dwarf::names::{self, RawName};
 use crate::dwarf::split::{self, Skeleton};
 use crate::dwarf::unit::{DebugInfo, Unit};
@@ -105,7 +105,7 @@ struct Lookup<'a, 'main> {
     /// The addresses of the unit, by index.
     indices: &'a [u32],
     addresses: Vec<u64>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<SourceLine>>,
     problems: Vec<Error>,
 }
 
@@ -181,7 +181,7 @@ struct Builder<'a, 'main, 'data> {
 }
 
 impl Builder<'_, '_, '_> {
-    fn drafts(&mut self, indices: &[u32], calls: &Calls, places: &[Option<Place>]) -> Vec<(u32, Draft)> {
+    fn drafts(&mut self, indices: &[u32], calls: &Calls, places: &[Option<SourceLine>]) -> Vec<(u32, Draft)> {
         let mut drafts = Vec::with_capacity(indices.len());
         for ((index, innermost), place) in indices.iter().zip(&calls.innermost).zip(places) {
             if innermost.is_none() && place.is_none() {
@@ -192,7 +192,7 @@ impl Builder<'_, '_, '_> {
         drafts
     }
 
-    fn draft(&mut self, calls: &Calls, innermost: Option<u32>, place: Option<Place>) -> Draft {
+    fn draft(&mut self, calls: &Calls, innermost: Option<u32>, place: Option<SourceLine>) -> Draft {
         let (mut file, mut line) = (place.map(|place| place.file), place.map_or(0, |place| place.line));
         let Some(innermost) = innermost else {
             let mut frame = self.cache.blank.clone();

@@ -72,9 +72,9 @@ fn read(path: &Path, started: u64) -> Option<String> {
         return None;
     }
     let file = File::open(path).ok()?;
-    let about = file.metadata().ok()?;
-    let written = about.mtime().unsigned_abs() + 1;
-    if !about.is_file() || ![0, ours].contains(&about.uid()) || written < started / 1_000_000_000 {
+    let meta = file.metadata().ok()?;
+    let written = meta.mtime().unsigned_abs() + 1;
+    if !meta.is_file() || ![0, ours].contains(&meta.uid()) || written < started / 1_000_000_000 {
         return None;
     }
     let mut bytes = Vec::new();

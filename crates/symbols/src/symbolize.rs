@@ -117,7 +117,7 @@ fn jobs(recording: &mut Recording, outcome: &mut Outcome) -> Vec<Job> {
         }
     }
     if !homeless.is_empty() {
-        let compiled = PerfMaps::of(&recording.processes, recording.about.started);
+        let compiled = PerfMaps::of(&recording.processes, recording.info.started);
         for (address, id) in homeless {
             let frame = compiled.frame(address).unwrap_or_else(|| Frame::unknown(address));
             outcome.named += usize::from(!frame.func.is_empty());

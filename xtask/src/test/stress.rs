@@ -27,15 +27,15 @@ pub fn run(extent: Extent) -> Result<Tally> {
     let text = String::from_utf8_lossy(&ended.stdout);
     let own: Value = text.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
     check(own["wrong"] == 0, "the program found nothing wrong with itself");
-    let about = output(Command::new(&tools.truth).arg("about").arg(&file))
+    let info = output(Command::new(&tools.truth).arg("about").arg(&file))
         .and_then(|text| Ok(serde_json::from_str::<Value>(&text)?));
-    let about = about.unwrap_or_else(|error| {
+    let info = info.unwrap_or_else(|error| {
         eprintln!("{error:#}");
         Value::Null
     });
-    let hits = about["hits"].as_u64().unwrap_or(0);
-    check(hits > 1000 && about["end"] == "Exit(0)", "the recording is whole");
-    eprintln!("{} hits in {} threads", hits, about["threads"]);
+    let hits = info["hits"].as_u64().unwrap_or(0);
+    check(hits > 1000 && info["end"] == "Exit(0)", "the recording is whole");
+    eprintln!("{} hits in {} threads", hits, info["threads"]);
     if tally.failed > 0 {
         eprintln!("{text}{}", String::from_utf8_lossy(&ended.stderr));
     }

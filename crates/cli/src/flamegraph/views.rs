@@ -9,7 +9,7 @@ use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg};
-use stackglass_report::call_tree::{Moments, TaskCount};
+use stackglass_report::call_tree::{StateFilter, TaskCount};
 use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,11 +34,13 @@ pub(crate) struct Drawing {
 pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawing, Failure> {
     let source = input.source();
     let trees = CallTrees::new(source).map_err(Failure::new)?;
-    let mut moments = if flags.wall { Moments::All } else { Moments::Awake };
-    if moments == Moments::Awake && trees.counts(moments).is_empty() && !trees.counts(Moments::All).is_empty()
+    let mut moments = if flags.wall { StateFilter::All } else { StateFilter::Awake };
+    if moments == StateFilter::Awake
+        && trees.counts(moments).is_empty()
+        && !trees.counts(StateFilter::All).is_empty()
     {
         message::print("no thread was seen running: drawing sleeping threads");
-        moments = Moments::All;
+        moments = StateFilter::All;
     }
     let pruned = pruned::find(&flags.prune, source);
     let foreign = source.frames().iter().all(|frame| frame.foreign);
@@ -93,7 +95,7 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
 fn options(
     flags: &Flags,
     foreign: bool,
-    moments: Moments,
+    moments: StateFilter,
     threads: Option<Pick>,
     tasks: Option<Pick>,
 ) -> Flamegraph {
@@ -119,7 +121,7 @@ struct Part {
 }
 
 /// The threads and tasks that get a graph of their own, if there are several.
-fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Moments) -> Vec<Part> {
+fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: StateFilter) -> Vec<Part> {
     let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
     for TaskCount { thread, task, count } in trees.counts(moments) {
@@ -175,24 +177,24 @@ fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
 
 fn title(input: &Input) -> String {
     match input.source() {
-        Source::Recording(recording) if !recording.about.command.is_empty() => {
-            recording.about.command.join(" ")
+        Source::Recording(recording) if !recording.info.command.is_empty() => {
+            recording.info.command.join(" ")
         }
         _ => input.name.clone(),
     }
 }
 
 /// The unit of the width of boxes.
-fn unit(source: Source<'_>, moments: Moments) -> String {
+fn unit(source: Source<'_>, moments: StateFilter) -> String {
     let what = match moments {
         _ if !is_timed(source) => "samples",
-        Moments::All => "samples",
-        Moments::Awake => "samples on CPU",
-        Moments::Asleep => "samples asleep",
+        StateFilter::All => "samples",
+        StateFilter::Awake => "samples on CPU",
+        StateFilter::Asleep => "samples asleep",
     };
     match source {
-        Source::Recording(recording) if recording.about.delay.0 > 0 => {
-            let every = std::time::Duration::from_nanos(recording.about.delay.0);
+        Source::Recording(recording) if recording.info.delay.0 > 0 => {
+            let every = std::time::Duration::from_nanos(recording.info.delay.0);
             format!("{what} (one each {every:?})")
         }
         _ => what.to_owned(),
@@ -201,7 +203,7 @@ fn unit(source: Source<'_>, moments: Moments) -> String {
 
 /// Whether samples stand for time of threads. Folded stacks and output of perf do not.
 fn is_timed(source: Source<'_>) -> bool {
-    matches!(source, Source::Recording(recording) if recording.about.delay.0 > 0)
+    matches!(source, Source::Recording(recording) if recording.info.delay.0 > 0)
 }
 
 impl Drawing {

@@ -11,7 +11,7 @@ use stackglass_collect::Recorder;
 use stackglass_collect::attached::{self, Attached};
 use stackglass_collect::session::signals::{Signal, Signals};
 use stackglass_procfs::process;
-use stackglass_profile::{About, Nanos};
+use stackglass_profile::{Nanos, RecordingInfo};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime};
@@ -60,18 +60,18 @@ impl LiveView {
         head: String,
     ) -> LiveView {
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let about = About {
+        let info = RecordingInfo {
             command: process::arguments(pid),
             started: started.as_nanos() as u64,
             start: Nanos(Attached::now()),
             delay: Nanos(delay.as_nanos() as u64),
             capacity: CAPACITY_WORDS,
             writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
-            ..About::default()
+            ..RecordingInfo::default()
         };
         LiveView {
             attached,
-            recorder: Recorder::new(about),
+            recorder: Recorder::new(info),
             model: Model::default(),
             screen: Screen { head, ..Screen::default() },
             output,
@@ -191,8 +191,8 @@ impl LiveView {
     /// Writes the recording so far to a file.
     fn save(&mut self) {
         let mut recording = self.recorder.recording().clone();
-        recording.about.wall = Nanos(Attached::now().saturating_sub(recording.about.start.0));
-        recording.about.end = Some(stackglass_profile::End::Running);
+        recording.info.wall = Nanos(Attached::now().saturating_sub(recording.info.start.0));
+        recording.info.end = Some(stackglass_profile::End::Running);
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
         self.screen.message = match stackglass_files::write(&self.output, &recording) {
             Ok(_) => format!("saved to {}", self.output.display()),

@@ -1,7 +1,7 @@
 //! Records a process that is already running: drains what the crate `attach` samples into a [`Recorder`].
 //!
 //! [`Attached`] is one such process. It is used by [`record()`], by [`peek()`], by `stackglass top`, and for programs
-//! that are sampled by ptrace ([`descendants`]).
+//! that are sampled by ptrace (`descendants`).
 
 pub(crate) mod descendants;
 pub(crate) mod peek;
@@ -151,7 +151,7 @@ impl Drained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::About;
+    use stackglass_profile::RecordingInfo;
     use stackglass_wire::Counter;
     use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_malformed_event_and_a_damaged_stream_are_remarked() {
         let stream = Stream::new(std::process::id(), 1);
         let (control, ring) = (stream.control(), stream.ring());
-        let mut recorder = Recorder::new(About::default());
+        let mut recorder = Recorder::new(RecordingInfo::default());
         let mut drained = Drained::new(stream, &mut recorder);
         // An event of kind 255, two words long.
         ring[0].store(255 | 2 << 8, Relaxed);
@@ -168,7 +168,7 @@ mod tests {
         control.head.store(3 * ring.len() as u64, Release);
         control.counters.add(Counter::StreamFull, 1);
         drained.drain(&mut recorder);
-        let remarks = &recorder.recording().about.remarks;
+        let remarks = &recorder.recording().info.remarks;
         let parts = ["sent malformed events", "damaged its stream", "was sampled faster"];
         assert!(remarks.iter().zip(parts).all(|(remark, part)| remark.contains(part)), "{remarks:?}");
         assert_eq!(remarks.len(), parts.len());

@@ -9,7 +9,7 @@ use crate::peeks::{PeekPart, activity};
 use crate::session::signals::Signals;
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped};
 use stackglass_procfs::{clock, process, threads};
-use stackglass_profile::{About, Activity, Nanos, ProcessIndex, Recording, State};
+use stackglass_profile::{Activity, Nanos, ProcessIndex, Recording, RecordingInfo, State};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -114,15 +114,15 @@ pub(crate) fn run_peek(
     options: &OutsidePeek,
     client: &mut dyn PeekClient,
 ) -> Result<Option<String>, Refusal> {
-    let about = About {
+    let info = RecordingInfo {
         command: process::arguments(options.pid),
         start: Nanos(clock::monotonic()),
         delay: Nanos(options.delay.as_nanos() as u64),
-        ..About::default()
+        ..RecordingInfo::default()
     };
     let Some(mut attached) = attach_when_free(options, client)? else { return Ok(None) };
     client.begin(&attached.choice().why);
-    let mut recorder = Recorder::new(about);
+    let mut recorder = Recorder::new(info);
     let began = Instant::now();
     let mut stacks = ThreadStacks::new(Some(options.duration));
     let control = loop {
@@ -154,7 +154,7 @@ pub(crate) fn run_peek(
     });
     let mut recording = recorder.into_recording();
     if !recording.samples.is_empty() {
-        recording.about.wall = Nanos(clock::monotonic().saturating_sub(recording.about.start.0));
+        recording.info.wall = Nanos(clock::monotonic().saturating_sub(recording.info.start.0));
         symbolize(&mut recording);
         client.show(PeekPart::Report { recording, early: early.is_some() || control == PeekControl::Finish });
     }

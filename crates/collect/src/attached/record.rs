@@ -10,7 +10,7 @@ use crate::session::{Session, clearing};
 use stackglass_attach::{AttachMode, Driver, Refusal, Stopped, access, choice};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::{clock, process};
-use stackglass_profile::{About, End, Nanos};
+use stackglass_profile::{End, Nanos, RecordingInfo};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -72,13 +72,13 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<(), Atta
     {
         return Ok(());
     }
-    let about = about(options);
+    let info = info(options);
     let attached = Attached::begin(options.pid, options.delay, options.driver, AttachMode::Long)?;
     observer.note(&attached.choice().why);
-    let writer = GlassWriter::create(&options.output, &about)?;
+    let writer = GlassWriter::create(&options.output, &info)?;
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { duration: options.duration, ..Limits::default() };
-    let mut recording = RecordingLoop::new(session, signals, Recorder::new(about), file, limits);
+    let mut recording = RecordingLoop::new(session, signals, Recorder::new(info), file, limits);
     let mut process = RecordedProcess { pid: options.pid, attached };
     recording.run(&mut process, observer);
     process.finish(recording, observer);
@@ -166,8 +166,8 @@ impl RecordedProcess {
     }
 }
 
-fn about(options: &Options) -> About {
-    About {
+fn info(options: &Options) -> RecordingInfo {
+    RecordingInfo {
         command: process::arguments(options.pid),
         started: clock::realtime(),
         start: Nanos(clock::monotonic()),
@@ -175,6 +175,6 @@ fn about(options: &Options) -> About {
         capacity: options.capacity,
         writer: options.writer.clone(),
         machine: machine(),
-        ..About::default()
+        ..RecordingInfo::default()
     }
 }

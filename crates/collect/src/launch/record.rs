@@ -15,7 +15,7 @@ use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_files::{GlassWriter, WriteError};
 use stackglass_procfs::clock::{monotonic, realtime};
-use stackglass_profile::{About, End, Nanos};
+use stackglass_profile::{End, Nanos, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
 use std::io::ErrorKind;
 use std::os::fd::RawFd;
@@ -34,10 +34,10 @@ const LAST_EVENTS: Duration = Duration::from_millis(100);
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, LaunchError> {
     let signals = Signals::block().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
-    let about = about(options);
+    let info = info(options);
     let name = options.program.name.to_string_lossy();
     let start_error = |error| LaunchError::Start { program: options.program.name.clone(), error };
-    let writer = match GlassWriter::create(&options.output, &about) {
+    let writer = match GlassWriter::create(&options.output, &info) {
         Ok(writer) => writer,
         Err(error) if is_full_disk(&error) => {
             observer.note(&format!("{error}; nothing is recorded, the program runs without"));
@@ -74,7 +74,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         // Without this file, other commands do not find the recording by the id of the program.
         let _ = clearing::name_started(session.folder(), child.pid());
     }
-    let mut recorder = Recorder::new(about);
+    let mut recorder = Recorder::new(info);
     remarks.into_iter().for_each(|remark| recorder.remark(remark));
     let file = RecordingFile::new(&options.output, writer);
     let limits = Limits { delay_start, duration: options.duration };
@@ -195,10 +195,10 @@ impl RecordedProgram {
         reasons.extend(blind_spot);
         if let Some(kernel) = kernel_cpu.take_if(|_| !reasons.is_empty()) {
             let remark = unaccounted_cpu::remark(&reasons, kernel, sampler_cpu, &recording);
-            recording.about.remarks.extend(remark);
+            recording.info.remarks.extend(remark);
         }
         set_end(&mut recording, Some(end), sampler_cpu.0);
-        recording.about.kernel_cpu = kernel_cpu;
+        recording.info.kernel_cpu = kernel_cpu;
         file.finish(recording, observer);
         if self.child.ended().is_none() {
             let name = options.program.name.to_string_lossy();
@@ -275,10 +275,10 @@ pub(super) fn fill_page(session: &Session, options: &Options, state: SessionStat
 }
 
 /// Facts about the recording that are known before it begins.
-fn about(options: &Options) -> About {
+fn info(options: &Options) -> RecordingInfo {
     let program = options.program.name.to_string_lossy().into_owned();
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
-    About {
+    RecordingInfo {
         command: std::iter::once(program).chain(arguments).collect(),
         started: realtime(),
         start: Nanos(monotonic()),
@@ -286,6 +286,6 @@ fn about(options: &Options) -> About {
         capacity: options.capacity,
         writer: options.writer.clone(),
         machine: machine(),
-        ..About::default()
+        ..RecordingInfo::default()
     }
 }

@@ -224,7 +224,7 @@ impl StreamPeeks {
         let samples = recording.samples.iter().enumerate().skip(profile.from);
         let picked: Vec<usize> = samples.filter(|(_, sample)| ours(sample)).map(|(index, _)| index).collect();
         let mut recording = recording.excerpt(picked);
-        recording.about.delay = Nanos(self.defaults.delay.as_nanos() as u64);
+        recording.info.delay = Nanos(self.defaults.delay.as_nanos() as u64);
         let pid = recording.processes.get(index.0 as usize).map_or(0, |process| process.pid);
         self.symbolize(pid, profile.responder.clone(), PeekPart::Report { recording, early });
     }

@@ -4,16 +4,16 @@
 //! walked. All processes that run from one file share what was read of it. Files are read by pread(2) and never mapped,
 //! because a mapped file that is truncated raises SIGBUS.
 
-use foldhash::HashMap;
 use object::{Endianness, Object, ObjectSection};
+use stackglass_procfs::PageCache;
 use stackglass_unwind::Module;
 use stackglass_unwind::modules::ProgramHeader;
-use std::cell::RefCell;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+/// Alignment of mappings.
 const PAGE: u64 = 4096;
 /// Cached pages of one file: 64 MiB.
 const MOST_PAGES: usize = 16 << 10;
@@ -28,7 +28,7 @@ pub(super) struct ElfFile {
     headers: Vec<ProgramHeader>,
     /// `.eh_frame`, if no table points to it (statically linked programs).
     eh_frame: Option<Range<u64>>,
-    pages: RefCell<HashMap<u64, Box<[u8]>>>,
+    pages: PageCache,
     /// The file's inode number, 0 for none.
     pub inode: u64,
 }
@@ -57,7 +57,7 @@ impl ElfFile {
 
     /// The kernel's own library (vdso), which is the same in each process.
     pub(super) fn vdso() -> Option<ElfFile> {
-        const LEN: usize = 2 * PAGE as usize;
+        const LEN: usize = 8192;
         // SAFETY: no pointers.
         let at = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
         let mut bytes = vec![0; LEN];
@@ -72,7 +72,7 @@ impl ElfFile {
             loads: Vec::new(),
             headers: Vec::new(),
             eh_frame: None,
-            pages: RefCell::default(),
+            pages: PageCache::new(MOST_PAGES),
             inode,
         };
         let mut elf = [0u8; 64];
@@ -172,28 +172,7 @@ impl ElfFile {
             }
             Bytes::File(file) => file,
         };
-        let mut pages = self.pages.borrow_mut();
-        let mut done = 0;
-        while done < into.len() {
-            let Some(at) = offset.checked_add(done as u64) else { break };
-            if pages.len() >= MOST_PAGES {
-                pages.clear();
-            }
-            let page = pages.entry(at / PAGE).or_insert_with(|| {
-                let mut bytes = vec![0; PAGE as usize];
-                let n = file.read_at(&mut bytes, at / PAGE * PAGE).unwrap_or(0);
-                bytes.truncate(n);
-                bytes.into()
-            });
-            let rest = page.get((at % PAGE) as usize..).unwrap_or(&[]);
-            if rest.is_empty() {
-                break;
-            }
-            let n = rest.len().min(into.len() - done);
-            into[done..done + n].copy_from_slice(&rest[..n]);
-            done += n;
-        }
-        done
+        self.pages.read(offset, into, |at, page| file.read_at(page, at).unwrap_or(0))
     }
 }
 

@@ -25,10 +25,10 @@ const CODE: (u32, u32) = (1, 5);
 pub(super) struct Mappings {
     /// Sorted by address, never overlapping.
     mapped: Vec<Mapping>,
-    made: Option<Made>,
-    /// `made` is older than `mapped`.
+    module_set: Option<ModuleSet>,
+    /// `module_set` is older than `mapped`.
     changed: bool,
-    /// The recording does not have all of `made`.
+    /// The recording does not have all of `module_set`.
     unrecorded: bool,
     table: RuleTable,
     /// Modules that the recording has.
@@ -49,7 +49,7 @@ struct Mapping {
 }
 
 /// The walker's list of modules, made from the mappings.
-struct Made {
+struct ModuleSet {
     list: OwnedModuleList,
     sources: Sources,
 }
@@ -128,15 +128,19 @@ impl Mappings {
         frames: &mut [u64],
     ) -> Option<Walk> {
         self.refresh(pid)?;
-        let made = self.made.as_ref()?;
-        let mut walker =
-            Walker { modules: &made.list, table: Some(&self.table), memory: &made.sources, scratch };
+        let module_set = self.module_set.as_ref()?;
+        let mut walker = Walker {
+            modules: &module_set.list,
+            table: Some(&self.table),
+            memory: &module_set.sources,
+            scratch,
+        };
         Some(walker.walk(registers, stack, frames))
     }
 
     /// Makes the list again if mappings have changed.
     fn refresh(&mut self, pid: u32) -> Option<()> {
-        if self.made.is_some() && !self.changed {
+        if self.module_set.is_some() && !self.changed {
             return Some(());
         }
         let mut list = OwnedModuleList::new()?;
@@ -176,14 +180,14 @@ impl Mappings {
             sources.files.push((module.range().start, file.clone(), map.bias));
             list.push(module, &map.path);
         }
-        list.finish(self.made.as_ref().map(|made| &*made.list));
+        list.finish(self.module_set.as_ref().map(|set| &*set.list));
         sources.files.sort_by_key(|(start, ..)| *start);
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
         if self.recorded.iter().any(|id| !there.contains(id)) {
             self.table = RuleTable::new();
         }
         self.table.reserve();
-        self.made = Some(Made { list, sources });
+        self.module_set = Some(ModuleSet { list, sources });
         (self.changed, self.unrecorded) = (false, true);
         Some(())
     }
@@ -194,7 +198,7 @@ impl Mappings {
             return;
         }
         self.unrecorded = false;
-        let Some(Made { list, .. }) = &self.made else { return };
+        let Some(ModuleSet { list, .. }) = &self.module_set else { return };
         let there: HashSet<u32> = list.iter().map(Module::id).collect();
         self.recorded.retain(|id| {
             let stays = there.contains(id);
@@ -216,7 +220,7 @@ impl Mappings {
 
     /// Whether the recording lacks a mapping.
     pub(super) fn is_unrecorded(&self) -> bool {
-        self.unrecorded || self.changed || self.made.is_none()
+        self.unrecorded || self.changed || self.module_set.is_none()
     }
 }
 
@@ -249,7 +253,7 @@ mod tests {
         let ranges: Vec<(u64, u64)> = mappings.mapped.iter().map(|m| (m.start, m.end)).collect();
         assert_eq!(ranges, [(0x1000, 0x2000), (0x2000, 0x3000), (0x3000, 0x4000)]);
         mappings.refresh(1).unwrap();
-        assert_eq!(mappings.made.as_ref().unwrap().list.iter().count(), 1, "they touch");
+        assert_eq!(mappings.module_set.as_ref().unwrap().list.iter().count(), 1, "they touch");
         assert!(mappings.holds(0x3fff) && !mappings.holds(0x4000) && !mappings.holds(0xfff));
         mappings.insert(1, &anonymous(u64::MAX - 5, 100), &mut files);
         mappings.insert(1, &anonymous(5, 0), &mut files);

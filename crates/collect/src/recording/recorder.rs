@@ -5,8 +5,8 @@
 
 use foldhash::HashMap;
 use stackglass_profile::{
-    About, Module, ModuleIndex, Process, ProcessIndex, Recording, Sample, Stacks, State, Task, Thread,
-    ThreadNumber,
+    Module, ModuleIndex, Process, ProcessIndex, Recording, RecordingInfo, Sample, Stacks, State, Task,
+    Thread, ThreadNumber,
 };
 
 /// Words of a sample, a thread, a process and a task, without texts.
@@ -46,9 +46,9 @@ pub struct Totals {
 
 impl Recorder {
     /// An empty recording. `about.capacity` is the bound in words; 0: no bound.
-    pub fn new(about: About) -> Recorder {
+    pub fn new(info: RecordingInfo) -> Recorder {
         Recorder {
-            recording: Recording { about, ..Recording::default() },
+            recording: Recording { info, ..Recording::default() },
             modules: HashMap::default(),
             growing: Vec::new(),
             settled: 0,
@@ -64,8 +64,8 @@ impl Recorder {
     }
 
     /// Facts about the recording as a whole.
-    pub fn about_mut(&mut self) -> &mut About {
-        &mut self.recording.about
+    pub fn about_mut(&mut self) -> &mut RecordingInfo {
+        &mut self.recording.info
     }
 
     /// Ends the growth and returns the recording.
@@ -100,7 +100,7 @@ impl Recorder {
     /// Adds a remark for the user, once.
     pub fn remark(&mut self, line: impl Into<String>) {
         let line = line.into();
-        let remarks = &mut self.recording.about.remarks;
+        let remarks = &mut self.recording.info.remarks;
         if remarks.len() < 64 && !remarks.contains(&line) {
             remarks.push(line);
         }
@@ -116,7 +116,7 @@ impl Recorder {
         self.growing.iter_mut().for_each(|last| *last = 0);
         self.settled = 0;
         self.full = false;
-        self.recording.about.full = false;
+        self.recording.info.full = false;
         let threads = self.totals.threads;
         self.totals = Totals { threads, ..Totals::default() };
         for thread in &mut self.recording.threads {
@@ -131,9 +131,9 @@ impl Recorder {
 
     /// Changes the bound; with a larger one, sampling may continue.
     pub fn set_capacity(&mut self, words: u64) {
-        self.recording.about.capacity = words;
+        self.recording.info.capacity = words;
         self.full = false;
-        self.recording.about.full = false;
+        self.recording.info.full = false;
         self.check_bound();
     }
 
@@ -244,12 +244,12 @@ impl Recorder {
     }
 
     pub(crate) fn check_bound(&mut self) {
-        let capacity = self.recording.about.capacity;
+        let capacity = self.recording.info.capacity;
         // Ids have 32 bits, whatever the bound.
         let ids = self.recording.stacks.nodes().len().max(self.recording.samples.len());
         if (capacity != 0 && self.words() >= capacity) || ids >= u32::MAX as usize - 8192 {
             self.full = true;
-            self.recording.about.full = true;
+            self.recording.info.full = true;
         }
     }
 }

@@ -37,10 +37,10 @@ impl RecordingFile {
     /// Replaces the file by an empty one, and restarts the clock of the recording. The recorder has forgotten its samples.
     /// The replacement is atomic: a reader sees the old file or the new one.
     pub(crate) fn restart(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        let about = recorder.about_mut();
-        about.start = Nanos(clock::monotonic());
-        about.started = clock::realtime();
-        match GlassWriter::create(&self.path, &recorder.recording().about) {
+        let info = recorder.about_mut();
+        info.start = Nanos(clock::monotonic());
+        info.started = clock::realtime();
+        match GlassWriter::create(&self.path, &recorder.recording().info) {
             Ok(writer) => self.writer = writer,
             Err(error) => observer.note(&format!("the file of the recording cannot be restarted: {error}")),
         }

@@ -232,8 +232,8 @@ impl RecordingLoop {
 /// Fills in the facts about a recording that are known at its end. `sampler_cpu`: CPU time of samplers outside of
 /// this process, ns.
 pub(crate) fn set_end(recording: &mut Recording, end: Option<End>, sampler_cpu: u64) {
-    let about = &mut recording.about;
-    about.wall = Nanos(clock::monotonic().saturating_sub(about.start.0));
-    about.end = end;
-    about.own_cpu = Nanos(sampler_cpu + clock::own_cpu());
+    let info = &mut recording.info;
+    info.wall = Nanos(clock::monotonic().saturating_sub(info.start.0));
+    info.end = end;
+    info.own_cpu = Nanos(sampler_cpu + clock::own_cpu());
 }

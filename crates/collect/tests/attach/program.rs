@@ -3,7 +3,7 @@
 use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::Recorder;
 use stackglass_collect::attached::Attached;
-use stackglass_profile::{About, Recording, State};
+use stackglass_profile::{Recording, RecordingInfo, State};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ impl Seen {
     pub fn by(driver: Driver, pid: u32, time: Duration) -> Seen {
         let mut attached =
             Attached::begin(pid, Duration::from_millis(1), Some(driver), AttachMode::Brief).unwrap();
-        let mut recorder = Recorder::new(About::default());
+        let mut recorder = Recorder::new(RecordingInfo::default());
         let start = Instant::now();
         while start.elapsed() < time && attached.stopped().is_none() {
             std::thread::sleep(Duration::from_millis(5));

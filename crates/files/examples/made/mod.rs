@@ -3,8 +3,8 @@
 //! (a few very often), times and clocks with a jitter of some microseconds.
 
 use stackglass_profile::{
-    About, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, Sample,
-    StackId, State, Thread, ThreadNumber,
+    Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, RecordingInfo,
+    Sample, StackId, State, Thread, ThreadNumber,
 };
 
 /// The made-up program.
@@ -32,7 +32,11 @@ impl Made {
     /// Threads and stacks.
     pub fn beginning(&mut self) -> Recording {
         let mut recording = Recording {
-            about: About { command: vec!["made-up".into()], delay: Nanos(1_000_000), ..About::default() },
+            info: RecordingInfo {
+                command: vec!["made-up".into()],
+                delay: Nanos(1_000_000),
+                ..RecordingInfo::default()
+            },
             processes: vec![Process::default()],
             modules: vec![Module { path: "/bin/made-up".into(), build_id: [7; 20].into() }],
             ..Recording::default()

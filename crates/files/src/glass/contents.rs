@@ -31,7 +31,7 @@ impl Contents {
     ) -> Result<Option<Totals>, Malformed> {
         let recording = &mut self.recording;
         match tag {
-            Tag::ABOUT => recording.about = tables::read_about(source)?,
+            Tag::ABOUT => recording.info = tables::read_about(source)?,
             Tag::STRINGS => tables::read_texts(source, &mut self.texts)?,
             Tag::PROCESSES => tables::read_processes(source, &self.texts, &mut recording.processes)?,
             Tag::THREADS => {

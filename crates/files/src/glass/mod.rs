@@ -48,9 +48,9 @@ pub fn latest(
         if path.extension().is_none_or(|extension| extension != "glass") {
             continue;
         }
-        let Ok(about) = path.metadata() else { continue };
-        let Ok(modified) = about.modified() else { continue };
-        if about.is_file() {
+        let Ok(meta) = path.metadata() else { continue };
+        let Ok(modified) = meta.modified() else { continue };
+        if meta.is_file() {
             found.push((modified, path));
         }
     }

@@ -77,11 +77,11 @@ impl GlassReader<BufReader<File>> {
         let name = path.as_ref().display().to_string();
         let open = || {
             let file = File::open(path.as_ref())?;
-            let about = file.metadata()?;
-            if about.is_dir() {
+            let meta = file.metadata()?;
+            if meta.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            Ok((about.len(), BufReader::with_capacity(1 << 16, file)))
+            Ok((meta.len(), BufReader::with_capacity(1 << 16, file)))
         };
         match open() {
             Ok((length, input)) => GlassReader::named(input, name, length),
@@ -241,9 +241,9 @@ impl<R: Read> GlassReader<R> {
     pub fn finish(self) -> (Recording, Completeness) {
         let mut recording = self.contents.recording;
         let state = self.state.unwrap_or(Completeness::Incomplete { at: self.at });
-        let about = &mut recording.about;
-        if !state.is_complete() && about.wall.0 == 0 {
-            about.wall.0 = self.contents.last_clock.saturating_sub(about.start.0);
+        let info = &mut recording.info;
+        if !state.is_complete() && info.wall.0 == 0 {
+            info.wall.0 = self.contents.last_clock.saturating_sub(info.start.0);
         }
         (recording, state)
     }

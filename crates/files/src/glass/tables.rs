@@ -7,8 +7,8 @@ use super::bytes::{Body, Malformed, Source};
 use super::columns::{Columns, expect_first, split};
 use foldhash::HashMap;
 use stackglass_profile::{
-    About, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, StackId,
-    Thread,
+    End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, RecordingInfo,
+    StackId, Thread,
 };
 use std::sync::Arc;
 
@@ -119,8 +119,8 @@ fn copied_text(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<String, Ma
     Ok(text.to_string())
 }
 
-/// The chunk of [`About`].
-pub(crate) fn write_about(about: &About) -> Body {
+/// The chunk of [`RecordingInfo`].
+pub(crate) fn write_about(info: &RecordingInfo) -> Body {
     let mut body = Body::default();
     let texts = |body: &mut Body, list: &[String]| {
         let list = cut_list(list);
@@ -129,12 +129,12 @@ pub(crate) fn write_about(about: &About) -> Body {
             body.text(cut(text));
         }
     };
-    texts(&mut body, &about.command);
-    for n in [about.started, about.start.0, about.wall.0, about.delay.0, about.capacity] {
+    texts(&mut body, &info.command);
+    for n in [info.started, info.start.0, info.wall.0, info.delay.0, info.capacity] {
         body.number(n);
     }
-    body.number(about.full.into());
-    let (how, n) = match about.end {
+    body.number(info.full.into());
+    let (how, n) = match info.end {
         None => (0, 0),
         Some(End::Exit(status)) => (1, status),
         Some(End::Signal(signal)) => (2, signal),
@@ -142,16 +142,16 @@ pub(crate) fn write_about(about: &About) -> Body {
     };
     body.number(how);
     body.number(super::bytes::zigzag(n.into()));
-    body.optional(about.kernel_cpu.map(|n| n.0));
-    body.number(about.own_cpu.0);
-    body.text(cut(&about.writer));
-    body.text(cut(&about.machine));
-    texts(&mut body, &about.remarks);
+    body.optional(info.kernel_cpu.map(|n| n.0));
+    body.number(info.own_cpu.0);
+    body.text(cut(&info.writer));
+    body.text(cut(&info.machine));
+    texts(&mut body, &info.remarks);
     body
 }
 
 /// Reads a chunk from [`write_about`]. Later versions may append fields.
-pub(crate) fn read_about(mut source: Source<'_>) -> Result<About, Malformed> {
+pub(crate) fn read_about(mut source: Source<'_>) -> Result<RecordingInfo, Malformed> {
     let texts = |source: &mut Source<'_>| -> Result<Vec<String>, Malformed> {
         let mut list = Vec::new();
         for _ in 0..source.count("texts")? {
@@ -159,28 +159,28 @@ pub(crate) fn read_about(mut source: Source<'_>) -> Result<About, Malformed> {
         }
         Ok(list)
     };
-    let mut about = About { command: texts(&mut source)?, ..About::default() };
-    about.started = source.number()?;
-    about.start = Nanos(source.number()?);
-    about.wall = Nanos(source.number()?);
-    about.delay = Nanos(source.number()?);
-    about.capacity = source.number()?;
-    about.full = source.number()? != 0;
+    let mut info = RecordingInfo { command: texts(&mut source)?, ..RecordingInfo::default() };
+    info.started = source.number()?;
+    info.start = Nanos(source.number()?);
+    info.wall = Nanos(source.number()?);
+    info.delay = Nanos(source.number()?);
+    info.capacity = source.number()?;
+    info.full = source.number()? != 0;
     let how = source.number()?;
     let n = i32::try_from(source.signed()?).map_err(|_| source.malformed("an impossible exit status"))?;
-    about.end = match how {
+    info.end = match how {
         0 => None,
         1 => Some(End::Exit(n)),
         2 => Some(End::Signal(n)),
         3 => Some(End::Running),
         _ => return Err(source.malformed(format!("kind of end {how}"))),
     };
-    about.kernel_cpu = source.optional()?.map(Nanos);
-    about.own_cpu = Nanos(source.number()?);
-    about.writer = source.text()?.to_owned();
-    about.machine = source.text()?.to_owned();
-    about.remarks = texts(&mut source)?;
-    Ok(about)
+    info.kernel_cpu = source.optional()?.map(Nanos);
+    info.own_cpu = Nanos(source.number()?);
+    info.writer = source.text()?.to_owned();
+    info.machine = source.text()?.to_owned();
+    info.remarks = texts(&mut source)?;
+    Ok(info)
 }
 
 /// Adds the row of a process.

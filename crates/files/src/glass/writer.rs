@@ -10,7 +10,7 @@ use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
 use super::{Totals, index::Index, names, tasks};
 use crate::whole;
-use stackglass_profile::{About, Nanos, Process, Recording, Sample, Task, Thread};
+use stackglass_profile::{Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct GlassWriter {
     processes: Vec<Process>,
     threads: Vec<Thread>,
     tasks: Vec<Task>,
-    about: Option<About>,
+    info: Option<RecordingInfo>,
     index: Index,
     /// The file could not be truncated after an error, so nothing may be appended.
     lost: bool,
@@ -65,7 +65,7 @@ impl GlassWriter {
     /// # Errors
     /// [`WriteError::NotOurs`] if the path is that of another kind of file, [`WriteError::Create`] or [`WriteError::Write`] if
     /// the system fails.
-    pub fn create(path: impl AsRef<Path>, about: &About) -> Result<GlassWriter, WriteError> {
+    pub fn create(path: impl AsRef<Path>, info: &RecordingInfo) -> Result<GlassWriter, WriteError> {
         let asked = path.as_ref();
         let create_error = |source| WriteError::Create { path: asked.to_owned(), source };
         let special = whole::special(asked).map_err(create_error)?;
@@ -93,11 +93,11 @@ impl GlassWriter {
             processes: Vec::new(),
             threads: Vec::new(),
             tasks: Vec::new(),
-            about: None,
+            info: None,
             index: Index::default(),
             lost: false,
         };
-        writer.attempt(|writer| writer.write_about(about))?;
+        writer.attempt(|writer| writer.write_about(info))?;
         // It gets its name only now, so that the named file always has a header.
         if let Some(part) = part {
             part.persist(&path).map_err(|e| create_error(e.error))?;
@@ -132,7 +132,7 @@ impl GlassWriter {
         self.attempt(|writer| writer.write_new(recording, true))?;
         self.attempt(|writer| {
             writer.write_names(recording)?;
-            writer.write_about(&recording.about)?;
+            writer.write_about(&recording.info)?;
             writer.write_end()
         })?;
         Ok(self.done.totals)
@@ -165,7 +165,7 @@ impl GlassWriter {
         self.processes.clear();
         self.threads.clear();
         self.tasks.clear();
-        self.about = None;
+        self.info = None;
         self.size = size;
         if self.regular && !self.lost {
             let undone = self.file.set_len(size).and_then(|()| self.file.seek(SeekFrom::Start(size)));
@@ -207,16 +207,16 @@ impl GlassWriter {
         if body.raw.is_empty() { Ok(()) } else { self.seal(tag, process, body) }
     }
 
-    fn write_about(&mut self, about: &About) -> Result<(), FlushError> {
-        self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_about(about))?;
-        self.about = Some(about.clone());
+    fn write_about(&mut self, info: &RecordingInfo) -> Result<(), FlushError> {
+        self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_about(info))?;
+        self.info = Some(info.clone());
         Ok(())
     }
 
     /// Writes everything but names. With `all`, also changes of ended processes and threads.
     fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
-        if !all && !self.about.as_ref().is_some_and(|about| same_but_for_clocks(about, &recording.about)) {
-            self.write_about(&recording.about)?;
+        if !all && !self.info.as_ref().is_some_and(|info| same_but_for_clocks(info, &recording.info)) {
+            self.write_about(&recording.info)?;
         }
         self.write_processes(recording, all)?;
         self.write_modules(recording)?;
@@ -439,8 +439,8 @@ fn amendment(samples: &[Sample], done: &Done) -> Result<Option<Sample>, FlushErr
 }
 
 /// Whether nothing but wall time and own CPU time has changed.
-fn same_but_for_clocks(a: &About, b: &About) -> bool {
-    About { wall: b.wall, own_cpu: b.own_cpu, ..a.clone() } == *b
+fn same_but_for_clocks(a: &RecordingInfo, b: &RecordingInfo) -> bool {
+    RecordingInfo { wall: b.wall, own_cpu: b.own_cpu, ..a.clone() } == *b
 }
 
 fn put<T: Clone>(to: &mut Vec<T>, index: usize, value: &T) {
@@ -470,7 +470,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, Wr
     let path = path.as_ref();
     let create_error = |source| WriteError::Create { path: path.to_owned(), source };
     if whole::special(path).map_err(create_error)?.is_some() {
-        return GlassWriter::create(path, &recording.about)?.finish(recording);
+        return GlassWriter::create(path, &recording.info)?.finish(recording);
     }
     let path = whole::resolve(path);
     if !is_ours_or_free(&path).map_err(create_error)? {
@@ -483,7 +483,7 @@ pub fn write(path: impl AsRef<Path>, recording: &Recording) -> Result<Totals, Wr
         WriteError::Write { source, .. } => WriteError::Write { path: path.clone(), source, kept: 0 },
         other => other,
     };
-    let totals = GlassWriter::create(&part, &recording.about)
+    let totals = GlassWriter::create(&part, &recording.info)
         .and_then(|writer| writer.finish(recording))
         .map_err(renamed)?;
     part.persist(&path).map_err(|e| create_error(e.error))?;

@@ -9,7 +9,7 @@ fn file() -> (Vec<u8>, Vec<(u64, Recording)>, Recording) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.glass");
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+    let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
     let mut flushes = vec![(writer.bytes(), recording.clone())];
     let process = Step::Process {
         pid: 7,
@@ -68,7 +68,7 @@ fn cut_at_every_byte() {
             assert!(read.threads.len() >= flushed.threads.len());
             assert_eq!(read.samples[..], whole.samples[..read.samples.len()]);
             assert_eq!(read.stacks.nodes()[..], whole.stacks.nodes()[..read.stacks.nodes().len()]);
-            assert_eq!(read.about.command, whole.about.command);
+            assert_eq!(read.info.command, whole.info.command);
         }
         if flushes.iter().any(|(size, _)| *size == cut as u64) {
             assert_eq!(at, cut as u64, "a flush ends with a whole chunk");

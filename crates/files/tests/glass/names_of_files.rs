@@ -12,7 +12,7 @@ fn only_its_owner_may_read_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.glass");
     let recording = beginning("prog");
-    let writer = GlassWriter::create(&path, &recording.about).unwrap();
+    let writer = GlassWriter::create(&path, &recording.info).unwrap();
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     drop(writer);
     // An older one that others may read is replaced, not filled.
@@ -28,13 +28,13 @@ fn other_files_are_left_alone() {
     let path = folder.path().join("main.rs");
     fs::write(&path, "fn main() {}").unwrap();
     let recording = beginning("prog");
-    let error = GlassWriter::create(&path, &recording.about).err().unwrap();
+    let error = GlassWriter::create(&path, &recording.info).err().unwrap();
     assert!(matches!(error, WriteError::NotOurs { .. }), "{error}");
     assert!(matches!(write(&path, &recording), Err(WriteError::NotOurs { .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn main() {}");
     let missing = folder.path().join("no/such/folder/x.glass");
-    assert!(matches!(GlassWriter::create(missing, &recording.about), Err(WriteError::Create { .. })));
-    assert!(matches!(GlassWriter::create(folder.path(), &recording.about), Err(WriteError::Create { .. })));
+    assert!(matches!(GlassWriter::create(missing, &recording.info), Err(WriteError::Create { .. })));
+    assert!(matches!(GlassWriter::create(folder.path(), &recording.info), Err(WriteError::Create { .. })));
     assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
 }
 
@@ -47,7 +47,7 @@ fn a_link_leads_to_its_file() {
     symlink(&target, &link).unwrap();
     write(&link, &recording).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
-    assert_eq!(read(&target).unwrap().0.about, recording.about);
+    assert_eq!(read(&target).unwrap().0.info, recording.info);
 }
 
 #[test]
@@ -56,18 +56,18 @@ fn an_old_recording_stays_until_the_new_one_has_begun() {
     let path = folder.path().join("x.glass");
     write(&path, &beginning("older")).unwrap();
     let still_open = fs::File::open(&path).unwrap();
-    let _writer = GlassWriter::create(&path, &beginning("newer").about).unwrap();
-    assert_eq!(read(&path).unwrap().0.about.command[0], "newer");
+    let _writer = GlassWriter::create(&path, &beginning("newer").info).unwrap();
+    assert_eq!(read(&path).unwrap().0.info.command[0], "newer");
     // Whoever reads the old one is not disturbed.
     let (old, completeness) = stackglass_files::read_from(still_open).unwrap();
     assert!(completeness.is_complete());
-    assert_eq!(old.about.command[0], "older");
+    assert_eq!(old.info.command[0], "older");
 }
 
 #[test]
 fn a_device_is_written_to_and_a_full_one_says_so() {
-    GlassWriter::create("/dev/null", &beginning("prog").about).unwrap().finish(&beginning("prog")).unwrap();
-    let error = GlassWriter::create("/dev/full", &beginning("prog").about).err().unwrap().to_string();
+    GlassWriter::create("/dev/null", &beginning("prog").info).unwrap().finish(&beginning("prog")).unwrap();
+    let error = GlassWriter::create("/dev/full", &beginning("prog").info).err().unwrap().to_string();
     assert!(error.contains("free some space"), "{error}");
 }
 

@@ -11,7 +11,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.glass");
         let mut recording = beginning("prog");
-        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
         for step in &steps {
             apply(&mut recording, step);
             if matches!(step, Step::Flush) {
@@ -74,7 +74,7 @@ fn what_has_no_end_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.glass");
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+    let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
     let process = Step::Process { pid: 1, exe: "x".into(), arguments: vec![], start: 0, forked: false };
     apply(&mut recording, &process);
     apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });

@@ -25,7 +25,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let grown = folder.path().join("grown.glass");
         let mut recording = beginning("prog");
-        let mut writer = GlassWriter::create(&grown, &recording.about).unwrap();
+        let mut writer = GlassWriter::create(&grown, &recording.info).unwrap();
         let flushed = grow(&mut writer, &mut recording, &steps);
 
         // Not finished: everything up to the last flush is there.
@@ -51,7 +51,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("merged.glass");
         let mut recording = beginning("prog");
-        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
         grow(&mut writer, &mut recording, &steps);
         writer.finish(&recording).unwrap();
         let sums = |samples: &[Sample]| {
@@ -123,7 +123,7 @@ fn a_long_recording_takes_many_chunks() {
 fn a_recording_that_is_not_the_same_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut recording = beginning("prog");
-    let mut writer = GlassWriter::create(folder.path().join("x.glass"), &recording.about).unwrap();
+    let mut writer = GlassWriter::create(folder.path().join("x.glass"), &recording.info).unwrap();
     let process = Step::Process { pid: 1, exe: "prog".into(), arguments: vec![], start: 0, forked: false };
     apply(&mut recording, &process);
     apply(&mut recording, &Step::Thread { process: 0, tid: 1, name: "t".into(), start: 0 });

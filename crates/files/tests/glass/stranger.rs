@@ -13,8 +13,8 @@ use std::process::Command;
 
 /// How a recording looks in the other reader's words.
 fn told(recording: &Recording, completeness: &Completeness) -> Value {
-    let about = &recording.about;
-    let end = match about.end {
+    let info = &recording.info;
+    let end = match info.end {
         None => [0, 0],
         Some(End::Exit(status)) => [1, status],
         Some(End::Signal(signal)) => [2, signal],
@@ -38,10 +38,10 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
             Completeness::Damaged { .. } => "damaged",
         },
         "about": {
-            "command": about.command, "started": about.started, "start": about.start.0, "wall": about.wall.0,
-            "delay": about.delay.0, "capacity": about.capacity, "full": about.full, "end": end,
-            "kernel_cpu": about.kernel_cpu.map(|n| n.0), "own_cpu": about.own_cpu.0,
-            "writer": about.writer, "machine": about.machine, "remarks": about.remarks,
+            "command": info.command, "started": info.started, "start": info.start.0, "wall": info.wall.0,
+            "delay": info.delay.0, "capacity": info.capacity, "full": info.full, "end": end,
+            "kernel_cpu": info.kernel_cpu.map(|n| n.0), "own_cpu": info.own_cpu.0,
+            "writer": info.writer, "machine": info.machine, "remarks": info.remarks,
         },
         "processes": recording.processes.iter().map(|p| {
             let counters: Vec<_> = p.counters.iter().collect();
@@ -85,7 +85,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         }
         let path = folder.join(format!("{number}.glass"));
         let mut recording = beginning("prog");
-        let mut writer = GlassWriter::create(&path, &recording.about).unwrap();
+        let mut writer = GlassWriter::create(&path, &recording.info).unwrap();
         for step in &steps {
             apply(&mut recording, step);
             if matches!(step, Step::Flush) {
@@ -135,7 +135,7 @@ fn a_reader_made_from_the_description_reads_the_same() {
         let ours = told(&recording, &completeness);
         for (part, ours) in ours.as_object().unwrap() {
             if part == "about" && theirs[part].is_null() {
-                assert_eq!(recording.about, Default::default(), "cut or damaged before it is told");
+                assert_eq!(recording.info, Default::default(), "cut or damaged before it is told");
                 continue;
             }
             assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}", path.display());

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
-    About, Cut, End, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
-    Recording, Sample, ShortPath, State, Task, TaskId, Thread, ThreadNumber,
+    Cut, End, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
+    RecordingInfo, Sample, ShortPath, State, Task, TaskId, Thread, ThreadNumber,
 };
 
 /// One thing that happens to a recording.
@@ -204,8 +204,8 @@ pub fn apply(recording: &mut Recording, step: &Step) {
             }
         }
         Step::Remark(text) => {
-            r.about.remarks.push(text);
-            r.about.own_cpu.0 += 1;
+            r.info.remarks.push(text);
+            r.info.own_cpu.0 += 1;
         }
         Step::Flush => {}
     }
@@ -214,10 +214,10 @@ pub fn apply(recording: &mut Recording, step: &Step) {
 /// Gives a recording the parts that come at its end.
 pub fn end(recording: &mut Recording, seed: u64) {
     let r = recording;
-    r.about.end = [None, Some(End::Exit(-3)), Some(End::Signal(9)), Some(End::Running)][seed as usize % 4];
-    r.about.kernel_cpu = seed.is_multiple_of(3).then_some(Nanos(seed));
-    r.about.full = seed.is_multiple_of(2);
-    r.about.wall = Nanos(seed);
+    r.info.end = [None, Some(End::Exit(-3)), Some(End::Signal(9)), Some(End::Running)][seed as usize % 4];
+    r.info.kernel_cpu = seed.is_multiple_of(3).then_some(Nanos(seed));
+    r.info.full = seed.is_multiple_of(2);
+    r.info.wall = Nanos(seed);
     for index in 0..r.stacks.locations().len() as u64 {
         let mix = (index ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let frame = |n: u64| Frame {
@@ -244,7 +244,7 @@ pub fn end(recording: &mut Recording, seed: u64) {
 /// A recording to begin with.
 pub fn beginning(command: &str) -> Recording {
     Recording {
-        about: About {
+        info: RecordingInfo {
             command: vec![command.into(), "--flag".into()],
             started: 1_700_000_000_000_000_000,
             start: Nanos(5),
@@ -252,7 +252,7 @@ pub fn beginning(command: &str) -> Recording {
             capacity: 10_000_000,
             writer: "test".into(),
             machine: "a machine".into(),
-            ..About::default()
+            ..RecordingInfo::default()
         },
         ..Recording::default()
     }
@@ -267,7 +267,7 @@ pub fn dispatches(recording: &Recording) -> Vec<LocationId> {
 /// Compares everything, frames in full.
 #[track_caller]
 pub fn assert_same(read: &Recording, written: &Recording) {
-    assert_eq!(read.about, written.about);
+    assert_eq!(read.info, written.info);
     assert_same_but_about_and_names(read, written);
     let of = |r: &Recording| -> Vec<Vec<_>> {
         let locations = 0..r.stacks.locations().len() as u32;

@@ -134,7 +134,7 @@ impl<'a> CpuTree<'a> {
         if self.recording.is_walltime() {
             return;
         }
-        self.unaccounted = unaccounted(&self.recording.about, self.cpu().time);
+        self.unaccounted = unaccounted(&self.recording.info, self.cpu().time);
         if self.unaccounted > 0 {
             let missing = Weight { time: self.unaccounted, hits: 0 };
             let node = self.add_node(0, NodeKind::Unaccounted) as usize;

@@ -3,7 +3,7 @@
 //! Shares of the sampled time mislead if most time was not sampled: the important programs may be those that cannot be
 //! sampled. So the summary refers to the kernel's count if it is known.
 
-use stackglass_profile::About;
+use stackglass_profile::RecordingInfo;
 
 /// Unaccounted time below this share of the kernel's count is ignored.
 const NOTICEABLE: f64 = 0.05;
@@ -11,10 +11,10 @@ const NOTICEABLE: f64 = 0.05;
 const LEAST: u64 = 10_000_000;
 
 /// Unaccounted CPU time in nanoseconds; 0 if it is unknown or too little to mention.
-pub(crate) fn unaccounted(about: &About, seen: u64) -> u64 {
-    let Some(kernel) = about.kernel_cpu else { return 0 };
+pub(crate) fn unaccounted(info: &RecordingInfo, seen: u64) -> u64 {
+    let Some(kernel) = info.kernel_cpu else { return 0 };
     // The kernel's count includes the CPU time of sampling itself.
-    let missing = kernel.0.saturating_sub(seen).saturating_sub(about.own_cpu.0);
+    let missing = kernel.0.saturating_sub(seen).saturating_sub(info.own_cpu.0);
     if missing > LEAST && missing as f64 > kernel.0 as f64 * NOTICEABLE { missing } else { 0 }
 }
 
@@ -25,10 +25,10 @@ mod tests {
 
     #[test]
     fn little_is_not_missing() {
-        let about = |kernel: Option<u64>, own: u64| About {
+        let info = |kernel: Option<u64>, own: u64| RecordingInfo {
             kernel_cpu: kernel.map(|ms| Nanos(ms * 1_000_000)),
             own_cpu: Nanos(own * 1_000_000),
-            ..About::default()
+            ..RecordingInfo::default()
         };
         let cases = [
             (Some(246), 0, 11, 235),
@@ -40,7 +40,7 @@ mod tests {
             (None, 0, 7, 0),
         ];
         for (kernel, own, seen, missing) in cases {
-            let found = unaccounted(&about(kernel, own), seen * 1_000_000);
+            let found = unaccounted(&info(kernel, own), seen * 1_000_000);
             assert_eq!(found, missing * 1_000_000, "{seen} of {kernel:?}, {own} ours");
         }
     }

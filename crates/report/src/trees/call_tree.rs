@@ -25,7 +25,7 @@ pub struct Options {
     /// Tasks to count, by id.
     pub tasks: Pick,
     /// Thread states to count.
-    pub moments: Moments,
+    pub moments: StateFilter,
     /// Treats an address without a dictionary entry as an error instead of an unknown frame.
     #[doc(hidden)]
     pub all_listed: bool,
@@ -45,7 +45,7 @@ impl Default for Options {
             recur: Recur::Off,
             threads,
             tasks,
-            moments: Moments::All,
+            moments: StateFilter::All,
             all_listed: false,
             folds_into_metadata: false,
             counts_passed: false,
@@ -55,7 +55,7 @@ impl Default for Options {
 
 /// Selects samples by thread state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Moments {
+pub enum StateFilter {
     /// All states.
     #[default]
     All,
@@ -65,13 +65,13 @@ pub enum Moments {
     Asleep,
 }
 
-impl Moments {
+impl StateFilter {
     fn has(self, state: u64) -> bool {
         let awake = matches!(state, data::AWAKE | data::TASK);
         match self {
-            Moments::All => true,
-            Moments::Awake => awake,
-            Moments::Asleep => !awake,
+            StateFilter::All => true,
+            StateFilter::Awake => awake,
+            StateFilter::Asleep => !awake,
         }
     }
 }
@@ -186,7 +186,7 @@ impl<'a> CallTrees<'a> {
     }
 
     /// Snapshots in these states by thread and task, unordered.
-    pub fn counts(&self, moments: Moments) -> Vec<TaskCount> {
+    pub fn counts(&self, moments: StateFilter) -> Vec<TaskCount> {
         let mut counts: HashMap<(u64, u64), u64> = HashMap::default();
         for group in self.samples.groups.iter().filter(|group| moments.has(group.state)) {
             *counts.entry((group.thread, group.task)).or_default() += group.count;

@@ -82,7 +82,7 @@ pub fn hostile(characters: &str) -> Recording {
         recording.samples[id as usize].task = id;
     }
     recording.threads[0].blocked_signal = true;
-    recording.about.remarks.push(evil("remark"));
-    recording.about.machine = evil("machine");
+    recording.info.remarks.push(evil("remark"));
+    recording.info.machine = evil("machine");
     maker.recording
 }

@@ -5,8 +5,8 @@ pub mod hostile;
 
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
-    About, Cut, End, Frame, Location, Module, Nanos, Process, ProcessIndex, Recording, Sample, ShortPath,
-    StackId, State, Thread, ThreadNumber,
+    Cut, End, Frame, Location, Module, Nanos, Process, ProcessIndex, Recording, RecordingInfo, Sample,
+    ShortPath, StackId, State, Thread, ThreadNumber,
 };
 use std::collections::HashMap;
 
@@ -21,14 +21,14 @@ pub struct Maker {
 
 impl Maker {
     pub fn new(command: &[&str]) -> Maker {
-        let about = About {
+        let info = RecordingInfo {
             command: command.iter().map(|word| word.to_string()).collect(),
             delay: Nanos(1_000_000),
             wall: Nanos(3_021_000_000),
             end: Some(End::Exit(0)),
-            ..About::default()
+            ..RecordingInfo::default()
         };
-        let recording = Recording { about, ..Recording::default() };
+        let recording = Recording { info, ..Recording::default() };
         Maker { recording, offsets: HashMap::new(), locations: HashMap::new(), clock: 0 }
     }
 
@@ -289,10 +289,10 @@ pub fn troubled() -> Recording {
     recording.threads[0].blocked_signal = true;
     let counters = [("ticks", 900), ("missed ticks", 100), ("events lost: stream full", 77)];
     recording.processes[0].counters = counters.map(|(label, count)| (label.to_owned(), count)).into();
-    recording.about.full = true;
-    recording.about.capacity = 10_000_000;
-    recording.about.kernel_cpu = Some(Nanos(2_000_000_000));
-    recording.about.end = Some(End::Signal(11));
-    recording.about.remarks.push("the setuid program `sudo` was run without sampling".to_owned());
+    recording.info.full = true;
+    recording.info.capacity = 10_000_000;
+    recording.info.kernel_cpu = Some(Nanos(2_000_000_000));
+    recording.info.end = Some(End::Signal(11));
+    recording.info.remarks.push("the setuid program `sudo` was run without sampling".to_owned());
     maker.recording
 }

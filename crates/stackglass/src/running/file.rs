@@ -2,7 +2,7 @@
 
 use stackglass_collect::in_process::Collector;
 use stackglass_files::{GlassWriter, WriteError};
-use stackglass_profile::{About, Recording, harmless};
+use stackglass_profile::{Recording, RecordingInfo, harmless};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,8 +18,8 @@ pub(super) struct File {
 }
 
 impl File {
-    pub(super) fn create(path: &Path, about: &About) -> Result<File, WriteError> {
-        let writer = GlassWriter::create(path, about)?;
+    pub(super) fn create(path: &Path, info: &RecordingInfo) -> Result<File, WriteError> {
+        let writer = GlassWriter::create(path, info)?;
         Ok(File { path: path.to_path_buf(), writer: Mutex::new(Some(writer)) })
     }
 

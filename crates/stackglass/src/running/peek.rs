@@ -33,9 +33,9 @@ pub(crate) fn begin(delay: Option<Duration>) -> Result<Option<Duration>, StartEr
     });
     // If the peek has just started the run, all its samples belong to the peek.
     let from = if state.guards == 0 { 0 } else { from };
-    let mut about = state.about();
-    about.delay = Nanos(delay.as_nanos() as u64);
-    state.peek = Some(ActivePeek { saved: Recording { about, ..Recording::default() }, from });
+    let mut info = state.info();
+    info.delay = Nanos(delay.as_nanos() as u64);
+    state.peek = Some(ActivePeek { saved: Recording { info, ..Recording::default() }, from });
     Ok(Some(delay))
 }
 

@@ -7,7 +7,7 @@ use iced_x86::{OpAccess, Register};
 pub(super) struct Flow<'data> {
     code: &'data [u8],
     start: u64,
-    instructions: Vec<Place>,
+    instructions: Vec<InstructionOffset>,
     /// Sorted.
     jumps: Vec<Jump>,
     /// Jumps with unknown targets: through a jump table, or out of the function.
@@ -16,21 +16,21 @@ pub(super) struct Flow<'data> {
 
 /// Offset of an instruction in the function, and whether the next instruction can follow it.
 #[derive(Clone, Copy)]
-struct Place(u32);
+struct InstructionOffset(u32);
 
-impl Place {
+impl InstructionOffset {
     const FALLS_THROUGH: u32 = 1 << 31;
 
-    fn new(offset: u32, falls_through: bool) -> Place {
-        Place(offset | if falls_through { Place::FALLS_THROUGH } else { 0 })
+    fn new(offset: u32, falls_through: bool) -> InstructionOffset {
+        InstructionOffset(offset | if falls_through { InstructionOffset::FALLS_THROUGH } else { 0 })
     }
 
     fn offset(self) -> u32 {
-        self.0 & !Place::FALLS_THROUGH
+        self.0 & !InstructionOffset::FALLS_THROUGH
     }
 
     fn falls_through(self) -> bool {
-        self.0 & Place::FALLS_THROUGH != 0
+        self.0 & InstructionOffset::FALLS_THROUGH != 0
     }
 }
 
@@ -69,7 +69,8 @@ impl<'data> Flow<'data> {
                 FlowControl::IndirectBranch => open_jumps.push(Jump { to: u32::MAX, from }),
                 _ => {}
             }
-            instructions.push(Place::new(offset, falls_through(flow) && !instruction.is_invalid()));
+            instructions
+                .push(InstructionOffset::new(offset, falls_through(flow) && !instruction.is_invalid()));
         }
         let mut flow = Flow { code, start, instructions, jumps: Vec::new(), open_jumps };
         flow.jumps = targets

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// File (index into the unit's table) and line (0: none) of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SourceLine {
     pub file: u64,
     pub line: u64,
 }
@@ -21,7 +21,7 @@ pub(crate) fn places<'data>(
     unit: UnitRef<'_, Reader<'data>>,
     addresses: &[u64],
     code: &[Range<u64>],
-    found: &mut [Option<Place>],
+    found: &mut [Option<SourceLine>],
 ) -> gimli::Result<()> {
     let Some(program) = &unit.line_program else {
         return Ok(());
@@ -46,7 +46,7 @@ pub(crate) fn places<'data>(
                     }
                     // Sequences overlap in damaged files only; the first one counts.
                     if slot.is_none() {
-                        *slot = Some(Place { file, line });
+                        *slot = Some(SourceLine { file, line });
                         wanting -= 1;
                     }
                 }

@@ -208,7 +208,7 @@ fn large_programs_agree_with_a_disassembly() {
     // One of the two LLVM files is a linker script.
     let large = libraries.filter(is_large).chain([PathBuf::from(cc1.trim())]);
     let large: Vec<_> =
-        large.filter(|path| path.metadata().is_ok_and(|about| about.len() > 20 << 20)).collect();
+        large.filter(|path| path.metadata().is_ok_and(|meta| meta.len() > 20 << 20)).collect();
     assert!(large.len() >= 3, "{large:?}");
     large.iter().for_each(|path| agrees(path, 100_000));
 }

@@ -68,8 +68,8 @@ fn misplaced(own: &[Value], seen: &Value) -> f64 {
 
 /// Signals sent to sleeping threads, by the recording's counters.
 fn signals(setup: &Setup, file: &std::path::Path) -> Result<Figure> {
-    let about = setup.truth("about", file, &[])?;
-    let counters = &about["processes"][0]["counters"];
+    let info = setup.truth("about", file, &[])?;
+    let counters = &info["processes"][0]["counters"];
     let counted = |label: &str| counters[label].as_f64().unwrap_or(0.0);
     let note = format!(
         "{} stacks read from outside, {} recognised by place",

@@ -21,7 +21,7 @@ impl Report {
         let report = if self.has_cols { self.clone() } else { self.clone().cols(FILE_COLUMNS) };
         let written = match path.metadata() {
             // Devices and pipes are written to, not replaced.
-            Ok(about) if !about.is_file() => {
+            Ok(meta) if !meta.is_file() => {
                 let file = File::options().write(true).open(path).map_err(ReportError::Io);
                 file.and_then(|file| report.write_into(source.into(), file))
             }
@@ -72,7 +72,7 @@ fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
 /// Copies the permissions of the file to be replaced.
 fn take_permissions(file: &File, path: &Path) -> io::Result<()> {
     match path.metadata() {
-        Ok(about) => file.set_permissions(about.permissions()),
+        Ok(meta) => file.set_permissions(meta.permissions()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

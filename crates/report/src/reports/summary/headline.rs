@@ -62,28 +62,28 @@ pub(super) fn write(
 
 /// The command, its times, and how it ended. The command is cut if the line is too long.
 fn overview(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Line {
-    let about = &recording.about;
+    let info = &recording.info;
     let cpu = tree.cpu().time;
     let mut used = match tree.unaccounted {
         0 => format!("{} CPU", duration_text(cpu)),
         missing => format!("{} CPU sampled", part_text(cpu - missing, cpu)),
     };
     used = match recording.is_walltime() {
-        true => format!("{} wall, wall-time profile", duration_text(about.wall.0)),
-        false => format!("{} wall, {used}", duration_text(about.wall.0)),
+        true => format!("{} wall, wall-time profile", duration_text(info.wall.0)),
+        false => format!("{} wall, {used}", duration_text(info.wall.0)),
     };
-    let (paint, state) = match about.end {
+    let (paint, state) = match info.end {
         Some(End::Exit(0)) | None => (Paint::Normal, String::new()),
         Some(End::Exit(status)) => (Paint::Red, format!(", exit status {status}")),
         Some(End::Signal(signal)) => (Paint::Red, format!(", ended by signal {signal}")),
         Some(End::Running) => (Paint::Normal, ", still running".to_owned()),
     };
-    let command: Vec<&str> = about.command.iter().map(|word| file_name(word)).take(1).collect();
-    let rest = about.command.iter().skip(1).map(String::as_str);
+    let command: Vec<&str> = info.command.iter().map(|word| file_name(word)).take(1).collect();
+    let rest = info.command.iter().skip(1).map(String::as_str);
     let command = command.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
     let command = harmless(&command);
-    if about.wall.0 > 0 && !recording.is_walltime() {
-        let busy = format!(" ({:.1} cores busy)", cpu as f64 / about.wall.0 as f64);
+    if info.wall.0 > 0 && !recording.is_walltime() {
+        let busy = format!(" ({:.1} cores busy)", cpu as f64 / info.wall.0 as f64);
         let least = width(&command).min(COMMAND) + 2;
         if least + width(&used) + width(&busy) + width(&state) <= cols {
             used += &busy;
@@ -130,7 +130,7 @@ fn taken(recording: &Recording) -> Line {
             (counted(hits, "stack", "stacks"), format!("in {threads}"))
         }
     };
-    line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.about.delay.0),));
+    line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.info.delay.0),));
     if asleep > 0 {
         line.plain(format!("; {} asleep", duration_text(asleep)));
     }

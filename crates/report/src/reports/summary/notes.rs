@@ -36,7 +36,7 @@ pub(super) fn write(
     notes.extend(ticks(recording));
     notes.extend(not_sampled(recording));
     notes.extend(missing(recording, tree));
-    notes.extend(recording.about.remarks.iter().map(|remark| harmless(remark).into_owned()));
+    notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
     for note in notes {
         for (index, text) in wrap(&note, summary.cols.saturating_sub(6)).into_iter().enumerate() {
             let mut line = Line::new();
@@ -48,12 +48,12 @@ pub(super) fn write(
 }
 
 fn buffer_full(recording: &Recording) -> Option<String> {
-    let about = &recording.about;
-    about.full.then(|| {
+    let info = &recording.info;
+    info.full.then(|| {
         format!(
             "the buffer was full after {} words, so sampling stopped before the program ended: \
              enlarge it with --n or sample less often with --delay (in the crate: stackglass::init)",
-            grouped(about.capacity)
+            grouped(info.capacity)
         )
     })
 }
@@ -219,7 +219,7 @@ fn not_sampled(recording: &Recording) -> Vec<String> {
 /// The likely causes of unaccounted CPU time.
 fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
     // A full buffer explains it and has its own note.
-    if tree.unaccounted == 0 || recording.about.full {
+    if tree.unaccounted == 0 || recording.info.full {
         return None;
     }
     let all = tree.cpu().time;
