@@ -69,7 +69,7 @@ fn an_alternate_stack_of_8_kib() {
     );
 }
 
-/// A signal between processors arrives late, and a thread that makes a system call meanwhile is found at its end. This must
+/// A signal between CPUs arrives late, and a thread that makes a system call meanwhile is found at its end. This must
 /// not affect the shares.
 #[test]
 fn cheap_system_calls_are_not_shown_as_dear() {

@@ -101,7 +101,7 @@ fn worst() -> f64 {
     let of = |name: &str| {
         let task = recording.tasks.iter().find(|task| &*task.name == name).expect("a task with this name");
         assert!(task.file.ends_with("tests/tasks.rs") && task.line > 0, "{task:?}");
-        let samples = recording.samples.iter().filter(|s| s.task == task.id.0 && s.state.uses_processor());
+        let samples = recording.samples.iter().filter(|s| s.task == task.id.0 && s.state.uses_cpu());
         samples.fold((0.0, 0), |(time, hits), s| (time + s.time.millis(), hits + s.hits))
     };
     let seen: Vec<(f64, u32)> = TASKS.iter().map(|(name, _)| of(name)).collect();

@@ -70,7 +70,7 @@ fn descriptors_are_handed_on() {
     assert!(!equal.did.stdout.contains("fd 0 "), "{}", equal.did.stdout);
 }
 
-/// Priority, processors and umask: the program inherits them through the command.
+/// Priority, CPUs and umask: the program inherits them through the command.
 #[test]
 fn what_is_inherited_is_handed_on() {
     let before = ["sh", "-c", "umask 027; exec nice -n 5 taskset -c 0 \"$@\"", "sh"];

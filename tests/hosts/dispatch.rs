@@ -1,4 +1,4 @@
-//! Calls of every kind, each to a function of its own, all with the same work. (The functions differ, since the compiler
+//! Calls of every kind, each to a separate function, all with the same work. (The functions differ, since the compiler
 //! would merge equal ones.)
 
 use std::hint::black_box;

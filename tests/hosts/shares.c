@@ -1,4 +1,4 @@
-/* Static functions with known shares of processor time, each by its own thread's clock: alpha 50 % (30 % for left, 20 %
+/* Static functions with known shares of CPU time, each by its own thread's clock: alpha 50 % (30 % for left, 20 %
    for right), beta 30 %, gamma 20 % below a recursion. Prints where each function starts in the file. */
 #include <stdio.h>
 #include <stdint.h>

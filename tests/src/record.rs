@@ -21,7 +21,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A program, recorded into a folder of its own.
+    /// A program, recorded into a separate folder.
     pub fn of(program: impl AsRef<OsStr>) -> Record {
         Record {
             flags: Vec::new(),

@@ -26,7 +26,7 @@ pub struct Seen {
 /// Distinct stacks and their samples.
 #[derive(Clone, Debug, Default)]
 pub struct NamedStacks {
-    /// Function names, root first, inlined functions as frames of their own.
+    /// Function names, root first, inlined functions as separate frames.
     pub stacks: Vec<Vec<Arc<str>>>,
     /// The samples.
     pub seen: Vec<Seen>,
@@ -51,7 +51,7 @@ impl NamedStacks {
                 stack,
                 tid: thread.tid,
                 thread: thread.name.clone(),
-                asleep: !sample.state.uses_processor(),
+                asleep: !sample.state.uses_cpu(),
                 hits: sample.hits.into(),
                 time: sample.time.0,
                 cut: sample.cut.is_some(),

@@ -39,7 +39,7 @@ pub fn accounts(recording: &Recording) -> Vec<ThreadAccount> {
     for sample in &recording.samples {
         let Some(account) = all.get_mut((sample.thread.0 as usize).wrapping_sub(1)) else { continue };
         let hits = u64::from(sample.hits);
-        if !sample.state.uses_processor() {
+        if !sample.state.uses_cpu() {
             account.hits_asleep += hits;
             account.asleep += sample.time.0;
         } else {

@@ -1,6 +1,6 @@
 //! Threads that loop over every way to wait with a time-out, from Rust's std and from C.
 //!
-//! Each way is a function of its own, so that the stack of a sleeping thread is known: `sleeper_thread` above exactly one
+//! Each way is a separate function, so that the stack of a sleeping thread is known: `sleeper_thread` above exactly one
 //! `wait_…`. For each function, a thread counts interrupted waits and measures the time.
 
 use crate::options::Options;

@@ -5,6 +5,10 @@
 //! ERESTART_RESTARTBLOCK of include/linux/errno.h). Other calls return EINTR or less than requested. A sleeping
 //! thread is stopped only in a call that is restarted ([`is_resumed`]). A thread that falls asleep just before the
 //! stop is put back into its call if that call may be repeated ([`may_be_repeated`]).
+//!
+//! `stackglass-host` has the same two tables for signals (`restart.rs`), with different entries. A handler runs there, so
+//! fewer calls resume by themselves. The handler does not know the number of the call for certain, but infers it from
+//! the instructions, so its second list is shorter: it lacks `write`, `flock`, `fcntl` and some rare waits.
 
 use stackglass_sampling::Call;
 

@@ -1,4 +1,4 @@
-//! System calls that a stop has interrupted, and how they are put back.
+//! System calls that a stop has interrupted, and how they are put back: the thread makes the call again.
 
 use super::calls;
 use super::ptrace;
@@ -63,8 +63,8 @@ impl PutBack {
         ptrace::set_registers(tid, changed).ok().map(|()| PutBack { before: *registers })
     }
 
-    /// Undoes the step, because a signal with a handler is about to reach the thread before it made its call again. The signal
-    /// came just after the check for pending ones, so the call has returned EINTR after all.
+    /// Undoes the step, because a signal with a handler reaches the thread before the thread repeats its call. The signal
+    /// came just after the check for pending signals. It would have ended the call, so the call returns EINTR again.
     pub(crate) fn undo(self, tid: u32, signal: i32) {
         let Ok(now) = ptrace::registers(tid) else { return };
         let is_still_there =

@@ -4,8 +4,8 @@
 //! process_vm_readv, and takes those of running threads by perf events or ptrace ([`choice`]). It writes the same
 //! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
-//! The process keeps running. It is never sent a signal, and a sleeping thread is not disturbed while its scheduler
-//! statistics do not change. When this process ends, for whatever reason, the kernel detaches all threads.
+//! The process keeps running. It is never sent a signal. A sleeping thread is stopped only where its stack cannot be
+//! read from outside, once per location, and only in calls that the kernel resumes by itself. When this process ends, for whatever reason, the kernel detaches all threads.
 #![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;
@@ -67,10 +67,10 @@ pub(crate) struct Orders {
     /// Streams that the draining thread has not picked up yet.
     streams: Mutex<Vec<Stream>>,
     stopped: Mutex<Option<Stopped>>,
-    processors: usize,
+    cpus: usize,
     seizing: deadlock::Seizing,
     /// Sample less often while all threads sleep: the process is one of many.
-    rests: bool,
+    slow_when_idle: bool,
 }
 
 impl Orders {
@@ -110,13 +110,13 @@ impl Attachment {
         Attachment::begin_as(pid, delay, driver, mode, false)
     }
 
-    /// Like [`Attachment::begin`]. With `rests`, the process is sampled less often while all its threads sleep.
+    /// Like [`Attachment::begin`]. With `slow_when_idle`, the process is sampled less often while all its threads sleep.
     pub fn begin_as(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
         mode: AttachMode,
-        rests: bool,
+        slow_when_idle: bool,
     ) -> Result<Attachment, Refusal> {
         let choice = choice::choose(pid, driver);
         // Perf events need no tracer lock: ptrace is then used for few threads only.
@@ -130,9 +130,9 @@ impl Attachment {
             stop: AtomicBool::new(false),
             streams: Mutex::default(),
             stopped: Mutex::default(),
-            processors: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get()),
             seizing: deadlock::Seizing::default(),
-            rests,
+            slow_when_idle,
         });
         let sampler = sampler::Sampler::new(pid, delay.as_nanos() as u64, choice.driver, orders.clone())
             .ok_or(Refusal::NoProcess { pid })?;
@@ -176,7 +176,7 @@ impl Attachment {
         if self.stopped().is_some() {
             return;
         }
-        match Attachment::begin_as(self.pid, self.delay, self.driver, self.mode, self.orders.rests) {
+        match Attachment::begin_as(self.pid, self.delay, self.driver, self.mode, self.orders.slow_when_idle) {
             Ok(again) => *self = again,
             Err(why) => self.orders.ended(why.into()),
         }
@@ -191,7 +191,7 @@ impl Attachment {
             std::thread::sleep(Duration::from_micros(200));
         }
         if thread.join().is_err() {
-            self.orders.ended(Stopped::Locked("the looking thread has failed; please report this".into()));
+            self.orders.ended(Stopped::Locked("the sampling thread has failed; please report this".into()));
         }
         self.tracer_lock = None;
     }

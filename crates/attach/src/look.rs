@@ -1,4 +1,8 @@
 //! Looks at one thread at a tick: finds out what it did, and does what [`Observation::next_step`] says.
+//!
+//! These steps occur here: reuse or read the stack of a sleeping thread, read the state, request a stack, and leave a
+//! thread to perf events. A thread whose stop is pending is not looked at, and a stop reaches a thread on any CPU or
+//! none, so no step awaits a stack or checks for a CPU. Time on the last stack follows from the kernel's account.
 
 use super::Driver;
 use super::calls;
@@ -14,7 +18,7 @@ use stackglass_unwind::Registers;
 use stackglass_wire::{Counter, cut};
 use std::io;
 
-/// Rest of a sleeping thread that is pushed at once, ns: a recording that is read meanwhile may lack so much of it.
+/// A rest of a sleeping thread is pushed when it exceeds this, ns. A recording that is read earlier may lack up to as much.
 const PUSHED_AT_ONCE: u64 = 20_000_000;
 
 /// Looks at a thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks. False
@@ -37,7 +41,7 @@ pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> b
         },
         is_kernel_sampled: thread.sampling.is_some(),
         // A stop reaches a thread wherever it is.
-        on_processor: Some(true),
+        on_cpu: Some(true),
         ..Observation::default()
     };
     let first = seen.next_step();
@@ -64,7 +68,7 @@ pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> b
             thread.stat = stat;
             true
         }
-        // When it leaves the processor again, the kernel's account says how long it waited.
+        // When it leaves the CPU again, the kernel's account says how long it waited.
         _ => true,
     }
 }
@@ -74,7 +78,7 @@ fn is_alive(tid: u32) -> bool {
     Status::read(tid).is_some_and(|status| !status.has_ended())
 }
 
-/// The thread had no processor at all: its last stack gets all ticks since the last look.
+/// The thread did not run: its last stack gets all time since the last look.
 fn reuse(parts: &mut Parts, index: usize, now: u64, stat: SchedStat, longest: u64) {
     parts.events.count(Counter::Unmoved);
     let thread = &mut parts.threads[index];
@@ -86,7 +90,7 @@ fn reuse(parts: &mut Parts, index: usize, now: u64, stat: SchedStat, longest: u6
     }
 }
 
-/// Reads the account of a thread that is off the processor, and gives what passed since the last reading.
+/// Reads the account of a thread that is off the CPU, and assigns the time since the last reading.
 pub(crate) fn update(parts: &mut Parts, index: usize, now: u64) {
     let thread = &mut parts.threads[index];
     let Some(stat) = thread.files.stat() else { return };
@@ -108,13 +112,13 @@ pub(crate) fn update_with(parts: &mut Parts, index: usize, now: u64, stat: Sched
     thread.time.push_waiting(sink, now, waited);
 }
 
-/// Reads the stack of a sleeping thread without disturbing it. Where a stop would show more, requests one, once for each place.
+/// Reads the stack of a sleeping thread from outside. If only a stop shows the whole stack, requests one, once per location.
 fn read_sleeping(parts: &mut Parts, index: usize, now: u64, sleep: Sleep) {
     let Sleep { place, call } = sleep;
     let walk = parts.stacks.walk(&Registers::new(place.pc, place.sp, None));
     let thread = &mut parts.threads[index];
     if thread.files.stat() != Some(thread.stat) {
-        // It woke up meanwhile, so what was read may be of two moments. The next tick looks again.
+        // It woke up meanwhile, so the stack may mix two moments. The next tick looks again.
         return;
     }
     let tid = thread.tid;
@@ -156,13 +160,13 @@ fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bo
         match parts.orders.seizing.seize(thread.tid) {
             Ok(()) => {
                 thread.is_seized = true;
-                // That took its time: the thread may sleep by now, in a call that a stop would interrupt.
+                // Seizing takes time: the thread may sleep by now, in a call that a stop would interrupt.
                 if asleep_at.is_none() && thread.files.state() != ThreadState::Running {
                     return true;
                 }
             }
             Err(error) if is_gone(&error) => return false,
-            // The thread may have been traced by us since before an exec.
+            // This process may have traced the thread since before an exec.
             Err(_) if ptrace::interrupt(thread.tid).is_ok() => {
                 thread.is_seized = true;
                 thread.stop = Some(StopRequest { at: monotonic(), asleep_at });

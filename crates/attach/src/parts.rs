@@ -1,4 +1,4 @@
-//! What the looking thread knows of a process.
+//! What the sampling thread knows of a process.
 
 use super::perf_events::Dump;
 use super::stack_reader::StackReader;
@@ -24,7 +24,7 @@ pub(crate) struct Parts {
     pub(crate) tick: u64,
     /// Tick at which a thread was last seen to have moved.
     pub(crate) moved_at: u64,
-    /// It has exec'ed: its threads may be traced by us already, and may be stopped.
+    /// The process has called exec: this process may trace its threads already, and they may be stopped.
     pub(crate) has_execed: bool,
     /// Traced threads that are no longer sampled and not yet reaped. An exec of the program waits for them.
     pub(crate) ending: Vec<u32>,
@@ -32,6 +32,6 @@ pub(crate) struct Parts {
     pub(crate) untracked: HashSet<u32>,
     /// The number of the thread tracked last.
     pub(crate) last_number: u32,
-    /// Threads are to be listed at the next tick.
+    /// The next tick lists the threads again.
     pub(crate) must_list: bool,
 }

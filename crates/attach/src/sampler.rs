@@ -27,13 +27,13 @@ const MODULES_SOON: u64 = 10_000_000;
 const POLLS: usize = 64;
 /// Most ticks between two looks at a sleeping thread.
 const LONGEST: u64 = 32;
-/// Ticks without any movement after which a process rests, if it may.
-const REST_AFTER: u64 = 100;
-/// Ticks from one look to the next while a process rests.
-const REST: u64 = 16;
+/// Ticks without any movement after which a process counts as idle.
+const IDLE_AFTER: u64 = 100;
+/// Ticks from one look to the next while a process is idle, if it may be sampled less often then.
+const IDLE_INTERVAL: u64 = 16;
 /// Ticks between two readings of a name.
 const NAMES_EVERY: u64 = 8;
-/// A check for modules that takes long is made so much less often.
+/// After a check for modules, the pause is this multiple of the time that the check took.
 const MODULES_SHARE: u64 = 20;
 
 /// Samples one process.
@@ -104,11 +104,11 @@ impl Sampler {
             let missed;
             (next, missed) = schedule.next(now);
             self.parts.tick += 1 + missed;
-            if self.parts.orders.rests && self.parts.tick > self.parts.moved_at + REST_AFTER {
-                for _ in 1..REST {
+            if self.parts.orders.slow_when_idle && self.parts.tick > self.parts.moved_at + IDLE_AFTER {
+                for _ in 1..IDLE_INTERVAL {
                     next = schedule.next(next).0;
                 }
-                self.parts.tick += REST - 1;
+                self.parts.tick += IDLE_INTERVAL - 1;
             }
         };
         self.finish_all();
@@ -208,7 +208,7 @@ impl Sampler {
         parts.has_execed = true;
         access::check(parts.pid, parts.driver).map_err(Stopped::from)?;
         // A user who names a process accepts this; a program in a recorded tree must not fail.
-        if parts.orders.rests
+        if parts.orders.slow_when_idle
             && let Some(obstacle) = leak_check::obstacle(parts.pid)
         {
             return Err(Stopped::Locked(obstacle));

@@ -55,7 +55,7 @@ pub(crate) fn receive_until(parts: &mut Parts, moment: u64) {
 /// Receives the reports that come at once.
 pub(crate) fn receive_at_once(parts: &mut Parts) {
     let until = monotonic() + AT_ONCE;
-    while receive(parts).stops && parts.orders.processors > 1 && monotonic() < until {
+    while receive(parts).stops && parts.orders.cpus > 1 && monotonic() < until {
         std::hint::spin_loop();
     }
 }

@@ -62,7 +62,7 @@ fn track(parts: &mut Parts, tid: u32, now: u64) {
 pub(crate) fn untrack(parts: &mut Parts, index: usize) {
     finish(parts, index);
     let thread = parts.threads.swap_remove(index);
-    let (at, cpu) = (thread.time.account.until(), thread.time.account.given());
+    let (at, cpu) = (thread.time.account.until(), thread.time.account.assigned());
     parts.events.push(&Event::ThreadEnd { thread: thread.number, at, cpu, flags: 0 });
     if thread.is_seized {
         parts.ending.push(thread.tid);

@@ -35,9 +35,11 @@ Examples:
   stackglass peek $(pidof server) --duration 5s
 
 Works on any process, without preparation. The process runs on and receives no
-signal, and sleeping threads stay asleep. Exception: a program that answers
-peeks itself (stackglass::peek::install, which knows async tasks), or that runs
-under `stackglass run`, is asked by SIGUSR1. Peeks at one process run one after
+signal. Exception: a program that answers peeks itself
+(stackglass::peek::install, which knows async tasks), or that runs under
+`stackglass run`, is asked by SIGUSR1. A sleeping thread is left alone, except
+once per location where its stack cannot be read from outside, and then only in
+calls that the kernel resumes by itself. Peeks at one process run one after
 another, so yours may have to wait. Threads that are ready to run count as
 running, as in Julia: \"running R of N\" and Utilization include threads that
 wait for a CPU.

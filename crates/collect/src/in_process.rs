@@ -1,6 +1,6 @@
 //! Collecting inside the profiled process itself, for the crate `stackglass`.
 //!
-//! The sampler thread writes its stream into private memory. The crate drains it from a thread of its own, before it is
+//! The sampler thread writes its stream into private memory. The crate drains it from a separate thread, before it is
 //! full.
 
 use crate::Recorder;

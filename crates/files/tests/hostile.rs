@@ -314,7 +314,7 @@ fn bombs_are_refused_before_they_go_off() {
 }
 
 #[test]
-fn counts_are_not_believed() {
+fn counts_are_not_accepted() {
     let mut count = Vec::new();
     number(&mut count, 0);
     number(&mut count, 1 << 40);

@@ -139,7 +139,7 @@ fn killed_at_random_moments() -> Result<(), Failed> {
         let mut line = String::new();
         said.read_line(&mut line)?;
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // The recorder blocks when nobody reads what it says, hence a reader of its own.
+        // The recorder blocks when nobody reads what it says, hence a separate reader.
         let reader = std::thread::spawn(move || {
             let mut rest = String::new();
             said.read_to_string(&mut rest).map(|_| rest)

@@ -62,7 +62,7 @@ impl Flamegraph {
         self
     }
 
-    /// Merges equal frames; otherwise each address has a box of its own.
+    /// Merges equal frames; otherwise each address has a separate box.
     pub fn combine(mut self, combined: bool) -> Flamegraph {
         self.calls.combine = combined;
         self

@@ -33,7 +33,7 @@ pub(crate) struct FunctionInFile {
 /// The options of a flame graph that concern single frames.
 #[derive(Debug, Default)]
 pub(crate) struct FrameOptions {
-    /// Foreign frames have boxes of their own.
+    /// Foreign frames have separate boxes.
     pub foreign: bool,
     /// Functions left out with everything that they call.
     pub pruned: Vec<FunctionInFile>,

@@ -53,8 +53,8 @@ pub fn is_sampled() -> bool {
 
 /// Whether the caller runs in the process that this memory belongs to, sampled or not.
 ///
-/// A child of `vfork` shares its parent's memory, this page included, but has signal actions, an alternate stack and
-/// threads of its own. Its requests must not be recorded as its parent's.
+/// A child of `vfork` shares its parent's memory, this page included. Its signal actions, alternate stack and threads
+/// are separate. Its requests must not be recorded as its parent's.
 pub fn is_own_process() -> bool {
     let Some(page) = page() else { return true };
     let own = system::process_id();
@@ -120,7 +120,7 @@ mod tests {
             if !super::is_own_process() && super::is_sampled() { 7 } else { 1 }
         }
         let mut stack = vec![0u128; 4096];
-        // SAFETY: as `posix_spawn` does it: the parent waits until the child, which has a stack of its own, is gone.
+        // SAFETY: as `posix_spawn` does it: the parent waits until the child, which has a separate stack, is gone.
         let status = unsafe {
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
             let top = stack.as_mut_ptr().add(stack.len()).cast();

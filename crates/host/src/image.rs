@@ -55,7 +55,7 @@ impl ProcessImage {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let file = Fd::open(libc::AT_FDCWD, path.as_c_str(), flags, 0o600)
             .ok_or_else(|| refused("making a file"))?;
-        // SAFETY: calls on a descriptor of ours, no pointers.
+        // SAFETY: calls on a descriptor that this function owns, no pointers.
         let sized = file_limit::without_signal(|| unsafe {
             libc::ftruncate(file.raw(), length as i64) == 0
                 && libc::posix_fallocate(file.raw(), 0, CONTROL_BYTES as i64) == 0
@@ -165,7 +165,7 @@ impl ProcessImage {
         let file = Fd::open(libc::AT_FDCWD, path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)
             .ok_or_else(|| refused("opening its file again"))?;
         let length = (CONTROL_BYTES + self.ring.len() * 8) as i64;
-        // SAFETY: a call on a descriptor of ours, no pointers.
+        // SAFETY: a call on a descriptor that this function owns, no pointers.
         match file_limit::without_signal(|| unsafe { libc::posix_fallocate(file.raw(), 0, length) }) {
             0 => Ok(()),
             errno => Err(Refused { step: "reserving room", errno }),

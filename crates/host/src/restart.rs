@@ -5,13 +5,20 @@
 //! that sleeps in such a call is never signalled, but a running thread may enter one before its signal arrives.
 //!
 //! The handler then finds the thread behind a `syscall` instruction with `-EINTR` in its result register. It steps the
-//! thread back to that instruction, with the number of the call, if no other signal can have interrupted the call and
-//! a second call loses nothing:
-//! - The program has, and had, no handler except for faults, which interrupt no call. Otherwise the program's handler may have
-//!   run before, in the same call; put back, `sigsuspend` or `ppoll` would wait for ever for what has happened. The
-//!   preload library's hooks report a handler before it is installed ([`program_has_a_handler`]). The kernel is asked at
-//!   the start, and again when a call is about to be put back. Without hooks (in the crate) no call is put back.
-//! - The call is in a list ([`is_safe_to_repeat`]): with `EINTR` it has done nothing yet.
+//! thread back to that instruction, with the number of the call. There are two conditions:
+//! - No other signal can have interrupted the call: the program has, and had, no handler except for faults, which interrupt
+//!   no call. Otherwise the program's handler may have run during the same call. `sigsuspend` or `ppoll`, put back, would
+//!   then wait for ever for a signal that has already come. The preload library's hooks report a handler before it is
+//!   installed ([`program_has_a_handler`]). The kernel is asked at the start, and again just before a call is put back.
+//!   Without hooks (in the crate) no call is put back.
+//! - The call is in a list ([`is_safe_to_repeat`]): with `EINTR` it has had no effect.
+//!
+//! `stackglass-attach` has the same two tables for stops by ptrace (`calls.rs`), with different entries, for two reasons:
+//! - After a stop no handler runs. The kernel then resumes `nanosleep`, `poll`, `pause`, `sigsuspend` and waits on a futex
+//!   with a time-out by itself, so attach does not repeat the first four. After a handler they return `EINTR`.
+//! - Attach gets the number of the call from the kernel. The handler infers it from the instructions before the program
+//!   counter, so its list is shorter: without `write`, `flock`, `fcntl`, and the waits of POSIX message queues and of
+//!   asynchronous input. If these return `EINTR`, the program sees it.
 //!
 //! The registers no longer hold the call's number, but callers nearly always load it just before the instruction
 //! (`mov $nr, %eax; syscall`, with at most one load from the stack in between). Otherwise the call returns
@@ -191,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_closes_sends_or_opens_is_never_repeated() {
+    fn calls_that_close_connect_write_or_open_are_never_repeated() {
         for number in [libc::SYS_close, libc::SYS_connect, libc::SYS_write, libc::SYS_openat, libc::SYS_dup2]
         {
             assert!(!is_safe_to_repeat(number as u32), "{number}");

@@ -1,11 +1,11 @@
-//! `#[stackglass::task]`: each call of an async function becomes a task of its own in profiles.
+//! `#[stackglass::task]`: each call of an async function becomes a separate task in profiles.
 //!
 //! The macro works on plain tokens: the body becomes the body of an instrumented async block, and the rest of the
 //! function is not inspected. So there is nothing to parse, and no dependency.
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 
-/// Makes each call of an async function a task of its own in profiles. Its name is that of the function, or the given
+/// Makes each call of an async function a separate task in profiles. Its name is that of the function, or the given
 /// one:
 ///
 /// ```ignore

@@ -50,7 +50,7 @@ const _: () = assert!(size_of::<Attributes>() == 112);
 
 /// Events that the kernel itself counts.
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
-/// A timer of each processor, ns.
+/// A timer of each CPU, ns.
 pub const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 /// CPU time of a thread, ns.
 pub const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
@@ -101,7 +101,7 @@ pub mod flags {
     pub const COMM_EXEC: u64 = 1 << 24;
     /// Times are of [`clockid`](super::Attributes::clockid).
     pub const USE_CLOCKID: u64 = 1 << 25;
-    /// Records each switch to and from a processor.
+    /// Records each switch to and from a CPU.
     pub const CONTEXT_SWITCH: u64 = 1 << 26;
     /// Mapping records have the build id. Since Linux 5.12.
     pub const BUILD_ID: u64 = 1 << 34;
@@ -112,12 +112,12 @@ const PERF_EVENT_IOC_ENABLE: u64 = 0x2400;
 const PERF_EVENT_IOC_DISABLE: u64 = 0x2401;
 const PERF_EVENT_IOC_PERIOD: u64 = 0x4008_2404;
 
-/// Opens an event for thread `tid` (0: the calling thread), on one processor or, with `None`, on all.
+/// Opens an event for thread `tid` (0: the calling thread), on one CPU or, with `None`, on all.
 ///
 /// # Errors
 /// EACCES or EPERM if that is not allowed, ESRCH if the thread has ended, EINVAL if this kernel does not know an
 /// attribute, EMFILE, ENOMEM.
-pub fn open(attributes: &Attributes, tid: u32, processor: Option<u32>) -> io::Result<OwnedFd> {
+pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>) -> io::Result<OwnedFd> {
     let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes.clone() };
     let no_group = -1i64;
     // SAFETY: the kernel reads `size` bytes of a live struct and returns a new descriptor.
@@ -126,7 +126,7 @@ pub fn open(attributes: &Attributes, tid: u32, processor: Option<u32>) -> io::Re
             libc::SYS_perf_event_open,
             &raw const attributes,
             i64::from(tid),
-            processor.map_or(-1, i64::from),
+            cpu.map_or(-1, i64::from),
             no_group,
             PERF_FLAG_FD_CLOEXEC,
         );

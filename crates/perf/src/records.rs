@@ -41,9 +41,9 @@ pub struct Record<'a> {
 pub enum What<'a> {
     /// The thread has run for one period.
     Sample(Sample<'a>),
-    /// The thread starts to run on a processor.
+    /// The thread starts to run on a CPU.
     SwitchIn,
-    /// The thread stops running on its processor.
+    /// The thread stops running on its CPU.
     SwitchOut {
         /// It is still runnable; otherwise it sleeps.
         preempted: bool,

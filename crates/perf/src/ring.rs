@@ -48,9 +48,9 @@ impl Ring {
     ///
     /// # Panics
     /// If `size` is not a power of two or less than a page.
-    pub fn open(attributes: &Attributes, tid: u32, processor: Option<u32>, size: usize) -> io::Result<Ring> {
+    pub fn open(attributes: &Attributes, tid: u32, cpu: Option<u32>, size: usize) -> io::Result<Ring> {
         assert!(size.is_power_of_two() && size >= PAGE);
-        let fd = attributes::open(attributes, tid, processor)?;
+        let fd = attributes::open(attributes, tid, cpu)?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let map = unsafe {
             libc::mmap(
@@ -68,11 +68,10 @@ impl Ring {
         Ok(Ring { fd, map: map.cast(), size, head: 0, tail: 0, wrapped: Vec::new() })
     }
 
-    /// Makes the records written since the last call visible. Returns how full the buffer is, 0 to 1.
-    pub fn refresh(&mut self) -> f64 {
+    /// Makes the records written since the last call visible.
+    pub fn refresh(&mut self) {
         // Acquire: everything written before the head is visible.
         self.head = self.word(DATA_HEAD).load(Ordering::Acquire);
-        self.head.wrapping_sub(self.tail) as f64 / self.size as f64
     }
 
     /// The oldest visible record; `None` if there is none.

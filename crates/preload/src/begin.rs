@@ -10,7 +10,7 @@ use stackglass_sampler::NotStarted;
 use stackglass_wire::SessionState;
 
 /// Longest wait for the sampler's last tick at the end of the program, ns. The tick takes some 100 µs if the sampler gets a
-/// processor at once.
+/// CPU at once.
 const LAST_TICK: u64 = 30_000_000;
 
 #[used]

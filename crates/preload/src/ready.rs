@@ -6,7 +6,7 @@
 use stackglass_host::session::Session;
 use stackglass_host::{peek, restart};
 
-/// Makes SIGUSR1 a request for a peek, unless the program was started with an action of its own for it.
+/// Makes SIGUSR1 a request for a peek, unless the program was started with its own action for it.
 pub fn begin(session: &Session, with_children: bool) {
     if let Some(requests) = session.requests() {
         // The handler restarts an interrupted call.

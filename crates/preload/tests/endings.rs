@@ -137,7 +137,7 @@ fn no_session_no_trace() {
 fn a_session_that_cannot_be_written_to_costs_one_line() {
     let program = compile("endings", &[]);
     let session = Session::new();
-    // A full disk: a file system of its own, too small for a stream.
+    // A full disk: a separate file system, too small for a stream.
     let small = session.folder.join("small");
     std::fs::create_dir(&small).unwrap();
     let c_path = std::ffi::CString::new(small.to_str().unwrap()).unwrap();

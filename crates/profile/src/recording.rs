@@ -134,7 +134,7 @@ pub enum State {
 
 impl State {
     /// Whether time in this state is CPU time.
-    pub fn uses_processor(self) -> bool {
+    pub fn uses_cpu(self) -> bool {
         matches!(self, State::Awake | State::Task)
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Reports have every line, or with `--shown` those that were seen in 0.5 % of the samples. The first
-//! report of the process tells its wall time, its processor time on all threads (to the hundredth of a
+//! report of the process tells its wall time, its CPU time on all threads (to the hundredth of a
 //! second) and the memory the process had then; of the reports of recordings, which are made again
 //! and again, the fastest is told too. `bench` runs this in fresh processes.
 
@@ -183,7 +183,7 @@ fn recording_of(samples: u64, stacks: u64, longer: bool) -> Recording {
     recording
 }
 
-/// Processor time of all threads so far in nanoseconds, to the hundredth of a second.
+/// CPU time of all threads so far in nanoseconds, to the hundredth of a second.
 fn cpu() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, after)| after);

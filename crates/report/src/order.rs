@@ -1,7 +1,10 @@
-//! Every order in which trees, tables and lists are shown.
+//! Every order in which reports show trees, tables and lists.
 //!
-//! Orders that the reader chooses are ascending, as in Julia's reports. All others put the largest first. Each ends
-//! with names, so that equal profiles give equal texts.
+//! Orders that the reader chooses are ascending, as in Julia's reports. All others put the largest first. Equal
+//! profiles give equal texts: an order ends with names or numbers, or keeps an order that is already fixed.
+//!
+//! Not here: which line or call site represents a function (decided where the function is shown), lists in the order
+//! of their keys, and the rows of `stackglass top` (`cli/src/top/model.rs`).
 
 use crate::options::SortedBy;
 use stackglass_profile::Frame;
@@ -84,6 +87,11 @@ pub(crate) fn callers(a: (u64, &Frame), b: (u64, &Frame)) -> Ordering {
 /// The largest amounts first, then by name.
 pub(crate) fn largest_first<A: Ord, N: Ord>(a: (A, N), b: (A, N)) -> Ordering {
     (Reverse(a.0), a.1).cmp(&(Reverse(b.0), b.1))
+}
+
+/// The longest time first. Equal times keep their order, so sort a list whose order is fixed, with a stable sort.
+pub(crate) fn longest_first(a: u64, b: u64) -> Ordering {
+    b.cmp(&a)
 }
 
 /// Changed functions: those beyond the noise first, then the largest changes, then by name.

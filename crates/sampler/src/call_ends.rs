@@ -1,14 +1,14 @@
-//! Which stacks that were taken at the end of a system call are believed.
+//! Which stacks that were taken at the end of a system call are accepted.
 //!
-//! A signal for a thread on another processor needs an interrupt between processors, which takes some microseconds, and
+//! A signal for a thread on another CPU needs an interrupt between CPUs, which takes some microseconds, and
 //! tens of them in virtual machines. A thread that makes a system call meanwhile receives the signal at the end of that
 //! call, wherever it was when the signal was sent. A program with a system call of 0.1 µs in each 35 µs showed up to
 //! 30 % of its time there; so did a bare `tgkill` sampler on the same machine.
 //!
-//! The kernel's account of user and system time is made by the timer interrupt on the processor itself, and has no such
-//! error. So stacks at the ends of calls are believed while their share does not exceed the share of the thread's system
+//! The kernel's account of user and system time is made by the timer interrupt on the CPU itself, and has no such
+//! error. So stacks at the ends of calls are accepted while their share does not exceed the share of the thread's system
 //! time. The time of the others is kept for the next stack. A thread that makes one call after another has hardly
-//! any other stack, and there all are believed.
+//! any other stack, and there all are accepted.
 
 /// Unit of the kernel's system time, ns (USER_HZ is 100).
 const UNIT: u64 = 10_000_000;
@@ -19,7 +19,7 @@ const REMEMBERED: usize = 64;
 /// `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Ticks whose time may be kept before a stack is believed in any case. Also the ratio of stacks at calls to others at which a
+/// Ticks whose time may be kept before a stack is accepted in any case. Also the ratio of stacks at calls to others at which a
 /// thread counts as doing nothing but calls.
 const PATIENCE: u64 = 8;
 
@@ -32,9 +32,9 @@ pub struct CallEnds {
     system: u64,
     /// The thread's clock at that moment.
     read_at: u64,
-    /// Time given to stacks at the ends of calls, ns.
-    believed: u64,
-    /// Stacks at the ends of calls, believed or not.
+    /// Time assigned to stacks at the ends of calls, ns.
+    accepted: u64,
+    /// Stacks at the ends of calls, accepted or not.
     seen: u64,
 }
 
@@ -50,7 +50,7 @@ struct Times {
 pub struct Doubtful {
     /// Time the stack would get, ns.
     pub time: u64,
-    /// Time given to this thread's stacks before, of whatever kind, ns.
+    /// Time assigned to this thread's stacks before, of whatever kind, ns.
     pub given: u64,
     /// The thread's clock, ns.
     pub cpu: u64,
@@ -62,9 +62,9 @@ pub struct Doubtful {
 
 impl CallEnds {
     /// Whether the stack may have its time. `read` asks the kernel for the thread's system time.
-    pub fn believes(&mut self, stack: Doubtful, read: impl FnOnce() -> Option<u64>) -> bool {
+    pub fn accepts(&mut self, stack: Doubtful, read: impl FnOnce() -> Option<u64>) -> bool {
         self.seen += 1;
-        let elsewhere = stack.given.saturating_sub(self.believed) / stack.delay.max(1);
+        let elsewhere = stack.given.saturating_sub(self.accepted) / stack.delay.max(1);
         let only_calls = self.seen > 2 * PATIENCE && self.seen > elsewhere.saturating_mul(PATIENCE);
         let old = self.before.is_none() || stack.cpu.saturating_sub(self.read_at) >= OLD;
         if old && !only_calls && !self.covers(stack) {
@@ -76,20 +76,20 @@ impl CallEnds {
             self.system = system.saturating_sub(self.before.get_or_insert(start).system);
             self.read_at = stack.cpu;
         }
-        let believed = only_calls || self.covers(stack) || stack.time >= stack.delay * PATIENCE;
-        if believed {
-            self.believed += stack.time;
+        let accepted = only_calls || self.covers(stack) || stack.time >= stack.delay * PATIENCE;
+        if accepted {
+            self.accepted += stack.time;
         }
-        believed
+        accepted
     }
 
     /// With a share s of system time, s of all time may lie at calls. That is s / (1 - s) of the time elsewhere.
     fn covers(&self, stack: Doubtful) -> bool {
-        let elsewhere = stack.given.saturating_sub(self.believed);
+        let elsewhere = stack.given.saturating_sub(self.accepted);
         let ran = self.read_at.saturating_sub(self.before.map_or(0, |before| before.cpu));
         let user = ran.saturating_sub(self.system).max(1);
         let allowed = u128::from(elsewhere) * u128::from(self.system) / u128::from(user);
-        u128::from(self.believed + stack.time) <= allowed + u128::from(UNIT)
+        u128::from(self.accepted + stack.time) <= allowed + u128::from(UNIT)
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// Hits of 1 ms, of which `at_calls` of 1 000 lie at calls, in a thread with `system` of 1 000 in system mode:
-    /// the share that calls get, and the time that is never given.
+    /// the share that calls get, and the time that is never assigned.
     fn share(at_calls: u64, system: u64) -> (f64, u64) {
         let mut account = CallEnds::default();
         let (mut cpu, mut given, mut to_calls, mut time) = (0u64, 0u64, 0u64, 0u64);
@@ -136,7 +136,7 @@ mod tests {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let at_call = (random >> 33) % 1000 < at_calls;
             let stack = Doubtful { time, given, cpu, from_start: true, delay: 1_000_000 };
-            if !at_call || account.believes(stack, || Some(cpu / 1000 * system / UNIT * UNIT)) {
+            if !at_call || account.accepts(stack, || Some(cpu / 1000 * system / UNIT * UNIT)) {
                 given += time;
                 to_calls += if at_call { time } else { 0 };
                 time = 0;
@@ -169,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn without_an_account_everything_is_believed() {
+    fn without_an_account_everything_is_accepted() {
         let mut account = CallEnds::default();
         let stack = Doubtful { time: 1_000_000, given: 0, cpu: 0, from_start: true, delay: 1_000_000 };
-        assert!((0..1000).all(|_| account.believes(stack, || None)));
+        assert!((0..1000).all(|_| account.accepts(stack, || None)));
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl EventWriter {
         self.writer.push(&Event::ThreadEnd {
             thread: thread.header.number,
             at,
-            cpu: thread.time.account.given(),
+            cpu: thread.time.account.assigned(),
             flags: thread.ever_blocked as u64,
         });
     }

@@ -1,8 +1,9 @@
-//! Samples all threads of the own process, from a thread of its own.
+//! Samples all threads of this process from a dedicated thread.
 //!
 //! The thread, named `stackglass`, wakes at every tick and reads the CPU clocks of the other threads. A thread that
-//! runs gets a signal and walks its own stack. A thread that sleeps is left alone: its stack is read from outside once, and reused
-//! for as long as its CPU clock does not advance. The results go as events into the stream of `stackglass-wire`.
+//! runs gets a signal and walks its own stack. The stack of a sleeping thread is read from outside once, and reused
+//! for as long as its CPU clock does not advance. A sleeping thread is signalled only where its stack cannot be read
+//! from outside, once per location, and only in calls that the kernel resumes by itself. The results go as events into the stream of `stackglass-wire`.
 //!
 //! - [`start`] samples into private memory; the crate `stackglass` uses it.
 //! - [`launch`] is the general form; the preload library uses it for a launcher's session.

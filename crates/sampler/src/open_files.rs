@@ -27,7 +27,7 @@ impl OpenFiles {
         ThreadState::parse(&text[..n])
     }
 
-    /// How long a thread has waited for processors, ns.
+    /// How long a thread has waited for CPUs, ns.
     pub fn waited(
         &mut self,
         threads: &mut ThreadTable,

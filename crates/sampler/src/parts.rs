@@ -107,7 +107,7 @@ impl Parts {
         self.files.state(self.threads, &self.folder, index)
     }
 
-    /// How long a thread has waited for processors, by the kernel's account, ns.
+    /// How long a thread has waited for CPUs, by the kernel's account, ns.
     pub(crate) fn waited(&mut self, index: SlotIndex) -> Option<u64> {
         self.files.waited(self.threads, &self.folder, index)
     }

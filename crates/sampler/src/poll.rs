@@ -1,4 +1,6 @@
 //! Looks at one thread at a tick: finds out what it did, and does what [`Observation::next_step`] says.
+//!
+//! All steps occur here except one, to leave a thread to perf events.
 
 use crate::parts::Parts;
 use crate::signals::{self, Purpose};
@@ -68,8 +70,8 @@ pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -
                 }
                 match step {
                     Step::ReadState => seen.state = Some(parts.state(index)),
-                    Step::CheckProcessor => {
-                        seen.on_processor = Some(is_on_processor(parts, index, reading));
+                    Step::CheckCpu => {
+                        seen.on_cpu = Some(is_on_cpu(parts, index, reading));
                     }
                     step => {
                         act(parts, index, reading, step);
@@ -108,7 +110,7 @@ fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
     parts.threads.set_due(index, next);
 }
 
-/// A signal is out.
+/// A signal was sent, and its stack has not arrived yet.
 fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnable: bool) {
     push_waiting(parts, index, reading.now, is_runnable);
     let thread = parts.threads.get(index);
@@ -117,7 +119,7 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
     signals::check_overdue(parts, index, reading.now);
 }
 
-/// The thread moved since the last poll: the time up to that move goes where it belongs.
+/// The thread ran since the last poll: assigns the time before that.
 fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
     let thread = parts.threads.get(index);
     thread.interval = 1;
@@ -128,8 +130,8 @@ fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
     push_waiting(parts, index, now, false);
 }
 
-/// Whether the thread runs now on another processor, or ran all the time except while the sampler had its processor.
-fn is_on_processor(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
+/// Whether the thread runs now on another CPU, or ran all the time except while the sampler had its CPU.
+fn is_on_cpu(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
     let Reading { cpu, passed, .. } = reading;
     let tid = parts.threads.get(index).header.tid;
     system::thread_cpu(tid) != Some(cpu)
@@ -153,8 +155,8 @@ fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
     }
 }
 
-/// Of the time that a thread last seen running did not run, gives what it waited for a processor: all of it if it is
-/// runnable and has not run, else what the kernel has counted.
+/// A thread was last seen running, and did not run all the time since. Assigns the part in which it waited for a CPU:
+/// all of the time if it is runnable and has not run, otherwise the wait that the kernel has counted.
 fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool) {
     let thread = parts.threads.get(index);
     let rest = thread.time.account.rest(false);
@@ -172,7 +174,7 @@ fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool
     thread.waits.pushed += thread.time.push_waiting(sink, now, waited);
 }
 
-/// Reads the stack of a sleeping thread, or signals it where only that shows the stack.
+/// Reads the stack of a sleeping thread from outside, or signals the thread if only that shows the stack.
 fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: Sleep) {
     let Reading { now, cpu, .. } = reading;
     let polled = parts.shared.guest.slot(index).polled();

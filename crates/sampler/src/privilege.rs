@@ -1,4 +1,4 @@
-//! Requests of the sampler's thread for punctuality: priority, timer slack, and a descriptor table of its own.
+//! Requests of the sampler's thread for punctuality: priority, timer slack, and a separate descriptor table.
 //!
 //! Every request may be refused (containers, limits). The control page says what was granted.
 
@@ -46,7 +46,7 @@ pub fn ask_for_punctuality() -> u32 {
     }
 }
 
-/// Gives the calling thread an empty descriptor table of its own. The program never sees what it opens, loses no descriptor
+/// Gives the calling thread a separate, empty descriptor table. The program never sees what it opens, loses no descriptor
 /// number to it, and cannot close it. False if the kernel cannot do that (before 5.9): then no file may stay open.
 pub fn own_descriptors() -> bool {
     // SAFETY: close_range with UNSHARE only changes the calling thread's table.

@@ -1,9 +1,9 @@
 //! Threads that ended before the sampler read their own start events.
 //!
 //! A scan can find a thread before its event is read, because events wait in the queue behind that of a thread which lost its
-//! processor while it wrote (`host/src/thread_events.rs`). Such a late event must not be taken for a new thread.
+//! CPU while it wrote (`host/src/thread_events.rs`). Such a late event must not be taken for a new thread.
 
-/// Threads that are remembered: as many as may end while one thread waits for a processor.
+/// Threads that are remembered: as many as may end while one thread waits for a CPU.
 const REMEMBERED: usize = 64;
 
 /// An ended thread. Kernel id 0 is an empty place.

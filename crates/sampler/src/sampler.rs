@@ -195,7 +195,7 @@ impl Sampler {
         }
     }
 
-    /// The last look: samples that are still to come, time that is not given yet, the end of every thread.
+    /// The last look: samples that are still to come, time that is not assigned yet, the end of every thread.
     fn finish(&mut self) {
         let parts = &mut self.parts;
         let guest = parts.shared.guest;

@@ -80,7 +80,7 @@ fn push(
     }
     let is_look = pending.look.is_some();
     let is_running = !is_look && !pending.is_blocked && pending.asleep_at.is_none();
-    let is_believed = is_running && is_believed(parts, index, stack.frames);
+    let is_accepted = is_running && is_accepted(parts, index, stack.frames);
     let thread = parts.threads.get(index);
     let sink = &mut parts.events.of(&mut thread.header);
     match pending.asleep_at {
@@ -90,14 +90,14 @@ fn push(
             }
             parts.sleep.insert(index, place, stack.frames, header.cut);
         }
-        None if is_believed => thread.time.push_running(sink, pending.sent, stack),
+        None if is_accepted => thread.time.push_running(sink, pending.sent, stack),
         None if is_running => parts.shared.count(Counter::CallsDoubted),
         None => {}
     }
 }
 
 /// Whether a running thread's stack is where the thread was when it was signalled.
-fn is_believed(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
+fn is_accepted(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
     if !frames.first().is_some_and(|pc| parts.syscalls.follows_syscall(*pc)) {
         return true;
     }
@@ -105,10 +105,10 @@ fn is_believed(parts: &mut Parts, index: SlotIndex, frames: &[u64]) -> bool {
     let account = &thread.time.account;
     let doubtful = Doubtful {
         time: account.pending(),
-        given: account.given(),
+        given: account.assigned(),
         cpu: account.cpu(),
         from_start: thread.from_start,
         delay: parts.schedule.delay,
     };
-    thread.call_ends.believes(doubtful, || parts.folder.system_time(thread.header.tid))
+    thread.call_ends.accepts(doubtful, || parts.folder.system_time(thread.header.tid))
 }

@@ -134,7 +134,7 @@ pub(crate) fn check_overdue(parts: &mut Parts, index: SlotIndex, now: u64) {
         return;
     }
     if signal::installed().and_then(|signal| parts.folder.blocks(thread.header.tid, signal)) == Some(false) {
-        // The thread has had no processor, or is in a call that cannot be interrupted.
+        // The thread has had no CPU, or is in a call that cannot be interrupted.
         shared.count(Counter::TimedOut);
         pending.sent = now;
         return;

@@ -1,4 +1,4 @@
-//! The stack of a sleeping thread: read from outside if that is possible, else taken by a signal, once for each place.
+//! The stack of a sleeping thread: read from outside if that is possible, else taken by a signal, once per location.
 
 use crate::parts::Parts;
 use crate::signals;

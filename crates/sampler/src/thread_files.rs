@@ -7,7 +7,7 @@ use stackglass_host::system::Fd;
 pub(crate) enum ThreadFile {
     /// `syscall`: the thread's state.
     State,
-    /// `schedstat`: how long the thread waited for processors.
+    /// `schedstat`: how long the thread waited for CPUs.
     SchedStat,
 }
 

@@ -32,7 +32,7 @@ pub struct ThreadHeader {
     pub is_announced: bool,
 }
 
-/// Time that a thread has waited for processors, by the kernel's account, ns.
+/// Time that a thread has waited for CPUs, by the kernel's account, ns.
 #[derive(Clone, Copy, Default)]
 pub struct ProcessorWaits {
     /// Before the thread was tracked.
@@ -48,13 +48,13 @@ pub struct ThreadEntry {
     pub header: ThreadHeader,
     /// Its time and its last stack.
     pub time: ThreadTime,
-    /// Its waits for processors.
+    /// Its waits for CPUs.
     pub waits: ProcessorWaits,
     /// The signal that is out.
     pub pending: Option<PendingSignal>,
     /// The handler ran since the last look: a small advance of the clock is the handler's.
     pub handler_ran: bool,
-    /// Which stacks at the ends of system calls are believed.
+    /// Which stacks at the ends of system calls are accepted.
     pub call_ends: CallEnds,
     /// The thread is tracked from its start, or nearly.
     pub from_start: bool,

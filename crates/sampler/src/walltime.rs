@@ -1,8 +1,8 @@
 //! The wall-time profile: each tick looks at one live task, chosen at random, running or waiting.
 //!
-//! So every task gets the same share of looks, whatever it does, and a look stands for the time since the one before. The
-//! stack of a task that is polled is that of its thread. A task that waits has no stack: it is pushed with how
-//! long it has waited. If no task is live, threads are chosen instead.
+//! So every task is looked at equally often, whatever it does, and each sample stands for the time since the last sample.
+//! A task that is being polled has the stack of its thread. A task that waits has no stack: its sample holds the time
+//! that it has waited. If no task is live, threads are chosen instead.
 
 use crate::parts::Parts;
 use crate::pending_signal::TaskLook;
@@ -67,7 +67,7 @@ fn look_at(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook) {
     let thread = parts.threads.get(index);
     let (tid, is_blocked) = (thread.header.tid, now < thread.blocked_until);
     if let Some(pending) = &mut thread.pending {
-        // Its stack is still to come: a thread that waits for a processor answers late.
+        // Its stack is still to come: a thread that waits for a CPU answers late.
         match &mut pending.look {
             Some(before) if before.task == look.task => {
                 before.time += look.time;

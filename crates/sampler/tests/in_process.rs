@@ -127,7 +127,7 @@ fn times_sum_up_again_and_again() {
             let lived = sum.ended - sum.started;
             assert!((sum.awake + sum.asleep).abs_diff(lived) < 200_000, "{sum:?} lived {lived}");
         }
-        // A thread may end, or on a loaded machine still wait for a processor, before it answers.
+        // A thread may end, or on a loaded machine still wait for a CPU, before it answers.
         assert!(ticks > 0 && stacks <= signals && signals - stacks <= 4, "{stacks} of {signals}");
     }
 }
@@ -259,7 +259,7 @@ fn our_memory_is_not_locked_with_the_programs() {
     let _turn = TURN.lock().unwrap();
     const WHO: &str = "SAMPLER_TEST_LOCKS_ITS_MEMORY";
     if std::env::var_os(WHO).is_none() {
-        // In a process of its own: nothing of ours is mapped there yet.
+        // In a separate process: nothing of ours is mapped there yet.
         let name = "our_memory_is_not_locked_with_the_programs";
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         let output = command.args(["--exact", name, "--nocapture"]).env(WHO, "1").output().unwrap();

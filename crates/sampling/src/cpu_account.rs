@@ -1,14 +1,14 @@
-//! One thread's time: what it ran, what it waited, and how much of both was given to stacks.
+//! One thread's time: how long it ran and waited, and how much of both is assigned to stacks.
 //!
-//! Each reading of the thread's CPU clock splits the time since the last one into what the thread *ran* and the *rest*.
-//! What it ran is *pending* until a stack is taken while it runs. So the time of a thread that is rarely sampled while it
-//! runs goes, on average, where it belongs, and none is lost. The sums are exact: all time given as run equals the
-//! kernel's clock, and run and rest together equal the wall clock.
+//! Each reading of the thread's CPU clock splits the time since the last reading into running time and the *rest*.
+//! Running time is *pending* until a stack is taken while the thread runs. So even a thread that is rarely sampled has,
+//! on average, its time on the right stacks, and no time is lost. The sums are exact: all assigned running time equals
+//! the kernel's clock, and running time and rest together equal the wall clock.
 
 use crate::SchedStat;
 
-/// A rest below this is kept until there is more, ns: two clocks are never read at the same moment.
-const WORTH_GIVING: i64 = 50_000;
+/// A shorter rest is kept until it has grown, ns: two clocks are never read at the same moment.
+const WORTH_ASSIGNING: i64 = 50_000;
 
 /// The time of one thread. All zeros is a thread that began at time zero.
 #[derive(Clone, Copy, Default, Debug)]
@@ -16,13 +16,13 @@ pub struct CpuAccount {
     read_at: u64,
     ran: u64,
     waited: u64,
-    /// Run but not given to a stack yet.
+    /// Running time that is not assigned to a stack yet.
     pending: u64,
-    /// Run and given to stacks.
-    given: u64,
-    /// Not run and not given to a stack yet; negative when the CPU clock was ahead of the wall clock.
+    /// Running time that is assigned to stacks.
+    assigned: u64,
+    /// Other time that is not assigned to a stack yet; negative when the CPU clock was ahead of the wall clock.
     rest: i64,
-    /// Of the rest, what the thread was ready to run.
+    /// The part of the rest in which the thread was ready to run.
     rest_waited: u64,
 }
 
@@ -57,7 +57,7 @@ impl CpuAccount {
         Passed { elapsed, ran }
     }
 
-    /// Adds a reading of the kernel's whole account. While the thread is on a processor, the account lags behind by up to one of
+    /// Adds a reading of the kernel's whole account. While the thread is on a CPU, the account lags behind by up to one of
     /// the kernel's ticks, so read it while the thread is off.
     pub fn update_with(&mut self, at: u64, stat: SchedStat) -> Passed {
         self.rest_waited += stat.waited.saturating_sub(self.waited);
@@ -75,24 +75,24 @@ impl CpuAccount {
         self.read_at
     }
 
-    /// Time run that no stack has got yet.
+    /// Running time that is not assigned to a stack yet.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
-    /// Gives the pending time to a stack.
-    pub fn give_pending(&mut self) {
-        self.given += self.pending;
+    /// Records that the pending time was assigned to a stack.
+    pub fn assign_pending(&mut self) {
+        self.assigned += self.pending;
         self.pending = 0;
     }
 
-    /// Rest that no stack has got yet, 0 while it is too small to be given (never with `all`).
+    /// Rest that is not assigned to a stack yet. Without `all`, 0 while it is too short to be assigned.
     pub fn rest(&self, all: bool) -> u64 {
-        if self.rest >= WORTH_GIVING || all { self.rest.max(0) as u64 } else { 0 }
+        if self.rest >= WORTH_ASSIGNING || all { self.rest.max(0) as u64 } else { 0 }
     }
 
-    /// Gives `time` of the rest to a stack.
-    pub fn give_rest(&mut self, time: u64) {
+    /// Records that `time` of the rest was assigned to a stack.
+    pub fn assign_rest(&mut self, time: u64) {
         self.rest = self.rest.saturating_sub_unsigned(time);
     }
 
@@ -108,14 +108,14 @@ impl CpuAccount {
         waited
     }
 
-    /// The thread has slept since: its wait to wake up belongs to its sleep.
+    /// The thread has slept since, so the wait until it ran again counts as sleep.
     pub fn forget_waited(&mut self) {
         self.rest_waited = 0;
     }
 
-    /// All CPU time given to stacks so far.
-    pub fn given(&self) -> u64 {
-        self.given
+    /// All running time that was assigned to stacks so far.
+    pub fn assigned(&self) -> u64 {
+        self.assigned
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_given_sums_to_both_clocks() {
+    fn everything_assigned_sums_to_both_clocks() {
         // A thread with a made-up life, read at odd moments, its clock a little too late each time.
         let mut account = CpuAccount::open(1_000, 500);
         let (mut now, mut cpu, mut random) = (1_000u64, 500u64, 12345u64);
@@ -140,17 +140,17 @@ mod tests {
             cpu += if ran > 0 { jitter } else { 0 };
             if step % 5 == 0 {
                 awake += account.pending();
-                account.give_pending();
+                account.assign_pending();
             }
             let rest = account.rest(false);
             asleep += rest;
-            account.give_rest(rest);
+            account.assign_rest(rest);
         }
         awake += account.pending();
-        account.give_pending();
+        account.assign_pending();
         asleep += account.rest(true);
         assert_eq!(awake, cpu - 500);
-        assert_eq!(account.given(), awake);
+        assert_eq!(account.assigned(), awake);
         let wall = now - 1_000;
         assert!((awake + asleep).abs_diff(wall) < 100_000, "{awake} + {asleep} against {wall}");
     }
@@ -174,7 +174,7 @@ mod tests {
             account.update_with(step * 1_000_000, stat);
             account.add_waited(10_000);
             let time = account.take_waited();
-            account.give_rest(time);
+            account.assign_rest(time);
             waited += time;
         }
         assert!((29_000_000..=30_000_000).contains(&waited), "{waited}");

@@ -1,12 +1,13 @@
 //! What to do about a thread at a tick: a pure function from what is known of it to the next step.
 //!
-//! A sleeping thread is never woken: its stack is read from outside once, and reused for as long as the thread does not
-//! run. A running thread is requested to give its stack, by a signal or a stop. Reading a thread's state costs a system
-//! call, so the function asks for it only where the answer matters ([`Step::ReadState`], [`Step::CheckProcessor`]).
+//! The stack of a sleeping thread is read from outside once, and reused for as long as the thread does not run. Where it
+//! cannot be read from outside, the samplers signal or stop the thread, once per location, and only in calls that the
+//! kernel resumes by itself. The stack of a running thread is requested by a signal or a stop. Reading a thread's state
+//! costs a system call, so the function asks for it only where the answer matters ([`Step::ReadState`], [`Step::CheckCpu`]).
 
 use crate::{Sleep, ThreadState};
 
-/// The kind of stack that a thread's time was last given to.
+/// The kind of stack that a thread's time was last assigned to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LastStack {
     /// It has no stack yet.
@@ -23,7 +24,7 @@ pub enum LastStack {
 /// What is known of a thread at a tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observation {
-    /// The kind of stack that its time was last given to.
+    /// The kind of stack that its time was last assigned to.
     pub last: LastStack,
     /// The thread has run since its last stack.
     pub has_run: bool,
@@ -35,8 +36,8 @@ pub struct Observation {
     pub is_kernel_sampled: bool,
     /// Its state, once it was read.
     pub state: Option<ThreadState>,
-    /// Whether it is on a processor, once that was checked.
-    pub on_processor: Option<bool>,
+    /// Whether it is on a CPU, once that was checked.
+    pub on_cpu: Option<bool>,
 }
 
 /// The next step for a thread.
@@ -44,8 +45,8 @@ pub struct Observation {
 pub enum Step {
     /// Read its state, then decide again.
     ReadState,
-    /// Check whether it is on a processor at this moment, then decide again.
-    CheckProcessor,
+    /// Check whether it is on a CPU at this moment, then decide again.
+    CheckCpu,
     /// It still sleeps where it slept: its last stack gets the time, and the next look may come later.
     ReuseSleepingStack,
     /// It sleeps: read its stack from outside.
@@ -54,14 +55,14 @@ pub enum Step {
     RequestStack,
     /// Its requested stack is still to come.
     AwaitStack {
-        /// It waits for a processor meanwhile.
+        /// It waits for a CPU meanwhile.
         is_runnable: bool,
     },
     /// It was preempted after it had run: the time goes to its last running stack.
     ///
     /// A request would find it where the kernel preempts, which is the end of a system call more often than by chance.
     ExtendRunningStack,
-    /// It waits for a processor where it was last seen.
+    /// It waits for a CPU where it was last seen.
     ExtendAsWaiting,
     /// Nothing is known of it: what passed goes to its last stack.
     ExtendLastStack,
@@ -86,8 +87,8 @@ impl Observation {
         match state {
             ThreadState::Asleep(sleep) => Step::ReadSleepingStack(sleep),
             ThreadState::Running if self.is_kernel_sampled => Step::LeaveToKernel,
-            ThreadState::Running | ThreadState::Unknown if self.has_run => match self.on_processor {
-                None => Step::CheckProcessor,
+            ThreadState::Running | ThreadState::Unknown if self.has_run => match self.on_cpu {
+                None => Step::CheckCpu,
                 Some(true) => Step::RequestStack,
                 Some(false) => Step::ExtendRunningStack,
             },
@@ -96,7 +97,7 @@ impl Observation {
         }
     }
 
-    /// A signal wakes a sleeper, so a thread that ran before and has not answered yet mostly waits for a processor.
+    /// A signal wakes a sleeper, so a thread that ran before and has not answered yet mostly waits for a CPU.
     fn await_stack(&self) -> Step {
         let may_wait = self.last == LastStack::Running && !self.has_run;
         match self.state {
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_case_has_its_step() {
-        let on = |seen: Observation, on| Observation { on_processor: Some(on), ..seen };
+        let on = |seen: Observation, on| Observation { on_cpu: Some(on), ..seen };
         let busy = |seen| Observation { is_busy: true, ..seen };
         let requested = |seen| Observation { is_requested: true, ..seen };
         let kernel = |seen| Observation { is_kernel_sampled: true, ..seen };
@@ -134,23 +135,23 @@ mod tests {
             (seen(Sleeping, false, None), ReuseSleepingStack),
             (seen(Sleeping, true, None), ReadState),
             (seen(Sleeping, true, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
-            (seen(Sleeping, true, RUNS), CheckProcessor),
+            (seen(Sleeping, true, RUNS), CheckCpu),
             (on(seen(Sleeping, true, RUNS), true), RequestStack),
             // A thread without a stack is looked at although it has not run.
             (seen(NoStack, false, None), ReadState),
             (seen(NoStack, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
             (seen(NoStack, false, RUNS), ExtendAsWaiting),
             (seen(Unsampled, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
-            // A running thread gives its stack only while it is on a processor.
-            (seen(Running, true, RUNS), CheckProcessor),
+            // A running thread gives its stack only while it is on a CPU.
+            (seen(Running, true, RUNS), CheckCpu),
             (on(seen(Running, true, RUNS), true), RequestStack),
             (on(seen(Running, true, RUNS), false), ExtendRunningStack),
             (seen(Running, false, RUNS), ExtendAsWaiting),
             (seen(Running, false, Some(ASLEEP)), ReadSleepingStack(SLEEP)),
-            (busy(seen(Running, true, None)), CheckProcessor),
+            (busy(seen(Running, true, None)), CheckCpu),
             (busy(on(seen(Running, true, None), true)), RequestStack),
             // Where the state cannot be read, the clock alone decides.
-            (seen(Running, true, UNKNOWN), CheckProcessor),
+            (seen(Running, true, UNKNOWN), CheckCpu),
             (on(seen(Running, true, UNKNOWN), true), RequestStack),
             (seen(Running, false, UNKNOWN), ExtendLastStack),
             // Kernel samples replace requests, but not the stacks of sleep.
@@ -187,7 +188,7 @@ mod tests {
                     loop {
                         match observation.next_step() {
                             ReadState => observation.state = Some(state),
-                            CheckProcessor => observation.on_processor = Some(true),
+                            CheckCpu => observation.on_cpu = Some(true),
                             _ => break,
                         }
                         steps += 1;

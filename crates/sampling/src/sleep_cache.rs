@@ -94,7 +94,7 @@ impl<E: AsRef<[SleepEntry]> + AsMut<[SleepEntry]>> SleepCache<E> {
         let len = read(sp, room).min(SPAN);
         let mut words = room[..len].chunks_exact(8).map(word).enumerate();
         for (i, frame) in frames.iter().enumerate().skip(1) {
-            // Frames are look-up addresses: one less than what lies on the stack.
+            // Frames are lookup addresses: one less than what lies on the stack.
             let Some((at, _)) = words.find(|(_, word)| *word == frame.wrapping_add(1)) else { return false };
             entry.words[i] = at as u16;
         }

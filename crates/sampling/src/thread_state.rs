@@ -1,17 +1,17 @@
 //! What the kernel says of a thread: whether it has run, whether it sleeps, and where.
 //!
-//! The files are in `/proc/PID/task/TID`. `schedstat` is exact for a thread that is off the processor: its first number changes
-//! when the thread has run, its third when the thread was given a processor, however briefly. So a sleeping thread with
+//! The files are in `/proc/PID/task/TID`. `schedstat` is exact for a thread that is off the CPU: its first number changes
+//! when the thread has run, its third when the thread got a CPU, however briefly. So a sleeping thread with
 //! unchanged numbers has not moved. `syscall` tells where a thread sleeps (proc_pid_syscall(5)).
 
 /// The three numbers of `schedstat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedStat {
-    /// Time on processors, ns.
+    /// Time on CPUs, ns.
     pub ran: u64,
-    /// Time ready to run without a processor, ns, without a wait that still lasts.
+    /// Time ready to run without a CPU, ns, without a wait that still lasts.
     pub waited: u64,
-    /// How often the thread was given a processor.
+    /// How often the thread got a CPU.
     pub turns: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Sleep {
 /// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadState {
-    /// On a processor, or ready to be.
+    /// On a CPU, or ready to be.
     Running,
     /// Blocked in the kernel, or stopped.
     Asleep(Sleep),

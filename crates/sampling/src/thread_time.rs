@@ -1,7 +1,7 @@
 //! Which stack gets which part of a thread's time.
 //!
 //! Time that a thread ran belongs to a stack taken while it ran: the next one, or the last one where the thread has lost its
-//! processor. Time that it did not run belongs to the stack on which it sleeps. A stack that the stream has no
+//! CPU. Time that it did not run belongs to the stack on which it sleeps. A stack that the stream has no
 //! room for gets nothing: its time is kept for a later one, so that the sums stay exact.
 
 use crate::{CpuAccount, LastStack, hash};
@@ -10,7 +10,7 @@ use stackglass_wire::{State, cut};
 /// A stack that gets time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stack<'a> {
-    /// Look-up addresses, leaf first.
+    /// Lookup addresses, leaf first.
     pub frames: &'a [u64],
     /// Why the stack is incomplete, 0 if it is complete.
     pub cut: u8,
@@ -59,7 +59,7 @@ impl ThreadTime {
     pub fn push_running(&mut self, sink: &mut impl SampleSink, at: u64, stack: Stack<'_>) {
         let time = self.account.pending();
         if sink.push_sample(at, time, State::Awake, stack, 1) {
-            self.account.give_pending();
+            self.account.assign_pending();
             self.last = LastStack::Running;
         }
     }
@@ -68,7 +68,7 @@ impl ThreadTime {
     pub fn extend_running(&mut self, sink: &mut impl SampleSink, at: u64) {
         let time = self.account.pending();
         if time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Awake) {
-            self.account.give_pending();
+            self.account.assign_pending();
         }
     }
 
@@ -80,7 +80,7 @@ impl ThreadTime {
         }
         let time = self.account.rest(false);
         if sink.push_sample(at, time, State::Asleep, stack, 1) {
-            self.account.give_rest(time);
+            self.account.assign_rest(time);
             (self.last, self.hash) = (LastStack::Sleeping, hash);
         }
     }
@@ -93,17 +93,18 @@ impl ThreadTime {
     fn extend_rest(&mut self, sink: &mut impl SampleSink, at: u64, all: bool) {
         let time = self.account.rest(all);
         if time > 0 && self.last != LastStack::NoStack && sink.push_repeat(at, time, State::Asleep) {
-            self.account.give_rest(time);
+            self.account.assign_rest(time);
         }
     }
 
-    /// The thread waited `time` ns for a processor, where it was last seen. The time actually given.
+    /// The thread waited `time` ns for a CPU, where it was last seen. Returns the time that was assigned.
     pub fn push_waiting(&mut self, sink: &mut impl SampleSink, at: u64, time: u64) -> u64 {
-        let given = time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Waiting);
-        if !given {
+        let assigned =
+            time > 0 && self.last == LastStack::Running && sink.push_repeat(at, time, State::Waiting);
+        if !assigned {
             return 0;
         }
-        self.account.give_rest(time);
+        self.account.assign_rest(time);
         time
     }
 
@@ -111,7 +112,7 @@ impl ThreadTime {
     pub fn push_unsampled(&mut self, sink: &mut impl SampleSink, at: u64, reason: u8) {
         let time = self.account.pending();
         if time > 0 && sink.push_sample(at, time, State::Awake, Stack::unsampled(reason), 0) {
-            self.account.give_pending();
+            self.account.assign_pending();
             self.last = LastStack::Unsampled;
         }
     }
@@ -122,13 +123,13 @@ impl ThreadTime {
         let ran = self.account.pending();
         if self.last == LastStack::NoStack {
             if sink.push_sample(at, ran, State::Awake, Stack::unsampled(cut::ENDED), 0) {
-                self.account.give_pending();
+                self.account.assign_pending();
                 self.last = LastStack::Unsampled;
             }
             return self.extend_rest(sink, at, true);
         }
         self.extend_rest(sink, at, true);
-        let given = ran > 0
+        let assigned = ran > 0
             && match self.last {
                 // A stack of sleep gets no time that the thread ran.
                 LastStack::Sleeping => {
@@ -136,8 +137,8 @@ impl ThreadTime {
                 }
                 _ => sink.push_repeat(at, ran, State::Awake),
             };
-        if given {
-            self.account.give_pending();
+        if assigned {
+            self.account.assign_pending();
         }
     }
 }
@@ -205,7 +206,7 @@ mod tests {
             (sums.of(1, State::Awake), sums.of(1, State::Waiting), sums.of(2, State::Asleep)),
             (5, 2, 23)
         );
-        assert_eq!(time.push_waiting(&mut sums, 30 * MS, MS), 0, "a sleeper does not wait for a processor");
+        assert_eq!(time.push_waiting(&mut sums, 30 * MS, MS), 0, "a sleeper does not wait for a CPU");
         time.account.update(40 * MS, 5 * MS);
         let samples = sums.samples;
         time.push_sleeping(&mut sums, 40 * MS, stack(&[2]));
@@ -222,7 +223,7 @@ mod tests {
             "no sleeping stack gets CPU time"
         );
         assert_eq!(sums.pushed.iter().map(|(.., time)| time).sum::<u64>(), 50 * MS);
-        assert_eq!(time.account.given(), 8 * MS);
+        assert_eq!(time.account.assigned(), 8 * MS);
     }
 
     #[test]
@@ -233,7 +234,7 @@ mod tests {
         time.push_running(&mut sums, 10 * MS, stack(&[1]));
         time.push_sleeping(&mut sums, 10 * MS, stack(&[2]));
         time.push_unsampled(&mut sums, 10 * MS, cut::BLOCKED);
-        assert_eq!((time.last(), time.account.given()), (LastStack::NoStack, 0));
+        assert_eq!((time.last(), time.account.assigned()), (LastStack::NoStack, 0));
         sums.is_full = false;
         time.finish(&mut sums);
         assert_eq!((sums.of(0, State::Awake), sums.of(0, State::Asleep)), (4, 6));

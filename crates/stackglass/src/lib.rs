@@ -8,8 +8,9 @@
 //! ```
 //!
 //! While [`profile!`] runs, a thread of this process samples all other threads 1 000 times a second. A running thread is
-//! interrupted by a signal (SIGURG) for about a microsecond and records its stack. A sleeping thread is not interrupted:
-//! its stack is read from outside. Samples add up over all profiled regions until [`clear`]. Names and their meaning are
+//! interrupted by a signal (SIGURG) for about 12 µs and records its stack. The stack of a sleeping thread is read from
+//! outside; only where that is impossible, the thread is signalled once per location, in a call that the kernel resumes
+//! by itself. Samples add up over all profiled regions until [`clear`]. Names and their meaning are
 //! those of Julia's `Profile`.
 //!
 //! [`Report`] and [`Callers`] show the samples in other ways:
@@ -116,7 +117,7 @@ macro_rules! profile {
 /// Profiles an expression by wall time and returns its value. Each tick samples one live [task](mod@crate::task), chosen at
 /// random, running or waiting.
 ///
-/// Every task gets the same share of samples, so the report shows how tasks spend their time, not how processors do. A
+/// Every task gets the same share of samples, so the report shows how tasks spend their time, not how CPUs do. A
 /// waiting task appears as `[waiting]` under its name and the place where it was created. [`Recording::tasks`] has its
 /// longest wait. In a program without tasks, threads are sampled instead. It cannot run together with [`profile!`].
 ///

@@ -7,7 +7,7 @@
 //!
 //! Then run `kill -USR1 PID` or `stackglass peek PID`. At once, `cmd: PROGRAM PID running R of N` and a stack of each thread
 //! appear on standard error, or where `stackglass peek` runs. Then all threads are profiled for [`get_duration`]. Then the
-//! report by thread and task follows, or the one set by [`set_report`]. A thread of its own prints it, so the report
+//! report by thread and task follows, or the one set by [`set_report`]. A separate thread prints it, so the report
 //! comes even if the program never yields.
 //!
 //! - A second signal during a peek shows the stacks again, and does not prolong the peek.
@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 
 /// If set to 1, t, true, y or yes (any case), a peek takes a heap snapshot as well.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
-/// How long a peek waits for the first stack of each thread. On a busy machine some threads wait for a processor.
+/// How long a peek waits for the first stack of each thread. On a busy machine some threads wait for a CPU.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Time between two checks for these stacks.
 const CHECK_STACKS: Duration = Duration::from_millis(2);
@@ -57,7 +57,7 @@ static REPORT: Mutex<Option<Report>> = Mutex::new(None);
 static THREAD_OF: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// For whom the peek is that this thread answers.
+    /// The destination of the peek that this thread answers.
     static RESPONDER: RefCell<Responder> = RefCell::default();
 }
 
@@ -159,7 +159,7 @@ pub fn default_report(recording: &Recording) {
     });
 }
 
-/// Requests, and for whom they are.
+/// Requests that are not answered yet, with the destinations of their answers.
 struct Requests {
     seen: u32,
     queue: RequestQueue,
@@ -167,7 +167,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// For whom the requests are that have come since the last call.
+    /// The destinations of the requests since the last call.
     fn new_responders(&mut self) -> Vec<Responder> {
         let now = signal::requests();
         self.queue.receive(now.wrapping_sub(std::mem::replace(&mut self.seen, now)))

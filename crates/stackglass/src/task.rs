@@ -44,7 +44,7 @@ pub use on_tokio::hook;
 pub use on_tokio::spawn;
 
 pin_project! {
-    /// A future that is a task of its own in profiles. [`instrument`] creates it.
+    /// A future that is a separate task in profiles. [`instrument`] creates it.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Instrumented<F> {
@@ -54,7 +54,7 @@ pin_project! {
     }
 }
 
-/// Makes a future a task of its own in profiles, with a name and the place of this call.
+/// Makes a future a separate task in profiles, with a name and the place of this call.
 ///
 /// A name is cut after 64 bytes.
 #[track_caller]
@@ -66,7 +66,7 @@ pub fn instrument<F: Future>(future: F, name: impl AsRef<str>) -> Instrumented<F
 
 /// [`instrument`] as a method of every future.
 pub trait TaskExt: Future + Sized {
-    /// Makes this future a task of its own in profiles, with a name and the place of this call.
+    /// Makes this future a separate task in profiles, with a name and the place of this call.
     #[track_caller]
     fn task(self, name: impl AsRef<str>) -> Instrumented<Self> {
         instrument(self, name)

@@ -110,7 +110,7 @@ fn stacks_come_at_once_and_a_report_although_the_program_never_yields() {
     assert!(napper.ends_with("asleep in clock_nanosleep"), "{napper}");
     let spinner = report.rsplit("Total snapshots: ").next().unwrap();
     let utilization = spinner.split("Utilization: ").nth(1).unwrap().split('%').next().unwrap();
-    // What it has waited for a processor at the very end is not known to be that.
+    // What it has waited for a CPU at the very end is not known to be that.
     assert!(utilization.parse::<u32>().unwrap() > 80, "{report}");
     assert!(report.contains("Thread "), "{report}");
     assert!(took > Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
@@ -185,7 +185,7 @@ fn a_profile_that_runs_is_shown_and_not_disturbed() {
         });
         spin(Duration::from_millis(400));
         let recording = stackglass::recording();
-        // All time of this thread, also what it waited for a processor, and of the one that waits for the test.
+        // All time of this thread, also what it waited for a CPU, and of the one that waits for the test.
         let time_of = |name: &str| -> u64 {
             let number =
                 recording.threads.iter().position(|thread| &*thread.name == name).unwrap() as u32 + 1;

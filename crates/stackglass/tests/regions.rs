@@ -14,13 +14,13 @@ fn fresh() -> MutexGuard<'static, ()> {
     turn
 }
 
-/// Processor time of this thread, as the kernel counts it.
+/// CPU time of this thread, as the kernel counts it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Computes until this much processor time is used, however little of it the machine gives us.
+/// Computes until this much CPU time is used, however little of it the machine gives us.
 #[inline(never)]
 fn burn(time: Duration) -> u64 {
     let (began, mut x) = (processor_time(), 1u64);

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Uses the processor: some microseconds for each of `n`, always the same work.
+/// Uses the CPU: some microseconds for each of `n`, always the same work.
 #[inline(never)]
 fn work(n: u64) {
     for _ in 0..n {
@@ -42,11 +42,11 @@ async fn pause() {
     .await;
 }
 
-/// Milliseconds of processor time by the name of the task; "" for samples outside of tasks, "?" for tasks without a
+/// Milliseconds of CPU time by the name of the task; "" for samples outside of tasks, "?" for tasks without a
 /// name. Helper threads of the test harness hardly run.
 fn by_name(recording: &Recording) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
-    for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
         *sums.entry(name_of(recording, sample).to_owned()).or_default() += sample.time.millis();
     }
     sums
@@ -64,7 +64,7 @@ fn poll_once<F: Future>(future: Pin<&mut F>) {
     assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-/// The share of all processor time that a name has.
+/// The share of all CPU time that a name has.
 fn share(sums: &BTreeMap<String, f64>, name: &str) -> f64 {
     sums.get(name).copied().unwrap_or(0.0) / sums.values().sum::<f64>()
 }
@@ -330,7 +330,7 @@ fn worst_of_shares(scale: u64) -> f64 {
     }));
     let recording = stackglass::recording();
     stackglass::clear();
-    // Where others keep the processors busy fewer stacks are taken of who waits much; each then stands for more time.
+    // Where others keep the CPUs busy fewer stacks are taken of who waits much; each then stands for more time.
     let hits: u32 =
         recording.samples.iter().filter(|sample| sample.task != 0).map(|sample| sample.hits).sum();
     let times = by_name(&recording);

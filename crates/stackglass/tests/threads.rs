@@ -39,7 +39,7 @@ fn block_all_signals() {
 /// Milliseconds of awake and other time that the thread's samples stand for.
 fn sampled(recording: &Recording, index: usize) -> (f64, f64) {
     let of = recording.samples.iter().filter(|sample| sample.thread.0 as usize == index + 1);
-    of.fold((0.0, 0.0), |(awake, rest), sample| match sample.state.uses_processor() {
+    of.fold((0.0, 0.0), |(awake, rest), sample| match sample.state.uses_cpu() {
         true => (awake + sample.time.millis(), rest),
         false => (awake, rest + sample.time.millis()),
     })

@@ -34,7 +34,7 @@ fn every_task_of_the_runtime_is_one_of_ours() {
     }));
     let recording = stackglass::recording();
     let time = |task: bool| -> f64 {
-        let awake = recording.samples.iter().filter(|sample| sample.state.uses_processor());
+        let awake = recording.samples.iter().filter(|sample| sample.state.uses_cpu());
         awake.filter(|sample| (sample.task != 0) == task).map(|sample| sample.time.millis()).sum()
     };
     assert!(time(true) > 10.0 * time(false), "{} ms in tasks, {} outside", time(true), time(false));

@@ -16,7 +16,7 @@ pub struct Options {
     /// Folder of the standard library's sources (`…/lib/rustlib/src/rust/library`), which replaces
     /// `/rustc/HASH/library`. `None`: the installed toolchains are searched for the commit.
     pub library_sources: Option<PathBuf>,
-    /// Number of threads; `None`: one for each available processor.
+    /// Number of threads; `None`: one for each available CPU.
     pub threads: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Work on many items, distributed over all processors.
+//! Work on many items, distributed over all CPUs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Symbolizes all locations of a recording, by module and unit, on all processors.
+//! Symbolizes all locations of a recording, by module and unit, on all CPUs.
 
 use crate::dwarf::index::{self, Share};
 use crate::dwarf::split::PackageSections;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Fills `recording.symbols` for all locations without frames.
 ///
-/// Inlined calls are frames of their own, innermost first; the last frame is the function that contains the code. A function
+/// Inlined calls are separate frames, innermost first; the last frame is the function that contains the code. A function
 /// without symbol is named by its start in the unwind table: `libz.so.1+0x2a40`. Locations at calls through a vtable or a
 /// function pointer are marked. `progress` is called on the calling thread.
 ///

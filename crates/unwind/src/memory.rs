@@ -177,7 +177,7 @@ pub fn read_process(pid: i32, address: u64, into: &mut [u8]) -> usize {
 }
 
 /// The same through `/proc/PID/mem`, since some containers forbid `process_vm_readv`. The file is opened each time: a
-/// program that closes all descriptors could otherwise reuse the number for a file of its own.
+/// program that closes all descriptors could otherwise reuse the number for one of its own files.
 fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let mut path = [0u8; 32];
     mapping::proc_path(pid, b"/mem", &mut path);

@@ -14,7 +14,7 @@ pub(crate) const COLUMNS: usize = 17;
 /// A general register by its DWARF number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs, reason = "the names are the processor's")]
+#[allow(missing_docs, reason = "the names are the CPU's")]
 pub enum Register {
     Rax = 0,
     Rdx = 1,

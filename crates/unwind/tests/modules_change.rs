@@ -103,7 +103,7 @@ fn a_library_comes_and_goes() {
     assert_eq!(generation_with, generation + 1);
     let new: Vec<_> = with.iter().filter(|(at, _)| !before.contains_key(at)).collect();
     assert_eq!(new.len(), 1);
-    assert!(before.values().all(|id| id != new[0].1), "a number of its own");
+    assert!(before.values().all(|id| id != new[0].1), "a different number");
     assert!(before.iter().all(|(at, id)| with.get(at) == Some(id)), "the others keep theirs");
     let start = *new[0].0;
     {

@@ -87,9 +87,9 @@ impl ImageFlags {
     pub const MAP_QUERY: u32 = 8;
     /// process_vm_readv on the own process works here.
     pub const VM_READ: u32 = 16;
-    /// /proc/self/task/T/syscall can be read here (else sleeping threads are signalled).
+    /// /proc/self/task/T/syscall can be read here (else where threads sleep is unknown).
     pub const SLEEP_LOOK: u32 = 32;
-    /// The program took over SIGURG: running threads are no longer sampled.
+    /// The program took over the sampling signal: running threads are no longer sampled.
     pub const SIGNAL_LOST: u32 = 64;
 }
 

@@ -73,7 +73,7 @@ counters! {
     /// System calls that the sampling signal interrupted and the handler restarted.
     CallsPutBack = "interrupted calls put back";
     /// Stacks at the ends of system calls that would stand for more than the thread's system time.
-    CallsDoubted = "stacks at system calls not believed";
+    CallsDoubted = "stacks at system calls not accepted";
     /// Due threads that were not signalled, or left without a stack: a sandbox forbids their system calls, or their stack
     /// has no room.
     NotSignalled = "due threads not safe to signal";

@@ -1,6 +1,7 @@
-//! Reasons for samples without frames.
+//! Why a sample has no stack, or an incomplete one.
 //!
-//! Numbers below 100 are the unwinder's reasons for which a walk ended early; 0 is a complete stack.
+//! 0 is a complete stack. Numbers below 100 are the unwinder's reasons why a walk ended early. The numbers from 100 on
+//! are defined here: no stack was taken, or its outer part is missing ([`DEEP`]).
 
 /// The thread blocks the signal.
 pub const BLOCKED: u8 = 100;

@@ -18,7 +18,7 @@ pub type ThreadName = [u8; 16];
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum State {
-    /// On a processor.
+    /// On a CPU.
     Awake = 1,
     /// Blocked in the kernel.
     Asleep = 2,

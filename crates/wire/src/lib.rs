@@ -1,10 +1,16 @@
 //! The contract between a profiled program and the collector of its samples.
 //!
 //! A *session* is a folder (mode 0700) that the environment variable [`SESSION_ENV`] names. The launcher creates one
-//! [`SessionPage`] in it. Each profiled process image creates a file there: a [`ControlPage`] and the [`stream`], a ring
-//! of 64-bit words with one writer (the sampler thread inside the program) and one reader (the launcher). In a program
-//! that uses the crate, both lie in private memory, and the reader is a thread of the same process. A session that only
-//! waits for peeks has [`Requests`] instead of these files.
+//! [`SessionPage`] in it. A session that only waits for peeks has [`Requests`] there; all others have streams.
+//!
+//! Samples go through a [`ControlPage`] and a [`stream`], a ring of 64-bit words with one writer and one reader. Both
+//! are in one of three places:
+//!
+//! | sampler | place | writer | reader |
+//! | --- | --- | --- | --- |
+//! | preload library | a file in the session, one per process image | a thread in the program | the launcher |
+//! | the crate | private memory of the program | a thread in the program | another thread of the program |
+//! | attached from outside | private memory of the `stackglass` command | its sampling thread | its recording thread |
 //!
 //! Nothing here allocates, makes a system call or trusts its input: the reader copies the words of an event out of
 //! the shared memory before it checks them. `host` and `collect` create, map and unlink the files.

@@ -4,11 +4,11 @@
 
 use std::fs::read_to_string;
 
-/// Processor time so far, in the kernel's clock ticks.
+/// CPU time so far, in the kernel's clock ticks.
 pub struct Others {
-    /// Of all processes, by all processors.
+    /// Of all processes, by all CPUs.
     busy: u64,
-    /// Of all processors, idle or not.
+    /// Of all CPUs, idle or not.
     all: u64,
     /// Of this process and its ended children.
     own: u64,
@@ -29,7 +29,7 @@ impl Others {
         Some(Others { busy, all, own: own.filter_map(|tick| tick.parse::<u64>().ok()).sum() })
     }
 
-    /// The share of all processors that other programs used since the start.
+    /// The share of all CPUs that other programs used since the start.
     pub fn share(&self) -> Option<f64> {
         let now = Others::now()?;
         let others = (now.busy - self.busy) as f64 - (now.own - self.own) as f64;

@@ -19,7 +19,7 @@ fn kept() -> Map<String, Value> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Stores the figures of a group with the date and the load of the machine. `others` is the share of the processors that
+/// Stores the figures of a group with the date and the load of the machine. `others` is the share of the CPUs that
 /// other programs used meanwhile.
 pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Option<f64>) -> Result<()> {
     let mut all = kept();
@@ -96,5 +96,5 @@ fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
     let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
     let compiler = output(Command::new("rustc").arg("--version")).unwrap_or_default();
-    format!("{}, {cores} cores, {}, {}", model.unwrap_or("unknown processor"), kernel.trim(), compiler.trim())
+    format!("{}, {cores} cores, {}, {}", model.unwrap_or("unknown CPU"), kernel.trim(), compiler.trim())
 }

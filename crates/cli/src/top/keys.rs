@@ -1,4 +1,4 @@
-//! Reads keys on a thread of its own.
+//! Reads keys on a separate thread.
 //!
 //! crossterm's reader neither returns nor fails when the terminal is gone. On its own thread it cannot block the exit.
 

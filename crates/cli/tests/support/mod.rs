@@ -1,4 +1,4 @@
-//! Runs the command as a user does: in a folder of its own, in a pipe or at a terminal.
+//! Runs the command as a user does: in a separate folder, in a pipe or at a terminal.
 
 // Not every test uses all of it.
 #![allow(dead_code)]

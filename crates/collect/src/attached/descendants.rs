@@ -14,10 +14,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time between two readings of the lists: while processes start and end, and while they do not.
-const LIVELY: Duration = Duration::from_millis(2);
-const CALM: Duration = Duration::from_millis(20);
-/// Share of this process's time that the readings may take: one in so many.
+/// Time between two readings of the lists while processes start and end.
+const BUSY: Duration = Duration::from_millis(2);
+/// Longest time between two readings while no process starts or ends.
+const IDLE: Duration = Duration::from_millis(20);
+/// The pause between two readings is at least this multiple of the time that a reading takes.
 const SHARE: u32 = 50;
 
 /// A program and its descendants.
@@ -45,7 +46,7 @@ impl Descendants {
             sampling,
             processes: BTreeMap::new(),
             ended: BTreeSet::new(),
-            pause: LIVELY,
+            pause: BUSY,
             read_at: None,
             refused: 0,
             obstacles: BTreeSet::new(),
@@ -63,7 +64,7 @@ impl Descendants {
 
     /// Time to wait before the next [`Descendants::read`]. Bounded, see [`Attached::drain`].
     pub(crate) fn pause(&self) -> Duration {
-        self.pause.min(CALM)
+        self.pause.min(IDLE)
     }
 
     /// Number of sampled processes.
@@ -114,8 +115,8 @@ impl Descendants {
             let before = Instant::now();
             let found = self.find_children();
             let cost = before.elapsed() * SHARE;
-            let calm = if changed || found { LIVELY } else { (self.pause * 2).min(CALM) };
-            self.pause = calm.max(cost).min(Duration::from_secs(1));
+            let idle = if changed || found { BUSY } else { (self.pause * 2).min(IDLE) };
+            self.pause = idle.max(cost).min(Duration::from_secs(1));
             self.read_at = Some(Instant::now());
         }
     }

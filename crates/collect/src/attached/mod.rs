@@ -38,15 +38,15 @@ impl Attached {
         Attached::begin_as(pid, delay, driver, mode, false)
     }
 
-    /// Like [`Attached::begin`]. With `rests`, the process is sampled less often while all its threads sleep.
+    /// Like [`Attached::begin`]. With `slow_when_idle`, the process is sampled less often while all its threads sleep.
     fn begin_as(
         pid: u32,
         delay: Duration,
         driver: Option<Driver>,
         mode: AttachMode,
-        rests: bool,
+        slow_when_idle: bool,
     ) -> Result<Attached, Refusal> {
-        let attachment = Attachment::begin_as(pid, delay, driver, mode, rests)?;
+        let attachment = Attachment::begin_as(pid, delay, driver, mode, slow_when_idle)?;
         Ok(Attached { attachment, drained: Vec::new() })
     }
 

@@ -1,6 +1,6 @@
 //! A peek from outside: what all threads of a process do now, followed by a short profile.
 //!
-//! [`peek()`] is for a user at the terminal. `stackglass run` does the same ([`run_peek`]) on threads of its own.
+//! [`peek()`] is for a user at the terminal. `stackglass run` does the same ([`run_peek`]) on separate threads.
 
 use super::Attached;
 use super::record::AttachError;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(5);
 /// Time between two attempts while another Stackglass traces the process.
 const LONG_PAUSE: Duration = Duration::from_millis(20);
-/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
+/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a CPU.
 const FIRST_STACKS: Duration = Duration::from_millis(300);
 
 /// A peek at a process that does not answer by itself.

@@ -132,7 +132,7 @@ impl Backend {
     /// Reads the samples since the last call.
     pub(super) fn read(&mut self, recorder: &mut Recorder) {
         match self {
-            Backend::Outside(outside) => drop(outside.drain(recorder)),
+            Backend::Outside(outside) => outside.drain(recorder),
             Backend::Traced(descendants) => descendants.read(recorder),
             Backend::Inside { drain, fullest, .. } => *fullest = drain.read(recorder),
         }

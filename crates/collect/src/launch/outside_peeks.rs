@@ -1,4 +1,4 @@
-//! Peeks at the processes of `stackglass run`. Each peek runs on a thread of its own and samples its process from
+//! Peeks at the processes of `stackglass run`. Each peek runs on a separate thread and samples its process from
 //! outside.
 //!
 //! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
@@ -82,7 +82,7 @@ impl OutsidePeeks {
         OutsidePeeks { defaults, processes: HashMap::default(), sender, receiver }
     }
 
-    /// Process `pid` has received so many requests.
+    /// Process `pid` has received `requests` new requests.
     pub(super) fn receive(&mut self, pid: u32, requests: u32) {
         let process = self.processes.entry(pid).or_insert_with(|| Process {
             queue: RequestQueue::of(pid),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_has_the_page_is_believed() {
+    fn only_who_has_the_page_is_accepted() {
         let place = tempfile::tempdir().unwrap();
         let page = RequestPage::create(place.path()).unwrap();
         // SAFETY: as in `take`.

@@ -71,7 +71,7 @@ pub enum Obstacle {
     Musl,
     /// It gains privileges when it starts, so the loader ignores LD_PRELOAD.
     Privileged,
-    /// It is for another processor, or 32 bits wide.
+    /// It is for another CPU, or 32 bits wide.
     Architecture,
     /// Files may not grow to the size that sampling needs: the kernel would kill the program.
     FileSizeLimit,

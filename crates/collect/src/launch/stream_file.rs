@@ -147,7 +147,7 @@ impl StreamFile {
 fn refusal(error: std::io::Error) -> Refusal {
     match error.raw_os_error() {
         Some(libc::ELOOP | libc::EISDIR | libc::ENXIO | libc::EACCES) => {
-            Refusal::Never("it is not a plain file of ours")
+            Refusal::Never("it is not a plain file of this user")
         }
         _ => Refusal::System(error),
     }

@@ -1,7 +1,7 @@
 //! Peeks at programs that are recorded by the preload library: what all threads do now, followed by a short profile.
 //!
 //! A program counts its requests in its control page, which is checked between two reads of the streams. The profile
-//! of a peek is a part of the samples of the recording. Symbols are found on a thread of its own: reading debug
+//! of a peek is a part of the samples of the recording. Symbols are found on a separate thread: reading debug
 //! information must not delay the streams.
 //!
 //! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a processor.
+/// Longest wait for a first stack of each thread: on a busy machine, some threads wait for a CPU.
 const FIRST_STACKS: Duration = Duration::from_millis(200);
 /// Longest wait for symbols at the end.
 const LAST_SYMBOLS: Duration = Duration::from_secs(20);

@@ -2,9 +2,9 @@
 //!
 //! A timer that expires while the kernel switches threads fires after the switch. A timer that is set for a very near moment
 //! also fires late, by up to 30 µs on virtual machines. So stacks that were due in the kernel fall on the code that runs next.
-//! A thread's own code never runs longer than the thread. If the stacks of the start say so, the surplus is dropped evenly,
-//! and its time belongs to the kernel. Without this, the function that began each burst of 60 µs had 1.07 to 1.11 of its
-//! true time, and all functions of bursts of 15 µs had 1.2 of theirs.
+//! The stacks in a thread's own code cannot stand for more time than the thread ran. If those at the start of bursts do, the
+//! surplus is dropped evenly, and its time is assigned to the kernel. Without this rule, the function at the start of each
+//! burst of 60 µs got 1.07 to 1.11 times its true time, and functions in bursts of 15 µs got 1.2 times theirs.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ const START: Range<u64> = 16_000..40_000;
 /// Periods that are added to both sides of the share, because few stacks prove nothing.
 const PRIOR: u64 = 16;
 
-/// What a thread ran in the starts of its bursts, and what its stacks there stand for, ns.
+/// How long a thread ran in the starts of its bursts, and how much time its stacks there stand for, ns.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct BurstStart {
     ran: u64,
@@ -53,8 +53,8 @@ impl BurstStart {
 mod tests {
     use super::*;
 
-    /// Of 20 000 bursts of 60 µs every so-manyth has a stack of 1 ms in its start: how many there are, and how many remain
-    /// when all are judged at the end.
+    /// Simulates 20 000 bursts of 60 µs. One burst in `every` has a stack in its start, which stands for 1 ms. Returns the
+    /// number of these stacks, and how many remain if all are judged at the end.
     fn remaining(every: usize) -> (usize, usize) {
         let (mut start, mut hits) = (BurstStart::default(), 0);
         for i in 0..20_000 {

@@ -1,10 +1,10 @@
 //! Stacks that are deeper than the part that comes with a sample.
 //!
 //! The kernel copies the top of a stack, some hundred frames. The rest is read from the process at a later moment. It is
-//! believed only if all of it, to the outermost frame, was the same before and after the sample, and the end of the
-//! sample's part is the same as well. A program that returns to its outer functions and calls again leaves other words
-//! there, if only those of its loops. Single words are no proof, because two functions that call each other in turn have
-//! frames of the same size. If anything differs, the stack is cut.
+//! accepted only if all of it, to the outermost frame, was the same before and after the sample, and the end of the
+//! sample's part is the same as well. If the program had returned to its outer functions and called again, it would have
+//! left different words there, at least in the variables of its loops. Comparing single words is not enough, because two
+//! functions that call each other alternately have frames of the same size. If anything differs, the stack is cut.
 
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::StackMemory;
@@ -14,7 +14,7 @@ use stackglass_unwind::memory::read_process;
 const LEAST: usize = 256 << 10;
 /// Most bytes that are copied.
 const MOST: usize = 8 << 20;
-/// The copy begins so many bytes below the first missing one, because the next samples end elsewhere.
+/// The copy begins this number of bytes below the first missing one, because the next samples end elsewhere.
 const BELOW: u64 = 64 << 10;
 /// Bytes at the end of the sample's part that must be the same.
 const SEAM: u64 = 16 << 10;
@@ -122,7 +122,7 @@ impl<'a> SampledStack<'a> {
         word
     }
 
-    /// Whether everything that was read is believed.
+    /// Whether everything that was read is accepted.
     pub(super) fn is_proven(&self) -> bool {
         if self.reached == 0 {
             return true;
@@ -154,7 +154,7 @@ impl StackMemory for SampledStack<'_> {
 mod tests {
     use super::*;
 
-    /// What lies in these words beyond a top of 100, and whether all that was read is believed.
+    /// What lies in these words beyond a top of 100, and whether all that was read is accepted.
     fn read(
         deep: &mut DeepStack,
         at: u64,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_there_before_and_after_is_believed() {
+    fn only_what_was_there_before_and_after_is_accepted() {
         let mut stack: Vec<u64> = (0..64 << 10).collect();
         let at = stack.as_ptr().addr() as u64;
         let top: Vec<u8> = stack[..100].iter().flat_map(|word| word.to_le_bytes()).collect();

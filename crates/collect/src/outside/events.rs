@@ -1,9 +1,9 @@
-//! The perf events of a recorded program: two on each processor, opened on the starting thread and inherited by the
+//! The perf events of a recorded program: two on each CPU, opened on the starting thread and inherited by the
 //! program and all its threads and children.
 //!
 //! One event samples: each time a thread has run for a period, the kernel copies its registers and the top of its stack. The
 //! other event counts nothing. It reports what happens to threads: start, exit, exec, mappings of code, and switches. Each has
-//! a ring of its own, so that many samples displace no thread events. Both begin with the program's exec.
+//! a separate ring, so that many samples displace no thread events. Both begin with the program's exec.
 
 use stackglass_perf::attributes::{
     self, Attributes, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, flags, sample,
@@ -25,7 +25,7 @@ const THREAD_EVENTS: usize = 256 << 10;
 const MOST_SAMPLES: usize = 4 << 20;
 /// Smallest ring of samples, in bytes: four samples.
 const LEAST_SAMPLES: usize = 256 << 10;
-/// Most bytes of all rings of samples, for machines with many processors.
+/// Most bytes of all rings of samples, for machines with many CPUs.
 const ALL_SAMPLES: usize = 64 << 20;
 
 /// How the events sample.
@@ -73,23 +73,23 @@ impl Events {
     fn open_with(plan: Plan, counts_kernel: bool, keeps_events: bool) -> io::Result<Events> {
         let (thread_events, samples, waiting) = (Vec::new(), Vec::new(), BinaryHeap::new());
         let mut events = Events { thread_events, samples, counts_kernel, keeps_events, waiting };
-        let processors = online();
-        let most = (ALL_SAMPLES / processors.len().max(1)).next_power_of_two() / 2;
+        let cpus = online();
+        let most = (ALL_SAMPLES / cpus.len().max(1)).next_power_of_two() / 2;
         let mut size = most.clamp(LEAST_SAMPLES, MOST_SAMPLES);
-        for processor in processors {
+        for cpu in cpus {
             let attributes = thread_events_of(counts_kernel);
-            let ring = match Ring::open(&attributes, 0, Some(processor), THREAD_EVENTS) {
+            let ring = match Ring::open(&attributes, 0, Some(cpu), THREAD_EVENTS) {
                 // Linux before 5.12 reports no build ids.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                     let older = Attributes { flags: attributes.flags & !flags::BUILD_ID, ..attributes };
-                    Ring::open(&older, 0, Some(processor), THREAD_EVENTS)
+                    Ring::open(&older, 0, Some(cpu), THREAD_EVENTS)
                 }
                 opened => opened,
             };
             events.thread_events.push(ring?);
             let ring = loop {
                 let samples = samples_of(plan, counts_kernel, keeps_events, size);
-                match Ring::open(&samples, 0, Some(processor), size) {
+                match Ring::open(&samples, 0, Some(cpu), size) {
                     // The ring is larger than this user may lock in memory.
                     Err(error)
                         if size > LEAST_SAMPLES
@@ -110,8 +110,8 @@ impl Events {
         self.samples.iter().for_each(|ring| attributes::set_period(ring, period));
     }
 
-    /// Processors that have events.
-    pub(super) fn processors(&self) -> usize {
+    /// CPUs that have events.
+    pub(super) fn cpus(&self) -> usize {
         self.samples.len()
     }
 
@@ -126,13 +126,12 @@ impl Events {
     }
 
     /// Reads all records up to the moment `until`, in the order of time. Later ones wait for the next call: by then all
-    /// processors have written the records before them. Returns how full the fullest ring was, 0 to 1.
-    pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) -> f64 {
-        let mut fullest = 0f64;
+    /// CPUs have written the records before them.
+    pub(super) fn drain(&mut self, until: u64, mut each: impl FnMut(&Record<'_>)) {
         let counted = self.keeps_events;
         self.waiting.clear();
         for index in 0..self.thread_events.len() + self.samples.len() {
-            fullest = fullest.max(self.ring(index).refresh());
+            self.ring(index).refresh();
             self.wait(index);
         }
         while let Some(Reverse((at, index))) = self.waiting.pop() {
@@ -147,7 +146,6 @@ impl Events {
             self.wait(index);
         }
         self.thread_events.iter().chain(&self.samples).for_each(Ring::publish);
-        fullest
     }
 
     /// Queues a ring by the time of its oldest record. A record without a time is read first.
@@ -224,7 +222,7 @@ fn thread_events_of(counts_kernel: bool) -> Attributes {
     }
 }
 
-/// The processors that are online.
+/// The CPUs that are online.
 fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut all = ranges(text.trim());

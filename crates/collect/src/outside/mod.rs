@@ -1,4 +1,4 @@
-//! Samples a program and its children from outside: no code is added to the program, and nothing interrupts it.
+//! Samples a program and its children from outside: no code is added to the program, and no thread is stopped or signalled.
 //!
 //! Perf events are inherited by every thread and child. They bring the stacks of running threads and report what happens
 //! to threads and processes ([`events`]). A table of all processes follows from these reports ([`tree`]). Stacks
@@ -33,16 +33,16 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use tree::Tree;
 
-/// Records younger than this, ns, wait for the next drain, because processors write them in parallel.
+/// Records younger than this, ns, wait for the next drain, because CPUs write them in parallel.
 const UNORDERED: u64 = 300_000;
 /// Time after which all threads are settled, even idle ones, ns.
 const SETTLE_ALL: u64 = 1_000_000_000;
-/// Time between two drains while no thread goes to sleep.
-const CALM: Duration = Duration::from_millis(80);
-/// Time between two drains while threads go to sleep.
-const LIVELY: Duration = Duration::from_millis(20);
+/// Mean time between two drains while no thread goes to sleep.
+const STEADY: Duration = Duration::from_millis(80);
+/// Mean time between two drains while threads go to sleep.
+const SLEEPS: Duration = Duration::from_millis(20);
 
-/// If threads begin less than so many delays apart, most of them are short.
+/// Threads that begin less than this number of delays apart are mostly short.
 const MANY: u64 = 4;
 
 /// Range of periods, in delays.
@@ -84,7 +84,7 @@ pub(crate) struct Outside {
     tree: Tree,
     settled: u64,
     phase_shift: PhaseShift,
-    /// For the moments of drains, with which no program can be in step, and for the period of each new thread.
+    /// Chooses the moments of drains, so that no program can be in step with them, and the periods of new threads.
     random: Random,
     delay: u64,
     forks: Forks,
@@ -119,13 +119,14 @@ impl Outside {
 
     /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
-        let mean = if self.tree.is_lively() { LIVELY } else { CALM };
+        let mean = if self.tree.has_new_sleepers() { SLEEPS } else { STEADY };
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
-    /// Chooses the period of the next processes and threads. The kernel takes the first sample of a process after one period, and
-    /// none of a shorter process. So if many processes come and go, periods are shorter, and all differ. A hit stands
-    /// for the period of its own thread.
+    /// Chooses a new random period if processes or threads have begun since the last drain. It holds for those that begin
+    /// from now on, so processes that begin between two drains have the same period. The kernel takes the first sample of a
+    /// process after one period, and none of a shorter process. So periods are shorter while many processes begin. A hit
+    /// stands for the period of its own thread.
     fn choose_period(&mut self) {
         let forks = self.tree.forks();
         if forks == self.forks.latest {
@@ -136,27 +137,25 @@ impl Outside {
         self.events.set_period((self.delay as f64 * factor) as u64);
     }
 
-    /// Reads all records since the last call. Returns how full the fullest ring was, 0 to 1.
-    pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
-        let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
+    /// Reads all records since the last call.
+    pub(crate) fn drain(&mut self, recorder: &mut Recorder) {
+        self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
         let Outside { events, tree, phase_shift, random, .. } = self;
         let now = monotonic();
         phase_shift.shift(now, tree.live_threads(), events, random);
         tree.set_period_worth(phase_shift.period_worth(now));
-        fullest
     }
 
-    fn drain_until(&mut self, until: u64, recorder: &mut Recorder) -> f64 {
+    fn drain_until(&mut self, until: u64, recorder: &mut Recorder) {
         let Outside { events, tree, .. } = self;
         tree.begin_drain(until);
-        let fullest = events.drain(until, |record| tree.apply(record, recorder));
+        events.drain(until, |record| tree.apply(record, recorder));
         tree.recover_lost(recorder);
         tree.read_sleepers(recorder);
-        fullest
     }
 
-    /// Gives all time so far to stacks, so that the recording can be shown or written.
+    /// Assigns all time so far to stacks, so that the recording can be shown or written.
     pub(crate) fn settle(&mut self, recorder: &mut Recorder) {
         let now = monotonic();
         let all = now.saturating_sub(self.settled) >= SETTLE_ALL;

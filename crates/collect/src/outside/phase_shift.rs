@@ -17,7 +17,7 @@ const FIRST: u64 = 20_000_000;
 const BETWEEN: (f64, f64) = (30_000_000.0, 70_000_000.0);
 /// Factor of that time if no thread sleeps now and then.
 const BUSY: f64 = 4.0;
-/// What a pause costs each processor that runs a thread of the program, for each event: an interrupt, ns.
+/// What a pause costs each CPU that runs a thread of the program, for each event: an interrupt, ns.
 const INTERRUPT: f64 = 6_000.0;
 /// What a pause costs the recording process for each event of each thread, ns.
 const VISIT: f64 = 600.0;
@@ -33,7 +33,7 @@ pub(super) struct Threads {
     /// Threads that ran lately.
     pub running: usize,
     /// Some of them slept in between.
-    pub lively: bool,
+    pub some_slept: bool,
     /// Sampling is on.
     pub sampled: bool,
 }
@@ -68,8 +68,8 @@ impl PhaseShift {
         events.set_sampling(true);
         self.paused += began.elapsed().as_nanos() as u64;
         self.again = true;
-        let between = random.between(BETWEEN) * if threads.lively { 1.0 } else { BUSY };
-        self.next = now + between.max(least_time(events.processors(), threads)) as u64;
+        let between = random.between(BETWEEN) * if threads.some_slept { 1.0 } else { BUSY };
+        self.next = now + between.max(least_time(events.cpus(), threads)) as u64;
     }
 
     /// What one period of the kernel stands for if pauses are included.
@@ -80,9 +80,9 @@ impl PhaseShift {
 }
 
 /// The shortest time from one pause to the next, ns, given what a pause costs.
-fn least_time(processors: usize, threads: Threads) -> f64 {
-    let interruptions = INTERRUPT * (processors * threads.running.min(processors)) as f64 / INTERRUPT_BUDGET;
-    interruptions.max(VISIT * (processors * threads.all) as f64 / VISIT_BUDGET)
+fn least_time(cpus: usize, threads: Threads) -> f64 {
+    let interruptions = INTERRUPT * (cpus * threads.running.min(cpus)) as f64 / INTERRUPT_BUDGET;
+    interruptions.max(VISIT * (cpus * threads.all) as f64 / VISIT_BUDGET)
 }
 
 #[cfg(test)]
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn pauses_are_rare_where_they_cost_much() {
-        let threads = |all, running| Threads { all, running, lively: true, sampled: true };
+        let threads = |all, running| Threads { all, running, some_slept: true, sampled: true };
         assert!(least_time(2, threads(1, 1)) < BETWEEN.0);
-        // 64 processors that all run the program, or 10 000 threads that wait.
+        // 64 CPUs that all run the program, or 10 000 threads that wait.
         assert!(least_time(64, threads(64, 64)) > 10e9);
         assert!(least_time(2, threads(10_000, 1)) > 1e9);
     }

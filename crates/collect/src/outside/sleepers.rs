@@ -1,6 +1,6 @@
 //! The stack of a sleeping thread, read from outside without waking it.
 //!
-//! The kernel tells where a thread off its processor is (`/proc/PID/task/TID/syscall`). Its stack is read by
+//! The kernel tells where a thread off its CPU is (`/proc/PID/task/TID/syscall`). Its stack is read by
 //! process_vm_readv(2). Its account (`schedstat`) says afterwards whether it has run meanwhile.
 
 use super::files::Files;

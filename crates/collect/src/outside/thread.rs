@@ -30,7 +30,7 @@ struct Hit {
     in_user_code: bool,
     /// What the thread had run since the last hit, ns.
     period: u64,
-    /// The stack was taken in the thread's own code, shortly after the thread got a processor.
+    /// The stack was taken in the thread's own code, shortly after the thread got a CPU.
     at_start: bool,
 }
 
@@ -271,7 +271,7 @@ impl Thread {
 /// Most periods that a stack in the kernel stands for.
 const MOST_PERIODS: u64 = 4;
 
-/// The time of each hit if `pending` ns of CPU time are to be given, and the time that is left over.
+/// The time of each hit if `pending` ns of CPU time are assigned, and the time that is left over.
 fn shares(pending: u64, hits: &[Hit], last: bool) -> (Vec<u64>, u64) {
     let sum = |user: bool| -> u64 {
         hits.iter().filter(|hit| hit.in_user_code == user).map(|hit| hit.period).sum()

@@ -1,7 +1,7 @@
-//! The time of one thread: what it ran, waited for a processor and slept, and how much of it was given to stacks.
+//! The time of one thread: what it ran, waited for a CPU and slept, and how much of it was assigned to stacks.
 //!
 //! The time between two switches is exact. The kernel's account of a thread also contains the cost of the switches
-//! themselves. So the account is read now and then while the thread is off its processor. If that is not possible,
+//! themselves. So the account is read now and then while the thread is off its CPU. If that is not possible,
 //! because the thread has ended, the mean cost of a switch is added.
 
 /// Most that a switch may cost, ns. A larger difference has another cause.
@@ -14,9 +14,9 @@ const ENOUGH: u64 = 50;
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It has a processor.
+    /// It has a CPU.
     Running,
-    /// It is runnable without a processor.
+    /// It is runnable without a CPU.
     Ready,
     /// It sleeps.
     Asleep,
@@ -63,13 +63,13 @@ pub(super) struct ThreadTime {
     since: u64,
     /// What it ran between switches.
     ran: u64,
-    /// How often it was given a processor.
+    /// How often it got a CPU.
     switches: u64,
     /// The last reading of the kernel's account.
     reading: Option<Reading>,
     /// By how much the account exceeded `ran` at the last reading.
     extra: i64,
-    given: u64,
+    assigned: u64,
     waited: u64,
     slept: u64,
 }
@@ -84,7 +84,7 @@ impl ThreadTime {
             switches: 0,
             reading: None,
             extra: 0,
-            given: 0,
+            assigned: 0,
             waited: 0,
             slept: 0,
         }
@@ -115,7 +115,7 @@ impl ThreadTime {
         }
     }
 
-    /// Adds a reading of the kernel's account, `account` ns, of a thread that is off its processor. Later readings count from
+    /// Adds a reading of the kernel's account, `account` ns, of a thread that is off its CPU. Later readings count from
     /// the first one.
     pub(super) fn read(&mut self, account: u64, cost: &mut SwitchCost) {
         match self.reading {
@@ -146,20 +146,20 @@ impl ThreadTime {
 
     /// CPU time that no stack has got yet; negative if stacks have got too much.
     pub(super) fn pending(&self, cost: &SwitchCost) -> i64 {
-        self.clock(cost) as i64 - self.given as i64
+        self.clock(cost) as i64 - self.assigned as i64
     }
 
     /// Gives `time` of the CPU time to stacks.
     pub(super) fn give(&mut self, time: u64) {
-        self.given += time;
+        self.assigned += time;
     }
 
-    /// All CPU time given to stacks.
-    pub(super) fn given(&self) -> u64 {
-        self.given
+    /// All CPU time assigned to stacks.
+    pub(super) fn assigned(&self) -> u64 {
+        self.assigned
     }
 
-    /// Removes and returns the time in which it waited for a processor.
+    /// Removes and returns the time in which it waited for a CPU.
     pub(super) fn take_waited(&mut self) -> u64 {
         std::mem::take(&mut self.waited)
     }
@@ -174,11 +174,11 @@ impl ThreadTime {
         self.slept = self.slept.saturating_sub(time);
     }
 
-    /// Forgets all time that was not given. Counting begins again at `at`.
+    /// Forgets all time that was not assigned. Counting begins again at `at`.
     pub(super) fn begin_anew(&mut self, at: u64, cost: &SwitchCost) {
         self.advance(at);
         (self.waited, self.slept) = (0, 0);
-        self.given = self.clock(cost);
+        self.assigned = self.clock(cost);
     }
 
     /// The moment up to which time is counted.
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((time.clock(&cost), time.slept(), time.waited), (310, 600, 120));
         assert_eq!(time.until() - 1000, 310 + 600 + 120);
         time.give(300);
-        assert_eq!((time.pending(&cost), time.given()), (10, 300));
+        assert_eq!((time.pending(&cost), time.assigned()), (10, 300));
         time.give_slept(500);
         assert_eq!((time.slept(), time.take_waited(), time.take_waited()), (100, 120, 0));
         time.begin_anew(3000, &cost);

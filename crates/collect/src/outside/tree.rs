@@ -97,14 +97,14 @@ impl Tree {
     }
 
     /// Whether threads went to sleep lately, so that a drain soon can see where.
-    pub(super) fn is_lively(&self) -> bool {
+    pub(super) fn has_new_sleepers(&self) -> bool {
         self.has_looked
     }
 
     /// The live threads. While sampling is off, none counts as running.
     pub(super) fn live_threads(&self) -> Threads {
         let running = if self.sampling { self.moved.len() } else { 0 };
-        Threads { all: self.threads.len(), running, lively: self.has_looked, sampled: self.sampling }
+        Threads { all: self.threads.len(), running, some_slept: self.has_looked, sampled: self.sampling }
     }
 
     /// Sets what one period of the kernel stands for.
@@ -226,7 +226,7 @@ impl Tree {
             return;
         }
         settle(thread, process, at, true, cost, *user_only, recorder);
-        let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.given());
+        let (thread_id, at, cpu) = (thread.number, thread.time.until(), thread.time.assigned());
         if let Some(image) = process.recorded_image() {
             image.apply(&Event::ThreadEnd { thread: thread_id, at, cpu, flags: 0 }, recorder);
         }

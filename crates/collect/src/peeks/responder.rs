@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A signal this soon after a request file, without a file of its own, belongs to that request.
+/// A signal without a request file belongs to the last request file if it comes this soon after it.
 const LATE_SIGNAL: Duration = Duration::from_millis(50);
 
 /// The receiver of one peek's result.

@@ -201,7 +201,7 @@ impl ProcessImage {
         self.modules_changed();
     }
 
-    /// Interns a stack of look-up addresses, leaf first; `None` if the recording is full.
+    /// Interns a stack of lookup addresses, leaf first; `None` if the recording is full.
     #[cfg(feature = "launch")]
     pub(crate) fn intern(&mut self, frames: &[u64], recorder: &mut Recorder) -> Option<StackId> {
         self.stack(frames, recorder)
@@ -333,8 +333,8 @@ impl ProcessImage {
 const GRANTS: [(u32, &str, &str); 4] = [
     (
         ImageFlags::SLEEP_LOOK,
-        "sampler: finds sleepers in /proc/self/task, undisturbed",
-        "sampler: asks sleepers by signal (/proc/self/task cannot be read)",
+        "sampler: reads in /proc/self/task where threads sleep",
+        "sampler: does not know where threads sleep (/proc/self/task cannot be read)",
     ),
     (
         ImageFlags::VM_READ,

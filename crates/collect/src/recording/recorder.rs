@@ -36,7 +36,7 @@ pub struct Totals {
     pub hits: u64,
     /// Time of running threads, ns.
     pub awake: u64,
-    /// Time of threads that slept or waited for a processor, ns.
+    /// Time of threads that slept or waited for a CPU, ns.
     pub asleep: u64,
     /// Number of stacks of running threads that are cut.
     pub cut: u64,
@@ -220,7 +220,7 @@ impl Recorder {
         let totals = &mut self.totals;
         totals.hits = totals.hits.saturating_add(u64::from(sample.hits));
         let time = sample.time.0;
-        if !sample.state.uses_processor() {
+        if !sample.state.uses_cpu() {
             totals.asleep = totals.asleep.saturating_add(time);
         } else {
             totals.awake = totals.awake.saturating_add(time);

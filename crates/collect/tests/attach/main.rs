@@ -36,7 +36,7 @@ fn shares_and_stacks_of_a_busy_program_are_right() {
             );
         }
         assert_eq!(seen.cut(), 0, "{flags:?}");
-        // What the kernel counts: processor time and waiting make up the time.
+        // What the kernel counts: CPU time and waiting make up the time.
         let all = seen.awake() + seen.waiting() + seen.asleep();
         assert!((0.9..1.15).contains(&all), "{all} s of one thread in a second");
         assert!(seen.asleep() < 0.05, "{} s asleep", seen.asleep());
@@ -73,7 +73,7 @@ fn five_hundred_sleepers_are_seen_and_never_woken() {
     assert!(seen.hits("burn") > 100);
     let woken =
         program.switches().iter().filter(|(tid, n)| **tid != program.pid() && before[tid] != **n).count();
-    assert_eq!(woken, 0, "threads that slept were given a processor");
+    assert_eq!(woken, 0, "threads that slept were given a CPU");
     assert!((seen.asleep() / 500.0 - 1.0).abs() < 0.15, "{}", seen.asleep());
 }
 
@@ -235,5 +235,5 @@ fn a_sleeper_is_left_in_peace() {
     let _ = child.kill();
     child.wait().unwrap();
     assert!((0.4..0.7).contains(&seen.asleep()), "{}", seen.asleep());
-    assert_eq!((after, ended), (before, None), "it was given a processor, or is gone");
+    assert_eq!((after, ended), (before, None), "it was given a CPU, or is gone");
 }

@@ -65,13 +65,13 @@ impl Program {
         state_of(self.pid())
     }
 
-    /// Processor time, ns.
+    /// CPU time, ns.
     pub fn cpu(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid())).unwrap();
         text.split(' ').next().unwrap().parse().unwrap()
     }
 
-    /// How often each thread has given up or lost its processor.
+    /// How often each thread has given up or lost its CPU.
     pub fn switches(&self) -> HashMap<u32, u64> {
         switches_of(self.pid())
     }

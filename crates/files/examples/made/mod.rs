@@ -91,7 +91,7 @@ impl Made {
         let (state, hits) = if sleeps { (State::Asleep, 0) } else { (State::Awake, 1) };
         let elapsed = self.clock - self.last[thread];
         self.last[thread] = self.clock;
-        // Of a running thread's time a little goes to whoever ran in between.
+        // A running thread loses a little time to other threads.
         let elsewhere = if sleeps { 0 } else { self.random(20_000) };
         recording.push(Sample {
             stack,

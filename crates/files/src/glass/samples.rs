@@ -18,7 +18,7 @@ const COLUMNS: usize = 8;
 /// Bits of the kind column: 0–1 state, then these, 4–7 hits.
 const HAS_CUT: u8 = 4;
 const OTHER_TASK: u8 = 8;
-/// Hits that do not fit into four bits are in a column of their own.
+/// Hits that do not fit into four bits are in a separate column.
 const MANY_HITS: u8 = 15;
 
 /// The previous sample of a thread within a chunk.

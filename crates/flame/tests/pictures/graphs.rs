@@ -47,7 +47,7 @@ fn build(start: i64, len: i64, steps: &[(u8, i64, i64, u8)]) -> Graph {
     builder.finish().unwrap()
 }
 
-/// A colour of its own for each box, by its number from 1 on; 0 is the background.
+/// A separate colour for each box, by its number from 1 on; 0 is the background.
 pub fn numbered() -> impl ColorFunction {
     let number = Cell::new(0u32);
     let color = move |_: &mut [usize], _: &Graph, _: &Node| {

@@ -41,7 +41,7 @@ static void *confined(void *p) {
 
 int main(int argc, char **argv) {
   strict = argc > 1 && !strcmp(argv[1], "strict");
-  // Its first thread is on a processor for a while, so that sampling goes on before the other one begins.
+  // Its first thread is on a CPU for a while, so that sampling goes on before the other one begins.
   work(0.05);
   pthread_t t;
   pthread_create(&t, 0, confined, 0);

@@ -1,7 +1,7 @@
 //! Conversion of a recording to Julia's word buffer: addresses for locations, and words for samples.
 //!
 //! A recording has locations as (module, offset). A word buffer needs one number for each, independent of where processes
-//! mapped the module. So each module gets an address range of its own.
+//! mapped the module. So each module gets a separate address range.
 
 use crate::{
     Address, Data, Dictionary, Frame, LocationId, Recording, Sample, TaskId, ThreadNumber, snapshots,

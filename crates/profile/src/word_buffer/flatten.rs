@@ -8,7 +8,7 @@ use foldhash::HashMap;
 #[error("no address is left for an inlined frame")]
 pub struct NoAddressLeft;
 
-/// Gives each inlined frame an address of its own.
+/// Gives each inlined frame a separate address.
 ///
 /// Addresses with exactly one frame stay. An address with more frames is replaced by a new address for each frame,
 /// innermost first. New addresses count down from 2^64 - 2 and skip those in use. An address without frames is removed.

@@ -13,6 +13,7 @@
 use super::function_table::{FunctionNumber, FunctionTable, LineNumber, NO_LINE, TableFrame};
 use super::unaccounted_cpu::unaccounted;
 use crate::kinds::Class;
+use crate::order;
 use crate::queries::weight::Weight;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
@@ -123,7 +124,8 @@ impl<'a> CpuTree<'a> {
         tree.add_unaccounted();
         for number in 0..tree.nodes.len() {
             let mut children = std::mem::take(&mut tree.nodes[number].children);
-            children.sort_by_key(|child| std::cmp::Reverse(tree.nodes[*child as usize].total.time));
+            let time = |child: u32| tree.nodes[child as usize].total.time;
+            children.sort_by(|a, b| order::longest_first(time(*a), time(*b)));
             tree.nodes[number].children = children;
         }
         tree
@@ -165,7 +167,7 @@ impl<'a> CpuTree<'a> {
             self.programs.push(Program { name: String::new(), processes: 0 });
         }
         let mut weights: Vec<HashMap<StackOrReason, Weight>> = vec![HashMap::default(); self.programs.len()];
-        for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+        for sample in self.recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
             let process = self.recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
             let program = program_of.get(process).copied().unwrap_or(0);
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };

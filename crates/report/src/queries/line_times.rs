@@ -66,7 +66,7 @@ impl Count {
 impl Counts {
     pub(crate) fn of(recording: &Recording, asleep: bool) -> Counts {
         let mut weights: HashMap<StackId, Weight> = HashMap::default();
-        let wanted = |state: State| if asleep { state == State::Asleep } else { state.uses_processor() };
+        let wanted = |state: State| if asleep { state == State::Asleep } else { state.uses_cpu() };
         for sample in recording.samples.iter().filter(|sample| wanted(sample.state)) {
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
             *weights.entry(sample.stack).or_default() += weight;

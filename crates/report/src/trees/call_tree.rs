@@ -1,6 +1,7 @@
 //! The call tree of a profile: one node for each distinct path from the root to a frame, with its number of snapshots.
 //!
-//! Flame graphs are made from it. Reports print the same tree, but here it always includes foreign frames.
+//! Flame graphs are made from it. It always includes foreign frames, and a sample with folded recursion counts only on
+//! the path to its end. Reports build their trees with the same code (`tree.rs`) and other options.
 
 use crate::options::{Pick, Recur};
 use crate::order::{by_file_func_line, ranks};
@@ -15,7 +16,7 @@ use std::cmp::Ordering;
 /// Which samples count, and which frames are merged.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Merges equal frames; otherwise each address has a node of its own.
+    /// Merges equal frames; otherwise each address has a separate node.
     pub combine: bool,
     /// Folds recursion by call site. A sample then counts only on the path to the node where it ends, so that children
     /// never sum to more than their parent. (In reports it counts in every node that it passes.)

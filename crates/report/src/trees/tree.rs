@@ -47,7 +47,7 @@ pub(crate) struct TreeFrame<'a> {
 pub(crate) struct TreeOptions {
     /// Includes foreign frames.
     pub foreign: bool,
-    /// Merges equal frames; otherwise each address has a node of its own.
+    /// Merges equal frames; otherwise each address has a separate node.
     pub combine: bool,
     /// Folds recursion by call site.
     pub recur: Recur,

@@ -1,4 +1,4 @@
-//! The file of a run. A thread of its own appends to it, so that a slow disk delays nothing else.
+//! The file of a run. A separate thread appends to it, so that a slow disk delays nothing else.
 
 use stackglass_collect::in_process::Collector;
 use stackglass_files::{GlassWriter, WriteError};

@@ -1,6 +1,6 @@
 //! A peek and the program's profile share one run, because a process has one sampler.
 //!
-//! A peek without a profile has a run of its own, whose samples belong to it alone. If a profile begins, ends or is cleared
+//! A peek without a profile has a separate run, whose samples belong to it alone. If a profile begins, ends or is cleared
 //! meanwhile, the peek copies its samples so far, so that neither affects the other.
 
 use super::{Running, state};

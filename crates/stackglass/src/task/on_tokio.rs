@@ -3,7 +3,7 @@
 use super::instrument;
 use tokio::task::JoinHandle;
 
-/// Spawns a future on the current tokio runtime as a task of its own in profiles: `tokio::spawn` with a name.
+/// Spawns a future on the current tokio runtime as a separate task in profiles: `tokio::spawn` with a name.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

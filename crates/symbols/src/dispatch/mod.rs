@@ -67,7 +67,7 @@ impl<'data> Code<'data> {
     }
 }
 
-/// Whether code is a *retpoline*, an indirect jump that processors do not predict: `__x86_indirect_thunk_*` and
+/// Whether code is a *retpoline*, an indirect jump that CPUs do not predict: `__x86_indirect_thunk_*` and
 /// `__llvm_retpoline_*` of compilers, or the same inlined. It is recognised by its bytes, which never change, since names may
 /// be stripped: `call 2f; 1: pause; lfence; jmp 1b`.
 ///

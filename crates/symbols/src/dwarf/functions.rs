@@ -1,6 +1,6 @@
 //! Finds the functions and inlined calls at given addresses, in one walk through their unit.
 //!
-//! The walk has a stack of its own, so that nesting in the input takes memory in proportion to the input only.
+//! The walk has a separate stack, so that nesting in the input takes memory in proportion to the input only.
 
 use crate::dwarf::leb::read_leb;
 use crate::dwarf::scopes::Scopes;

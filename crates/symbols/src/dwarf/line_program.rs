@@ -35,7 +35,7 @@ pub(crate) struct LineProgram<'data> {
 }
 
 impl<'data> LineProgram<'data> {
-    /// `maximum_operations_per_instruction` is ignored: it is 1 on all supported processors.
+    /// `maximum_operations_per_instruction` is ignored: it is 1 on all supported CPUs.
     pub fn new(header: &LineProgramHeader<Reader<'data>>) -> LineProgram<'data> {
         let (base, range) = (header.opcode_base(), header.line_range().max(1));
         let instruction = u64::from(header.minimum_instruction_length());

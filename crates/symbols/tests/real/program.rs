@@ -1,4 +1,4 @@
-//! Programs with known results: they are built in a folder of their own, and print addresses in their code and the lines of
+//! Programs with known results: they are built in a separate folder, and print addresses in their code and the lines of
 //! the calls that lead there.
 
 use stackglass_profile::recording::Module;

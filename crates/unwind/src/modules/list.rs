@@ -1,4 +1,4 @@
-//! The list of modules that a walker searches: sorted by address, in one mapping of its own, without an allocator.
+//! The list of modules that a walker searches: sorted by address, in a separate mapping, without an allocator.
 //!
 //! A list is filled once and then only read. Its size is fixed; unused pages are never touched. Modules beyond it
 //! are left out, and stacks through them are cut as "no module".

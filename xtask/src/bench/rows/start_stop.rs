@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::process::Command;
 
-/// The command and its peers around `workloads empty`, and the crate in a program of its own.
+/// The command and its peers around `workloads empty`, and the crate in a separate program.
 pub fn measure(setup: &Setup) -> Result<Vec<Figure>> {
     let runs = setup.either(31, 9);
     let program = setup.workload(&["empty"]);

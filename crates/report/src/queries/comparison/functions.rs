@@ -33,7 +33,7 @@ pub(super) fn costs(recording: &Recording, timed: bool) -> Costs {
     let mut stacks: HashMap<StackId, Cost> = HashMap::default();
     let mut all = Cost::default();
     for (sample, count) in recording.samples.iter().zip(snapshots(recording)) {
-        if !sample.state.uses_processor() {
+        if !sample.state.uses_cpu() {
             continue;
         }
         let amount = if timed { sample.time.0 } else { count } as f64;
@@ -76,7 +76,7 @@ fn waited(recording: &Recording) -> f64 {
         samples.map(|sample| sample.time.0 as f64).sum()
     };
     let waited = time(|state| state == State::Waiting);
-    if waited > 0.0 { waited / (waited + time(State::uses_processor)) } else { 0.0 }
+    if waited > 0.0 { waited / (waited + time(State::uses_cpu)) } else { 0.0 }
 }
 
 fn add(cost: &mut Cost, more: Cost) {

@@ -165,7 +165,7 @@ impl Report {
         self
     }
 
-    /// Merges equal frames; otherwise each address has an entry of its own.
+    /// Merges equal frames; otherwise each address has a separate entry.
     pub fn combine(mut self, combined: bool) -> Report {
         self.combine = combined;
         self

@@ -2,6 +2,7 @@
 //! terminal shows the last ones.
 
 use super::Peek;
+use crate::order;
 use crate::queries::call_site::{CallLine, CallSite, call_site_with_line};
 use crate::queries::function_table::FunctionTable;
 use crate::text::columns::{cut_right, pad_right, width};
@@ -33,7 +34,7 @@ struct ThreadTimes {
     all: u64,
     /// Time running or ready to run, as utilization counts it.
     awake: u64,
-    /// The part of `awake` in which it waited for a processor.
+    /// The part of `awake` in which it waited for a CPU.
     waited: u64,
     stacks: HashMap<StackId, u64>,
     tasks: BTreeMap<u64, u64>,
@@ -72,7 +73,7 @@ pub(super) fn write(peek: &Peek, recording: &Recording, out: &mut dyn Write) -> 
     let mut busy: Vec<(u32, ThreadTimes)> = threads.into_iter().collect();
     let all = busy.len();
     busy.retain(|(_, times)| times.share(times.awake) >= NOTICEABLE);
-    busy.sort_by_key(|(number, times)| (Reverse(times.awake), *number));
+    busy.sort_by(|(a, first), (b, second)| order::largest_first((first.awake, a), (second.awake, b)));
     let mut title = Line::new();
     title.push(Paint::Bold, "In short").push(Paint::Grey, ", of each thread's time, the busiest first:");
     title.cut(cols).write(peek.style, out)?;
@@ -111,7 +112,7 @@ fn heading(
 ) -> io::Result<()> {
     let mut says = format!("{:.0}%", times.share(times.awake));
     if times.share(times.waited) >= NOTICEABLE {
-        says += &format!(", {:.0}% waiting for a processor", times.share(times.waited));
+        says += &format!(", {:.0}% waiting for a CPU", times.share(times.waited));
     }
     // A server may have one task for each request: tasks of one name are shown together.
     let mut tasks: BTreeMap<&str, u64> = BTreeMap::new();
@@ -121,7 +122,7 @@ fn heading(
     }
     let mut tasks: Vec<(&str, u64)> =
         tasks.into_iter().filter(|(_, time)| times.share(*time) >= NOTICEABLE).collect();
-    tasks.sort_by_key(|(_, time)| Reverse(*time));
+    tasks.sort_by(|(_, a), (_, b)| order::longest_first(*a, *b));
     let named: Vec<String> = tasks
         .iter()
         .take(TASKS)
@@ -164,7 +165,7 @@ fn functions(
     }
     let mut hot: Vec<(u64, CallSite)> = hot.into_values().map(|(all, _, site)| (all, site)).collect();
     hot.retain(|(time, _)| times.share(*time) >= NOTICEABLE);
-    hot.sort_by(|(a, at), (b, there)| b.cmp(a).then_with(|| at.cmp(there)));
+    hot.sort_by(|(a, at), (b, there)| order::largest_first((a, at), (b, there)));
     for (time, site) in hot.iter().take(most) {
         let location = site.line.as_ref().map_or_else(String::new, |CallLine { file, line }| {
             location_text(recording.symbols.short_path(file), file, *line, cols * 2 / 5)

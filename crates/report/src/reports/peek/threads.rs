@@ -112,7 +112,7 @@ fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) 
 fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {
     let doing = match &kind.activity {
         Activity::Running => "running".to_owned(),
-        Activity::Ready => "ready, waiting for a processor".to_owned(),
+        Activity::Ready => "ready, waiting for a CPU".to_owned(),
         Activity::Asleep { call: Some(call), .. } => format!("asleep in {call}"),
         Activity::Asleep { call: None, .. } => "asleep".to_owned(),
         Activity::Stopped => "stopped".to_owned(),

@@ -3,6 +3,7 @@
 use super::Summary;
 use super::cut_reasons::cut_reason;
 use super::run_time_code;
+use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, duration_text, grouped, percent_text};
@@ -60,7 +61,7 @@ fn buffer_full(recording: &Recording) -> Option<String> {
 
 /// Samples whose time is CPU time.
 fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
-    recording.samples.iter().filter(|sample| sample.state.uses_processor())
+    recording.samples.iter().filter(|sample| sample.state.uses_cpu())
 }
 
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
@@ -75,7 +76,7 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
         return None;
     }
     let mut times: Vec<(Cut, u64)> = times.into_iter().collect();
-    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    times.sort_by(|(_, a), (_, b)| order::longest_first(*a, *b));
     let mut parts = Vec::new();
     for (cut, time) in times.into_iter().take(3) {
         let (meaning, remedy) = match cut_reason(cut) {
@@ -159,7 +160,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
         };
         notes.push((time, format!("{} of the {}: {what}", percent_text(time, cpu), super::whole(recording))));
     }
-    notes.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    notes.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
     notes.into_iter().take(3).map(|(_, note)| note).collect()
 }
 

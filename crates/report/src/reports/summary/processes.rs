@@ -1,6 +1,7 @@
 //! One line for each process with noticeable CPU time, if there are several processes.
 
 use super::Summary;
+use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
@@ -21,7 +22,7 @@ pub(super) fn write(
         return Ok(());
     }
     let mut times = vec![0_u64; recording.processes.len()];
-    for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
         if let Some(thread) = recording.thread(sample.thread)
             && let Some(time) = times.get_mut(thread.process.0 as usize)
         {
@@ -34,7 +35,7 @@ pub(super) fn write(
     }
     let cpu = tree.cpu().time;
     let mut order: Vec<usize> = (0..times.len()).collect();
-    order.sort_by_key(|index| (std::cmp::Reverse(times[*index]), *index));
+    order.sort_by(|a, b| order::largest_first((times[*a], a), (times[*b], b)));
     let noticeable =
         |index: &usize| times[*index] as f64 >= cpu as f64 * super::NOTICEABLE && times[*index] > 0;
     let listed = match summary.everything {

@@ -55,7 +55,7 @@ pub(super) fn explained(
     reason: &'static CutReason,
 ) -> (Cow<'static, str>, &'static str) {
     let mut times: BTreeMap<ProcessIndex, u64> = BTreeMap::new();
-    let samples = recording.samples.iter().filter(|sample| sample.state.uses_processor());
+    let samples = recording.samples.iter().filter(|sample| sample.state.uses_cpu());
     for sample in samples.filter(|sample| sample.cut == Some(Cut::NO_MODULE)) {
         if let Some(thread) = recording.thread(sample.thread) {
             *times.entry(thread.process).or_default() += sample.time.0;

@@ -2,6 +2,7 @@
 
 use super::Summary;
 use super::tree_text::short_location;
+use crate::order;
 use crate::queries::call_site::{CallLine, CallSite, call_site};
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::{cut_right, pad_right, width};
@@ -42,7 +43,7 @@ pub(super) fn write(
         let share = percent(kind.asleep, kind.asleep + kind.awake);
         let mut line = Line::new();
         line.push(Paint::Grey, pad_right(&cut_right(label, wide), wide));
-        // Without a library function that blocks, the thread may have waited for a processor.
+        // Without a library function that blocks, the thread may have waited for a CPU.
         let state = if kind.site.callee.is_some() { "asleep" } else { "off CPU" };
         line.push(Paint::Grey, format!("  {state:<7} {share:>3.0} % in "));
         let room = summary.cols.saturating_sub(line.width());
@@ -145,6 +146,6 @@ fn kinds(recording: &Recording, tree: &CpuTree<'_>, summary: &Summary) -> Vec<Ki
         kinds[at].awake += own.awake;
         kinds[at].asleep += own.asleep;
     }
-    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.asleep));
+    kinds.sort_by(|a, b| order::longest_first(a.asleep, b.asleep));
     kinds
 }

@@ -3,6 +3,7 @@
 //! Tasks with the same name and place of creation are one kind: a server may have one task for each connection.
 
 use super::Summary;
+use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
@@ -53,7 +54,7 @@ pub(super) fn write(
         .collect();
     let mut sums: BTreeMap<Kind<'_>, Sum> = BTreeMap::new();
     let mut outside = 0;
-    for sample in recording.samples.iter().filter(|sample| sample.state.uses_processor()) {
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
         if sample.task == 0 {
             outside += sample.time.0;
             continue;
@@ -77,7 +78,7 @@ pub(super) fn write(
     let walltime = recording.is_walltime();
     let cpu = tree.cpu().time;
     let mut order: Vec<(Kind<'_>, Sum)> = sums.into_iter().collect();
-    order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time));
+    order.sort_by(|(_, a), (_, b)| order::longest_first(a.time, b.time));
     let noticeable = |time: u64| time > 0 && time as f64 >= cpu as f64 * super::NOTICEABLE;
     let listed = match summary.everything {
         true => order.len(),
