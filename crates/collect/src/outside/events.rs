@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors_are_read() {
+    fn lists_of_cpus_are_read() {
         assert_eq!(ranges("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(ranges("0"), [0]);
         assert!(ranges("").is_empty() && ranges("x-").is_empty());

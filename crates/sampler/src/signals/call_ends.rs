@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_nothing_but_calls_has_its_time_given() {
+    fn a_thread_with_nothing_but_calls_has_its_time_assigned() {
         let (share, waiting) = share(1000, 600);
         assert!(share == 1.0 && waiting == 0);
     }
