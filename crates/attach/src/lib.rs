@@ -5,7 +5,8 @@
 //! events as a sampler inside a program, so recordings, reports and files are the same.
 //!
 //! The process keeps running. It is never sent a signal. A sleeping thread is stopped only where its stack cannot be
-//! read from outside, once per location, and only in calls that the kernel resumes by itself. When this process ends, for whatever reason, the kernel detaches all threads.
+//! read from outside, once per location, and only in calls that the kernel resumes by itself. When this
+//! process ends, for whatever reason, the kernel detaches all threads.
 #![allow(unsafe_code, reason = "system calls, ptrace and a stream in own memory")]
 
 pub mod access;

@@ -3,7 +3,8 @@
 //! The thread, named `stackglass`, wakes at every tick and reads the CPU clocks of the other threads. A thread that
 //! runs gets a signal and walks its own stack. The stack of a sleeping thread is read from outside once, and reused
 //! for as long as its CPU clock does not advance. A sleeping thread is signalled only where its stack cannot be read
-//! from outside, once per location, and only in calls that the kernel resumes by itself. The results go as events into the stream of `stackglass-wire`.
+//! from outside, once per location, and only in calls that the kernel resumes by itself. The results go as events
+//! into the stream of `stackglass-wire`.
 //!
 //! - [`start`] samples into private memory; the crate `stackglass` uses it.
 //! - [`launch`] is the general form; the preload library uses it for a launcher's session.

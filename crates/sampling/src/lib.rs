@@ -1,8 +1,8 @@
 //! Rules of sampling that hold inside a program and outside of it.
 //!
 //! The sampler inside a program (`stackglass-sampler`) and the one that looks at a process from outside (`stackglass-attach`) get
-//! their facts in different ways and follow the same rules:
-//! what to do about a thread ([`Observation`]), how its time is measured ([`CpuAccount`]) and assigned to stacks ([`ThreadTime`]),
+//! their facts in different ways and follow the same rules: what to do about a thread ([`Observation`]), how its time is
+//! measured ([`CpuAccount`]) and assigned to stacks ([`ThreadTime`]),
 //! when the next tick comes ([`TickSchedule`], [`Random`]), what the kernel says of a thread ([`ThreadState`], [`SchedStat`]),
 //! and which stack of a sleeping thread is known already ([`SleepCache`]).
 //!

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
-    /// The delay is too short. A signal costs about 12 µs, so the profile would mostly show the profiler.
+    /// The delay is too short. Each sample costs about 12 µs, so the profile would show too much of the profiler.
     #[error(
         "a delay of {asked:?} is too short: more than 10 000 samples a second would slow the program down so much that the profile would be wrong; use 100 µs or more"
     )]

@@ -10,8 +10,8 @@
 //! While [`profile!`] runs, a thread of this process samples all other threads 1 000 times a second. A running thread is
 //! interrupted by a signal (SIGURG) for about 12 µs and records its stack. The stack of a sleeping thread is read from
 //! outside; only where that is impossible, the thread is signalled once per location, in a call that the kernel resumes
-//! by itself. Samples add up over all profiled regions until [`clear`]. Names and their meaning are
-//! those of Julia's `Profile`.
+//! by itself. Samples add up over all profiled regions until [`clear`]. Names and their meaning are those of Julia's
+//! `Profile`.
 //!
 //! [`Report`] and [`Callers`] show the samples in other ways:
 //!
