@@ -66,7 +66,7 @@ impl Limit {
     }
 }
 
-/// Defines functions that compute rounds of a shift register from a start value, each with machine code of its own.
+/// Defines functions that compute rounds of a shift register from a start value, each with separate machine code.
 macro_rules! spin_functions {
     ($($name:ident adds $number:literal;)*) => { $(
         #[inline(never)]

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Length of the profile and time between two samples, if the program has no defaults of its own.
+/// Length of the profile and time between two samples, if the program sets no defaults.
 const DURATION: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_millis(1);
 /// After the process has ended, its launcher may still look up names for the rest of the answer.

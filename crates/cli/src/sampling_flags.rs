@@ -52,7 +52,7 @@ pub(crate) enum SamplerName {
     Perf,
     /// Stackglass stops each running thread briefly
     Ptrace,
-    /// A library inside the program, with one thread of its own
+    /// A library inside the program, with one additional thread
     Preload,
 }
 

@@ -12,7 +12,7 @@ use support::*;
 
 const STACKS: u64 = 4000;
 
-/// Writes so many samples of the same stacks, in rounds, as a recorder that keeps none of them; returns the
+/// Writes `samples` samples of the same stacks, in rounds, as a recorder that keeps none of them; returns the
 /// memory it took.
 fn write(path: &Path, samples: u64, finish: bool) -> usize {
     let mut recording = beginning("prog");

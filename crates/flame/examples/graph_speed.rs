@@ -1,7 +1,7 @@
 //! What the graph of a large profile takes: one line of JSON.
 //!
 //! ```text
-//! graph_speed NODES        a recording whose stacks make up a trie of so many nodes
+//! graph_speed NODES        a recording whose stacks make up a trie of NODES nodes
 //! graph_speed NODES --data the same as a word buffer with its dictionary
 //! ```
 //!

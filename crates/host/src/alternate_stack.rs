@@ -36,7 +36,7 @@ pub fn enough_for_two() -> usize {
     2 * frame + HANDLER_BYTES + PROGRAM_BYTES
 }
 
-/// Whether a thread with an alternate stack of so many bytes (0 for none) may be signalled.
+/// Whether a thread with an alternate stack of `bytes` bytes (0 for none) may be signalled.
 pub fn may_signal(bytes: usize) -> bool {
     bytes == 0 || !USED.load(Acquire) || bytes >= enough_for_two()
 }

@@ -6,7 +6,7 @@
 //! signal ends it, as it would without the profiler.
 //!
 //! Under `stackglass run` the launcher answers. The handler then counts in a page of the session ([`count_in`]), and a
-//! forked child, which shares the page, counts requests of its own.
+//! forked child, which shares the page, counts its own requests.
 //!
 //! A program that is ready is recognised from outside by bit 10 of `SigCgt` in `/proc/PID/status`, and by a mapping named
 //! [`PEEK_MARK`] in `/proc/PID/maps`, which forked children do not have.
@@ -149,7 +149,7 @@ unsafe extern "C" fn enter(number: i32, _info: *mut libc::siginfo_t, context: *m
         let errno = libc::__errno_location();
         let kept = *errno;
         let is_request = if let Some(requests) = shared() {
-            // A child of `vfork` has its parent's memory and a process id of its own.
+            // A child of `vfork` has its parent's memory and its own process id.
             requests.add(system::process_id());
             true
         } else if fork_guard::is_sampled() && fork_guard::is_own_process() {

@@ -56,7 +56,7 @@ impl ProgramAction {
     }
 }
 
-/// Whether the program now has a handler of its own that may interrupt a system call.
+/// Whether the program now has its own handler that may interrupt a system call.
 pub fn program_has_handlers() -> bool {
     handlers().any(|(number, _)| !is_fault(number))
 }

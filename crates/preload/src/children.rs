@@ -1,4 +1,4 @@
-//! Forked children: they inherit this library but not its sampler, and start one of their own if children are profiled.
+//! Forked children: they inherit this library but not its sampler, and start their own if children are profiled.
 //!
 //! Only children of the C library's `fork` call the hook below. Children of a raw `clone`, `vfork` or `posix_spawn` run
 //! unsampled until they exec: the wiped fork guard disables handler and hooks in them.
@@ -44,7 +44,7 @@ unsafe extern "C" fn after_fork() {
     peek::after_fork();
     // Most children exec at once. The thread waits for one tick before it creates the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);
-    // A child that cannot be sampled runs on without a message, since it may have no stderr of its own.
+    // A child that cannot be sampled runs on without a message, since it may have no stderr.
     let _ = own_session::launch(Begin::now(), None, make_image, patience);
 }
 

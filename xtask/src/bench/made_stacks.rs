@@ -17,7 +17,7 @@ const NEW: usize = 32;
 const COUNT: usize = 1000;
 const SEED: u64 = 0x5EED_F01D_ED57_AC45;
 
-/// So many distinct stacks through so many functions, in the order of their lines.
+/// Distinct stacks through functions, in the requested numbers, in the order of their lines.
 pub fn folded(distinct: usize, functions: usize) -> String {
     let mut dice = Dice(SEED);
     let names = names(functions, &mut dice);

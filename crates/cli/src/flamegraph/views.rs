@@ -14,7 +14,7 @@ use stackglass_report::{CallTrees, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Most threads, and most tasks, that get a graph of their own.
+/// Most threads, and most tasks, that get separate graphs.
 const MOST_PARTS: usize = 48;
 
 /// Levels that an SVG picture shows.
@@ -113,14 +113,14 @@ fn options(
     }
 }
 
-/// A thread or a task with a graph of its own.
+/// A thread or a task with a separate graph.
 struct Part {
     label: String,
     threads: Option<Pick>,
     tasks: Option<Pick>,
 }
 
-/// The threads and tasks that get a graph of their own, if there are several.
+/// The threads and tasks that get separate graphs, if there are several.
 fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: StateFilter) -> Vec<Part> {
     let picked = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
     let (mut threads, mut tasks) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
@@ -156,7 +156,7 @@ fn parts(flags: &Flags, source: Source<'_>, trees: &CallTrees<'_>, moments: Stat
     parts
 }
 
-/// The ids in ascending order; of very many, those with the most samples. A single thread needs no graph of its own.
+/// The ids in ascending order; of very many, those with the most samples. A single thread needs no separate graph.
 fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
     if counts.len() < 2 && what == "threads" {
         return Vec::new();
@@ -165,7 +165,7 @@ fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
     by_count.sort_unstable_by(|a, b| b.cmp(a));
     if by_count.len() > MOST_PARTS {
         message::print(&format!(
-            "of {} {what}, the {MOST_PARTS} busiest have a graph of their own",
+            "of {} {what}, the {MOST_PARTS} busiest have separate graphs",
             by_count.len()
         ));
         by_count.truncate(MOST_PARTS);

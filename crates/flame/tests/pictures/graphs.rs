@@ -23,7 +23,7 @@ pub fn moved(graph: &Graph, by: i64) -> Graph {
     builder.finish().unwrap()
 }
 
-/// Each step leaves so many boxes, leaves so much free space, and opens a box of at most this length.
+/// For each step: boxes to leave, free space to leave, and the greatest length of the box that it opens.
 fn build(start: i64, len: i64, steps: &[(u8, i64, i64, u8)]) -> Graph {
     let mut builder = GraphBuilder::default();
     let frames: Vec<_> = (0..7).map(|line| builder.frame(&Frame { line, ..Frame::unknown(0) })).collect();

@@ -10,13 +10,13 @@ use crate::sections::Reader;
 use gimli::{AttributeValue, EndianSlice, EntriesRaw, Error, LittleEndian, UnitOffset, UnitRef};
 use std::ops::Range;
 
-/// A function with code of its own, or an inlined call.
+/// A function with its own code, or an inlined call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     /// The entry with its name: its own or, for an inlined call, the function's.
     pub named_by: UnitOffset,
-    /// The call or function that it was inlined into, as an index into [`Calls::calls`]; `None` for a function with code
-    /// of its own.
+    /// The call or function that it was inlined into, as an index into [`Calls::calls`]; `None` for a function with its
+    /// own code.
     pub into: Option<u32>,
     /// File of the call: index into the unit's file table.
     pub call_file: Option<u64>,

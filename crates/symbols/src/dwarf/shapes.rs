@@ -10,7 +10,7 @@ use gimli::{AttributeSpecification, UnitHeader};
 /// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A function that has code of its own.
+    /// A function that has its own code.
     Function,
     /// A call that was replaced by the body of the called function.
     Inlined,

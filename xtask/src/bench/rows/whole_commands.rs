@@ -24,7 +24,7 @@ fn wall(rounds: &[Vec<Slice>], way: usize) -> f64 {
     added(rounds, way, |slice| slice.wall)
 }
 
-/// A program in so many turns of all ways; each measure with its name and its bounds.
+/// A program run in all ways, `turns` times each; each measure with its name and its bounds.
 fn whole(setup: &Setup, program: &[String], turns: usize, measures: &[Measure<'_>]) -> Result<Vec<Figure>> {
     let ways = ways(setup);
     // The first run of all fills the page cache.
