@@ -255,7 +255,7 @@ impl Running {
         }
     }
 
-    /// Starts the threads of a run that may store this number of words.
+    /// Starts the threads of a run that may store `room` words.
     fn start_run(&mut self, room: u64, delay: Duration, kind: ProfileKind) -> Result<(), StartError> {
         let mut info = self.info();
         (info.capacity, info.delay) = (room, Nanos(delay.as_nanos() as u64));

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-/// One file with this number of functions, whose names begin with `name`. The last one, `NAME_all`, calls some of them.
+/// One file with `functions` functions, whose names begin with `name`. The last one, `NAME_all`, calls some of them.
 pub fn source(name: &str, functions: usize) -> String {
     let mut text = String::from(HEAD);
     for i in 0..functions {
