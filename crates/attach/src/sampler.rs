@@ -3,12 +3,12 @@
 //! It writes the events that a sampler inside the program would write, so that every reader treats both alike.
 
 use super::clock::{self, monotonic};
-use super::look::look;
-use super::parts::Parts;
 use super::perf_events::Dump;
+use super::poll::poll;
+use super::sampled_process::SampledProcess;
 use super::stack_reader::StackReader;
 use super::stream::Stream;
-use super::{Driver, Orders, Stopped, access, leak_check, stops, tracking};
+use super::{Driver, Orders, Stopped, access, leak_check, trace_reports, tracking};
 use foldhash::HashSet;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, threads};
@@ -38,7 +38,7 @@ const MODULES_SHARE: u64 = 20;
 
 /// Samples one process.
 pub(crate) struct Sampler {
-    parts: Parts,
+    process: SampledProcess,
     image: ImageKey,
     links: u64,
     links_at: u64,
@@ -56,7 +56,7 @@ impl Sampler {
         let stacks = StackReader::new(process::living_thread(pid)?)?;
         let stream = Stream::new(pid, now);
         orders.add(stream);
-        let parts = Parts {
+        let process = SampledProcess {
             pid,
             is_own_child: Status::read(pid).is_some_and(|status| status.parent == std::process::id()),
             delay,
@@ -75,7 +75,7 @@ impl Sampler {
             must_list: true,
         };
         let mut sampler = Sampler {
-            parts,
+            process,
             image,
             links: 0,
             links_at: 0,
@@ -90,11 +90,11 @@ impl Sampler {
 
     /// Samples until it is told to stop or there is nothing more to see.
     pub(crate) fn run(mut self) {
-        let mut schedule = TickSchedule::new(self.parts.delay, monotonic());
+        let mut schedule = TickSchedule::new(self.process.delay, monotonic());
         let mut next = 0;
         let stopped = loop {
-            stops::receive_until(&mut self.parts, next);
-            if self.parts.orders.stop.load(Acquire) {
+            trace_reports::receive_until(&mut self.process, next);
+            if self.process.orders.stop.load(Acquire) {
                 break None;
             }
             let now = monotonic();
@@ -103,19 +103,19 @@ impl Sampler {
             }
             let missed;
             (next, missed) = schedule.next(now);
-            self.parts.tick += 1 + missed;
-            if self.parts.orders.rests && self.parts.tick > self.parts.moved_at + REST_AFTER {
+            self.process.tick += 1 + missed;
+            if self.process.orders.rests && self.process.tick > self.process.moved_at + REST_AFTER {
                 for _ in 1..REST {
                     next = schedule.next(next).0;
                 }
-                self.parts.tick += REST - 1;
+                self.process.tick += REST - 1;
             }
         };
         self.finish_all();
         self.close();
         // The kernel releases the tracees when this thread ends, stopped or not.
         if let Some(stopped) = stopped {
-            self.parts.orders.ended(stopped);
+            self.process.orders.ended(stopped);
         }
     }
 
@@ -123,19 +123,19 @@ impl Sampler {
     fn tick(&mut self, now: u64) -> Result<(), Stopped> {
         self.check(now)?;
         self.last_seen = now;
-        let parts = &mut self.parts;
-        parts.events.tick(now);
-        let longest = (parts.threads.len() as u64 / POLLS as u64).next_power_of_two().min(LONGEST);
+        let process = &mut self.process;
+        process.events.tick(now);
+        let longest = (process.threads.len() as u64 / POLLS as u64).next_power_of_two().min(LONGEST);
         let mut i = 0;
-        while i < parts.threads.len() {
-            if parts.threads[i].due > parts.tick || look(parts, i, now, longest) {
+        while i < process.threads.len() {
+            if process.threads[i].due > process.tick || poll(process, i, now, longest) {
                 i += 1;
             } else {
-                tracking::untrack(parts, i);
+                tracking::untrack(process, i);
             }
         }
-        stops::receive_at_once(parts);
-        if parts.tick.is_multiple_of(NAMES_EVERY) {
+        trace_reports::receive_at_once(process);
+        if process.tick.is_multiple_of(NAMES_EVERY) {
             self.read_name(now);
         }
         Ok(())
@@ -145,42 +145,42 @@ impl Sampler {
     fn check(&mut self, now: u64) -> Result<(), Stopped> {
         // Code of no module may be that of another program, after an exec.
         let is_unknown =
-            self.parts.stacks.met_unknown_code() && now + CHECKS_EVERY >= self.checks_at + MODULES_SOON;
+            self.process.stacks.met_unknown_code() && now + CHECKS_EVERY >= self.checks_at + MODULES_SOON;
         if now >= self.checks_at || is_unknown {
             self.checks_at = now + CHECKS_EVERY;
-            match ImageKey::read(self.parts.pid) {
+            match ImageKey::read(self.process.pid) {
                 None => return Err(Stopped::Gone),
                 Some(image) if image != self.image => self.begin_image(image, now)?,
-                Some(_) => tracking::find_living(&mut self.parts),
+                Some(_) => tracking::find_living(&mut self.process),
             }
         }
-        let soon = if self.parts.stacks.take_unknown_code() { MODULES_SOON } else { CHECKS_EVERY };
+        let soon = if self.process.stacks.take_unknown_code() { MODULES_SOON } else { CHECKS_EVERY };
         if now >= self.modules_at + soon {
             self.update_modules(now);
         }
-        if now >= self.links_at || self.parts.threads.is_empty() {
+        if now >= self.links_at || self.process.threads.is_empty() {
             self.links_at = now + LINKS_EVERY;
-            let links = threads::links(self.parts.pid);
-            let must_list = std::mem::take(&mut self.parts.must_list) || links != self.links;
+            let links = threads::links(self.process.pid);
+            let must_list = std::mem::take(&mut self.process.must_list) || links != self.links;
             self.links = links;
-            if must_list || self.parts.threads.is_empty() {
-                tracking::list(&mut self.parts, now)?;
+            if must_list || self.process.threads.is_empty() {
+                tracking::list(&mut self.process, now)?;
             }
         }
         Ok(())
     }
 
     fn update_modules(&mut self, now: u64) {
-        let parts = &mut self.parts;
-        let has_changed = parts.stacks.update_modules(&mut parts.events, now);
+        let process = &mut self.process;
+        let has_changed = process.stacks.update_modules(&mut process.events, now);
         // A check that takes long, because of very many mappings, is not made often. But where modules come, more may come.
         let took = monotonic() - now;
         self.modules_at = if has_changed { now } else { now + took * MODULES_SHARE };
     }
 
     fn read_name(&mut self, now: u64) {
-        self.next_name = (self.next_name + 1) % self.parts.threads.len().max(1);
-        let Some(thread) = self.parts.threads.get(self.next_name) else { return };
+        self.next_name = (self.next_name + 1) % self.process.threads.len().max(1);
+        let Some(thread) = self.process.threads.get(self.next_name) else { return };
         if let Some(name) = thread.files.name()
             && name != thread.name
         {
@@ -190,12 +190,12 @@ impl Sampler {
 
     fn rename(&mut self, name: ThreadName, now: u64) {
         // An exec changes the name as well, and is found later: the stacks so far are of the program before.
-        if ImageKey::read(self.parts.pid) != Some(self.image) {
+        if ImageKey::read(self.process.pid) != Some(self.image) {
             self.checks_at = 0;
             return;
         }
-        let Some(thread) = self.parts.threads.get_mut(self.next_name) else { return };
-        if self.parts.events.push(&Event::ThreadRename { thread: thread.number, at: now, name }) {
+        let Some(thread) = self.process.threads.get_mut(self.next_name) else { return };
+        if self.process.events.push(&Event::ThreadRename { thread: thread.number, at: now, name }) {
             thread.name = name;
         }
     }
@@ -203,23 +203,23 @@ impl Sampler {
     /// The process has exec'ed: a new image, with nothing of the old one.
     fn begin_image(&mut self, image: ImageKey, now: u64) -> Result<(), Stopped> {
         self.close();
-        let parts = &mut self.parts;
-        parts.threads.clear();
-        parts.has_execed = true;
-        access::check(parts.pid, parts.driver).map_err(Stopped::from)?;
+        let process = &mut self.process;
+        process.threads.clear();
+        process.has_execed = true;
+        access::check(process.pid, process.driver).map_err(Stopped::from)?;
         // A user who names a process accepts this; a program in a recorded tree must not fail.
-        if parts.orders.rests
-            && let Some(obstacle) = leak_check::obstacle(parts.pid)
+        if process.orders.rests
+            && let Some(obstacle) = leak_check::obstacle(process.pid)
         {
             return Err(Stopped::Locked(obstacle));
         }
-        let stream = Stream::new(parts.pid, now);
-        parts.orders.add(stream);
-        parts.events = stream.events();
-        let living = process::living_thread(parts.pid).ok_or(Stopped::Gone)?;
-        parts.stacks = StackReader::new(living).ok_or(Stopped::Gone)?;
-        parts.untracked.clear();
-        (parts.last_number, parts.must_list) = (0, true);
+        let stream = Stream::new(process.pid, now);
+        process.orders.add(stream);
+        process.events = stream.events();
+        let living = process::living_thread(process.pid).ok_or(Stopped::Gone)?;
+        process.stacks = StackReader::new(living).ok_or(Stopped::Gone)?;
+        process.untracked.clear();
+        (process.last_number, process.must_list) = (0, true);
         (self.image, self.links_at) = (image, 0);
         self.update_modules(now);
         Ok(())
@@ -227,17 +227,17 @@ impl Sampler {
 
     fn finish_all(&mut self) {
         let now = monotonic();
-        for index in 0..self.parts.threads.len() {
-            let thread = &mut self.parts.threads[index];
+        for index in 0..self.process.threads.len() {
+            let thread = &mut self.process.threads[index];
             if let Some(stat) = thread.files.stat() {
                 thread.time.account.update_with(now, stat);
                 self.last_seen = now;
             }
-            tracking::finish(&mut self.parts, index);
+            tracking::finish(&mut self.process, index);
         }
     }
 
     fn close(&self) {
-        self.parts.events.close(self.last_seen, clock::thread_cpu());
+        self.process.events.close(self.last_seen, clock::thread_cpu());
     }
 }

@@ -1,7 +1,7 @@
 //! The options of a flame graph, and building one from a profile.
 
 use crate::frame_options::{FrameOptions, FunctionInFile};
-use crate::{Graph, Matcher, filter, from_call_tree, runtime};
+use crate::{Graph, Matcher, filter, from_call_tree, startup_code};
 
 pub use crate::frame_options::Quirks;
 
@@ -152,9 +152,9 @@ impl Flamegraph {
     /// The graph without runtime boxes and filtered branches.
     pub(crate) fn trimmed(&self, mut graph: Graph) -> FlamegraphResult {
         if !self.keeps_runtime {
-            graph = runtime::without_shell(graph);
+            graph = startup_code::without_shell(graph);
             if !self.frames.quirks.julia_only {
-                graph = runtime::without_starts(graph);
+                graph = startup_code::without_starts(graph);
             }
         }
         let Some(matcher) = &self.filter else {

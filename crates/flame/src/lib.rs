@@ -39,9 +39,9 @@ pub mod paint;
 pub mod pixels;
 pub mod png;
 pub mod print;
-mod runtime;
 pub mod schemes;
 pub mod span;
+mod startup_code;
 pub mod status;
 pub mod svg;
 

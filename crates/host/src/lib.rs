@@ -14,7 +14,7 @@
 #![allow(unsafe_code, reason = "signal handlers, shared memory and system calls")]
 
 mod action;
-pub mod alternate;
+pub mod alternate_stack;
 pub mod file_limit;
 pub mod fork_guard;
 pub mod guest;

@@ -1,14 +1,14 @@
 //! Handlers of the program on small alternate stacks: the sampling signal waits until they return.
 //!
 //! While such a handler runs, the kernel would put the frame of the sampling signal on the same stack, which has no room for
-//! both (`stackglass_host::alternate`). Once the program has a small alternate stack, the kernel's mask of its handlers
+//! both (`stackglass_host::alternate_stack`). Once the program has a small alternate stack, the kernel's mask of its handlers
 //! therefore includes the sampling signal. The functions of the C library hide this: the program gets the mask that it
 //! set, and a handler sees the sampling signal unblocked and cannot unblock it.
 
-use crate::next;
+use crate::real_functions;
 use crate::sigset::{bit, mask_word, set_of};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use stackglass_host::{alternate, has_our_handler, signal};
+use stackglass_host::{alternate_stack, has_our_handler, signal};
 
 /// Signals to whose mask this library has added the sampling signal, a bit each.
 static MASKED: AtomicU64 = AtomicU64::new(0);
@@ -17,7 +17,7 @@ static SMALL: AtomicBool = AtomicBool::new(false);
 
 /// Notes that the program sets an alternate stack of this size.
 pub fn before_stack(bytes: usize) {
-    if bytes < alternate::enough_for_two() && !SMALL.swap(true, AcqRel) {
+    if bytes < alternate_stack::enough_for_two() && !SMALL.swap(true, AcqRel) {
         mask_all(None);
     }
 }
@@ -30,7 +30,7 @@ pub fn signal_changed(before: i32) {
 }
 
 fn mask_all(before: Option<i32>) {
-    let Some(real) = next::sigaction() else { return };
+    let Some(real) = real_functions::sigaction() else { return };
     for number in (1..=64).filter(|number| !has_our_handler(*number)) {
         // SAFETY: an all-zero sigaction is a value; the C library fills it and then reads it.
         unsafe {

@@ -11,7 +11,7 @@
 //! unchanged. A child of `vfork` has its parent's memory: its calls go to the kernel, and nothing is noted.
 
 use crate::alternate_handlers;
-use crate::next::{self, Handler};
+use crate::real_functions::{self, Handler};
 use crate::sigset::{mask_word, set_of};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::*;
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn sigaction(
         }
         return 0;
     }
-    let Some(real) = next::sigaction() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigaction() else { return fail(libc::ENOSYS) };
     let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
     let changed = new.and_then(alternate_handlers::for_kernel);
     let was_masked = alternate_handlers::is_masked(number);
@@ -125,7 +125,7 @@ unsafe fn sigaction_of_child(
     new: Option<&libc::sigaction>,
     old: Option<&mut libc::sigaction>,
 ) -> c_int {
-    let Some(real) = next::sigaction() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigaction() else { return fail(libc::ENOSYS) };
     let old_at = old.map_or(core::ptr::null_mut(), |o| o as *mut libc::sigaction);
     // SAFETY: the caller's pointers, unchanged.
     let answer = unsafe { real(number, new.map_or(core::ptr::null(), |n| n), old_at) };
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn signal(number: c_int, handler: Handler) -> Handler {
     if number == peek::SIGNAL {
         return set_action(number, handler, libc::SA_RESTART);
     }
-    match next::signal() {
+    match real_functions::signal() {
         // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
     if number == peek::SIGNAL {
         return set_action(number, handler, FLAGS);
     }
-    match next::__sysv_signal() {
+    match real_functions::__sysv_signal() {
         // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn __sysv_signal(number: c_int, handler: Handler) -> Handl
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
-    let Some(real) = next::sigaltstack() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigaltstack() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointer is null or valid, as the C library requires.
     let asked = unsafe { new.as_ref() }.filter(|_| fork_guard::is_own_process());
     let bytes = asked.map(|new| if new.ss_flags & libc::SS_DISABLE == 0 { new.ss_size } else { 0 });
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
     if fork_guard::is_own_process() {
         before_handler(number, handler);
     }
-    match next::sigset() {
+    match real_functions::sigset() {
         // SAFETY: passed on unchanged.
         Some(real) => unsafe { real(number, handler) },
         None => libc::SIG_ERR,
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn sigset(number: c_int, handler: Handler) -> Handler {
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
-    let Some(real) = next::dlclose() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::dlclose() else { return fail(libc::ENOSYS) };
     // SAFETY: passed on unchanged.
     let answer = unsafe { real(library) };
     if let Some(guest) = guest::current() {

@@ -10,15 +10,15 @@
 #![allow(unsafe_code, reason = "functions of the C library are interposed")]
 
 mod alternate_handlers;
-mod begin;
 mod children;
+mod constructor;
 mod environment;
 mod hooks;
-mod next;
 #[cfg(panic = "abort")]
 mod no_unwinder;
 mod own_session;
-mod ready;
+mod peek_only;
+mod real_functions;
 mod signal_sets;
 mod sigset;
 mod threads;

@@ -1,6 +1,6 @@
 //! The session of this process: its file in the session folder, and its sampler.
 
-use crate::next;
+use crate::real_functions;
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::session::Session;
@@ -51,7 +51,8 @@ pub fn launch(
     patience: u64,
 ) -> Result<(), NotStarted> {
     let session = get().ok_or(Refused { step: "a session", errno: libc::ENOENT })?;
-    let create_thread = next::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
+    let create_thread =
+        real_functions::pthread_create().ok_or(Refused { step: "a thread", errno: libc::ENOSYS })?;
     stackglass_sampler::launch(Plan {
         orders: Orders::Session(session.page),
         signal: signal_of(session),

@@ -9,7 +9,7 @@
 
 use crate::alternate_handlers;
 use crate::hooks::fail;
-use crate::next;
+use crate::real_functions;
 use crate::sigset::{mask_word, set_of};
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn pthread_sigmask(
     set: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    let Some(real) = next::pthread_sigmask() else { return libc::ENOSYS };
+    let Some(real) = real_functions::pthread_sigmask() else { return libc::ENOSYS };
     // SAFETY: as for the C library's function.
     unsafe { change_mask(real, how, set, old) }
 }
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn sigprocmask(
     set: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    let Some(real) = next::sigprocmask() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigprocmask() else { return fail(libc::ENOSYS) };
     // SAFETY: as for the C library's function.
     unsafe { change_mask(real, how, set, old) }
 }
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn sigprocmask(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigwait(set: *const libc::sigset_t, number: *mut c_int) -> c_int {
-    let Some(real) = next::sigwait() else { return libc::ENOSYS };
+    let Some(real) = real_functions::sigwait() else { return libc::ENOSYS };
     // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
     // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), number) }
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn sigwait(set: *const libc::sigset_t, number: *mut c_int)
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigwaitinfo(set: *const libc::sigset_t, info: *mut libc::siginfo_t) -> c_int {
-    let Some(real) = next::sigwaitinfo() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigwaitinfo() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
     // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), info) }
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn sigtimedwait(
     info: *mut libc::siginfo_t,
     limit: *const libc::timespec,
 ) -> c_int {
-    let Some(real) = next::sigtimedwait() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::sigtimedwait() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
     // except a set that means all signals.
     unsafe { real(Passed::on(set).as_ptr(), info, limit) }
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn sigtimedwait(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signalfd(fd: c_int, set: *const libc::sigset_t, flags: c_int) -> c_int {
-    let Some(real) = next::signalfd() else { return fail(libc::ENOSYS) };
+    let Some(real) = real_functions::signalfd() else { return fail(libc::ENOSYS) };
     // SAFETY: the caller's pointers are null or valid, as the C library requires, and passed on unchanged,
     // except a set that means all signals.
     unsafe { real(fd, Passed::on(set).as_ptr(), flags) }

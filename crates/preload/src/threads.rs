@@ -4,7 +4,7 @@
 //! frame on the thread's stack. The destructor of a thread key pushes the end, which covers return, `pthread_exit` and
 //! cancellation.
 
-use crate::{next, signal_sets};
+use crate::{real_functions, signal_sets};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use stackglass_host::thread_events::ThreadEvent;
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    let Some(real) = next::pthread_create() else { return libc::EAGAIN };
+    let Some(real) = real_functions::pthread_create() else { return libc::EAGAIN };
     let sampled =
         guest::current().is_some() && !stackglass_sampler::is_sampler(start) && fork_guard::is_own_process();
     let Some(cell) = sampled.then(take_cell).flatten() else {

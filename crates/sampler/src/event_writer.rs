@@ -3,7 +3,7 @@
 //! An event that finds the stream full is lost, so state changes only after a push succeeded: time that could not be pushed
 //! stays in the thread's account and is pushed later.
 
-use crate::thread_table::{ThreadEntry, ThreadHeader};
+use crate::threads::table::{ThreadEntry, ThreadHeader};
 use stackglass_host::task::TaskText;
 use stackglass_sampling::{SampleSink, Stack};
 use stackglass_wire::stream::Writer;

@@ -1,13 +1,13 @@
 //! The sampler's working memory: one mapping for as long as the sampler runs, touched lazily.
 
-use crate::call_ends::SyscallInstructions;
 use crate::module_events::LoadedModules;
-use crate::open_files::OpenFiles;
-use crate::pending_signal::PendingSignals;
-use crate::recently_exited::RecentlyExited;
-use crate::sleep_reader::SleepReader;
-use crate::task_folder::ScanBuffer;
-use crate::thread_table::ThreadTable;
+use crate::signals::call_ends::SyscallInstructions;
+use crate::signals::pending::PendingSignals;
+use crate::sleep::reader::SleepReader;
+use crate::threads::folder::ScanBuffer;
+use crate::threads::open_files::OpenFiles;
+use crate::threads::recently_exited::RecentlyExited;
+use crate::threads::table::ThreadTable;
 use stackglass_host::system;
 
 /// The parts that need much memory. All zeros is the beginning of each.

@@ -1,19 +1,19 @@
 //! The parts of the sampler, each with one duty.
 
-use crate::call_ends::SyscallInstructions;
 use crate::event_writer::EventWriter;
 use crate::memory::Memory;
 use crate::module_events::LoadedModules;
-use crate::open_files::OpenFiles;
 use crate::orders::Orders;
-use crate::pending_signal::PendingSignals;
-use crate::recently_exited::RecentlyExited;
 use crate::schedule::Schedule;
-use crate::sleep_reader::SleepReader;
-use crate::task_choice::Walltime;
-use crate::task_folder::{ScanBuffer, TaskFolder};
-use crate::task_names::TaskNames;
-use crate::thread_table::ThreadTable;
+use crate::signals::call_ends::SyscallInstructions;
+use crate::signals::pending::PendingSignals;
+use crate::sleep::reader::SleepReader;
+use crate::tasks::choice::Walltime;
+use crate::tasks::names::TaskNames;
+use crate::threads::folder::{ScanBuffer, ThreadFolder};
+use crate::threads::open_files::OpenFiles;
+use crate::threads::recently_exited::RecentlyExited;
+use crate::threads::table::ThreadTable;
 use stackglass_host::image::ProcessImage;
 use stackglass_host::{Guest, SlotIndex};
 use stackglass_sampling::ThreadState;
@@ -53,7 +53,7 @@ pub(crate) struct Parts {
     pub(crate) schedule: Schedule,
     pub(crate) threads: &'static mut ThreadTable,
     pub(crate) exited: &'static mut RecentlyExited,
-    pub(crate) folder: TaskFolder,
+    pub(crate) folder: ThreadFolder,
     pub(crate) scan_buffer: &'static mut ScanBuffer,
     pub(crate) files: &'static mut OpenFiles,
     pub(crate) signals: &'static mut PendingSignals,
@@ -74,7 +74,7 @@ impl Parts {
         shared: Shared,
         image: &ProcessImage,
         memory: &'static mut Memory,
-        folder: TaskFolder,
+        folder: ThreadFolder,
         orders: &Orders,
     ) -> Parts {
         let Memory { threads, exited, scan_buffer, files, signals, sleep, syscalls, modules } = memory;

@@ -2,9 +2,9 @@
 
 use crate::orders::Orders;
 use crate::parts::Parts;
-use crate::thread_discovery;
+use crate::threads::discovery;
 use core::sync::atomic::Ordering::*;
-use stackglass_host::{alternate, signal};
+use stackglass_host::{alternate_stack, signal};
 use stackglass_wire::ImageFlags;
 
 /// How often the link count of the task folder is read, ns.
@@ -64,7 +64,7 @@ impl PeriodicChecks {
             self.read_names(parts, now);
         }
         if scan {
-            thread_discovery::scan(parts, now, false);
+            discovery::scan(parts, now, false);
         }
     }
 
@@ -104,6 +104,6 @@ pub(crate) fn update_modules(parts: &mut Parts, now: u64) {
 /// Looks for handlers on alternate stacks. Under a launcher the preload library's hooks see them as they are installed.
 fn check_handlers(orders: &Orders) {
     if let Orders::Own { .. } = orders {
-        alternate::look_for_handlers();
+        alternate_stack::look_for_handlers();
     }
 }

@@ -1,10 +1,10 @@
 //! Looks at one thread at a tick: finds out what it did, and does what [`Observation::next_step`] says.
 
 use crate::parts::Parts;
-use crate::signals::{self, Purpose};
-use crate::sleep_reader::ReadStack;
-use crate::sleeping::{self, SleepingStack};
-use crate::thread_discovery;
+use crate::signals::send::{self, Purpose};
+use crate::sleep::read::{self, SleepingStack};
+use crate::sleep::reader::ReadStack;
+use crate::threads::discovery;
 use stackglass_host::{SlotIndex, restart, system};
 use stackglass_sampling::{LastStack, Observation, Passed, Sleep, Stack, Step};
 
@@ -38,9 +38,9 @@ pub(crate) fn poll(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) -
     let tid = parts.threads.get(index).header.tid;
     let Some(cpu) = system::thread_cpu(tid) else {
         // Its exit event has its last CPU time.
-        thread_discovery::read_events(parts, system::now());
+        discovery::read_events(parts, system::now());
         parts.due.scan = true;
-        thread_discovery::untrack(parts, index);
+        discovery::untrack(parts, index);
         return Polled::Gone;
     };
     let tick = parts.schedule.tick;
@@ -113,8 +113,8 @@ fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnabl
     push_waiting(parts, index, reading.now, is_runnable);
     let thread = parts.threads.get(index);
     thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), reading.now);
-    signals::check_mask(parts, index, reading.now, reading.passed.ran);
-    signals::check_overdue(parts, index, reading.now);
+    send::check_mask(parts, index, reading.now, reading.passed.ran);
+    send::check_overdue(parts, index, reading.now);
 }
 
 /// The thread moved since the last poll: the time up to that move goes where it belongs.
@@ -139,7 +139,7 @@ fn is_on_processor(parts: &mut Parts, index: SlotIndex, reading: Reading) -> boo
 fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
     let now = reading.now;
     match step {
-        Step::RequestStack => return signals::send(parts, index, now, Purpose::default()),
+        Step::RequestStack => return send::send(parts, index, now, Purpose::default()),
         Step::ReadSleepingStack(sleep) => return read_sleeping(parts, index, reading, sleep),
         Step::ExtendAsWaiting => push_waiting(parts, index, now, true),
         _ => {}
@@ -176,11 +176,11 @@ fn push_waiting(parts: &mut Parts, index: SlotIndex, now: u64, is_runnable: bool
 fn read_sleeping(parts: &mut Parts, index: SlotIndex, reading: Reading, sleep: Sleep) {
     let Reading { now, cpu, .. } = reading;
     let polled = parts.shared.guest.slot(index).polled();
-    match sleeping::read(parts, index, now, cpu, sleep) {
+    match read::read(parts, index, now, cpu, sleep) {
         SleepingStack::None => {}
         SleepingStack::NeedsSignal => {
             let asleep_at = Some(sleep.place);
-            signals::send(parts, index, now, Purpose { asleep_at, look: None });
+            send::send(parts, index, now, Purpose { asleep_at, look: None });
         }
         SleepingStack::Read(ReadStack { len, cut }) => {
             let thread = parts.threads.get(index);

@@ -5,8 +5,11 @@ use crate::orders::Orders;
 use crate::parts::{Parts, Shared};
 use crate::periodic_checks::{self, PeriodicChecks};
 use crate::poll::{Polled, poll};
-use crate::task_folder::TaskFolder;
-use crate::{privilege, run_state, samples, thread_discovery, walltime};
+use crate::signals::receive;
+use crate::tasks::walltime;
+use crate::threads::discovery;
+use crate::threads::folder::ThreadFolder;
+use crate::{privilege, run_state};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::ProcessImage;
 use stackglass_host::{Guest, peek, system};
@@ -73,7 +76,7 @@ impl Sampler {
         let control = image.control;
         let shared = Shared { guest, control, tid: system::thread_id() };
         control.sampler_tid.store(shared.tid, Release);
-        let folder = TaskFolder::open_if(privilege::own_descriptors());
+        let folder = ThreadFolder::open_if(privilege::own_descriptors());
         if image.reserve().is_err() {
             control.state.store(ProcessState::Unable as u32, Release);
             return None;
@@ -159,9 +162,9 @@ impl Sampler {
         let is_recent = before.is_some() || now.saturating_sub(start) < JUST_BEGUN;
         let begin = if is_recent { start } else { now };
         if let Some(cpu) = cpu {
-            thread_discovery::track(parts, main, begin, before.unwrap_or(cpu));
+            discovery::track(parts, main, begin, before.unwrap_or(cpu));
         }
-        thread_discovery::scan(parts, begin, true);
+        discovery::scan(parts, begin, true);
         walltime::begin(parts, now);
         parts.task_names.link(parts.shared.guest, parts.threads);
         self.checks.begin(&self.orders, now);
@@ -179,8 +182,8 @@ impl Sampler {
             counters.add(Counter::LateTicks, 1);
             counters.add(Counter::MissedTicks, lateness.missed);
         }
-        samples::collect(parts);
-        thread_discovery::read_events(parts, now);
+        receive::collect(parts);
+        discovery::read_events(parts, now);
         self.checks.run(parts, &self.orders, now);
         parts.task_names.link(parts.shared.guest, parts.threads);
         if parts.walltime.is_on {
@@ -201,14 +204,14 @@ impl Sampler {
         let guest = parts.shared.guest;
         let until = system::now() + LAST_SAMPLES;
         loop {
-            samples::collect(parts);
+            receive::collect(parts);
             if parts.signals.is_empty() || system::now() >= until {
                 break;
             }
             system::sleep_until(&guest.wakeups, guest.wakeups.load(Acquire), system::now() + 200_000);
         }
         let now = system::now();
-        thread_discovery::read_events(parts, now);
+        discovery::read_events(parts, now);
         walltime::finish(parts);
         while parts.threads.len() > 0 {
             let index = parts.threads.nth(0);
@@ -216,7 +219,7 @@ impl Sampler {
             if let Some(cpu) = system::thread_cpu(thread.header.tid) {
                 thread.time.account.update(now, cpu);
             }
-            thread_discovery::untrack(parts, index);
+            discovery::untrack(parts, index);
         }
         parts.shared.control.last_tick_ns.store(now, Release);
     }

@@ -1,7 +1,7 @@
 //! Samples a program and its children from outside: no code is added to the program, and nothing interrupts it.
 //!
 //! Perf events are inherited by every thread and child. They bring the stacks of running threads and report what happens
-//! to threads and processes ([`events`]). A table of all processes follows from these reports ([`tree`]). Stacks
+//! to threads and processes ([`events`]). A table of all processes follows from these reports ([`processes`]). Stacks
 //! are walked with the unwind rules of the mapped files ([`mappings`], [`deep`]). Sleeping threads are read through /proc, at
 //! most once for each sleep ([`sleepers`]). The time of each thread is split among its stacks ([`time`], [`thread`]).
 //! All samples go directly into a [`Recorder`].
@@ -16,22 +16,22 @@ mod files;
 mod mappings;
 mod phase_shift;
 mod process;
+mod process_table;
 mod sleepers;
 mod thread;
 mod time;
-mod tree;
 mod walking;
 
 use crate::Recorder;
 use events::{Events, Plan};
 use phase_shift::PhaseShift;
+use process_table::ProcessTable;
 use stackglass_procfs::clock::monotonic;
 use stackglass_profile::Nanos;
 use stackglass_sampling::Random;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
-use tree::Tree;
 
 /// Records younger than this, ns, wait for the next drain, because processors write them in parallel.
 const UNORDERED: u64 = 300_000;
@@ -81,7 +81,7 @@ impl Forks {
 /// Samples one program and its children.
 pub(crate) struct Outside {
     events: Events,
-    tree: Tree,
+    processes: ProcessTable,
     settled: u64,
     phase_shift: PhaseShift,
     /// For the moments of drains, with which no program can be in step, and for the period of each new thread.
@@ -102,9 +102,9 @@ impl Outside {
         // A program that repeats itself in a round time would be sampled at the same places each time.
         let period = (delay as f64 * random.between(USUAL)) as u64;
         let events = Events::open(Plan { period, at_once })?;
-        let tree = Tree::new(!events.counts_kernel, at_once, follow_children);
+        let processes = ProcessTable::new(!events.counts_kernel, at_once, follow_children);
         let phase_shift = PhaseShift::new(now);
-        Ok(Outside { events, tree, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
+        Ok(Outside { events, processes, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
     }
 
     /// The program was started, so limits that it would have inherited may change.
@@ -119,7 +119,7 @@ impl Outside {
 
     /// How long to wait for the next drain, unless a descriptor is ready.
     pub(crate) fn pause(&mut self) -> Duration {
-        let mean = if self.tree.is_lively() { LIVELY } else { CALM };
+        let mean = if self.processes.is_lively() { LIVELY } else { CALM };
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
@@ -127,7 +127,7 @@ impl Outside {
     /// none of a shorter process. So if many processes come and go, periods are shorter, and all differ. A hit stands
     /// for the period of its own thread.
     fn choose_period(&mut self) {
-        let forks = self.tree.forks();
+        let forks = self.processes.forks();
         if forks == self.forks.latest {
             return;
         }
@@ -140,19 +140,19 @@ impl Outside {
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) -> f64 {
         let fullest = self.drain_until(monotonic() - UNORDERED, recorder);
         self.choose_period();
-        let Outside { events, tree, phase_shift, random, .. } = self;
+        let Outside { events, processes, phase_shift, random, .. } = self;
         let now = monotonic();
-        phase_shift.shift(now, tree.live_threads(), events, random);
-        tree.set_period_worth(phase_shift.period_worth(now));
+        phase_shift.shift(now, processes.live_threads(), events, random);
+        processes.set_period_worth(phase_shift.period_worth(now));
         fullest
     }
 
     fn drain_until(&mut self, until: u64, recorder: &mut Recorder) -> f64 {
-        let Outside { events, tree, .. } = self;
-        tree.begin_drain(until);
-        let fullest = events.drain(until, |record| tree.apply(record, recorder));
-        tree.recover_lost(recorder);
-        tree.read_sleepers(recorder);
+        let Outside { events, processes, .. } = self;
+        processes.begin_drain(until);
+        let fullest = events.drain(until, |record| processes.apply(record, recorder));
+        processes.recover_lost(recorder);
+        processes.read_sleepers(recorder);
         fullest
     }
 
@@ -163,37 +163,37 @@ impl Outside {
         if all {
             self.settled = now;
         }
-        self.tree.settle(all, recorder);
+        self.processes.settle(all, recorder);
     }
 
     /// The same for all threads, also idle ones.
     pub(crate) fn settle_all(&mut self, recorder: &mut Recorder) {
-        self.tree.settle(true, recorder);
+        self.processes.settle(true, recorder);
     }
 
     /// Starts or stops sampling. Time before a start belongs to no stack.
     pub(crate) fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
         self.drain(recorder);
         self.events.set_sampling(on);
-        self.tree.set_sampling(on, monotonic(), recorder);
+        self.processes.set_sampling(on, monotonic(), recorder);
     }
 
     /// Forgets all samples, but no process or thread.
     pub(crate) fn forget_samples(&mut self, recorder: &mut Recorder) {
         self.drain(recorder);
-        self.tree.forget_samples(recorder);
+        self.processes.forget_samples(recorder);
     }
 
     /// Processes that have not ended.
     pub(crate) fn processes(&self) -> usize {
-        self.tree.processes()
+        self.processes.processes()
     }
 
     /// Ends the recording. Processes that live on have no end in it.
     pub(crate) fn close(mut self, recorder: &mut Recorder) -> Nanos {
         self.events.set_sampling(false);
         self.drain_until(u64::MAX, recorder);
-        self.tree.close(recorder);
+        self.processes.close(recorder);
         Nanos(0)
     }
 }

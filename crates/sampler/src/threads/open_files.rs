@@ -3,9 +3,9 @@
 //! Files stay open only in a descriptor table of the sampler's own (see `privilege`), and only for the threads that were
 //! read last. Elsewhere every file is opened anew.
 
-use crate::task_folder::TaskFolder;
-use crate::thread_files::ThreadFile;
-use crate::thread_table::ThreadTable;
+use crate::threads::files::ThreadFile;
+use crate::threads::folder::ThreadFolder;
+use crate::threads::table::ThreadTable;
 use stackglass_host::SlotIndex;
 use stackglass_sampling::{SchedStat, ThreadState};
 
@@ -21,7 +21,12 @@ pub struct OpenFiles {
 
 impl OpenFiles {
     /// A thread's state.
-    pub fn state(&mut self, threads: &mut ThreadTable, folder: &TaskFolder, index: SlotIndex) -> ThreadState {
+    pub fn state(
+        &mut self,
+        threads: &mut ThreadTable,
+        folder: &ThreadFolder,
+        index: SlotIndex,
+    ) -> ThreadState {
         let mut text = [0u8; 256];
         let n = self.read(threads, folder, index, ThreadFile::State, &mut text);
         ThreadState::parse(&text[..n])
@@ -31,7 +36,7 @@ impl OpenFiles {
     pub fn waited(
         &mut self,
         threads: &mut ThreadTable,
-        folder: &TaskFolder,
+        folder: &ThreadFolder,
         index: SlotIndex,
     ) -> Option<u64> {
         let mut text = [0u8; 64];
@@ -43,7 +48,7 @@ impl OpenFiles {
     fn read(
         &mut self,
         threads: &mut ThreadTable,
-        folder: &TaskFolder,
+        folder: &ThreadFolder,
         index: SlotIndex,
         which: ThreadFile,
         text: &mut [u8],

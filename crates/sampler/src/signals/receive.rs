@@ -1,9 +1,10 @@
 //! Reads the samples that the handler has written, and gives them their time.
 
-use crate::call_ends::Doubtful;
 use crate::parts::Parts;
-use crate::pending_signal::{PendingSignal, Reservation};
-use crate::{signals, stack_bounds, walltime};
+use crate::signals::call_ends::Doubtful;
+use crate::signals::pending::{PendingSignal, Reservation};
+use crate::signals::{send, stack_bounds};
+use crate::tasks::walltime;
 use stackglass_host::SlotIndex;
 use stackglass_host::mailbox::{MAILBOXES, SampleHeader};
 use stackglass_sampling::Stack;
@@ -53,7 +54,7 @@ fn receive(parts: &mut Parts, index: SlotIndex) -> bool {
         parts.shared.count(Counter::NotSignalled);
         parts.threads.get(index).blocked_until = pending.sent + NO_ROOM_FOR;
         if pending.look.is_none() {
-            signals::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
+            send::push_unsampled(parts, index, pending.sent, cut::NOT_TAKEN);
         }
     } else {
         push(parts, index, pending, &header, stack);

@@ -1,8 +1,8 @@
 //! Sends the sampling signal, and finds out why an answer does not come.
 
 use crate::parts::Parts;
-use crate::pending_signal::{PendingSignal, TaskLook};
-use stackglass_host::{SignalToken, SlotIndex, alternate, restart, signal};
+use crate::signals::pending::{PendingSignal, TaskLook};
+use stackglass_host::{SignalToken, SlotIndex, alternate_stack, restart, signal};
 use stackglass_sampling::{Call, SleepPlace};
 use stackglass_wire::{Counter, cut};
 
@@ -32,7 +32,7 @@ fn may_run_handler(parts: &mut Parts, index: SlotIndex, now: u64) -> bool {
         // A state that cannot be read is not known to allow anything.
         thread.is_confined = !its.is_some_and(|its| its.is_free() || its.is_no_stricter_than(own()));
     }
-    !thread.is_confined && alternate::may_signal(thread.alternate as usize)
+    !thread.is_confined && alternate_stack::may_signal(thread.alternate as usize)
 }
 
 /// Whether a thread that sleeps in `call` may be signalled: only where the kernel itself resumes the call.

@@ -1,8 +1,8 @@
 //! The stack of a sleeping thread: read from outside if that is possible, else taken by a signal, once for each place.
 
 use crate::parts::Parts;
-use crate::signals;
-use crate::sleep_reader::{ReadStack, SleepStack};
+use crate::signals::send;
+use crate::sleep::reader::{ReadStack, SleepStack};
 use stackglass_host::SlotIndex;
 use stackglass_sampling::Sleep;
 use stackglass_unwind::walk::Cut;
@@ -24,7 +24,7 @@ pub(crate) fn read(parts: &mut Parts, index: SlotIndex, now: u64, cpu: u64, slee
     let stack = match parts.sleep.read(index, header.tid, parts.shared.tid, cpu, sleep.place) {
         SleepStack::WokeUp => return SleepingStack::None,
         SleepStack::Partial(_)
-            if signals::may_signal_sleeper(parts, index, now, sleep.call)
+            if send::may_signal_sleeper(parts, index, now, sleep.call)
                 && !parts.sleep.was_tried(header.number.0, sleep.place) =>
         {
             return SleepingStack::NeedsSignal;

@@ -26,7 +26,7 @@ const SWITCH: u64 = 8_000;
 const MANY_SWITCHES: u64 = 500;
 
 /// The table.
-pub(super) struct Tree {
+pub(super) struct ProcessTable {
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
     /// Ids of threads that ran since they were settled.
@@ -63,10 +63,10 @@ pub(super) struct Tree {
     counters: BTreeMap<Counter, u64>,
 }
 
-impl Tree {
+impl ProcessTable {
     /// Nothing known yet.
-    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> Tree {
-        Tree {
+    pub(super) fn new(user_only: bool, sampling: bool, follow_children: bool) -> ProcessTable {
+        ProcessTable {
             processes: HashMap::default(),
             threads: HashMap::default(),
             moved: Vec::new(),
@@ -220,7 +220,7 @@ impl Tree {
 
     /// Ends a thread.
     fn end(&mut self, thread: &mut Thread, at: u64, recorder: &mut Recorder) {
-        let Tree { processes, cost, user_only, sampling, .. } = self;
+        let ProcessTable { processes, cost, user_only, sampling, .. } = self;
         let Some(process) = processes.get_mut(&thread.pid) else { return };
         if !*sampling {
             return;
@@ -278,7 +278,7 @@ impl Tree {
     /// Gives all time so far to stacks, for threads that have moved or for `all`.
     pub(super) fn settle(&mut self, all: bool, recorder: &mut Recorder) {
         let until = self.until;
-        let Tree { processes, threads, moved, cost, user_only, sampling, .. } = self;
+        let ProcessTable { processes, threads, moved, cost, user_only, sampling, .. } = self;
         if !*sampling {
             return;
         }

@@ -5,7 +5,7 @@
 //! task's name is pushed with its first sample: it is copied while the task is polled, because the task may end soon after.
 
 use crate::event_writer::EventWriter;
-use crate::thread_table::{ThreadHeader, ThreadTable};
+use crate::threads::table::{ThreadHeader, ThreadTable};
 use stackglass_host::task::{self, Polled, TaskText};
 use stackglass_host::{Guest, system};
 

@@ -2,9 +2,9 @@
 
 use super::clock::{self, monotonic};
 use super::interrupted_call::{InterruptedCall, PutBack};
-use super::look::{update, update_with};
-use super::parts::Parts;
+use super::poll::{update, update_with};
 use super::ptrace::{self, TraceReport};
+use super::sampled_process::SampledProcess;
 use super::stream::EventWriter;
 use super::thread::{KernelSampling, StopRequest, Thread};
 use super::tracking;
@@ -32,9 +32,9 @@ struct Awaited {
 }
 
 /// Receives reports until `moment`, and sleeps in between.
-pub(crate) fn receive_until(parts: &mut Parts, moment: u64) {
+pub(crate) fn receive_until(process: &mut SampledProcess, moment: u64) {
     loop {
-        let awaited = receive(parts);
+        let awaited = receive(process);
         let now = monotonic();
         if now >= moment {
             return;
@@ -46,52 +46,52 @@ pub(crate) fn receive_until(parts: &mut Parts, moment: u64) {
         } else {
             clock::sleep_until(moment.min(now + REPORT_SOON));
         }
-        if parts.orders.stop.load(Acquire) {
+        if process.orders.stop.load(Acquire) {
             return;
         }
     }
 }
 
 /// Receives the reports that come at once.
-pub(crate) fn receive_at_once(parts: &mut Parts) {
+pub(crate) fn receive_at_once(process: &mut SampledProcess) {
     let until = monotonic() + AT_ONCE;
-    while receive(parts).stops && parts.orders.processors > 1 && monotonic() < until {
+    while receive(process).stops && process.orders.processors > 1 && monotonic() < until {
         std::hint::spin_loop();
     }
 }
 
 /// Receives all reports that are there.
-fn receive(parts: &mut Parts) -> Awaited {
+fn receive(process: &mut SampledProcess) -> Awaited {
     let mut awaited = Awaited { reports: false, stops: false };
     let mut i = 0;
-    while i < parts.threads.len() {
-        if parts.threads[i].sampling.is_some() {
-            read_samples(parts, i);
+    while i < process.threads.len() {
+        if process.threads[i].sampling.is_some() {
+            read_samples(process, i);
         }
-        let thread = &parts.threads[i];
-        let report = if thread.is_seized { report_of(parts, thread.tid) } else { None };
+        let thread = &process.threads[i];
+        let report = if thread.is_seized { report_of(process, thread.tid) } else { None };
         if let Some(TraceReport::Ended) = report {
-            tracking::untrack(parts, i);
+            tracking::untrack(process, i);
             continue;
         }
         awaited.reports |= thread.is_seized;
         match report {
-            Some(report) => handle(parts, i, report),
+            Some(report) => handle(process, i, report),
             None => awaited.stops |= thread.stop.is_some(),
         }
         i += 1;
     }
-    reap(parts);
-    awaited.reports |= !parts.ending.is_empty();
+    reap(process);
+    awaited.reports |= !process.ending.is_empty();
     awaited
 }
 
 /// Reaps threads that are about to end. An exec would wait for ever for one that is not reaped.
-fn reap(parts: &mut Parts) {
-    let mut ending = std::mem::take(&mut parts.ending);
-    ending.retain(|tid| match report_of(parts, *tid) {
+fn reap(process: &mut SampledProcess) {
+    let mut ending = std::mem::take(&mut process.ending);
+    ending.retain(|tid| match report_of(process, *tid) {
         Some(TraceReport::Ended) => {
-            parts.orders.seizing.ended(*tid);
+            process.orders.seizing.ended(*tid);
             false
         }
         Some(TraceReport::Signal(signal)) => ptrace::resume(*tid, signal).is_ok(),
@@ -99,19 +99,19 @@ fn reap(parts: &mut Parts) {
         Some(TraceReport::Stopped) => ptrace::resume(*tid, 0).is_ok(),
         None => true,
     });
-    parts.ending = ending;
+    process.ending = ending;
 }
 
-fn report_of(parts: &Parts, tid: u32) -> Option<TraceReport> {
-    match parts.is_own_child && tid == parts.pid {
+fn report_of(process: &SampledProcess, tid: u32) -> Option<TraceReport> {
+    match process.is_own_child && tid == process.pid {
         true => ptrace::report_of_own_child(tid),
         false => ptrace::report(tid),
     }
 }
 
 /// A tracee has stopped: takes its stack if that was requested, and resumes it.
-fn handle(parts: &mut Parts, index: usize, report: TraceReport) {
-    let thread = &mut parts.threads[index];
+fn handle(process: &mut SampledProcess, index: usize, report: TraceReport) {
+    let thread = &mut process.threads[index];
     let tid = thread.tid;
     let stop = thread.stop.take();
     // If the thread has ended meanwhile, the next report says so.
@@ -125,41 +125,41 @@ fn handle(parts: &mut Parts, index: usize, report: TraceReport) {
         }
         TraceReport::GroupStopped => drop(ptrace::leave_stopped(tid)),
         TraceReport::Stopped | TraceReport::Ended => match stop {
-            Some(stop) => read_stopped(parts, index, stop),
+            Some(stop) => read_stopped(process, index, stop),
             None => drop(ptrace::resume(tid, 0)),
         },
     }
 }
 
 /// Takes the stack of a stopped thread, and resumes the thread.
-fn read_stopped(parts: &mut Parts, index: usize, stop: StopRequest) {
-    let tid = parts.threads[index].tid;
-    parts.threads[index].put_back = None;
+fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
+    let tid = process.threads[index].tid;
+    process.threads[index].put_back = None;
     let Ok(registers) = ptrace::registers(tid) else {
         let _ = ptrace::resume(tid, 0);
         return;
     };
-    let walk = parts.stacks.walk(&Registers::of_stopped(&registers));
+    let walk = process.stacks.walk(&Registers::of_stopped(&registers));
     let call = InterruptedCall::of(&registers);
     let now = monotonic();
-    update(parts, index, now);
+    update(process, index, now);
     if call == Some(InterruptedCall::Failed) {
-        parts.threads[index].put_back = PutBack::new(parts.stacks.living(), tid, &registers);
+        process.threads[index].put_back = PutBack::new(process.stacks.living(), tid, &registers);
     }
     let _ = ptrace::resume(tid, 0);
     // The stop took time in which the thread was ready to run.
-    let thread = &mut parts.threads[index];
+    let thread = &mut process.threads[index];
     thread.time.account.add_waited(monotonic().saturating_sub(stop.at));
     let here = SleepPlace { pc: registers.rip, sp: registers.rsp };
     let slept_at = stop.asleep_at.filter(|place| *place == here || call.is_some());
     if let Some(place) = slept_at {
-        parts.stacks.store(tid, place, &walk);
+        process.stacks.store(tid, place, &walk);
     }
-    let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
+    let stack = Stack { frames: process.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
     if slept_at.is_some() || call.is_some() {
-        return thread.time.push_sleeping(&mut parts.events.of(thread.number), now, stack);
+        return thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);
     }
-    push_running(&mut parts.events, thread, now, stack);
+    push_running(&mut process.events, thread, now, stack);
 }
 
 /// A stack taken while the thread ran. What the thread slept since the last look, at an unknown place, goes to the last stack.
@@ -171,24 +171,24 @@ fn push_running(events: &mut EventWriter, thread: &mut Thread, at: u64, stack: S
 }
 
 /// Reads the samples that a thread's perf event has taken.
-fn read_samples(parts: &mut Parts, index: usize) {
-    let Some(mut sampling) = parts.threads[index].sampling.take() else { return };
+fn read_samples(process: &mut SampledProcess, index: usize) {
+    let Some(mut sampling) = process.threads[index].sampling.take() else { return };
     let KernelSampling { event, ran_before } = &mut sampling;
-    let stat = parts.threads[index].files.stat();
+    let stat = process.threads[index].files.stat();
     let mut is_too_deep = false;
-    let mut dump = std::mem::take(&mut parts.dump);
+    let mut dump = std::mem::take(&mut process.dump);
     while let Some(sample) = event.next(&mut dump) {
-        let walk = parts.stacks.walk_in(&sample.registers, &mut dump);
+        let walk = process.stacks.walk_in(&sample.registers, &mut dump);
         is_too_deep |= dump.passed_end && walk.end == End::Cut(Cut::UnreadableStack);
-        let stat = stat.unwrap_or(parts.threads[index].stat);
+        let stat = stat.unwrap_or(process.threads[index].stat);
         // The kernel's account lags behind by up to one of its ticks; two clocks also differ a little.
         let ran = (*ran_before + sample.ran).clamp(stat.ran, stat.ran + ACCOUNT_LAG);
-        update_with(parts, index, sample.at, SchedStat { ran, ..stat });
-        let stack = Stack { frames: parts.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
-        push_running(&mut parts.events, &mut parts.threads[index], sample.at, stack);
+        update_with(process, index, sample.at, SchedStat { ran, ..stat });
+        let stack = Stack { frames: process.stacks.frames(walk.len), cut: walk.end.code(), task: 0 };
+        push_running(&mut process.events, &mut process.threads[index], sample.at, stack);
     }
-    parts.dump = dump;
-    let thread = &mut parts.threads[index];
+    process.dump = dump;
+    let thread = &mut process.threads[index];
     thread.needs_stop |= is_too_deep;
     thread.sampling = (!is_too_deep).then_some(sampling);
 }

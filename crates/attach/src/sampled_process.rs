@@ -9,7 +9,7 @@ use foldhash::HashSet;
 use std::sync::Arc;
 
 /// One process, from exec to exec.
-pub(crate) struct Parts {
+pub(crate) struct SampledProcess {
     pub(crate) pid: u32,
     /// This process has started it, so that another part of it will ask for the exit status.
     pub(crate) is_own_child: bool,

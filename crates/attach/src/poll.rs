@@ -3,9 +3,9 @@
 use super::Driver;
 use super::calls;
 use super::clock::monotonic;
-use super::parts::Parts;
 use super::perf_events::Event;
 use super::ptrace;
+use super::sampled_process::SampledProcess;
 use super::stack_reader::is_hidden;
 use super::thread::{KernelSampling, StopRequest};
 use stackglass_procfs::Status;
@@ -19,15 +19,15 @@ const PUSHED_AT_ONCE: u64 = 20_000_000;
 
 /// Looks at a thread at a tick that began at `now`. A sleeping thread is looked at again after at most `longest` ticks. False
 /// if the thread is gone.
-pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> bool {
-    let tick = parts.tick;
-    let thread = &mut parts.threads[index];
+pub(crate) fn poll(process: &mut SampledProcess, index: usize, now: u64, longest: u64) -> bool {
+    let tick = process.tick;
+    let thread = &mut process.threads[index];
     thread.due = tick + 1;
     if thread.stop.is_some() {
         return true;
     }
     let Some(stat) = thread.files.stat() else { return false };
-    parts.events.count(Counter::Polls);
+    process.events.count(Counter::Polls);
     let mut seen = Observation {
         last: thread.time.last(),
         has_run: match thread.time.last() {
@@ -42,11 +42,11 @@ pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> b
     };
     let first = seen.next_step();
     if first == Step::ReuseSleepingStack {
-        reuse(parts, index, now, stat, longest);
+        reuse(process, index, now, stat, longest);
         return true;
     }
     thread.interval = 1;
-    parts.moved_at = tick;
+    process.moved_at = tick;
     if first == Step::ReadState {
         seen.state = match thread.files.state() {
             ThreadState::Unknown => return is_alive(thread.tid),
@@ -55,11 +55,11 @@ pub(crate) fn look(parts: &mut Parts, index: usize, now: u64, longest: u64) -> b
     }
     match seen.next_step() {
         Step::ReadSleepingStack(sleep) => {
-            update(parts, index, now);
-            read_sleeping(parts, index, now, sleep);
+            update(process, index, now);
+            read_sleeping(process, index, now, sleep);
             true
         }
-        Step::RequestStack => request(parts, index, None),
+        Step::RequestStack => request(process, index, None),
         Step::LeaveToKernel => {
             thread.stat = stat;
             true
@@ -75,29 +75,29 @@ fn is_alive(tid: u32) -> bool {
 }
 
 /// The thread had no processor at all: its last stack gets all ticks since the last look.
-fn reuse(parts: &mut Parts, index: usize, now: u64, stat: SchedStat, longest: u64) {
-    parts.events.count(Counter::Unmoved);
-    let thread = &mut parts.threads[index];
+fn reuse(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat, longest: u64) {
+    process.events.count(Counter::Unmoved);
+    let thread = &mut process.threads[index];
     thread.time.account.update_with(now, stat);
     thread.interval = (thread.interval * 2).min(longest);
-    thread.due = parts.tick + thread.interval;
+    thread.due = process.tick + thread.interval;
     if thread.time.account.rest(false) >= PUSHED_AT_ONCE {
-        thread.time.extend_sleeping(&mut parts.events.of(thread.number), now);
+        thread.time.extend_sleeping(&mut process.events.of(thread.number), now);
     }
 }
 
 /// Reads the account of a thread that is off the processor, and gives what passed since the last reading.
-pub(crate) fn update(parts: &mut Parts, index: usize, now: u64) {
-    let thread = &mut parts.threads[index];
+pub(crate) fn update(process: &mut SampledProcess, index: usize, now: u64) {
+    let thread = &mut process.threads[index];
     let Some(stat) = thread.files.stat() else { return };
     thread.stat = stat;
-    update_with(parts, index, now, stat);
+    update_with(process, index, now, stat);
 }
 
 /// The same, with an account that was read.
-pub(crate) fn update_with(parts: &mut Parts, index: usize, now: u64, stat: SchedStat) {
-    let thread = &mut parts.threads[index];
-    let sink = &mut parts.events.of(thread.number);
+pub(crate) fn update_with(process: &mut SampledProcess, index: usize, now: u64, stat: SchedStat) {
+    let thread = &mut process.threads[index];
+    let sink = &mut process.events.of(thread.number);
     thread.time.account.update_with(now, stat);
     if thread.time.last() == LastStack::Sleeping {
         // It slept there until it ran.
@@ -109,41 +109,41 @@ pub(crate) fn update_with(parts: &mut Parts, index: usize, now: u64, stat: Sched
 }
 
 /// Reads the stack of a sleeping thread without disturbing it. Where a stop would show more, requests one, once for each place.
-fn read_sleeping(parts: &mut Parts, index: usize, now: u64, sleep: Sleep) {
+fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sleep) {
     let Sleep { place, call } = sleep;
-    let walk = parts.stacks.walk(&Registers::new(place.pc, place.sp, None));
-    let thread = &mut parts.threads[index];
+    let walk = process.stacks.walk(&Registers::new(place.pc, place.sp, None));
+    let thread = &mut process.threads[index];
     if thread.files.stat() != Some(thread.stat) {
         // It woke up meanwhile, so what was read may be of two moments. The next tick looks again.
         return;
     }
     let tid = thread.tid;
-    let cached = if is_hidden(&walk) { parts.stacks.cached(tid, place) } else { None };
+    let cached = if is_hidden(&walk) { process.stacks.cached(tid, place) } else { None };
     let (len, cut, counter) = match cached {
         Some(cached) => (cached.len, cached.cut, Counter::StacksRecognised),
         None => (walk.len, walk.end.code(), Counter::StacksAsleep),
     };
-    parts.events.count(counter);
-    let stack = Stack { frames: parts.stacks.frames(len), cut, task: 0 };
-    thread.time.push_sleeping(&mut parts.events.of(thread.number), now, stack);
+    process.events.count(counter);
+    let stack = Stack { frames: process.stacks.frames(len), cut, task: 0 };
+    thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);
     if cached.is_none()
         && is_hidden(&walk)
-        && !parts.stacks.was_tried(tid, place)
+        && !process.stacks.was_tried(tid, place)
         && call.is_none_or(|call| calls::is_resumed(&call))
     {
-        request(parts, index, Some(place));
+        request(process, index, Some(place));
     }
 }
 
 /// Requests a thread's stack: by a perf event where that works for a running thread, else by a stop. False if the thread is
 /// gone.
-fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bool {
-    let thread = &mut parts.threads[index];
+fn request(process: &mut SampledProcess, index: usize, asleep_at: Option<SleepPlace>) -> bool {
+    let thread = &mut process.threads[index];
     if thread.is_refused {
-        return push_refused(parts, index);
+        return push_refused(process, index);
     }
-    if parts.driver == Driver::Perf && asleep_at.is_none() && !thread.needs_stop {
-        match Event::open(thread.tid, parts.delay) {
+    if process.driver == Driver::Perf && asleep_at.is_none() && !thread.needs_stop {
+        match Event::open(thread.tid, process.delay) {
             Ok(event) => {
                 thread.sampling = Some(KernelSampling { event, ran_before: thread.stat.ran });
                 return true;
@@ -153,7 +153,7 @@ fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bo
         }
     }
     if !thread.is_seized {
-        match parts.orders.seizing.seize(thread.tid) {
+        match process.orders.seizing.seize(thread.tid) {
             Ok(()) => {
                 thread.is_seized = true;
                 // That took its time: the thread may sleep by now, in a call that a stop would interrupt.
@@ -170,11 +170,11 @@ fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bo
             }
             Err(_) => {
                 thread.is_refused = true;
-                return push_refused(parts, index);
+                return push_refused(process, index);
             }
         }
     }
-    parts.events.count(match asleep_at {
+    process.events.count(match asleep_at {
         Some(_) => Counter::SignalsAsleep,
         None => Counter::SignalsRunning,
     });
@@ -183,11 +183,11 @@ fn request(parts: &mut Parts, index: usize, asleep_at: Option<SleepPlace>) -> bo
 }
 
 /// The thread runs and cannot be traced: its time is unsampled, and not sleep.
-fn push_refused(parts: &mut Parts, index: usize) -> bool {
+fn push_refused(process: &mut SampledProcess, index: usize) -> bool {
     let now = monotonic();
-    update(parts, index, now);
-    let thread = &mut parts.threads[index];
-    thread.time.push_unsampled(&mut parts.events.of(thread.number), now, cut::NOT_TAKEN);
+    update(process, index, now);
+    let thread = &mut process.threads[index];
+    thread.time.push_unsampled(&mut process.events.of(thread.number), now, cut::NOT_TAKEN);
     true
 }
 

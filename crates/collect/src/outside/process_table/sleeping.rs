@@ -4,14 +4,14 @@ use super::super::sleepers;
 use super::super::thread::Stack;
 use super::super::time::Phase;
 use super::super::walking::Walked;
-use super::{Tree, announce};
+use super::{ProcessTable, announce};
 use crate::recording::recorder::Recorder;
 use stackglass_wire::Counter;
 
 /// Sleeping threads that are read in one drain.
 const READS: usize = 64;
 
-impl Tree {
+impl ProcessTable {
     /// Reads the stacks of threads that have gone to sleep.
     pub(in crate::outside) fn read_sleepers(&mut self, recorder: &mut Recorder) {
         if !self.sampling {
@@ -28,7 +28,7 @@ impl Tree {
         self.has_looked = reads > 0;
         for i in 0..reads {
             let tid = sleepers[(from + i) % sleepers.len()];
-            let Tree { processes, threads, walking, files, cost, .. } = self;
+            let ProcessTable { processes, threads, walking, files, cost, .. } = self;
             let Some(thread) = threads.get_mut(&tid) else { continue };
             let Some(process) = processes.get_mut(&thread.pid) else { continue };
             if thread.time.phase() != Phase::Asleep {

@@ -6,14 +6,14 @@ use super::super::process::Process;
 use super::super::thread::{Stack, Thread};
 use super::super::time::Phase;
 use super::super::walking::{Walked, Walking};
-use super::{Tree, announce};
+use super::{ProcessTable, announce};
 use crate::recording::recorder::Recorder;
 use stackglass_perf::records::Sample;
 use stackglass_procfs::clock::monotonic;
 use stackglass_unwind::walk::{Cut, End};
 use stackglass_wire::{Counter, cut};
 
-impl Tree {
+impl ProcessTable {
     pub(super) fn sample(
         &mut self,
         pid: u32,
@@ -29,7 +29,7 @@ impl Tree {
 
     /// Adds a stack to a thread in the table.
     fn push_stack(&mut self, tid: u32, at: u64, sample: &Sample<'_>, recorder: &mut Recorder) {
-        let Tree { processes, threads, walking, files, drain, worth, .. } = self;
+        let ProcessTable { processes, threads, walking, files, drain, worth, .. } = self;
         let period = (sample.period as f64 * *worth) as u64;
         let Some(thread) = threads.get_mut(&tid) else { return };
         let Some(process) = processes.get_mut(&thread.pid) else { return };

@@ -1,7 +1,7 @@
 //! The constructor, which runs before `main` and decides whether this process is sampled, and the destructor.
 
 use crate::own_session::{self, Begin};
-use crate::{children, environment, ready, threads};
+use crate::{children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
 use stackglass_host::session;
@@ -36,7 +36,7 @@ extern "C" fn constructor() {
     }
     match SessionState::from_number(session.page.state.load(Acquire)) {
         SessionState::Stopped => return,
-        SessionState::Ready => return ready::begin(&session, follow),
+        SessionState::Ready => return peek_only::begin(&session, follow),
         SessionState::Waiting | SessionState::Sampling => {}
     }
     if !own_session::set(session) {

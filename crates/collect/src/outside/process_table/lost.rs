@@ -2,12 +2,12 @@
 
 use super::super::process::Process;
 use super::super::time::Phase;
-use super::Tree;
+use super::ProcessTable;
 use crate::recording::recorder::Recorder;
 use stackglass_procfs::clock::monotonic;
 use stackglass_sampling::ThreadState;
 
-impl Tree {
+impl ProcessTable {
     /// Reads from /proc what the lost records would have reported: which threads there are, and what they do.
     pub(in crate::outside) fn recover_lost(&mut self, recorder: &mut Recorder) {
         if !std::mem::take(&mut self.lost_now) {

@@ -2,9 +2,9 @@
 //!
 //! An entry has the same index as the thread's slot, so that a sample in a mailbox leads to its entry.
 
-use crate::call_ends::CallEnds;
-use crate::pending_signal::PendingSignal;
-use crate::thread_files::ThreadFiles;
+use crate::signals::call_ends::CallEnds;
+use crate::signals::pending::PendingSignal;
+use crate::threads::files::ThreadFiles;
 use core::mem::MaybeUninit;
 use stackglass_host::SlotIndex;
 use stackglass_host::slot::CAPACITY;

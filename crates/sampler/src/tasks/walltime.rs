@@ -5,10 +5,10 @@
 //! long it has waited. If no task is live, threads are chosen instead.
 
 use crate::parts::Parts;
-use crate::pending_signal::TaskLook;
-use crate::signals::{self, Purpose};
-use crate::sleeping::{self, SleepingStack};
-use crate::task_choice::LiveTask;
+use crate::signals::pending::TaskLook;
+use crate::signals::send::{self, Purpose};
+use crate::sleep::read::{self, SleepingStack};
+use crate::tasks::choice::LiveTask;
 use stackglass_host::mailbox::MAILBOXES;
 use stackglass_host::task::{self, Polled, TaskPool};
 use stackglass_host::{SlotIndex, system};
@@ -41,7 +41,7 @@ pub(crate) fn finish(parts: &mut Parts) {
 pub(crate) fn tick(parts: &mut Parts, now: u64) {
     for mailbox in 0..MAILBOXES {
         if let Some(index) = parts.signals.thread_of(mailbox) {
-            signals::check_overdue(parts, index, now);
+            send::check_overdue(parts, index, now);
         }
     }
     let time = parts.walltime.take_time(now);
@@ -93,7 +93,7 @@ fn look_at(parts: &mut Parts, index: SlotIndex, now: u64, look: TaskLook) {
 
 fn look_at_sleeper(parts: &mut Parts, index: SlotIndex, now: u64, cpu: u64, sleep: Sleep, look: TaskLook) {
     let polled = parts.shared.guest.slot(index).polled();
-    match sleeping::read(parts, index, now, cpu, sleep) {
+    match read::read(parts, index, now, cpu, sleep) {
         SleepingStack::None => parts.walltime.put_back(look),
         SleepingStack::NeedsSignal => {
             signal(parts, index, now, Purpose { asleep_at: Some(sleep.place), look: Some(look) });
@@ -115,7 +115,7 @@ fn look_at_sleeper(parts: &mut Parts, index: SlotIndex, now: u64, cpu: u64, slee
 
 /// Sends a signal for a look. If none goes out, the look has found nothing.
 fn signal(parts: &mut Parts, index: SlotIndex, now: u64, purpose: Purpose) {
-    signals::send(parts, index, now, purpose);
+    send::send(parts, index, now, purpose);
     if parts.threads.get(index).pending.is_none()
         && let Some(look) = purpose.look
     {

@@ -4,7 +4,8 @@
 //! `pthread_create`), a scan of the task folder lists it, and its CPU clock is gone.
 
 use crate::parts::Parts;
-use crate::{own_threads, samples};
+use crate::signals::receive;
+use crate::threads::own;
 use stackglass_host::thread_events::ThreadEvent;
 use stackglass_host::{SlotIndex, system};
 use stackglass_sampling::CpuAccount;
@@ -15,7 +16,7 @@ const NEW_AT_A_TIME: usize = 512;
 
 /// Lists the threads, tracks new ones, and removes those that have ended.
 pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
-    if own_threads::expects_helper() {
+    if own::expects_helper() {
         parts.due.scan = true;
         parts.due.first_scan |= is_first;
         return;
@@ -28,9 +29,9 @@ pub(crate) fn scan(parts: &mut Parts, now: u64, is_first: bool) {
     }
     let (mut new, mut new_len) = ([0u32; NEW_AT_A_TIME], 0);
     let mut has_more = false;
-    let (own, threads) = (parts.shared.tid, &mut *parts.threads);
+    let (sampler, threads) = (parts.shared.tid, &mut *parts.threads);
     let is_complete = parts.folder.scan(parts.scan_buffer, |tid| {
-        if tid == own || own_threads::is_ours(tid) {
+        if tid == sampler || own::is_ours(tid) {
             return;
         }
         match threads.lookup(tid) {
@@ -130,7 +131,7 @@ pub(crate) fn track(parts: &mut Parts, tid: u32, began: u64, cpu: u64) -> Option
 
 /// Ends the entry of a thread. The thread itself may live on.
 pub(crate) fn untrack(parts: &mut Parts, index: SlotIndex) {
-    samples::discard(parts, index);
+    receive::discard(parts, index);
     let thread = parts.threads.get(index);
     thread.files.close();
     parts.events.end(thread);

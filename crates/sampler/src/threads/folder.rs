@@ -3,26 +3,26 @@
 //! Descriptors stay open only in a descriptor table of the sampler's own (see `privilege`). Otherwise every file is opened
 //! anew.
 
-use crate::thread_status::{Confinement, blocked_signals, decimal};
+use crate::threads::status::{Confinement, blocked_signals, decimal};
 use stackglass_host::system::{Fd, PathText};
 use stackglass_wire::ThreadName;
 
 /// The folder.
-pub struct TaskFolder {
+pub struct ThreadFolder {
     /// Open, where descriptors may stay open.
     folder: Option<Fd>,
     keeps_open: bool,
 }
 
-/// Working memory of [`TaskFolder::scan`]. All zeros is a value.
+/// Working memory of [`ThreadFolder::scan`]. All zeros is a value.
 pub type ScanBuffer = [u8; 16 << 10];
 
 const FOLDER: &core::ffi::CStr = c"/proc/self/task";
 
-impl TaskFolder {
+impl ThreadFolder {
     /// Opens the folder, if descriptors may stay open.
-    pub fn open_if(keeps_open: bool) -> TaskFolder {
-        TaskFolder { folder: if keeps_open { open_folder() } else { None }, keeps_open }
+    pub fn open_if(keeps_open: bool) -> ThreadFolder {
+        ThreadFolder { folder: if keeps_open { open_folder() } else { None }, keeps_open }
     }
 
     /// Whether descriptors may stay open.
@@ -107,7 +107,7 @@ impl TaskFolder {
     pub fn system_time(&self, tid: u32) -> Option<u64> {
         let mut text = [0u8; 512];
         let n = self.open(tid, b"stat")?.read_at(&mut text, 0);
-        crate::call_ends::system_time(&text[..n.min(512)])
+        crate::signals::call_ends::system_time(&text[..n.min(512)])
     }
 
     /// A thread's seccomp state; `None` if it cannot be read.
@@ -166,7 +166,7 @@ mod tests {
     fn the_folder_of_this_process_is_read_both_ways() {
         let mut buffer: Box<ScanBuffer> = Box::new([0; 16 << 10]);
         for keeps_open in [false, true] {
-            let folder = TaskFolder::open_if(keeps_open);
+            let folder = ThreadFolder::open_if(keeps_open);
             let mut seen = Vec::new();
             assert!(folder.scan(&mut buffer, |tid| seen.push(tid)));
             assert!(seen.contains(&system::thread_id()) && seen.contains(&std::process::id()));

@@ -1,6 +1,6 @@
 //! The state of a wall-time profile: which task is looked at next, and for how much time a look stands.
 
-use crate::pending_signal::TaskLook;
+use crate::signals::pending::TaskLook;
 use stackglass_host::task::{Polled, TaskEntry, TaskPool};
 use stackglass_sampling::{Random, hash};
 

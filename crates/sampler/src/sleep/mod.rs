@@ -1,0 +1,4 @@
+//! The stack of a sleeping thread.
+
+pub(crate) mod read;
+pub(crate) mod reader;
