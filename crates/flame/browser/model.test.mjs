@@ -7,7 +7,7 @@ import { test } from "node:test";
 import vm from "node:vm";
 
 const folder = new URL("../src/html/page/", import.meta.url);
-const sources = ["data.js", "inverted.js", "words.js", "search.js", "picture.js", "keys.js"]
+const sources = ["data.js", "inverted.js", "format.js", "search.js", "picture.js", "keys.js"]
   .map((name) => readFileSync(new URL(name, folder), "utf8"));
 
 // The viewer's functions over some data.
@@ -17,7 +17,7 @@ function viewer(data) {
     atob: (text) => Buffer.from(text, "base64").toString("latin1"),
   });
   vm.runInContext(`${sources.join("\n")}
-    this.viewer = { data, frames, unpack, inverted, grow, pendingWithin, search, matchedWithin, eachInRow, neighbour, label };`, context);
+    this.viewer = { data, frames, unpack, invert, expandCallers, pendingWithin, search, matchedWithin, eachInRow, neighbour, shortenName };`, context);
   return context.viewer;
 }
 
@@ -86,7 +86,7 @@ test("boxes come back as they were packed, with their own samples", () => {
 
 test("the inverted graph counts each way to each function once", () => {
   for (const { nodes, own, page } of cases) {
-    const graph = page.inverted(page.unpack(page.data.views[0]));
+    const graph = page.invert(page.unpack(page.data.views[0]));
     // Ways from a function to its callers, and the samples that end in its first.
     const ways = new Map();
     nodes.forEach((_, node) => {

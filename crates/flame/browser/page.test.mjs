@@ -68,7 +68,7 @@ test("a click zooms, the path leads back", async () => {
   await page.mouse.move(...(await place(page, 3, 10)));
   assert.match(await text(page, "tip"), /^app::parse\n.*\n20 samples, 20.0 % of all, 50.0 % of its caller/);
   await page.fill("#query", "parse");
-  assert.equal(await text(page, "found"), "60.0 % matched, 50.0 % of the zoom");
+  assert.equal(await text(page, "found"), "60.0 % matched, 50.0 % of the zoomed box");
   await page.locator("#path button").nth(1).click();
   await settled(page);
   assert.deepEqual(await crumbs(page), ["all", "app::main"]);
@@ -123,7 +123,7 @@ test("the inverted graph has each function's own samples, and its callers", asyn
   assert.equal(await text(page, "name"), "app::eval", "there is no more");
   for (const key of ["Home", "ArrowRight", "ArrowUp"]) await page.keyboard.press(key);
   assert.equal(await text(page, "name"), "app::parse");
-  assert.match(await text(page, "lines"), /10 samples, 10.0 % of all, 50.0 % of what it calls/);
+  assert.match(await text(page, "lines"), /10 samples, 10.0 % of all, 50.0 % of its callee/);
   await page.keyboard.press("ArrowUp");
   assert.equal(await text(page, "name"), "app::main");
   await quiet();
@@ -263,7 +263,7 @@ test("a hundred thousand levels", async () => {
   // The inverted graph has five thousand million boxes; it is worked out as far as the reader goes.
   await page.keyboard.press("i");
   for (let step = 0; step < 25; step++) await page.keyboard.press("ArrowUp");
-  assert.match(await text(page, "lines"), /its callers are worked out when you zoom into it/);
+  assert.match(await text(page, "lines"), /zoom in to show its callers/);
   const level = () => page.evaluate(() => Number(document.querySelector("[aria-selected]").getAttribute("aria-level")));
   const before = await level();
   await page.keyboard.press("Enter");

@@ -18,13 +18,13 @@ use std::io::{self, Write};
 const SCRIPTS: [&str; 11] = [
     include_str!("page/data.js"),
     include_str!("page/inverted.js"),
-    include_str!("page/words.js"),
+    include_str!("page/format.js"),
     include_str!("page/search.js"),
     include_str!("page/picture.js"),
     include_str!("page/export.js"),
     include_str!("page/state.js"),
     include_str!("page/keys.js"),
-    include_str!("page/show.js"),
+    include_str!("page/view.js"),
     include_str!("page/pointer.js"),
     include_str!("page/page.js"),
 ];

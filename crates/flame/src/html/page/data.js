@@ -1,7 +1,7 @@
-// What the page holds: names, frames, colours and packed graphs; and graphs as the page works with them.
+// The embedded data and the graphs decoded from it.
 //
-// A graph is a set of columns, one entry a box; a parent always stands before its children. `order` holds all boxes
-// row by row, from left to right, so that what is on the screen is found by bisection, however much there is.
+// A graph is a set of columns with one entry per box. Parents precede their children. `order` lists the boxes by row
+// and from left to right, so a binary search finds the visible boxes of a row.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -11,16 +11,16 @@ const STATUS = [[1, "dynamic call"], [2, "memory management"], [4, "runtime star
 const frames = {
   count: data.frames.length / 6,
   name: (frame) => data.strings[data.frames[frame * 6]],
-  full: (frame) => data.strings[data.frames[frame * 6 + 1]],
+  fullName: (frame) => data.strings[data.frames[frame * 6 + 1]],
   file: (frame) => data.strings[data.frames[frame * 6 + 2]],
   line: (frame) => data.frames[frame * 6 + 3],
   module: (frame) => data.strings[data.frames[frame * 6 + 4]],
   is: (frame, kind) => (data.frames[frame * 6 + 5] & kind) !== 0,
-  // One number for all lines of a function.
+  // Identifies a function, whatever the line.
   key: (frame) => `${data.frames[frame * 6]}.${data.frames[frame * 6 + 2]}.${data.frames[frame * 6 + 4]}`,
 };
 
-function columns(count) {
+function newGraph(count) {
   return {
     count,
     start: new Float64Array(count),
@@ -34,24 +34,24 @@ function columns(count) {
   };
 }
 
-// A graph as the file has it; pack.rs says how that is.
+// Decodes a packed graph (format: pack.rs).
 function unpack(view) {
   const text = atob(view.data);
-  const graph = columns(view.nodes);
+  const graph = newGraph(view.nodes);
   let at = 0;
-  const number = () => {
-    let value = 0, weight = 1;
+  const readNumber = () => {
+    let value = 0, factor = 1;
     for (;;) {
       const byte = text.charCodeAt(at++);
-      value += (byte & 127) * weight;
+      value += (byte & 127) * factor;
       if (!(byte & 128)) return value;
-      weight *= 128;
+      factor *= 128;
     }
   };
   const path = [], next = [0];
   for (let node = 0, depth = -1; node < graph.count; node++) {
-    depth += 1 - number();
-    const look = number() * 4, zigzag = number(), len = number();
+    depth += 1 - readNumber();
+    const look = readNumber() * 4, zigzag = readNumber(), len = readNumber();
     const gap = zigzag % 2 ? -(zigzag + 1) / 2 : zigzag / 2;
     const start = next[depth] + gap;
     graph.start[node] = start;
@@ -66,11 +66,12 @@ function unpack(view) {
     next[depth] = start + len;
     next[depth + 1] = start;
   }
-  return finished(graph);
+  return indexGraph(graph);
 }
 
-// Adds what follows from the columns: own samples, and the order by rows.
-function finished(graph) {
+// Adds the derived columns: own samples, and the boxes by row. `order[row[r]]` is the first box of row `r`; `rank` is
+// the inverse of `order`.
+function indexGraph(graph) {
   const { count, start, len, depth, parent } = graph;
   const own = Float64Array.from(len);
   let rows = 0;
@@ -96,7 +97,7 @@ function finished(graph) {
   return Object.assign(graph, { own, rows, row, order, rank });
 }
 
-// First place in a row whose box ends behind a position of the cost axis.
+// The index in `order` of the first box in a row that ends after a position on the cost axis.
 function firstEndingAfter(graph, row, position, from = graph.row[row]) {
   let low = from, high = graph.row[row + 1];
   while (low < high) {
@@ -107,7 +108,7 @@ function firstEndingAfter(graph, row, position, from = graph.row[row]) {
   return low;
 }
 
-// Boxes from the root to a box, without the root's own end.
+// The boxes from the root to a box, both included.
 function pathTo(graph, node) {
   const path = [node];
   while (node) path.push((node = graph.parent[node]));

@@ -1,12 +1,13 @@
-// Moving among boxes by keys. Arrows go where they point: in a flame graph, up is what is called.
+// Keyboard navigation. Arrow keys follow the picture: in a flame graph, the Up key moves to a callee.
 
-// The box that an arrow leads to from one; the same one where there is none.
+// The neighbour in a direction, or the box itself if there is none. Neighbours in the same row overlap the visible
+// range from `low` to `high`.
 function neighbour(graph, node, direction, low, high) {
   const row = graph.depth[node];
   if (direction === "caller") return graph.parent[node];
   if (direction === "callee") {
     if (row + 1 >= graph.rows) return node;
-    // The widest, not the first: that is where time went.
+    // The widest callee has the most samples.
     const end = graph.start[node] + graph.len[node];
     let best = node;
     for (let at = firstEndingAfter(graph, row + 1, graph.start[node]); at < graph.row[row + 2]; at++) {
@@ -30,6 +31,7 @@ function neighbour(graph, node, direction, low, high) {
   return at >= first && at <= last && visible(at) ? graph.order[at] : node;
 }
 
+// The direction of a navigation key, or undefined.
 function directionOf(key, icicle) {
   return {
     ArrowUp: icicle ? "caller" : "callee",
@@ -41,7 +43,7 @@ function directionOf(key, icicle) {
   }[key];
 }
 
-// The next match in the order of rows, or the one before.
+// The next match in row order, or the previous one if `step` is -1; it wraps around.
 function nextMatch(graph, found, node, step) {
   if (!found?.boxes) return node;
   for (let i = 1; i <= graph.count; i++) {

@@ -1,11 +1,11 @@
-// Hears keys and buttons, and begins.
+// Event handlers and start-up.
 
 addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input[type=search], select, textarea"), { graph } = scene;
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
   if (typing) {
     if (event.key === "Escape" || event.key === "Enter") {
-      if (event.key === "Escape") find("", state.regex);
+      if (event.key === "Escape") setQuery("", state.regex);
       event.preventDefault();
       canvas.focus();
     }
@@ -15,21 +15,21 @@ addEventListener("keydown", (event) => {
   if (direction) {
     if (event.target !== canvas && event.target !== document.body) return;
     canvas.focus();
-    focusOn(neighbour(graph, scene.focus < 0 ? state.zoom : scene.focus, direction, ...goal));
+    focusOn(neighbour(graph, scene.focus < 0 ? state.zoom : scene.focus, direction, ...targetRange));
   } else if (event.key === "Enter" || event.key === " ") {
     if (onButton) return;
     zoomTo(scene.focus >= 0 ? scene.focus : state.zoom);
   } else {
     const centre = scene.focus >= 0 ? (((graph.start[scene.focus] + graph.len[scene.focus] / 2) - scene.low) * picture.width) / (scene.high - scene.low) : picture.width / 2;
-    const act = {
+    const action = {
       Escape: zoomOut, Backspace: zoomOut, "/": () => { $("query").focus(); $("query").select(); }, "?": () => $("help").showModal(),
-      i: () => turn("inverted"), f: () => turn("icicle"), t: nextTheme, r: reset, c: copyName, s: saveSvg,
+      i: () => toggle("inverted"), f: () => toggle("icicle"), t: nextTheme, r: reset, c: copyName, s: saveSvg,
       n: () => focusOn(nextMatch(graph, scene.found, Math.max(0, scene.focus), 1)),
       N: () => focusOn(nextMatch(graph, scene.found, Math.max(0, scene.focus), -1)),
       "+": () => zoomBy(0.7, centre), "=": () => zoomBy(0.7, centre), "-": () => zoomBy(1 / 0.7, centre),
     }[event.key];
-    if (!act) return;
-    act();
+    if (!action) return;
+    action();
   }
   event.preventDefault();
 });
@@ -38,16 +38,16 @@ canvas.addEventListener("focus", () => {
 });
 $("find").addEventListener("submit", (event) => event.preventDefault());
 for (const id of ["query", "regex"]) $(id).addEventListener("input", () => {
-  find($("query").value, $("regex").checked);
-  say($("found").textContent);
+  setQuery($("query").value, $("regex").checked);
+  announce($("found").textContent);
 });
 $("view").addEventListener("change", () => {
-  Object.assign(state, { view: Number($("view").value), zoom: 0, range: null, grown: [] });
+  Object.assign(state, { view: Number($("view").value), zoom: 0, range: null, expanded: [] });
   show({ step: true });
-  say(`${data.views[state.view].label}, ${counted(scene.graph.len[0])}`);
+  announce(`${data.views[state.view].label}, ${formatCount(scene.graph.len[0])}`);
 });
-$("inverted").addEventListener("click", () => turn("inverted"));
-$("icicle").addEventListener("click", () => turn("icicle"));
+$("inverted").addEventListener("click", () => toggle("inverted"));
+$("icicle").addEventListener("click", () => toggle("icicle"));
 $("theme").addEventListener("click", nextTheme);
 $("save").addEventListener("click", saveSvg);
 $("reset").addEventListener("click", reset);
@@ -55,17 +55,17 @@ $("copy").addEventListener("click", copyName);
 $("ask").addEventListener("click", () => $("help").showModal());
 main.addEventListener("scroll", redraw);
 addEventListener("popstate", () => {
-  stateFromHash(location.hash);
+  restoreState(location.hash);
   show();
 });
 addEventListener("hashchange", () => {
-  if (location.hash.slice(1) === stateAsHash()) return;
-  stateFromHash(location.hash);
+  if (location.hash.slice(1) === stateToHash()) return;
+  restoreState(location.hash);
   show();
 });
 darkSystem.addEventListener("change", showTheme);
 
-// ---- the beginning
+// ---- start-up
 
 $("app").hidden = false;
 $("title").textContent = $("title").title = data.title;
@@ -79,15 +79,15 @@ data.views.forEach((view, number) => {
 $("view").hidden = data.views.length < 2;
 try {
   theme = ["light", "dark"].find((name) => name === localStorage.getItem("stackglass-theme")) ?? "auto";
-} catch { /* as the system has it */ }
+} catch { /* Storage is unavailable; follow the system theme. */ }
 if (data.views.length) {
-  stateFromHash(location.hash);
+  restoreState(location.hash);
   scene.graph = null;
   showTheme();
-  show({ still: true });
+  show({ instant: true });
   new ResizeObserver(layout).observe(main);
   picture.draw(scene);
   performance.mark("stackglass-open");
 } else {
-  $("details").textContent = "There is no graph in this page.";
+  $("details").textContent = "This page contains no graphs.";
 }

@@ -1,12 +1,13 @@
-// The picture: boxes of the rows on the screen, drawn from their spans.
+// Draws the visible rows on the canvas, and finds the box at a point.
 //
-// Boxes under a pixel are merged, visibly: a run of them is one hatched box. A row costs as much as it has pixels,
-// however many boxes are in it.
+// Consecutive boxes narrower than a pixel (a run) are drawn as one hatched box. The time to draw a row therefore
+// depends on its width in pixels, not on its number of boxes.
 
-const ROW = 18, LETTER_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
+const ROW = 18, BOX_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
 
-// Calls `box(node, left, right)` and `run(first, last, left, right)` (places in `graph.order`) for what a row
-// shows of the cost axis from `low` to `high`, in so many pixels.
+// Visits the boxes of a row between `low` and `high` on the cost axis, scaled to `width` pixels, from left to right.
+// Calls `box(node, left, right)` for each box and `run(first, last, left, right)` for each run; `first` and `last` are
+// indices in `graph.order`.
 function eachInRow(graph, row, low, high, width, box, run) {
   const scale = width / (high - low), end = graph.row[row + 1];
   let at = firstEndingAfter(graph, row, low);
@@ -22,7 +23,7 @@ function eachInRow(graph, row, low, high, width, box, run) {
     const first = at;
     let until = right;
     for (;;) {
-      // All that ends within this pixel belongs to the run.
+      // Boxes that end within this pixel belong to the run.
       at = Math.max(at + 1, firstEndingAfter(graph, row, low + (Math.floor(until) + 1) / scale, at));
       if (at >= end) break;
       const next = graph.order[at], from = (graph.start[next] - low) * scale;
@@ -37,16 +38,16 @@ function eachInRow(graph, row, low, high, width, box, run) {
   }
 }
 
-// Colours of the theme that is shown.
+// The colours of the light or dark theme.
 function themeColors(dark) {
-  const ink = (color) => {
+  const textColorOn = (color) => {
     const part = (at) => parseInt(color.length === 4 ? color[1 + at] + color[1 + at] : color.slice(1 + 2 * at, 3 + 2 * at), 16);
     return 299 * part(0) + 587 * part(1) + 114 * part(2) > 140_000 ? "#000" : "#fff";
   };
   const fills = data.swatches.map((swatch) => swatch[dark ? 1 : 0]);
   return {
     fills,
-    inks: fills.map(ink),
+    textColors: fills.map(textColorOn),
     page: dark ? "#171717" : "#ffffff",
     text: dark ? "#ffffff" : "#000000",
     hatch: dark ? ["#242424", "#4d4d4d"] : ["#f2f2f2", "#c4c4c4"],
@@ -55,7 +56,7 @@ function themeColors(dark) {
   };
 }
 
-// Dashes of the marks of status bits, which are told without colours.
+// Dash patterns of the status marks, which distinguish them without colour.
 const DASHES = [[5, 3], [], [1, 3]];
 
 class Picture {
@@ -71,23 +72,23 @@ class Picture {
     const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
     if (this.canvas.width !== w || this.canvas.height !== h) Object.assign(this.canvas, { width: w, height: h });
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = LETTER_FONT;
-    this.letter = this.context.measureText("m".repeat(20)).width / 20;
-    this.hatching = null;
+    this.context.font = BOX_FONT;
+    this.charWidth = this.context.measureText("m".repeat(20)).width / 20;
+    this.hatchPattern = null;
   }
 
   theme(dark) {
     this.colors = themeColors(dark);
-    this.hatching = null;
+    this.hatchPattern = null;
   }
 
   hatch() {
-    if (!this.hatching) {
+    if (!this.hatchPattern) {
       const tile = document.createElement("canvas");
       tile.width = tile.height = 4;
       const context = tile.getContext("2d");
-      const [ground, lines] = this.colors.hatch;
-      context.fillStyle = ground;
+      const [background, lines] = this.colors.hatch;
+      context.fillStyle = background;
       context.fillRect(0, 0, 4, 4);
       context.strokeStyle = lines;
       context.beginPath();
@@ -96,50 +97,51 @@ class Picture {
         context.lineTo(u, v);
       }
       context.stroke();
-      this.hatching = this.context.createPattern(tile, "repeat");
+      this.hatchPattern = this.context.createPattern(tile, "repeat");
     }
-    return this.hatching;
+    return this.hatchPattern;
   }
 
-  // Top of a row on the screen.
-  y(scene, row) {
+  // The y coordinate of the top of a row.
+  rowTop(scene, row) {
     return (scene.icicle ? row : scene.graph.rows - 1 - row) * ROW - scene.scroll + scene.top;
   }
 
-  row(scene, y) {
+  // The row at a y coordinate; it may be out of range.
+  rowAt(scene, y) {
     const line = Math.floor((y + scene.scroll - scene.top) / ROW);
     return scene.icicle ? line : scene.graph.rows - 1 - line;
   }
 
-  // Draws a scene: graph, low and high end of the cost axis, icicle, scroll, top, zoom, found, focus, hover.
+  // Draws a scene (see view.js).
   draw(scene) {
     const { context, width, height, colors } = this, { graph, low, high, found } = scene;
     context.globalAlpha = 1;
     context.fillStyle = colors.page;
     context.fillRect(0, 0, width, height);
     context.textBaseline = "middle";
-    const [one, other] = [this.row(scene, 0), this.row(scene, height - 1)];
-    const from = Math.max(0, Math.min(one, other)), to = Math.min(graph.rows - 1, Math.max(one, other));
+    const [topRow, bottomRow] = [this.rowAt(scene, 0), this.rowAt(scene, height - 1)];
+    const from = Math.max(0, Math.min(topRow, bottomRow)), to = Math.min(graph.rows - 1, Math.max(topRow, bottomRow));
     const zoomDepth = graph.depth[scene.zoom];
     for (let row = from; row <= to; row++) {
-      const y = this.y(scene, row);
-      const aside = row < zoomDepth ? 0.55 : 1;
+      const y = this.rowTop(scene, row);
+      const opacity = row < zoomDepth ? 0.55 : 1;
       eachInRow(graph, row, low, high, width,
         (node, left, right) => {
           const hit = !found || found.hit[node];
-          context.globalAlpha = hit ? aside : 0.4;
+          context.globalAlpha = hit ? opacity : 0.4;
           this.box(graph, node, left, right, y, found && hit);
         },
         (first, last, left, right) => {
           const hits = found ? found.before[last + 1] - found.before[first] : 0;
-          context.globalAlpha = !found || hits ? aside : 0.4;
+          context.globalAlpha = !found || hits ? opacity : 0.4;
           context.fillStyle = this.hatch();
           context.fillRect(left, y, Math.max(1, right - left - 0.5), ROW - 1);
           if (!hits) return;
-          // As high as the share of them that match.
-          const high = Math.max(3, ((ROW - 1) * hits) / (last + 1 - first));
+          // The height of the bar is the proportion of matching boxes.
+          const barHeight = Math.max(3, ((ROW - 1) * hits) / (last + 1 - first));
           context.fillStyle = colors.found;
-          context.fillRect(left, y + ROW - 1 - high, Math.max(1, right - left - 0.5), high);
+          context.fillRect(left, y + ROW - 1 - barHeight, Math.max(1, right - left - 0.5), barHeight);
         });
     }
     context.globalAlpha = 1;
@@ -166,9 +168,9 @@ class Picture {
     const bit = STATUS.findIndex(([bit]) => graph.status[node] & bit);
     if (bit >= 0) this.line(left, width, y + ROW - 1.75, colors.marks[bit], DASHES[bit]);
     if (graph.pending?.has(node)) this.line(left, width, y + 0.5, colors.text, [2, 2]);
-    const text = label(nameOf(graph, node), Math.floor((width - 6) / this.letter));
+    const text = shortenName(nameOf(graph, node), Math.floor((width - 6) / this.charWidth));
     if (text) {
-      context.fillStyle = colors.inks[swatch];
+      context.fillStyle = colors.textColors[swatch];
       context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2, width - 4);
     }
   }
@@ -185,25 +187,25 @@ class Picture {
     context.setLineDash([]);
   }
 
-  outline(scene, node, thick) {
+  outline(scene, node, lineWidth) {
     const { graph, low, high } = scene, scale = this.width / (high - low);
     const left = Math.max(0, (graph.start[node] - low) * scale);
     const right = Math.min(this.width, (graph.start[node] + graph.len[node] - low) * scale);
     if (right < 0 || left > this.width) return;
     this.context.strokeStyle = this.colors.text;
-    this.context.lineWidth = thick;
-    this.context.strokeRect(left + thick / 2, this.y(scene, graph.depth[node]) + thick / 2, Math.max(2, right - left - thick), ROW - 1 - thick);
+    this.context.lineWidth = lineWidth;
+    this.context.strokeRect(left + lineWidth / 2, this.rowTop(scene, graph.depth[node]) + lineWidth / 2, Math.max(2, right - left - lineWidth), ROW - 1 - lineWidth);
   }
 
-  // What is at a point: `{ node }`, `{ first, last }` of a run, or nothing.
-  at(scene, x, y) {
-    const row = this.row(scene, y), { graph, low, high } = scene;
+  // Finds the box or run at a point: `{ node }`, `{ first, last }` (indices in `order`) or null.
+  boxAt(scene, x, y) {
+    const row = this.rowAt(scene, y), { graph, low, high } = scene;
     if (row < 0 || row >= graph.rows || y < 0) return null;
     const scale = this.width / (high - low);
     let result = null;
-    const place = firstEndingAfter(graph, row, low + x / scale);
-    const node = graph.order[place];
-    if (place < graph.row[row + 1] && graph.start[node] <= low + x / scale && graph.len[node] * scale >= 1) return { node };
+    const index = firstEndingAfter(graph, row, low + x / scale);
+    const node = graph.order[index];
+    if (index < graph.row[row + 1] && graph.start[node] <= low + x / scale && graph.len[node] * scale >= 1) return { node };
     eachInRow(graph, row, low, high, this.width, () => {}, (first, last, left, right) => {
       if (x >= left - 1 && x <= right + 1) result = { first, last };
     });

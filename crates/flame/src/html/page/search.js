@@ -1,8 +1,8 @@
-// Search: which boxes match, and what share of all samples is in them, no sample counted twice.
+// Search: finds matching boxes and the samples in them. Nested matches count once.
 
-// A function that says whether a text matches; a message when the expression is wrong.
+// Returns a predicate, or the error text if the regular expression is invalid.
 function matcher(query, isRegex) {
-  // Small letters match both, as in other search tools of programmers.
+  // A lower-case query ignores case (smart case).
   const flags = query === query.toLowerCase() ? "iu" : "u";
   try {
     const regex = new RegExp(isRegex ? query : query.replace(/[.*+?^${}()|[\]\\\/]/g, "\\$&"), flags);
@@ -12,8 +12,8 @@ function matcher(query, isRegex) {
   }
 }
 
-// Marks matching boxes of a graph. `before` counts them in the order of rows, so that any stretch of a row is
-// counted at once.
+// Searches a graph. In the result, `hit` marks matching boxes and `covered` marks boxes in or below one.
+// `before[i]` counts the matches before index `i` of `order`, so counting the matches of a run takes one subtraction.
 function search(graph, query, isRegex) {
   if (!query) return null;
   const matches = matcher(query, isRegex);
@@ -22,7 +22,7 @@ function search(graph, query, isRegex) {
   for (let frame = 0; frame < frames.count; frame++) {
     const file = frames.file(frame);
     frameHits[frame] =
-      matches(frames.name(frame)) || matches(frames.full(frame)) || (file !== "" && matches(`${file}:${frames.line(frame)}`));
+      matches(frames.name(frame)) || matches(frames.fullName(frame)) || (file !== "" && matches(`${file}:${frames.line(frame)}`));
   }
   const hit = new Uint8Array(graph.count), covered = new Uint8Array(graph.count);
   let boxes = 0;
@@ -36,7 +36,7 @@ function search(graph, query, isRegex) {
   return { hit, covered, before, boxes, samples: matchedWithin(graph, { hit, covered }, 0) };
 }
 
-// Samples of a branch that are in matching boxes.
+// The samples in the subtree of `branch` that matching boxes cover.
 function matchedWithin(graph, found, branch) {
   if (found.covered[branch]) return graph.len[branch];
   const from = graph.start[branch], to = from + graph.len[branch], depth = graph.depth[branch];

@@ -1,30 +1,30 @@
-// What the page shows: brings state, graphs and picture together.
+// Updates the page from the view state.
 
 const $ = (id) => document.getElementById(id);
 const main = $("scroll"), canvas = $("graph"), picture = new Picture(canvas);
-// Graphs that were made so far, by view and way round.
-const made = new Map();
-// What is drawn: `low` and `high` move during a zoom.
+// Decoded graphs by view and orientation (inverted or not).
+const graphs = new Map();
+// The drawing parameters. `low` and `high` are the visible range of the cost axis; they change during an animation.
 const scene = { graph: null, low: 0, high: 1, zoom: 0, icicle: false, scroll: 0, top: 0, found: null, focus: -1, hover: -1, selection: null };
-const darkSystem = matchMedia("(prefers-color-scheme: dark)"), calm = matchMedia("(prefers-reduced-motion: reduce)");
-// Where a movement ends.
-let goal = [0, 1];
-let theme = "auto", awaited = 0, moving = 0, heard = 0;
-// Taller than this no browser makes an element; deeper graphs scroll in larger steps.
-const TALLEST = 8_000_000;
+const darkSystem = matchMedia("(prefers-color-scheme: dark)"), reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
+// The visible range when the animation ends.
+let targetRange = [0, 1];
+let theme = "auto", redrawRequest = 0, animation = 0, activeItem = 0;
+// Browsers limit the height of elements. Deeper graphs scroll in larger steps.
+const MAX_HEIGHT = 8_000_000;
 
 function graphOf(view, isInverted) {
   const name = `${view}.${isInverted}`;
-  if (!made.has(name)) made.set(name, isInverted ? inverted(graphOf(view, false)) : unpack(data.views[view]));
-  return made.get(name);
+  if (!graphs.has(name)) graphs.set(name, isInverted ? invert(graphOf(view, false)) : unpack(data.views[view]));
+  return graphs.get(name);
 }
 
 // ---- drawing
 
 function redraw() {
-  awaited ||= requestAnimationFrame(() => {
-    awaited = 0;
-    scene.scroll = scrolled();
+  redrawRequest ||= requestAnimationFrame(() => {
+    redrawRequest = 0;
+    scene.scroll = scrollOffset();
     picture.draw(scene);
   });
 }
@@ -33,33 +33,34 @@ function contentHeight() {
   return scene.graph.rows * ROW + 8;
 }
 
-function scrolled() {
-  const room = contentHeight() - main.clientHeight, slides = main.scrollHeight - main.clientHeight;
-  return room <= 0 || slides <= 0 ? 0 : (main.scrollTop / slides) * room;
+function scrollOffset() {
+  const overflow = contentHeight() - main.clientHeight, scrollRange = main.scrollHeight - main.clientHeight;
+  return overflow <= 0 || scrollRange <= 0 ? 0 : (main.scrollTop / scrollRange) * overflow;
 }
 
 function scrollTo(offset) {
-  const room = contentHeight() - main.clientHeight, slides = main.scrollHeight - main.clientHeight;
-  main.scrollTop = room <= 0 ? 0 : (Math.max(0, Math.min(offset, room)) / room) * slides;
+  const overflow = contentHeight() - main.clientHeight, scrollRange = main.scrollHeight - main.clientHeight;
+  main.scrollTop = overflow <= 0 ? 0 : (Math.max(0, Math.min(offset, overflow)) / overflow) * scrollRange;
   redraw();
 }
 
 function layout() {
   const height = main.clientHeight, content = contentHeight();
-  $("tall").style.height = `${Math.min(Math.max(content, height), TALLEST)}px`;
+  $("tall").style.height = `${Math.min(Math.max(content, height), MAX_HEIGHT)}px`;
   canvas.style.height = `${height}px`;
   picture.resize(main.clientWidth, height);
-  // A flame graph that does not fill the page stands on its ground.
+  // A flame graph smaller than the page is bottom-aligned.
   scene.top = content < height && !scene.icicle ? height - content + 4 : 4;
   redraw();
 }
 
-// Scrolls so that a row is in sight, near the ground where `ground`.
-function bringIntoSight(row, ground) {
-  const y = (scene.icicle ? row : scene.graph.rows - 1 - row) * ROW + 4, height = main.clientHeight, offset = scrolled();
-  if (ground) {
-    const above = 3 * ROW;
-    if (y < offset + ROW || y > offset + height - 2 * ROW || scene.zoom === 0) scrollTo(scene.icicle ? y - above : y - height + above + ROW);
+// Scrolls a row into view. `alignToRoot` places it near the edge of the root: the bottom of a flame graph, or the top
+// of an icicle graph.
+function scrollToRow(row, alignToRoot) {
+  const y = (scene.icicle ? row : scene.graph.rows - 1 - row) * ROW + 4, height = main.clientHeight, offset = scrollOffset();
+  if (alignToRoot) {
+    const margin = 3 * ROW;
+    if (y < offset + ROW || y > offset + height - 2 * ROW || scene.zoom === 0) scrollTo(scene.icicle ? y - margin : y - height + margin + ROW);
   } else if (y < offset + 4) scrollTo(y - ROW);
   else if (y > offset + height - ROW - 4) scrollTo(y - height + 2 * ROW);
 }
@@ -77,34 +78,34 @@ function showTheme() {
 }
 
 function nextTheme() {
-  const other = darkSystem.matches ? "light" : "dark";
-  theme = { auto: other, [other]: other === "dark" ? "light" : "dark" }[theme] ?? "auto";
+  const opposite = darkSystem.matches ? "light" : "dark";
+  theme = { auto: opposite, [opposite]: opposite === "dark" ? "light" : "dark" }[theme] ?? "auto";
   try {
     localStorage.setItem("stackglass-theme", theme);
-  } catch { /* pages from disk may not have any */ }
+  } catch { /* Storage may be unavailable, for example for local files. */ }
   showTheme();
 }
 
-// ---- what is shown
+// ---- view
 
-// Brings everything in line with the state. `step`: the browser's Back undoes it.
-function show({ step = false, still = false, keepScroll = false } = {}) {
+// Updates everything from the state. `step` adds a history entry; `instant` skips the animation and resets scrolling.
+function show({ step = false, instant = false } = {}) {
   let graph = graphOf(state.view, state.inverted);
   if (graph.inverted) {
-    for (const node of state.grown) {
-      const seeds = pendingWithin(graph, node < graph.count ? node : 0);
-      if (seeds.length && !graph.grown?.has(node)) {
-        graph = grow(graph, seeds);
-        (graph.grown ??= new Set()).add(node);
+    for (const node of state.expanded) {
+      const roots = pendingWithin(graph, node < graph.count ? node : 0);
+      if (roots.length && !graph.expanded?.has(node)) {
+        graph = expandCallers(graph, roots);
+        (graph.expanded ??= new Set()).add(node);
       }
     }
   }
   if (state.zoom >= graph.count) state.zoom = 0;
   const [first, last] = spanOf(graph, 0);
   if (state.range && (state.range[0] < first || state.range[1] > last * (1 + 1e-9))) state.range = null;
-  const other = scene.graph !== graph, flipped = scene.icicle !== state.icicle;
+  const graphChanged = scene.graph !== graph, flipped = scene.icicle !== state.icicle;
   Object.assign(scene, { graph, icicle: state.icicle, zoom: state.zoom });
-  if (other) Object.assign(scene, { focus: -1, hover: -1 });
+  if (graphChanged) Object.assign(scene, { focus: -1, hover: -1 });
   $("view").value = String(state.view);
   $("inverted").setAttribute("aria-pressed", String(state.inverted));
   $("icicle").setAttribute("aria-pressed", String(state.icicle));
@@ -113,50 +114,50 @@ function show({ step = false, still = false, keepScroll = false } = {}) {
   showFound();
   showPath();
   layout();
-  if ((other || flipped || still) && !keepScroll) scrollTo(scene.icicle ? 0 : contentHeight());
+  if (graphChanged || flipped || instant) scrollTo(scene.icicle ? 0 : contentHeight());
   const [low, high] = state.range ?? spanOf(graph, state.zoom);
-  moveTo(low, high, still || other);
-  if (!keepScroll && state.zoom) bringIntoSight(graph.depth[state.zoom], true);
+  animateTo(low, high, instant || graphChanged);
+  if (state.zoom) scrollToRow(graph.depth[state.zoom], true);
   showDetails(scene.focus >= 0 ? scene.focus : state.zoom);
-  rememberState(step);
+  saveState(step);
 }
 
 function spanOf(graph, node) {
   return [graph.start[node], graph.start[node] + Math.max(graph.len[node], 1e-9)];
 }
 
-// Moves to another stretch of the cost axis, in a few frames.
-function moveTo(low, high, still) {
-  cancelAnimationFrame(moving);
-  goal = [low, high];
-  const from = [scene.low, scene.high], begin = performance.now(), lasts = 180;
-  if (still || calm.matches || (from[0] === low && from[1] === high)) {
+// Changes the visible range of the cost axis, animated unless `instant`.
+function animateTo(low, high, instant) {
+  cancelAnimationFrame(animation);
+  targetRange = [low, high];
+  const from = [scene.low, scene.high], startTime = performance.now(), duration = 180;
+  if (instant || reducedMotion.matches || (from[0] === low && from[1] === high)) {
     [scene.low, scene.high] = [low, high];
     redraw();
     return;
   }
   const frame = (now) => {
-    const part = Math.min(1, Math.max(0, (now - begin) / lasts)), eased = 1 - (1 - part) ** 3;
+    const progress = Math.min(1, Math.max(0, (now - startTime) / duration)), eased = 1 - (1 - progress) ** 3;
     scene.low = from[0] + (low - from[0]) * eased;
     scene.high = from[1] + (high - from[1]) * eased;
-    if (part < 1) moving = requestAnimationFrame(frame);
+    if (progress < 1) animation = requestAnimationFrame(frame);
     else [scene.low, scene.high] = [low, high];
-    scene.scroll = scrolled();
+    scene.scroll = scrollOffset();
     picture.draw(scene);
   };
-  moving = requestAnimationFrame(frame);
+  animation = requestAnimationFrame(frame);
 }
 
 function zoomTo(node) {
   const graph = scene.graph;
-  if (pendingWithin(graph, node).length) state.grown = [...state.grown, node];
+  if (pendingWithin(graph, node).length) state.expanded = [...state.expanded, node];
   Object.assign(state, { zoom: node, range: null });
   if (scene.focus >= 0) scene.focus = node;
   show({ step: true });
-  say(node ? `Zoomed to ${nameOf(graph, node)}, ${percent(graph.len[node], graph.len[0])}` : "The whole graph");
+  announce(node ? `Zoomed to ${nameOf(graph, node)}, ${formatPercent(graph.len[node], graph.len[0])}` : "Showing the whole graph");
 }
 
-// Shows a stretch of the cost axis; the zoom goes out to the innermost box that holds it.
+// Shows a range of the cost axis. The zoomed box becomes its nearest ancestor that contains the range.
 function zoomToRange(low, high) {
   const graph = scene.graph, [first, last] = spanOf(graph, 0), least = (last - first) / 1e9;
   let node = state.zoom;
@@ -165,12 +166,12 @@ function zoomToRange(low, high) {
   high = low + size;
   while (node && (low < graph.start[node] || high > graph.start[node] + graph.len[node])) node = graph.parent[node];
   Object.assign(state, { zoom: node, range: size >= last - first ? null : [low, high] });
-  cancelAnimationFrame(moving);
+  cancelAnimationFrame(animation);
   [scene.low, scene.high, scene.zoom] = [low, high, node];
-  goal = [low, high];
+  targetRange = [low, high];
   showPath();
   showFound();
-  rememberState(false);
+  saveState(false);
   redraw();
 }
 
@@ -179,11 +180,11 @@ function zoomBy(factor, x) {
   zoomToRange(at - (at - scene.low) * factor, at + (scene.high - at) * factor);
 }
 
-// To the nearest box outwards that is wider; at the root, ends the search.
+// Zooms to the nearest wider ancestor. At the root, clears the search.
 function zoomOut() {
   const { graph } = scene;
   if (state.range) return zoomTo(state.zoom);
-  if (!state.zoom) return state.query ? find("", false) : undefined;
+  if (!state.zoom) return state.query ? setQuery("", false) : undefined;
   let node = graph.parent[state.zoom];
   while (node && graph.len[node] <= graph.len[state.zoom]) node = graph.parent[node];
   zoomTo(node);
@@ -194,34 +195,34 @@ function reset() {
   scene.focus = -1;
   show({ step: true });
   scrollTo(scene.icicle ? 0 : contentHeight());
-  say("The whole graph");
+  announce("Showing the whole graph");
 }
 
-function turn(name) {
-  if (name === "inverted") Object.assign(state, { zoom: 0, range: null, grown: [] });
+function toggle(name) {
+  if (name === "inverted") Object.assign(state, { zoom: 0, range: null, expanded: [] });
   state[name] = !state[name];
   show({ step: true });
-  say(`${name} ${state[name] ? "on" : "off"}`);
+  announce(`${name} ${state[name] ? "on" : "off"}`);
 }
 
-function find(query, isRegex) {
+function setQuery(query, isRegex) {
   Object.assign(state, { query, regex: isRegex });
   if ($("query").value !== query) $("query").value = query;
   $("regex").checked = isRegex;
   showFound();
-  rememberState(false);
+  saveState(false);
   redraw();
 }
 
-// What the search finds in a graph, kept until either changes.
-function searched(graph) {
-  const asked = `${graph.count} ${state.regex} ${state.query}`;
-  if (graph.asked !== asked) Object.assign(graph, { asked, answer: search(graph, state.query, state.regex) });
-  return graph.answer;
+// The search result for a graph, cached until the query or the graph changes.
+function cachedSearch(graph) {
+  const searchKey = `${graph.count} ${state.regex} ${state.query}`;
+  if (graph.searchKey !== searchKey) Object.assign(graph, { searchKey, searchResult: search(graph, state.query, state.regex) });
+  return graph.searchResult;
 }
 
 function showFound() {
-  const { graph } = scene, found = searched(graph), output = $("found");
+  const { graph } = scene, found = cachedSearch(graph), output = $("found");
   scene.found = found?.error ? null : found;
   output.classList.toggle("wrong", Boolean(found?.error));
   if (!found || found.error) {
@@ -229,20 +230,20 @@ function showFound() {
     output.title = output.textContent;
     return;
   }
-  // The same share whichever way round; the inverted graph may not be complete.
-  const samples = graph.inverted ? searched(graph.of).samples : found.samples;
-  let text = `${percent(samples, graph.len[0])} matched`;
+  // Count in the original graph, because the inverted graph may be incomplete.
+  const samples = graph.inverted ? cachedSearch(graph.original).samples : found.samples;
+  let text = `${formatPercent(samples, graph.len[0])} matched`;
   if (state.zoom) {
     const within = matchedWithin(graph, found, state.zoom);
-    text += `, ${percent(within, graph.len[state.zoom])} of the zoom`;
+    text += `, ${formatPercent(within, graph.len[state.zoom])} of the zoomed box`;
   }
   output.textContent = text;
-  output.title = `${counted(samples)} in ${thousands(found.boxes)} boxes`;
+  output.title = `${formatCount(samples)} in ${formatNumber(found.boxes)} boxes`;
 }
 
 function showPath() {
   const { graph } = scene, list = $("path"), path = pathTo(graph, state.zoom);
-  // The root and the last few.
+  // Show the root and the last few boxes.
   const hidden = Math.max(0, path.length - 5);
   const shown = path.map((node, at) => [node, at]).filter(([, at]) => at === 0 || at >= hidden);
   list.replaceChildren(...shown.map(([node, at]) => {
@@ -250,7 +251,7 @@ function showPath() {
     const more = hidden > 1 && at === hidden;
     button.type = "button";
     button.textContent = more ? `… ${hidden - 1} more` : nameOf(graph, node).slice(0, 200);
-    button.title = `${nameOf(graph, node).slice(0, 400)}\n${percent(graph.len[node], graph.len[0])}`;
+    button.title = `${nameOf(graph, node).slice(0, 400)}\n${formatPercent(graph.len[node], graph.len[0])}`;
     if (node === state.zoom) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => zoomTo(node));
     item.append(button);
@@ -294,29 +295,29 @@ function usesStatus(meaning) {
 function showDetails(node) {
   const { graph } = scene;
   $("name").textContent = fullNameOf(graph, node).slice(0, 4000);
-  $("lines").textContent = linesOf(graph, node).join(" · ");
+  $("lines").textContent = detailsOf(graph, node).join(" · ");
   $("copy").hidden = false;
 }
 
-function say(text) {
+function announce(text) {
   $("said").textContent = text.slice(0, 400);
 }
 
-// The focused box, for the eye and for screen readers.
+// Focuses a box. Screen readers announce a change of the active descendant, so two elements alternate.
 function focusOn(node) {
   const { graph } = scene;
   scene.focus = node;
-  const item = $(`box${(heard ^= 1)}`);
-  item.setAttribute("aria-label", [fullNameOf(graph, node).slice(0, 400), ...linesOf(graph, node)].join(", "));
+  const item = $(`box${(activeItem ^= 1)}`);
+  item.setAttribute("aria-label", [fullNameOf(graph, node).slice(0, 400), ...detailsOf(graph, node)].join(", "));
   item.setAttribute("aria-level", graph.depth[node] + 1);
   item.setAttribute("aria-selected", "true");
-  $(`box${heard ^ 1}`).removeAttribute("aria-selected");
+  $(`box${activeItem ^ 1}`).removeAttribute("aria-selected");
   canvas.setAttribute("aria-activedescendant", item.id);
-  if (graph.start[node] + graph.len[node] <= goal[0] || graph.start[node] >= goal[1]) {
+  if (graph.start[node] + graph.len[node] <= targetRange[0] || graph.start[node] >= targetRange[1]) {
     Object.assign(state, { zoom: graph.parent[node], range: null });
     show({ step: true });
   }
-  bringIntoSight(graph.depth[node]);
+  scrollToRow(graph.depth[node]);
   showDetails(node);
   redraw();
 }
@@ -331,10 +332,10 @@ function copyName() {
     document.execCommand("copy");
     area.remove();
   };
-  (navigator.clipboard?.writeText(text) ?? Promise.reject()).catch(fallback).then(() => say("Name copied"));
+  (navigator.clipboard?.writeText(text) ?? Promise.reject()).catch(fallback).then(() => announce("Name copied"));
 }
 
 function saveSvg() {
   const name = data.title.replace(/[^\p{L}\p{N}._-]+/gu, "-").slice(0, 80) || "flame-graph";
-  save(`${name}.svg`, "image/svg+xml", pictureAsSvg(picture, scene, `${data.title} – ${data.views[state.view].label}`));
+  download(`${name}.svg`, "image/svg+xml", viewToSvg(picture, scene, `${data.title} – ${data.views[state.view].label}`));
 }

@@ -1,0 +1,81 @@
+// Formats names, numbers and details of boxes for display.
+
+function formatPercent(part, whole) {
+  const share = whole ? (part / whole) * 100 : 0;
+  return `${share.toFixed(share >= 99.95 ? 0 : share >= 1 || !part ? 1 : 2)} %`;
+}
+
+function formatNumber(number) {
+  const digits = String(Math.round(number));
+  return digits.length < 5 ? digits : digits.replace(/\B(?=(\d{3})+$)/g, "\u00a0");
+}
+
+// Formats a count with its unit, singular for 1. The root shows the full unit, other boxes its first word.
+function formatCount(number, unit = data.unit.split(" ")[0]) {
+  return `${formatNumber(number)} ${Math.round(number) === 1 ? unit.replace(/s$/, "") : unit}`;
+}
+
+function nameOf(graph, node) {
+  return node === 0 && frames.is(graph.frame[0], UNKNOWN) ? "all" : frames.name(graph.frame[node]);
+}
+
+// Shortens a name to at most `columns` characters. Keeps as many trailing path segments as fit; if not even the last
+// one fits, truncates it.
+function shortenName(name, columns) {
+  if (columns < 3) return "";
+  if (name.length <= columns) return name;
+  let last = name;
+  // Names have no maximum length, so only the end of a long name is searched.
+  const from = Math.max(0, name.length - Math.max(4 * columns, 400));
+  for (let at = name.indexOf("::", from); at >= 0; at = name.indexOf("::", at + 1)) {
+    const tail = name.slice(at + 2);
+    if (!isBalanced(tail)) continue;
+    if (tail.length <= columns && tail.length >= 3) return tail;
+    last = tail;
+  }
+  return `${(last.length >= 3 ? last : name).slice(0, columns - 1)}…`;
+}
+
+// Whether brackets balance in `tail`; otherwise it cannot stand alone.
+function isBalanced(tail) {
+  let open = 0, before = "";
+  if (tail.startsWith("operator")) return true;
+  for (const c of tail) {
+    if ("<([{".includes(c)) open++;
+    else if (")]}".includes(c) || (c === ">" && before !== "-" && before !== "=")) open--;
+    if (open < 0) return false;
+    before = c;
+  }
+  return true;
+}
+
+function locationOf(graph, node) {
+  const frame = graph.frame[node];
+  let place = frames.file(frame);
+  if (place && frames.line(frame) > 0 && !graph.mixed?.[node]) place += `:${frames.line(frame)}`;
+  if (graph.mixed?.[node]) place += ", several lines";
+  if (!place) place = frames.module(frame);
+  return frames.is(frame, INLINED) ? `${place} [inlined]` : place;
+}
+
+// The details of a box, one string per line.
+function detailsOf(graph, node) {
+  const total = graph.len[0], len = graph.len[node], own = graph.own[node], parent = graph.parent[node];
+  const lines = [];
+  const place = locationOf(graph, node);
+  if (place) lines.push(place);
+  let counts = `${node ? formatCount(len) : formatCount(len, data.unit)}, ${formatPercent(len, total)} of all`;
+  if (node) counts += `, ${formatPercent(len, graph.len[parent])} of ${graph.inverted ? "its callee" : "its caller"}`;
+  lines.push(counts);
+  if (!graph.inverted) lines.push(own ? `own ${formatNumber(own)}, ${formatPercent(own, total)}` : "own 0");
+  else if (graph.pending.has(node)) lines.push("zoom in to show its callers");
+  // Only original graphs have notes.
+  if (graph.note[node]) lines.push(data.strings[graph.note[node]]);
+  const status = STATUS.filter(([bit]) => graph.status[node] & bit).map(([, meaning]) => meaning);
+  if (status.length) lines.push(status.join(", "));
+  return lines;
+}
+
+function fullNameOf(graph, node) {
+  return nameOf(graph, node) === "all" ? "all" : frames.fullName(graph.frame[node]);
+}
