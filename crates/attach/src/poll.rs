@@ -2,7 +2,8 @@
 //!
 //! These steps occur here: reuse or read the stack of a sleeping thread, read the state, request a stack, and leave a
 //! thread to perf events. A thread whose stop is pending is not looked at, and a stop reaches a thread on any CPU or
-//! none, so no step awaits a stack or checks for a CPU. Time on the last stack follows from the kernel's account.
+//! none, so no step awaits a stack or checks for a CPU. A thread that waits for a CPU needs no action: the kernel's
+//! account says later how long it waited.
 
 use super::Driver;
 use super::calls;
