@@ -14,6 +14,7 @@ mod elf_file;
 mod events;
 mod files;
 mod mappings;
+mod period;
 mod phase_shift;
 mod process;
 mod process_table;
@@ -24,6 +25,7 @@ mod walking;
 
 use crate::Recorder;
 use events::{Events, Plan};
+use period::PeriodChoice;
 use phase_shift::PhaseShift;
 use process_table::ProcessTable;
 use stackglass_procfs::clock::monotonic;
@@ -42,42 +44,6 @@ const STEADY: Duration = Duration::from_millis(80);
 /// Mean time between two drains while threads go to sleep.
 const SLEEPS: Duration = Duration::from_millis(20);
 
-/// Threads that begin less than this number of delays apart are mostly short.
-const MANY: u64 = 4;
-
-/// Range of periods, in delays.
-const USUAL: (f64, f64) = (0.97, 1.03);
-/// Range of periods where many threads are short, in delays.
-const SHORTER: (f64, f64) = (0.1, 1.0);
-
-/// How fast threads and processes begin.
-struct Forks {
-    /// Number at the last drain.
-    latest: u64,
-    counted: u64,
-    since: u64,
-    are_many: bool,
-}
-
-impl Forks {
-    const ENOUGH: u64 = 16;
-    const LONG: u64 = 100_000_000;
-
-    fn new(now: u64) -> Forks {
-        Forks { latest: 0, counted: 0, since: now, are_many: false }
-    }
-
-    /// `forks` have begun by `now`. They are many if they are less than `each` ns apart.
-    fn count(&mut self, forks: u64, now: u64, each: u64) {
-        self.latest = forks;
-        let (new, passed) = (forks - self.counted, now.saturating_sub(self.since));
-        if new >= Forks::ENOUGH || passed >= Forks::LONG {
-            self.are_many = passed / new.max(1) < each;
-            (self.counted, self.since) = (forks, now);
-        }
-    }
-}
-
 /// Samples one program and its children.
 pub(crate) struct Outside {
     events: Events,
@@ -86,8 +52,7 @@ pub(crate) struct Outside {
     phase_shift: PhaseShift,
     /// Chooses the moments of drains, so that no program can be in step with them, and the periods of new threads.
     random: Random,
-    delay: u64,
-    forks: Forks,
+    periods: PeriodChoice,
 }
 
 impl Outside {
@@ -99,12 +64,11 @@ impl Outside {
     pub(crate) fn prepare(delay: Duration, follow_children: bool, at_once: bool) -> io::Result<Outside> {
         let (delay, now) = (delay.as_nanos() as u64, monotonic());
         let mut random = Random::new(now);
-        // A program that repeats itself in a round time would be sampled at the same places each time.
-        let period = (delay as f64 * random.between(USUAL)) as u64;
-        let events = Events::open(Plan { period, at_once })?;
+        let periods = PeriodChoice::new(delay, now);
+        let events = Events::open(Plan { period: periods.first(&mut random), at_once })?;
         let processes = ProcessTable::new(!events.counts_kernel, at_once, follow_children);
         let phase_shift = PhaseShift::new(now);
-        Ok(Outside { events, processes, settled: now, phase_shift, random, delay, forks: Forks::new(now) })
+        Ok(Outside { events, processes, settled: now, phase_shift, random, periods })
     }
 
     /// The program was started, so limits that it would have inherited may change.
@@ -123,26 +87,14 @@ impl Outside {
         mean.mul_f64(self.random.between((0.5, 1.5)))
     }
 
-    /// Chooses a new random period if processes or threads have begun since the last drain. It holds for those that begin
-    /// from now on, so processes that begin between two drains have the same period. The kernel takes the first sample of a
-    /// process after one period, and none of a shorter process. So periods are shorter while many processes begin. A hit
-    /// stands for the period of its own thread.
-    fn choose_period(&mut self) {
-        let forks = self.processes.forks();
-        if forks == self.forks.latest {
-            return;
-        }
-        self.forks.count(forks, monotonic(), MANY * self.delay);
-        let factor = self.random.between(if self.forks.are_many { SHORTER } else { USUAL });
-        self.events.set_period((self.delay as f64 * factor) as u64);
-    }
-
     /// Reads all records since the last call.
     pub(crate) fn drain(&mut self, recorder: &mut Recorder) {
         self.drain_until(monotonic() - UNORDERED, recorder);
-        self.choose_period();
-        let Outside { events, processes, phase_shift, random, .. } = self;
+        let Outside { events, processes, phase_shift, random, periods, .. } = self;
         let now = monotonic();
+        if let Some(period) = periods.next(processes.forks(), now, random) {
+            events.set_period(period);
+        }
         phase_shift.shift(now, processes.live_threads(), events, random);
         processes.set_period_worth(phase_shift.period_worth(now));
     }
@@ -194,24 +146,5 @@ impl Outside {
         self.drain_until(u64::MAX, recorder);
         self.processes.close(recorder);
         Nanos(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn periods_follow_the_rate_of_forks() {
-        let mut forks = Forks::new(0);
-        // A compiler's driver starts three programs at once, every 30 ms.
-        for file in 1..=20 {
-            forks.count(file * 3, file * 30_000_000, 4_000_000);
-            assert!(!forks.are_many);
-        }
-        for process in 1..=100 {
-            forks.count(60 + process, 600_000_000 + process * 1_200_000, 4_000_000);
-        }
-        assert!(forks.are_many);
     }
 }
