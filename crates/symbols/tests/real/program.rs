@@ -17,7 +17,7 @@ pub struct Program {
 
 /// An address and its lines, as the program prints them.
 #[derive(Debug)]
-pub struct Said {
+pub struct Answer {
     pub address: u64,
     /// Lines of the chain, innermost first.
     pub lines: Vec<i64>,
@@ -56,12 +56,12 @@ impl Program {
     }
 
     /// Runs the program and reads an address and its lines.
-    pub fn says(&self, place: &str) -> Said {
+    pub fn says(&self, place: &str) -> Answer {
         let output = run(&mut Command::new(&self.path));
         let line = output.lines().find_map(|line| line.strip_prefix(place)).expect("the place");
         let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().unwrap());
         // The program prints the end of the instruction; the lookup address is in the instruction, as for callers.
-        Said { address: numbers.next().unwrap() - 1, lines: numbers.map(|line| line as i64).collect() }
+        Answer { address: numbers.next().unwrap() - 1, lines: numbers.map(|line| line as i64).collect() }
     }
 }
 

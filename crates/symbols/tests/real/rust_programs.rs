@@ -1,6 +1,6 @@
 //! A Rust program with known inlining, with all forms of debug information.
 
-use crate::program::{Program, Said, frames, frames_with_id, run};
+use crate::program::{Answer, Program, frames, frames_with_id, run};
 use stackglass_profile::symbols::Missing;
 use stackglass_symbols::Options;
 use std::path::Path;
@@ -160,7 +160,7 @@ fn stripped_with_the_debug_file_in_a_build_id_folder() {
 #[test]
 fn symbols_only() {
     let program = Program::rust(&["-Cdebuginfo=0", "-Cstrip=debuginfo"]);
-    let Said { address, .. } = program.says("method");
+    let Answer { address, .. } = program.says("method");
     let (frames, missing, _) = frames(&program.path, address, &Options::default());
     assert_eq!(missing, [Missing::DebugInfo]);
     assert_eq!(frames.len(), 1);
