@@ -3,10 +3,8 @@
 use super::calls;
 use super::ptrace;
 use stackglass_procfs::Status;
+use stackglass_unwind::call_site::SYSCALL;
 use stackglass_unwind::memory::read_process;
-
-/// `syscall`.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// Codes by which the kernel marks a call that it makes again (include/linux/errno.h): ERESTARTSYS, ERESTARTNOINTR,
 /// ERESTARTNOHAND and ERESTART_RESTARTBLOCK.

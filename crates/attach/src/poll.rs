@@ -11,7 +11,6 @@ use super::clock::monotonic;
 use super::perf_events::Event;
 use super::ptrace;
 use super::sampled_process::SampledProcess;
-use super::stack_reader::is_hidden;
 use super::thread::{KernelSampling, StopRequest};
 use stackglass_procfs::Status;
 use stackglass_sampling::{LastStack, Observation, SchedStat, Sleep, SleepPlace, Stack, Step, ThreadState};
@@ -123,7 +122,7 @@ fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sl
         return;
     }
     let tid = thread.tid;
-    let cached = if is_hidden(&walk) { process.stacks.cached(tid, place) } else { None };
+    let cached = if walk.lacks_registers() { process.stacks.cached(tid, place) } else { None };
     let (len, cut, counter) = match cached {
         Some(cached) => (cached.len, cached.cut, Counter::StacksRecognised),
         None => (walk.len, walk.end.code(), Counter::StacksAsleep),
@@ -132,7 +131,7 @@ fn read_sleeping(process: &mut SampledProcess, index: usize, now: u64, sleep: Sl
     let stack = Stack { frames: process.stacks.frames(len), cut, task: 0 };
     thread.time.push_sleeping(&mut process.events.of(thread.number), now, stack);
     if cached.is_none()
-        && is_hidden(&walk)
+        && walk.lacks_registers()
         && !process.stacks.was_tried(tid, place)
         && call.is_none_or(|call| calls::is_resumed(&call))
     {

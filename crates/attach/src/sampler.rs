@@ -88,7 +88,7 @@ impl Sampler {
         Some(sampler)
     }
 
-    /// Samples until it is told to stop or there is nothing more to see.
+    /// Samples until a stop is requested, or the process has ended or cannot be sampled any more.
     pub(crate) fn run(mut self) {
         let mut schedule = TickSchedule::new(self.process.delay, monotonic());
         let mut next = 0;

@@ -129,14 +129,6 @@ impl StackReader {
     }
 }
 
-/// Whether the kernel's registers of a sleeping thread do not suffice for the rest of the stack: a stop shows it.
-pub(crate) fn is_hidden(walk: &Walk) -> bool {
-    matches!(
-        walk.end,
-        End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
-    )
-}
-
 fn read_of(tid: u32) -> impl FnOnce(u64, &mut [u8]) -> usize {
     move |address, into| read_process(tid as i32, address, into)
 }

@@ -97,7 +97,7 @@ pub fn install() -> Result<(), NotInstalled> {
     Ok(())
 }
 
-/// Whether this is the handler's address. A program that asks for the action is told the default one.
+/// Whether this is the handler's address. To a program that reads the action, the default one is reported.
 pub fn is_handler(handler: usize) -> bool {
     handler == enter as *const () as usize
 }

@@ -26,6 +26,7 @@
 
 use crate::{action, program_actions};
 use core::sync::atomic::{AtomicU32, Ordering::*};
+use stackglass_unwind::call_site::SYSCALL;
 
 /// Whether calls may be put back in this process. A forked child inherits it with the handlers.
 static KNOWN: AtomicU32 = AtomicU32::new(NO_HOOKS);
@@ -105,8 +106,6 @@ pub fn is_safe_to_repeat(number: u32) -> bool {
 
 /// `-EINTR` as the kernel returns it.
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
-/// `syscall`.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// `mov $imm32, %eax`, without the number.
 const MOV_EAX: u8 = 0xb8;
 /// `xor %eax, %eax`: the number of `read`.

@@ -103,8 +103,8 @@ fn observe(parts: &mut Parts, index: SlotIndex, passed: Passed) -> Observation {
 
 /// The thread did not run: its last stack gets all ticks since the last poll, and the next poll comes later.
 fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
+    extend_sleeping(parts, index, now);
     let thread = parts.threads.get(index);
-    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
     thread.interval = thread.interval.saturating_mul(2).min(longest);
     let next = parts.schedule.tick + u64::from(thread.interval);
     parts.threads.set_due(index, next);
@@ -113,8 +113,7 @@ fn reuse(parts: &mut Parts, index: SlotIndex, now: u64, longest: u8) {
 /// A signal was sent, and its stack has not arrived yet.
 fn await_stack(parts: &mut Parts, index: SlotIndex, reading: Reading, is_runnable: bool) {
     push_waiting(parts, index, reading.now, is_runnable);
-    let thread = parts.threads.get(index);
-    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), reading.now);
+    extend_sleeping(parts, index, reading.now);
     send::check_mask(parts, index, reading.now, reading.passed.ran);
     send::check_overdue(parts, index, reading.now);
 }
@@ -125,7 +124,7 @@ fn settle(parts: &mut Parts, index: SlotIndex, now: u64) {
     thread.interval = 1;
     if thread.time.last() == LastStack::Sleeping {
         // It slept there until it ran.
-        thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
+        extend_sleeping(parts, index, now);
     }
     push_waiting(parts, index, now, false);
 }
@@ -141,18 +140,30 @@ fn is_on_cpu(parts: &mut Parts, index: SlotIndex, reading: Reading) -> bool {
 fn act(parts: &mut Parts, index: SlotIndex, reading: Reading, step: Step) {
     let now = reading.now;
     match step {
-        Step::RequestStack => return send::send(parts, index, now, Purpose::default()),
-        Step::ReadSleepingStack(sleep) => return read_sleeping(parts, index, reading, sleep),
-        Step::ExtendAsWaiting => push_waiting(parts, index, now, true),
-        _ => {}
+        Step::RequestStack => send::send(parts, index, now, Purpose::default()),
+        Step::ReadSleepingStack(sleep) => read_sleeping(parts, index, reading, sleep),
+        Step::ExtendRunningStack => {
+            let thread = parts.threads.get(index);
+            thread.time.extend_running(&mut parts.events.of(&mut thread.header), now);
+        }
+        Step::ExtendAsWaiting => {
+            push_waiting(parts, index, now, true);
+            extend_sleeping(parts, index, now);
+        }
+        Step::ExtendLastStack => extend_sleeping(parts, index, now),
+        // `poll` handles these, and the kernel samples no thread from inside.
+        Step::ReadState
+        | Step::CheckCpu
+        | Step::ReuseSleepingStack
+        | Step::AwaitStack { .. }
+        | Step::LeaveToKernel => {}
     }
+}
+
+/// The last stack gets what the thread did not run.
+fn extend_sleeping(parts: &mut Parts, index: SlotIndex, now: u64) {
     let thread = parts.threads.get(index);
-    let sink = &mut parts.events.of(&mut thread.header);
-    match step {
-        Step::ExtendRunningStack => thread.time.extend_running(sink, now),
-        Step::ExtendAsWaiting | Step::ExtendLastStack => thread.time.extend_sleeping(sink, now),
-        _ => {}
-    }
+    thread.time.extend_sleeping(&mut parts.events.of(&mut thread.header), now);
 }
 
 /// A thread was last seen running, and did not run all the time since. Assigns the part in which it waited for a CPU:

@@ -99,7 +99,7 @@ impl Sampler {
         Some(Sampler { parts, checks, orders, launcher, start_cpu })
     }
 
-    /// Samples until it is told to stop, or its launcher is gone.
+    /// Samples until a stop is requested, or the launcher is gone.
     pub(crate) fn run(&mut self) {
         let Shared { guest, control, .. } = self.parts.shared;
         control.state.store(ProcessState::Running as u32, Release);

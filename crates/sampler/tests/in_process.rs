@@ -1,4 +1,4 @@
-//! Sampling one's own process: what is told is true, again and again, and the handler stays small.
+//! Samples the own process: the events are true in each run, and the handler uses little stack.
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use stackglass_sampler::{Config, NotStarted, start};

@@ -12,6 +12,7 @@
 mod cpu_account;
 mod decision;
 mod hash;
+pub mod numbers;
 mod random;
 mod sleep_cache;
 mod thread_state;

@@ -4,6 +4,8 @@
 //! when the thread has run, its third when the thread got a CPU, however briefly. So a sleeping thread with
 //! unchanged numbers has not moved. `syscall` tells where a thread sleeps (proc_pid_syscall(5)).
 
+use crate::numbers::{decimal, hexadecimal};
+
 /// The three numbers of `schedstat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedStat {
@@ -72,7 +74,7 @@ impl ThreadState {
             *place = field;
             count += 1;
         }
-        let address = |field| hexadecimal(field).filter(|address| *address != 0);
+        let address = |field| prefixed(field).filter(|address| *address != 0);
         match &all[..count] {
             [b"running"] => ThreadState::Running,
             [number, arguments @ .., sp, pc] => match (address(sp), address(pc)) {
@@ -91,7 +93,7 @@ fn call(number: &[u8], arguments: &[&[u8]]) -> Option<Call> {
     let number = i64::try_from(decimal(number)?).ok()?;
     let mut given = [u64::MAX; 6];
     for (to, from) in given.iter_mut().zip(arguments) {
-        *to = hexadecimal(from).unwrap_or(u64::MAX);
+        *to = prefixed(from).unwrap_or(u64::MAX);
     }
     Some(Call { number, arguments: given })
 }
@@ -100,21 +102,9 @@ fn fields(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
-fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u64, |n, b| {
-        b.is_ascii_digit().then(|| n.checked_mul(10)?.checked_add(u64::from(b - b'0'))).flatten()
-    })
-}
-
-fn hexadecimal(text: &[u8]) -> Option<u64> {
-    let text = text.strip_prefix(b"0x")?;
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    text.iter().try_fold(0u64, |n, b| Some(n << 4 | u64::from((*b as char).to_digit(16)?)))
+/// A hexadecimal number that begins with `0x`.
+fn prefixed(text: &[u8]) -> Option<u64> {
+    hexadecimal(text.strip_prefix(b"0x")?)
 }
 
 #[cfg(test)]

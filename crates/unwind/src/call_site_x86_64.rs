@@ -5,6 +5,9 @@
 //! return addresses is right in practically all cases. Other addresses appear to follow a call in about 0.02 % of cases.
 //! Encodings: Intel SDM volume 2, CALL.
 
+/// The `syscall` instruction, by which a thread enters the kernel.
+pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
 /// Longest call instruction in bytes (REX or `notrack`, opcode, ModRM, SIB, disp32).
 pub const LONGEST: usize = 8;
 

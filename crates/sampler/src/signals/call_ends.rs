@@ -10,14 +10,15 @@
 //! time. The time of the others is kept for the next stack. A thread that makes one call after another has hardly
 //! any other stack, and there all are accepted.
 
+use stackglass_unwind::call_site::SYSCALL;
+use stackglass_unwind::memory::read_own;
+
 /// Unit of the kernel's system time, ns (USER_HZ is 100).
 const UNIT: u64 = 10_000_000;
 /// CPU time after which the kernel's account is read again, ns.
 const OLD: u64 = 50_000_000;
 /// Addresses in the cache.
 const REMEMBERED: usize = 64;
-/// `syscall`.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// Ticks whose time may be kept before a stack is accepted in any case. Also the ratio of stacks at calls to others at which a
 /// thread counts as doing nothing but calls.
@@ -105,7 +106,7 @@ impl SyscallInstructions {
         let entry = &mut self.known[address as usize % REMEMBERED];
         if *entry >> 1 != address {
             let mut bytes = [0; 2];
-            let read = stackglass_unwind::memory::read_own(address.wrapping_sub(2), &mut bytes);
+            let read = read_own(address.wrapping_sub(2), &mut bytes);
             *entry = address << 1 | u64::from(read == 2 && bytes == SYSCALL);
         }
         *entry & 1 == 1

@@ -7,7 +7,6 @@ use core::mem::MaybeUninit;
 use stackglass_host::{SlotIndex, UNWINDER, system};
 use stackglass_sampling::{SPAN, SleepCache, SleepEntry, SleepPlace, hash_index};
 use stackglass_unwind::memory::read_own;
-use stackglass_unwind::walk::{Cut, End};
 use stackglass_unwind::{ProcessStack, Registers, Scratch};
 use stackglass_wire::MAX_FRAMES;
 
@@ -72,11 +71,7 @@ impl SleepReader {
         let registers = Registers::new(place.pc, place.sp, None);
         let mut reader = ProcessStack::new(own_tid as i32, &mut self.stack[..FETCH]);
         let walk = UNWINDER.walk(&registers, &mut reader, scratch, &mut self.frames);
-        let is_hidden = matches!(
-            walk.end,
-            End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
-        );
-        let cached = if is_hidden {
+        let cached = if walk.lacks_registers() {
             self.cache.lookup(index.0.into(), place, read_own, &mut self.stack, &mut self.frames)
         } else {
             None
@@ -87,7 +82,7 @@ impl SleepReader {
         let read = ReadStack { len: walk.len, cut: walk.end.code() };
         match cached {
             Some(cached) => SleepStack::Cached(ReadStack { len: cached.len, cut: cached.cut }),
-            None if is_hidden => SleepStack::Partial(read),
+            None if walk.lacks_registers() => SleepStack::Partial(read),
             None => SleepStack::Read(read),
         }
     }

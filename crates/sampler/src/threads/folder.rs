@@ -3,8 +3,9 @@
 //! Descriptors stay open only in a descriptor table of the sampler's own (see `privilege`). Otherwise every file is opened
 //! anew.
 
-use crate::threads::status::{Confinement, blocked_signals, decimal};
+use crate::threads::status::{Confinement, blocked_signals};
 use stackglass_host::system::{Fd, PathText};
+use stackglass_sampling::numbers::decimal;
 use stackglass_wire::ThreadName;
 
 /// The folder.
@@ -150,7 +151,7 @@ fn each_entry(mut entries: &[u8], each: &mut impl FnMut(u32)) {
             return;
         }
         let name = entries[19..length].split(|b| *b == 0).next().unwrap_or(&[]);
-        if let Some(tid) = decimal(name) {
+        if let Some(tid) = decimal(name).and_then(|tid| u32::try_from(tid).ok()) {
             each(tid);
         }
         entries = &entries[length..];

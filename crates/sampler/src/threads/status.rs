@@ -1,5 +1,7 @@
 //! What a thread's `status` file says of its signals and of the system calls it may make (proc_pid_status(5)).
 
+use stackglass_sampling::numbers::{decimal, hexadecimal};
+
 /// The seccomp state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Confinement {
@@ -12,7 +14,7 @@ pub struct Confinement {
 impl Confinement {
     /// Reads a status file. Kernels without seccomp have no such lines.
     pub fn parse(status: &[u8]) -> Confinement {
-        let number = |name: &[u8]| decimal(line_of(status, name)?).map(u64::from);
+        let number = |name: &[u8]| decimal(line_of(status, name)?);
         Confinement {
             mode: number(b"Seccomp:").unwrap_or(0),
             filters: number(b"Seccomp_filters:").unwrap_or(0),
@@ -32,25 +34,8 @@ impl Confinement {
 
 /// The mask of blocked signals, from the line `SigBlk:` of a status file.
 pub fn blocked_signals(status: &[u8]) -> Option<u64> {
-    hexadecimal(line_of(status, b"SigBlk:")?)
-}
-
-/// A decimal number that fills the text.
-pub fn decimal(text: &[u8]) -> Option<u32> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u32, |n, b| {
-        b.is_ascii_digit().then(|| n.checked_mul(10)?.checked_add((b - b'0') as u32)).flatten()
-    })
-}
-
-fn hexadecimal(text: &[u8]) -> Option<u64> {
-    let text = text.strip_prefix(b"0x").unwrap_or(text);
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    text.iter().try_fold(0u64, |n, b| Some(n << 4 | (*b as char).to_digit(16)? as u64))
+    let mask = line_of(status, b"SigBlk:")?;
+    hexadecimal(mask.strip_prefix(b"0x").unwrap_or(mask))
 }
 
 /// The value of the line that begins with `name`.

@@ -9,6 +9,17 @@ pub struct Walk {
     pub end: End,
 }
 
+impl Walk {
+    /// Whether a walk from the program counter and the stack pointer alone has stopped for want of another register. The
+    /// registers of a signal or a stop show the rest of the stack.
+    pub const fn lacks_registers(&self) -> bool {
+        matches!(
+            self.end,
+            End::Cut(Cut::RbpUnknown | Cut::RuleNotSupported | Cut::StackDidNotGrow | Cut::UnreadableStack)
+        )
+    }
+}
+
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
