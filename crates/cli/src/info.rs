@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "{}", harmless(&name))?;
-    write_about(&recording, samples, &mut out)?;
+    write_info(&recording, samples, &mut out)?;
     if is_from_elsewhere(&recording.info) {
         write_threads(&recording, &mut out)?;
     } else {
@@ -54,7 +54,7 @@ fn is_from_elsewhere(info: &RecordingInfo) -> bool {
     info.delay.0 == 0
 }
 
-fn write_about(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
+fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
     let info: &RecordingInfo = &recording.info;
     let known = |value: String| match value.is_empty() || is_from_elsewhere(info) {
         true => "unknown".to_owned(),

@@ -183,7 +183,7 @@ impl LiveView {
         if self.recorder.is_full() {
             let before = self.recorder.clear_samples();
             self.attached.forget_stacks(&before, &mut self.recorder);
-            self.recorder.about_mut().start = Nanos(Attached::now());
+            self.recorder.info_mut().start = Nanos(Attached::now());
             self.seen = 0;
         }
     }

@@ -1,7 +1,7 @@
 //! Peeks at the processes of `stackglass run`. Each peek runs on a separate thread and samples its process from
 //! outside.
 //!
-//! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
+//! A process has one peek at a time. A request during a peek is answered with a notice, and gets its own peek afterwards.
 //! A signal during a peek for standard error repeats the stacks there.
 
 use crate::attached::OutsidePeek;
@@ -24,7 +24,7 @@ const MOST: usize = 8;
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// Longest wait for symbols at the end.
 const LAST_SYMBOLS: Duration = Duration::from_secs(20);
-/// Longest wait for threads that were told to detach from their process.
+/// Longest wait for threads that were requested to detach from their process.
 const DETACHING: Duration = Duration::from_secs(1);
 
 /// What the thread of a peek reports to the launcher.

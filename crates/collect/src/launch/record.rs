@@ -1,6 +1,6 @@
 //! Records one program from its start to its end: start it, run the recording loop, pass signals on, finish the file.
 //!
-//! The recording ends with the program, after `--duration`, on the second Ctrl-C, or when this process is told to end.
+//! The recording ends with the program, after `--duration`, on the second Ctrl-C, or after a signal that ends this process.
 //! The program is always waited for.
 
 use super::backend::Backend;
@@ -80,7 +80,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let limits = Limits { delay_start, duration: options.duration };
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     let peeks = StreamPeeks::new(options.peek_defaults());
-    let mut program = RecordedProgram { backend, child, peeks, interrupts: 0, told_to_end: None };
+    let mut program = RecordedProgram { backend, child, peeks, interrupts: 0, end_requested: None };
     recording.run(&mut program, observer);
     Ok(program.finish(recording, options, observer))
 }
@@ -92,8 +92,8 @@ struct RecordedProgram {
     peeks: StreamPeeks,
     /// Number of Ctrl-C and Ctrl-\ so far.
     interrupts: u32,
-    /// When the program was told to end.
-    told_to_end: Option<Instant>,
+    /// When the program was first requested to end.
+    end_requested: Option<Instant>,
 }
 
 impl Source for RecordedProgram {
@@ -137,7 +137,7 @@ impl Source for RecordedProgram {
     }
 
     fn has_ended(&mut self, _: &mut Recorder, _: &mut dyn Observer) -> bool {
-        let is_late = self.told_to_end.is_some_and(|at| at.elapsed() >= GRACE);
+        let is_late = self.end_requested.is_some_and(|at| at.elapsed() >= GRACE);
         self.child.ended().is_some() || self.interrupts >= 2 || is_late
     }
 
@@ -157,14 +157,14 @@ impl Source for RecordedProgram {
             (libc::SIGINT | libc::SIGQUIT, true) => self.interrupts += 1,
             (libc::SIGHUP, true) => {
                 self.child.hang_up();
-                self.told_to_end.get_or_insert_with(Instant::now);
+                self.end_requested.get_or_insert_with(Instant::now);
             }
             // Sent by the program itself to its process group, which includes this process.
             _ if self.child.has_started(signal.sender) => {}
             (libc::SIGUSR1, _) => self.child.send(signal.number),
             (number, _) => {
                 self.child.send(number);
-                self.told_to_end.get_or_insert_with(Instant::now);
+                self.end_requested.get_or_insert_with(Instant::now);
             }
         }
         false
@@ -204,7 +204,7 @@ impl RecordedProgram {
             let name = options.program.name.to_string_lossy();
             let pid = self.child.pid();
             let line = format!("{name} (pid {pid}) is still running, and waited for");
-            if self.interrupts != 0 || self.told_to_end.is_some() {
+            if self.interrupts != 0 || self.end_requested.is_some() {
                 observer.note(&format!("{line}; `kill -KILL {pid}` ends it"));
             } else {
                 observer.waiting(&line);

@@ -4,7 +4,7 @@
 //! of a peek is a part of the samples of the recording. Symbols are found on a separate thread: reading debug
 //! information must not delay the streams.
 //!
-//! A process has one peek at a time. A request that comes meanwhile is told to wait and gets its own peek afterwards.
+//! A process has one peek at a time. A request during a peek is answered with a notice, and gets its own peek afterwards.
 //! A signal during a peek for standard error repeats the stacks there.
 
 use super::stream_file::PeekableImage;

@@ -64,7 +64,7 @@ impl Recorder {
     }
 
     /// Facts about the recording as a whole.
-    pub fn about_mut(&mut self) -> &mut RecordingInfo {
+    pub fn info_mut(&mut self) -> &mut RecordingInfo {
         &mut self.recording.info
     }
 

@@ -37,7 +37,7 @@ impl RecordingFile {
     /// Replaces the file by an empty one, and restarts the clock of the recording. The recorder has forgotten its samples.
     /// The replacement is atomic: a reader sees the old file or the new one.
     pub(crate) fn restart(&mut self, recorder: &mut Recorder, observer: &mut dyn Observer) {
-        let info = recorder.about_mut();
+        let info = recorder.info_mut();
         info.start = Nanos(clock::monotonic());
         info.started = clock::realtime();
         match GlassWriter::create(&self.path, &recorder.recording().info) {

@@ -165,8 +165,8 @@ impl RecordingLoop {
         if self.sampling_since.is_none() && self.began.elapsed() >= delay {
             if !delay.is_zero() {
                 self.set_sampling(true, source);
-                self.recorder.about_mut().start = Nanos(clock::monotonic());
-                self.recorder.about_mut().started = clock::realtime();
+                self.recorder.info_mut().start = Nanos(clock::monotonic());
+                self.recorder.info_mut().started = clock::realtime();
             }
             self.sampling_since = Some(Instant::now());
         }

@@ -120,7 +120,7 @@ fn copied_text(source: &mut Source<'_>, texts: &[Arc<str>]) -> Result<String, Ma
 }
 
 /// The chunk of [`RecordingInfo`].
-pub(crate) fn write_about(info: &RecordingInfo) -> Body {
+pub(crate) fn write_info(info: &RecordingInfo) -> Body {
     let mut body = Body::default();
     let texts = |body: &mut Body, list: &[String]| {
         let list = cut_list(list);
@@ -150,7 +150,7 @@ pub(crate) fn write_about(info: &RecordingInfo) -> Body {
     body
 }
 
-/// Reads a chunk from [`write_about`]. Later versions may append fields.
+/// Reads a chunk from [`write_info`]. Later versions may append fields.
 pub(crate) fn read_about(mut source: Source<'_>) -> Result<RecordingInfo, Malformed> {
     let texts = |source: &mut Source<'_>| -> Result<Vec<String>, Malformed> {
         let mut list = Vec::new();

@@ -97,7 +97,7 @@ impl GlassWriter {
             index: Index::default(),
             lost: false,
         };
-        writer.attempt(|writer| writer.write_about(info))?;
+        writer.attempt(|writer| writer.write_info(info))?;
         // It gets its name only now, so that the named file always has a header.
         if let Some(part) = part {
             part.persist(&path).map_err(|e| create_error(e.error))?;
@@ -132,7 +132,7 @@ impl GlassWriter {
         self.attempt(|writer| writer.write_new(recording, true))?;
         self.attempt(|writer| {
             writer.write_names(recording)?;
-            writer.write_about(&recording.info)?;
+            writer.write_info(&recording.info)?;
             writer.write_end()
         })?;
         Ok(self.done.totals)
@@ -207,8 +207,8 @@ impl GlassWriter {
         if body.raw.is_empty() { Ok(()) } else { self.seal(tag, process, body) }
     }
 
-    fn write_about(&mut self, info: &RecordingInfo) -> Result<(), FlushError> {
-        self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_about(info))?;
+    fn write_info(&mut self, info: &RecordingInfo) -> Result<(), FlushError> {
+        self.seal(Tag::ABOUT, NO_PROCESS, &tables::write_info(info))?;
         self.info = Some(info.clone());
         Ok(())
     }
@@ -216,7 +216,7 @@ impl GlassWriter {
     /// Writes everything but names. With `all`, also changes of ended processes and threads.
     fn write_new(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
         if !all && !self.info.as_ref().is_some_and(|info| same_but_for_clocks(info, &recording.info)) {
-            self.write_about(&recording.info)?;
+            self.write_info(&recording.info)?;
         }
         self.write_processes(recording, all)?;
         self.write_modules(recording)?;

@@ -107,7 +107,7 @@ impl Peek {
     /// Writes the stack of each thread's last sample. Threads with the same stack are shown together.
     ///
     /// `activity`, by kernel thread id, adds details that samples do not have, and threads without a sample. As in
-    /// Julia, `running R of N` counts threads that wait for a CPU as running; their headings tell them apart.
+    /// Julia, `running R of N` counts threads that wait for a CPU as running; their headings show which ones wait.
     ///
     /// # Errors
     /// When writing fails.
