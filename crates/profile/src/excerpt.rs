@@ -50,6 +50,7 @@ impl Recording {
             modules: self.modules.clone(),
             stacks,
             samples,
+            allocations: Default::default(),
             symbols: Symbols::new(),
         }
     }

@@ -8,6 +8,7 @@
 
 mod absorb;
 mod activity;
+pub mod allocations;
 mod cut;
 mod excerpt;
 pub mod frame;
@@ -22,6 +23,10 @@ mod waiting_tasks;
 pub mod word_buffer;
 
 pub use activity::Activity;
+pub use allocations::{
+    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
+    MemoryPoint, SizeClass,
+};
 pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;

@@ -2,7 +2,7 @@
 
 use crate::cut::Cut;
 use crate::frame::file_name;
-use crate::{ModuleIndex, Nanos, ProcessIndex, StackId, Stacks, Symbols, Task, ThreadNumber};
+use crate::{Allocations, ModuleIndex, Nanos, ProcessIndex, StackId, Stacks, Symbols, Task, ThreadNumber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub struct Recording {
     pub stacks: Stacks,
     /// Samples in order of arrival. Consecutive samples that differ only in clock, time and hits are merged.
     pub samples: Vec<Sample>,
+    /// Counts of allocations, if they were recorded.
+    pub allocations: Allocations,
     /// Names, empty until symbolized.
     pub symbols: Symbols,
 }

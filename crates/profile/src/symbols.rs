@@ -1,6 +1,6 @@
 //! The names of a recording: a dictionary from locations to frames.
 
-use crate::{Frame, LocationId, ShortPath};
+use crate::{Frame, LocationId, ShortPath, StackId};
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct Symbols {
     /// By location id: whether the call there goes through a vtable or a function pointer. Missing entries are false.
     dispatches: Vec<bool>,
     short_paths: HashMap<Arc<str>, ShortPath>,
+    /// By stack of an allocation: the allocated type.
+    allocated_types: HashMap<StackId, Arc<str>>,
     /// Modules with missing names, with the reason.
     notes: Vec<ModuleNote>,
 }
@@ -79,6 +81,23 @@ impl Symbols {
     /// Whether the call at a location goes through a vtable or a function pointer: its callee is *dispatched*.
     pub fn dispatches(&self, location: LocationId) -> bool {
         self.dispatches.get(location.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Sets the type that is allocated at a stack.
+    pub fn set_allocated_type(&mut self, stack: StackId, name: Arc<str>) {
+        self.allocated_types.insert(stack, name);
+    }
+
+    /// The type that is allocated at a stack; `None` if it is unknown.
+    pub fn allocated_type(&self, stack: StackId) -> Option<&Arc<str>> {
+        self.allocated_types.get(&stack)
+    }
+
+    /// All stacks with a known type, sorted by stack.
+    pub fn allocated_types(&self) -> Vec<(StackId, &Arc<str>)> {
+        let mut all: Vec<_> = self.allocated_types.iter().map(|(stack, name)| (*stack, name)).collect();
+        all.sort_by_key(|(stack, _)| *stack);
+        all
     }
 
     fn intern(&mut self, mut frame: Frame) -> u32 {
