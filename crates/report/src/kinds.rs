@@ -218,6 +218,94 @@ pub fn is_memory(frame: &Frame) -> bool {
         || is_allocators_source(&frame.file)
 }
 
+/// Functions that return a new block for their caller: those of the C library besides the allocator itself, and the
+/// wrappers of GLib, gnulib and other common libraries.
+const WRAPPERS: &[&str] = &[
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "getline",
+    "getdelim",
+    "realpath",
+    "canonicalize_file_name",
+    "xmalloc",
+    "xcalloc",
+    "xzalloc",
+    "xrealloc",
+    "xreallocarray",
+    "xmemdup",
+    "xstrdup",
+    "xstrndup",
+    "x2realloc",
+    "x2nrealloc",
+    "xnmalloc",
+    "xnrealloc",
+    "ximalloc",
+    "xirealloc",
+    "g_malloc",
+    "g_malloc0",
+    "g_malloc_n",
+    "g_malloc0_n",
+    "g_realloc",
+    "g_realloc_n",
+    "g_try_malloc",
+    "g_try_malloc0",
+    "g_try_malloc_n",
+    "g_try_realloc",
+    "g_strdup",
+    "g_strndup",
+    "g_memdup",
+    "g_memdup2",
+    "g_slice_alloc",
+    "g_slice_alloc0",
+    "g_strdup_printf",
+    "g_strdup_vprintf",
+    "av_malloc",
+    "av_mallocz",
+    "av_realloc",
+    "OPENSSL_malloc",
+    "CRYPTO_malloc",
+    "CRYPTO_zalloc",
+    "CRYPTO_realloc",
+    "PyMem_Malloc",
+    "PyMem_RawMalloc",
+    "PyObject_Malloc",
+    "_PyObject_Malloc",
+];
+
+/// Namespaces of the C++ standard libraries. Blocks of their containers belong to the code that uses them.
+const CPP_STD: &[&str] = &["std", "__gnu_cxx", "__cxxabiv1"];
+
+/// Whether a block that a function allocates belongs to its caller: an allocator, a wrapper such as `strdup` or
+/// `xmalloc`, the standard library of Rust, a C++ container. The owner of a block is the innermost frame that is none of
+/// these.
+///
+/// ```
+/// use stackglass_profile::Frame;
+/// use stackglass_report::kinds::is_allocator_wrapper;
+///
+/// let frame = |func: &str| Frame { func: func.into(), foreign: true, ..Frame::unknown(0) };
+/// assert!(is_allocator_wrapper(&frame("xmalloc")));
+/// assert!(is_allocator_wrapper(&frame("std::vector::push_back")));
+/// assert!(!is_allocator_wrapper(&frame("read_config")));
+/// ```
+pub fn is_allocator_wrapper(frame: &Frame) -> bool {
+    if is_memory(frame) {
+        return true;
+    }
+    if !frame.foreign {
+        return class(frame) == Class::Std;
+    }
+    let (first, rest) = frame.func.split_once("::").unwrap_or((&frame.func, ""));
+    if !rest.is_empty() {
+        return CPP_STD.contains(&first.trim_start_matches("void "));
+    }
+    let name = plain(&frame.func);
+    WRAPPERS.contains(&name) || WRAPPERS.contains(&name.trim_start_matches('_'))
+}
+
 /// Whether a source file lies in an allocator's folder, including crates with a copy of it.
 fn is_allocators_source(file: &str) -> bool {
     let Some((folders, _)) = file.rsplit_once('/') else { return false };
@@ -355,6 +443,26 @@ mod tests {
         }
         assert!(is_memory(&frame("mimalloc::MiMalloc::alloc", "app", false)));
         assert!(!is_memory(&frame("core::alloc::layout::Layout::array", "app", false)));
+    }
+
+    #[test]
+    fn blocks_of_wrappers_belong_to_the_caller() {
+        for (func, foreign, wanted) in [
+            ("malloc", true, true),
+            ("__strdup", true, true),
+            ("g_malloc0", true, true),
+            ("operator new", true, true),
+            ("std::__cxx11::basic_string::_M_create", true, true),
+            ("alloc::vec::Vec::push", false, true),
+            ("hashbrown::raw::RawTable::reserve_rehash", false, true),
+            ("__rustc::__rust_alloc", false, true),
+            ("demo::parse", false, false),
+            ("stdlib::parse", true, false),
+            ("parse_strdup", true, false),
+            ("strdup", false, false),
+        ] {
+            assert_eq!(is_allocator_wrapper(&frame(func, "", foreign)), wanted, "{func}");
+        }
     }
 
     #[test]

@@ -32,5 +32,6 @@ pub use reports::summary::{self, Summary};
 pub use source::Source;
 pub use text::links::Links;
 pub use text::style::Style;
+pub use text::types::shorten_type;
 pub use text::{columns, numbers};
 pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -32,6 +32,7 @@ mod sections;
 mod source;
 mod symbolize;
 mod symtab;
+mod types;
 mod unnamed;
 mod unwind_table;
 mod vdso;

@@ -1,0 +1,94 @@
+//! Types of allocations, shortened to the available columns. The outermost type and the shape of its arguments say the most,
+//! so the innermost arguments are left out first.
+
+use crate::text::columns::{cut_right, width};
+
+/// A type in at most `room` columns. Arguments become `…`, the deepest first; then the end is cut.
+///
+/// ```
+/// use stackglass_report::shorten_type;
+///
+/// let name = "HashMap<u64, Vec<Option<Event>>> table";
+/// assert_eq!(shorten_type(name, 40), name);
+/// assert_eq!(shorten_type(name, 34), "HashMap<u64, Vec<Option<…>>> table");
+/// assert_eq!(shorten_type(name, 27), "HashMap<u64, Vec<…>> table");
+/// assert_eq!(shorten_type(name, 16), "HashMap<…> table");
+/// assert_eq!(shorten_type(name, 8), "HashMap…");
+/// ```
+pub fn shorten_type(name: &str, room: usize) -> String {
+    if width(name) <= room {
+        return name.to_owned();
+    }
+    let deepest = depths(name).map(|(_, depth)| depth).max().unwrap_or(0);
+    let mut shortest = name.to_owned();
+    for depth in (1..=deepest).rev() {
+        shortest = without_arguments(name, depth);
+        if width(&shortest) <= room {
+            return shortest;
+        }
+    }
+    cut_right(&shortest, room).into_owned()
+}
+
+/// The name with `…` in the place of everything in `depth` or more brackets.
+fn without_arguments(name: &str, depth: usize) -> String {
+    let mut text = String::new();
+    let mut before = 0;
+    for (char, now) in depths(name) {
+        if now < depth {
+            text.push(char);
+        } else if before < depth {
+            text.push('…');
+        }
+        before = now;
+    }
+    text
+}
+
+/// Each character with the number of brackets around it. Brackets are outside of themselves.
+fn depths(name: &str) -> impl Iterator<Item = (char, usize)> {
+    let (mut depth, mut before) = (0usize, ' ');
+    name.chars().map(move |char| {
+        let arrow = char == '>' && before == '-';
+        before = char;
+        match char {
+            '<' | '(' | '[' => {
+                depth += 1;
+                (char, depth - 1)
+            }
+            '>' | ')' | ']' if !arrow => {
+                depth = depth.saturating_sub(1);
+                (char, depth)
+            }
+            _ => (char, depth),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_keep_their_outside() {
+        for (name, room, expected) in [
+            ("[u8]", 4, "[u8]"),
+            ("[(String, Vec<u8>)]", 18, "[(String, Vec<…>)]"),
+            ("[(String, Vec<u8>)]", 6, "[(…)]"),
+            ("Box<fn(u8) -> Option<u8>>", 24, "Box<fn(…) -> Option<…>>"),
+            ("VeryLongNameOfAType", 8, "VeryLon…"),
+            ("Arc<Mutex<State>>", 3, "Ar…"),
+            ("()", 1, "…"),
+            ("", 0, ""),
+        ] {
+            assert_eq!(shorten_type(name, room), expected, "{name} {room}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_result_fits(name in "[a-zé<>()\\[\\], -]{0,40}|.{0,20}", room in 1usize..40) {
+            proptest::prop_assert!(width(&shorten_type(&name, room)) <= room);
+        }
+    }
+}
