@@ -18,6 +18,7 @@ mod text;
 mod trees;
 
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
+pub use queries::allocated_lines::AllocatedLines;
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
