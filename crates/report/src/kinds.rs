@@ -305,6 +305,40 @@ pub fn class(frame: &Frame) -> Class {
     if of_std { Class::Std } else { Class::Own }
 }
 
+/// Folders of the headers of C++ standard libraries.
+const CPP_FOLDERS: &[&str] = &["/include/c++/", "/c++/v1/"];
+
+/// Namespaces of C++ standard libraries.
+const CPP_NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__cxxabiv1::"];
+
+/// C++ standard libraries.
+const CPP_MODULES: &[&str] = &["libstdc++", "libc++"];
+
+/// Whether a frame belongs to a C++ standard library, as functions of containers do.
+fn is_cpp_library(frame: &Frame) -> bool {
+    let module = file_name(&frame.module);
+    // Functions of templates are named with the type that they return.
+    let name = frame
+        .func
+        .rsplit_once(' ')
+        .map_or(&*frame.func, |(before, name)| if before.contains(['<', '(']) { &*frame.func } else { name });
+    frame.foreign
+        && (CPP_NAMESPACES.iter().any(|namespace| name.starts_with(namespace))
+            || CPP_FOLDERS.iter().any(|folder| frame.file.contains(folder))
+            || CPP_MODULES.iter().any(|library| module.starts_with(library)))
+}
+
+/// Whether a frame may be the reason for an allocation: it belongs to neither an allocator, nor a standard library of Rust,
+/// C or C++, nor code that only starts a program. `rust` says whether the program is compiled from Rust.
+pub fn is_allocation_site(frame: &Frame, rust: bool) -> bool {
+    class(frame) == Class::Own && !is_memory(frame) && !is_cpp_library(frame) && !is_start(frame, rust)
+}
+
+/// Whether a source file belongs to a dependency: a crate in Cargo's folders.
+pub fn is_dependency(file: &str) -> bool {
+    file.contains("/.cargo/registry/") || file.contains("/.cargo/git/")
+}
+
 /// Whether a source file belongs to the standard library, as recorded or as installed.
 fn is_std_file(file: &str) -> bool {
     file.starts_with("/rustc/")
@@ -355,6 +389,31 @@ mod tests {
         }
         assert!(is_memory(&frame("mimalloc::MiMalloc::alloc", "app", false)));
         assert!(!is_memory(&frame("core::alloc::layout::Layout::array", "app", false)));
+    }
+
+    #[test]
+    fn sites_are_outside_of_allocators_and_standard_libraries() {
+        let is_site = |frame: &Frame| is_allocation_site(frame, true);
+        for func in ["demo::parse", "serde_json::de::from_str"] {
+            assert!(is_site(&frame(func, "demo", false)), "{func}");
+        }
+        for func in ["parse(std::string const&)", "Parser<std::string>::read", "g_list_append"] {
+            assert!(is_site(&frame(func, "app", true)), "{func}");
+        }
+        for func in ["alloc::vec::Vec::push", "__rustc::__rust_alloc", "mimalloc::MiMalloc::alloc"] {
+            assert!(!is_site(&frame(func, "demo", false)), "{func}");
+        }
+        for (func, module) in [
+            ("std::vector<int>::push_back", "app"),
+            ("void std::vector<int>::_M_realloc_insert", "app"),
+            ("operator new(unsigned long)", "libstdc++.so.6"),
+            ("strdup", "libc.so.6"),
+            ("malloc", "app"),
+            ("main", "app"),
+        ] {
+            assert!(!is_site(&frame(func, module, true)), "{func}");
+        }
+        assert!(is_allocation_site(&frame("main", "app", true), false), "in C, main is the program");
     }
 
     #[test]

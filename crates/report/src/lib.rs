@@ -8,6 +8,7 @@
 //! Nothing here reads files, asks the system or knows how samples are taken.
 
 pub mod kinds;
+pub mod metric;
 mod options;
 mod order;
 mod queries;
@@ -17,13 +18,19 @@ mod source;
 mod text;
 mod trees;
 
+pub use metric::Metric;
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
+<<<<<<< HEAD
 pub use queries::allocated_lines::AllocatedLines;
+=======
+pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
+>>>>>>> main
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
+pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;

@@ -5,3 +5,4 @@ pub mod links;
 pub mod numbers;
 pub(crate) mod short;
 pub mod style;
+pub(crate) mod type_name;
