@@ -20,11 +20,8 @@ mod trees;
 
 pub use metric::Metric;
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
-<<<<<<< HEAD
 pub use queries::allocated_lines::AllocatedLines;
-=======
 pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
->>>>>>> main
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;

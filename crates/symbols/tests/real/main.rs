@@ -2,6 +2,7 @@
 //! damaged files.
 
 mod c_programs;
+mod code_lines;
 mod disassembly;
 mod dispatch;
 mod hostile;
