@@ -3,10 +3,11 @@
 
 use super::memory::bounded;
 use stackglass_files::{read_from, write};
+use stackglass_profile::{AllocationKind, Recording};
 
-const TAGS: [&[u8; 4]; 17] = [
+const TAGS: [&[u8; 4]; 21] = [
     b"ABOU", b"STRS", b"PROC", b"THRD", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH",
-    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP",
+    b"NOTE", b"INDX", b"ENDS", b"????", b"TASK", b"DISP", b"ALLO", b"MEMO", b"AGRP", b"TYPE",
 ];
 
 /// If the first byte is even, the rest is a file. If it is odd, chunks follow: a tag's number, two bytes of length
@@ -24,6 +25,11 @@ pub fn check(bytes: &[u8]) {
     assert!(written.1.is_complete(), "{}", written.1);
     assert_eq!(written.0.samples.len(), recording.samples.len());
     assert_eq!(written.0.stacks.nodes(), recording.stacks.nodes());
+    assert_eq!(written.0.allocations.processes, recording.allocations.processes);
+    assert_eq!(written.0.allocations.groups.len(), recording.allocations.groups.len());
+    let sum = |recording: &Recording| recording.allocations.total(AllocationKind::Block);
+    assert_eq!(sum(&written.0), sum(&recording));
+    assert_eq!(written.0.symbols.allocated_types(), recording.symbols.allocated_types());
 }
 
 fn tempfile<T>(work: impl FnOnce(&std::path::Path) -> T) -> T {

@@ -1,8 +1,8 @@
 //! The command line: all verbs. The flags of a verb are in the file of that verb.
 
 use crate::{
-    annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff, flamegraph, info,
-    man, peek, print, record, run, save, top,
+    allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
+    flamegraph, info, man, peek, print, record, run, save, top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -23,6 +23,7 @@ Examples:
   stackglass peek 1234                    what is process 1234 doing?
   stackglass top 1234                     the same, live
   stackglass print                        the newest recording in this folder
+  stackglass allocs                       what it allocates, by type and line
   stackglass callers malloc               its callers, by line
   stackglass annotate --file search.rs    source lines with their times
   stackglass flamegraph                   a flame graph as an HTML page
@@ -51,6 +52,7 @@ pub(crate) enum Verb {
     Peek(peek::Flags),
     Top(top::Flags),
     Print(print::Flags),
+    Allocs(allocs::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),
     Flamegraph(flamegraph::Flags),

@@ -4,7 +4,8 @@ use crate::failure::Outcome;
 use crate::{input, recording_file};
 use clap::Args;
 use stackglass_profile::{
-    End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task, Thread, harmless,
+    AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
+    Thread, harmless,
 };
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -36,7 +37,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "{}", harmless(&name))?;
     write_info(&recording, samples, &mut out)?;
-    if is_from_elsewhere(&recording.info) {
+    if is_from_elsewhere(&recording) {
         write_threads(&recording, &mut out)?;
     } else {
         for (index, process) in recording.processes.iter().enumerate() {
@@ -50,13 +51,13 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 }
 
 /// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
-fn is_from_elsewhere(info: &RecordingInfo) -> bool {
-    info.delay.0 == 0
+fn is_from_elsewhere(recording: &Recording) -> bool {
+    recording.info.delay.0 == 0 && !recording.allocations.were_recorded()
 }
 
 fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io::Result<()> {
     let info: &RecordingInfo = &recording.info;
-    let known = |value: String| match value.is_empty() || is_from_elsewhere(info) {
+    let known = |value: String| match value.is_empty() || is_from_elsewhere(recording) {
         true => "unknown".to_owned(),
         false => value,
     };
@@ -144,6 +145,26 @@ fn write_process(
             Some(how) => writeln!(out, "  sampler       {}", harmless(how))?,
             None => writeln!(out, "  {n:>12} {}", harmless(label))?,
         }
+    }
+    write_allocations(recording, index, out)
+}
+
+/// One line about the recorded allocations of a process, if there are any.
+fn write_allocations(recording: &Recording, index: ProcessIndex, out: &mut dyn Write) -> io::Result<()> {
+    let allocations = &recording.allocations;
+    for process in allocations.processes.iter().filter(|process| process.process == index) {
+        let how = match process.sampling {
+            AllocationSampling::Every => "every one".to_owned(),
+            AllocationSampling::Rate(rate) => format!("each with probability {rate}"),
+            AllocationSampling::Bytes(bytes) => format!("one sample in {bytes} bytes"),
+        };
+        let groups = allocations.groups.iter().filter(|group| group.process == index).count();
+        let when = span(process.begin, Some(process.end), recording.info.start);
+        write!(out, "  allocations   {how}, {groups} groups, {when}, {} lost", process.lost)?;
+        if process.without_stack > 0 {
+            write!(out, ", {} without a stack", process.without_stack)?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

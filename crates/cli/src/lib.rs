@@ -4,6 +4,7 @@
 //! declarations. The output of the profiled program goes to stdout untouched; Stackglass prints to stderr while the
 //! program runs. An error is one line.
 
+mod allocs;
 mod annotate;
 mod arguments;
 mod callers;
@@ -65,6 +66,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Peek(flags) => peek::run(&flags),
         Verb::Top(flags) => top::run(&flags),
         Verb::Print(flags) => print::run(&flags),
+        Verb::Allocs(flags) => allocs::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
         Verb::Flamegraph(flags) => flamegraph::run(&flags),

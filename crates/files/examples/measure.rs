@@ -7,7 +7,7 @@
 mod made;
 
 use made::Made;
-use stackglass_files::{GlassWriter, read, read_merged, write};
+use stackglass_files::{GlassWriter, read, read_merged, read_tables, write};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,5 +66,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             entries / seconds / 1e6
         );
     }
+
+    let groups = 100_000;
+    made.allocate(&mut recording, groups);
+    let with = folder.path().join("allocations.glass");
+    let start = Instant::now();
+    write(&with, &recording)?;
+    let (with_size, groups) = (with.metadata()?.len() as f64, recording.allocations.groups.len());
+    println!(
+        "{groups} groups of allocations, {} types: {:.2} bytes a group with types, written in {:.0} ms with the samples",
+        recording.symbols.allocated_types().len(),
+        (with_size - whole_size) / groups as f64,
+        start.elapsed().as_secs_f64() * 1e3
+    );
+    let start = Instant::now();
+    let (back, _, _) = read_tables(&with, |_, _| {})?;
+    assert_eq!(back.allocations.groups.len(), groups);
+    println!("read without samples in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     Ok(())
 }

@@ -254,10 +254,10 @@ proptest! {
     }
 
     #[test]
-    fn random_chunks(chunks in prop::collection::vec((0..16usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
+    fn random_chunks(chunks in prop::collection::vec((0..20usize, prop::collection::vec(any::<u8>(), 0..200)), 0..12)) {
         let tags = [
             b"ABOU", b"STRS", b"PROC", b"THRD", b"TASK", b"MODU", b"LOCS", b"NODE", b"SAMP", b"FRAM", b"SYMB", b"PATH", b"NOTE",
-            b"INDX", b"ENDS", b"DISP",
+            b"INDX", b"ENDS", b"DISP", b"ALLO", b"MEMO", b"AGRP", b"TYPE",
         ];
         let chunks: Vec<Chunk> = chunks.into_iter().map(|(tag, raw)| Chunk { tag: *tags[tag], raw }).collect();
         read_in_bounds(&put_together(&chunks));
@@ -327,6 +327,12 @@ fn counts_are_not_accepted() {
     refused(b"STRS", &[0, 1, 0xff], 3, 1000, "not UTF-8");
     refused(b"SYMB", &[0, 0], 2, 1000, "names of location 0 of 0");
     refused(b"DISP", &[0], 1, 1000, "calls of a location beyond 0");
+    refused(b"ALLO", &[0; 8], 8, 1000, "a list of allocations of process 0 of 0");
+    refused(b"MEMO", &uniform(0, 1, &[0; 4]), 10, 1000, "memory of allocating process 0 of 0");
+    refused(b"AGRP", &uniform(0, 1, &[0; 15]), 32, 1000, "process 0 of 0");
+    refused(b"AGRP", &uniform(1, 1, &[0; 15]), 32, 1000, "allocation groups from number 1, expected 0");
+    refused(b"TYPE", &[1], 1, 1000, "type of a stack beyond 0");
+    refused(b"TYPE", &[0, 0], 2, 1000, "text 0 of 0");
 }
 
 #[test]
@@ -366,6 +372,70 @@ fn the_most_items_a_file_may_hold_fit_into_the_bound() {
     let Some(Completeness::Damaged { reason, .. }) = read_in_bounds(&bytes) else {
         panic!("100 GB of arguments")
     };
+    assert!(reason.contains("more items than its stored bytes allow"), "{reason}");
+}
+
+/// A file of one process, this text, and chunks with these rows.
+fn of_one_process(chunks: &[(&[u8; 4], Vec<u8>, usize)]) -> Vec<u8> {
+    let mut bytes = HEADER.to_vec();
+    seal(&mut bytes, *b"STRS", &[0, 0], 2, 100);
+    seal(&mut bytes, *b"PROC", &[0; 9], 9, 100);
+    for (tag, raw, weight) in chunks {
+        let packed = zstd::bulk::compress(raw, 3).unwrap().len();
+        seal(&mut bytes, **tag, raw, raw.len(), weight.saturating_sub(packed));
+    }
+    bytes
+}
+
+#[test]
+fn allocations_of_nothing_are_refused() {
+    let said = |chunks: &[(&[u8; 4], Vec<u8>, usize)]| match read_in_bounds(&of_one_process(chunks)) {
+        Some(Completeness::Damaged { reason, .. }) => reason,
+        other => panic!("not refused: {other:?}"),
+    };
+    let group = |column: usize| {
+        let mut columns = [0; 15];
+        columns[column] = 2;
+        vec![(b"AGRP", uniform(0, 1, &columns), 1000)]
+    };
+    assert!(said(&group(0)).contains("process 1 of 1"));
+    assert!(said(&group(1)).contains("stack 1 of 0"));
+    assert!(said(&group(2)).contains("thread 2 of 0"));
+    let mut rate = vec![0, 0, 0, 1];
+    number(&mut rate, f64::NAN.to_bits());
+    rate.extend([0; 3]);
+    assert!(said(&[(b"ALLO", rate, 100)]).contains("impossible sampling rate"));
+    assert!(said(&[(b"ALLO", vec![0, 0, 0, 9, 0, 0, 0, 0], 100)]).contains("sampling of allocations 9"));
+    // A kind of a later version is skipped, and its rows count.
+    let mut later = [0; 15];
+    later[4] = 7;
+    let rows = (b"AGRP", uniform(0, 3, &later), 100);
+    let (recording, _) =
+        read_from(&of_one_process(&[rows, (b"AGRP", uniform(3, 1, &[0; 15]), 100)])[..]).unwrap();
+    assert_eq!(recording.allocations.groups.len(), 1);
+}
+
+#[test]
+fn the_most_allocations_a_file_may_hold_fit_into_the_bound() {
+    for rows in [1 << 16, (1 << 16) + 1, 3 << 15] {
+        let file = of_one_process(&[(b"AGRP", uniform(0, rows, &[0; 15]), 3 * rows)]);
+        assert!(matches!(read_in_bounds(&file), Some(Completeness::Incomplete { .. })));
+        let mut types = vec![0; 2 * rows];
+        types.iter_mut().step_by(2).skip(1).for_each(|difference| *difference = 1);
+        let nodes = uniform(0, rows, &[0, 0]);
+        let file = of_one_process(&[
+            (b"LOCS", uniform(0, 1, &[0, 2]), 1),
+            (b"NODE", nodes, rows),
+            (b"TYPE", types, rows),
+            (b"ALLO", vec![0; 8 * rows], 3 * rows),
+            (b"MEMO", uniform(0, rows, &[0; 4]), rows),
+        ]);
+        assert!(
+            matches!(read_in_bounds(&file), Some(Completeness::Incomplete { at }) if at == file.len() as u64)
+        );
+    }
+    let lean = of_one_process(&[(b"AGRP", uniform(0, 1 << 16, &[0; 15]), 1 << 16)]);
+    let Some(Completeness::Damaged { reason, .. }) = read_in_bounds(&lean) else { panic!("too many groups") };
     assert!(reason.contains("more items than its stored bytes allow"), "{reason}");
 }
 

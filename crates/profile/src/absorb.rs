@@ -1,7 +1,8 @@
 //! Merges recordings: several profiled regions of one process become one profile.
 
 use crate::{
-    LocationId, ModuleIndex, ProcessIndex, Recording, StackId, TASKS_MODULE, Task, TaskId, ThreadNumber,
+    AllocatingProcess, AllocationKind, AllocationSampling, Allocations, LocationId, ModuleIndex,
+    ProcessIndex, Recording, StackId, TASKS_MODULE, Task, TaskId, ThreadNumber,
 };
 use foldhash::HashMap;
 
@@ -10,6 +11,8 @@ impl Recording {
     ///
     /// Processes with the same pid and executable are the same, and so are their threads with the same kernel id. A thread
     /// keeps its number and gets the later end. Wall times add up. The names of `other` are dropped: symbolize afterwards.
+    ///
+    /// Counts of allocations add up, except that the peak of a process is the higher one of the two recordings.
     pub fn absorb(&mut self, other: &Recording) {
         let processes: Vec<ProcessIndex> =
             other.processes.iter().map(|process| self.absorb_process(process)).collect();
@@ -49,6 +52,7 @@ impl Recording {
             }
             self.push(sample);
         }
+        self.absorb_allocations(&other.allocations, &processes, &threads, &stacks);
         self.info.wall.0 = self.info.wall.0.saturating_add(other.info.wall.0);
         self.info.own_cpu.0 = self.info.own_cpu.0.saturating_add(other.info.own_cpu.0);
         self.info.full |= other.info.full;
@@ -71,6 +75,54 @@ impl Recording {
             *here.counters.entry(label.clone()).or_default() += count;
         }
         ProcessIndex(index as u32)
+    }
+
+    fn absorb_allocations(
+        &mut self,
+        other: &Allocations,
+        processes: &[ProcessIndex],
+        threads: &[ThreadNumber],
+        stacks: &[StackId],
+    ) {
+        let here = &mut self.allocations;
+        let (peaks_before, peaks_later) = (peaks(here), peaks(other));
+        let first_new = here.groups.len();
+        here.groups.extend(other.groups.iter().map(|group| {
+            let mut group = *group;
+            group.process = processes[group.process.0 as usize];
+            group.stack = stacks[group.stack.0 as usize];
+            if group.thread.0 != 0 {
+                group.thread = threads[group.thread.0 as usize - 1];
+            }
+            if group.task != 0 {
+                group.task = TaskId::in_process(group.process, group.task).0;
+            }
+            group
+        }));
+        for later in &other.processes {
+            let process = processes[later.process.0 as usize];
+            let Some(known) = here.processes.iter_mut().find(|known| known.process == process) else {
+                here.processes.push(AllocatingProcess { process, ..later.clone() });
+                continue;
+            };
+            known.begin = known.begin.min(later.begin);
+            known.end = known.end.max(later.end);
+            known.lost = known.lost.saturating_add(later.lost);
+            known.without_stack = known.without_stack.saturating_add(later.without_stack);
+            known.memory.extend_from_slice(&later.memory);
+            // If only one of them has every allocation, the sums have not.
+            if known.sampling == AllocationSampling::Every {
+                known.sampling = later.sampling;
+            }
+            let higher = peaks_later.get(&later.process) > peaks_before.get(&process);
+            let without = if higher { 0..first_new } else { first_new..here.groups.len() };
+            if higher {
+                known.peak_at = later.peak_at;
+            }
+            for group in here.groups[without].iter_mut().filter(|group| group.process == process) {
+                (group.counts.peak_count, group.counts.peak_bytes) = (0, 0);
+            }
+        }
     }
 
     fn absorb_tasks(&mut self, other: &Recording, processes: &[ProcessIndex]) {
@@ -111,6 +163,16 @@ impl Recording {
         }
         numbers
     }
+}
+
+/// The bytes of blocks at the peak of each process.
+fn peaks(allocations: &Allocations) -> HashMap<ProcessIndex, u64> {
+    let mut peaks = HashMap::default();
+    for group in allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+        let peak: &mut u64 = peaks.entry(group.process).or_default();
+        *peak = peak.saturating_add(group.counts.peak_bytes);
+    }
+    peaks
 }
 
 #[cfg(test)]
@@ -165,5 +227,44 @@ mod tests {
             .collect();
         assert_eq!(offsets, [[1, 2, 3], [9, 2, 3], [1, 2, 3]]);
         assert_eq!(all.samples[2].thread, ThreadNumber(2));
+    }
+    #[test]
+    fn allocations_add_up_and_the_higher_peak_stays() {
+        let part = |offset, tid, peak_bytes, sampling| {
+            let mut part = region(&[offset, 2], tid);
+            part.allocations.processes.push(AllocatingProcess {
+                process: ProcessIndex(0),
+                begin: Nanos(offset),
+                end: Nanos(offset + 1),
+                sampling,
+                peak_at: Nanos(peak_bytes),
+                lost: 1,
+                without_stack: 2,
+                memory: vec![MemoryPoint { clock: Nanos(offset), live_bytes: 5, resident_bytes: 6 }],
+            });
+            let (stack, thread, task) = (part.samples[0].stack, ThreadNumber(1), 0);
+            let counts = AllocationCounts { count: 2, bytes: 50, peak_bytes, ..AllocationCounts::default() };
+            let (process, kind, size_class) = (ProcessIndex(0), AllocationKind::Block, SizeClass::of(25));
+            let group = AllocationGroup { stack, thread, process, task, kind, size_class, counts };
+            let unknown = AllocationGroup { stack: StackId(0), thread: ThreadNumber(0), ..group };
+            part.allocations.groups.extend([group, unknown]);
+            part
+        };
+        let mut all = Recording::default();
+        all.absorb(&part(1, 70, 40, AllocationSampling::Every));
+        all.absorb(&part(5, 71, 50, AllocationSampling::Rate(0.5)));
+        all.absorb(&part(9, 71, 30, AllocationSampling::Every));
+        let Allocations { processes, groups } = &all.allocations;
+        assert_eq!((processes.len(), groups.len()), (1, 6));
+        let process = &processes[0];
+        assert_eq!((process.begin, process.end, process.peak_at), (Nanos(1), Nanos(10), Nanos(50)));
+        assert_eq!((process.lost, process.without_stack, process.memory.len()), (3, 6, 3));
+        assert_eq!(process.sampling, AllocationSampling::Rate(0.5));
+        let total = all.allocations.total(AllocationKind::Block);
+        assert_eq!((total.count, total.bytes, total.peak_bytes), (12, 300, 100));
+        let threads: Vec<u32> = groups.iter().map(|group| group.thread.0).collect();
+        assert_eq!(threads, [1, 0, 2, 0, 2, 0]);
+        assert_eq!(groups[4].stack, all.samples[2].stack);
+        assert_eq!(groups[5].stack, StackId(0));
     }
 }

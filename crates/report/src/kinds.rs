@@ -218,94 +218,6 @@ pub fn is_memory(frame: &Frame) -> bool {
         || is_allocators_source(&frame.file)
 }
 
-/// Functions that return a new block for their caller: those of the C library besides the allocator itself, and the
-/// wrappers of GLib, gnulib and other common libraries.
-const WRAPPERS: &[&str] = &[
-    "strdup",
-    "strndup",
-    "wcsdup",
-    "asprintf",
-    "vasprintf",
-    "getline",
-    "getdelim",
-    "realpath",
-    "canonicalize_file_name",
-    "xmalloc",
-    "xcalloc",
-    "xzalloc",
-    "xrealloc",
-    "xreallocarray",
-    "xmemdup",
-    "xstrdup",
-    "xstrndup",
-    "x2realloc",
-    "x2nrealloc",
-    "xnmalloc",
-    "xnrealloc",
-    "ximalloc",
-    "xirealloc",
-    "g_malloc",
-    "g_malloc0",
-    "g_malloc_n",
-    "g_malloc0_n",
-    "g_realloc",
-    "g_realloc_n",
-    "g_try_malloc",
-    "g_try_malloc0",
-    "g_try_malloc_n",
-    "g_try_realloc",
-    "g_strdup",
-    "g_strndup",
-    "g_memdup",
-    "g_memdup2",
-    "g_slice_alloc",
-    "g_slice_alloc0",
-    "g_strdup_printf",
-    "g_strdup_vprintf",
-    "av_malloc",
-    "av_mallocz",
-    "av_realloc",
-    "OPENSSL_malloc",
-    "CRYPTO_malloc",
-    "CRYPTO_zalloc",
-    "CRYPTO_realloc",
-    "PyMem_Malloc",
-    "PyMem_RawMalloc",
-    "PyObject_Malloc",
-    "_PyObject_Malloc",
-];
-
-/// Namespaces of the C++ standard libraries. Blocks of their containers belong to the code that uses them.
-const CPP_STD: &[&str] = &["std", "__gnu_cxx", "__cxxabiv1"];
-
-/// Whether a block that a function allocates belongs to its caller: an allocator, a wrapper such as `strdup` or
-/// `xmalloc`, the standard library of Rust, a C++ container. The owner of a block is the innermost frame that is none of
-/// these.
-///
-/// ```
-/// use stackglass_profile::Frame;
-/// use stackglass_report::kinds::is_allocator_wrapper;
-///
-/// let frame = |func: &str| Frame { func: func.into(), foreign: true, ..Frame::unknown(0) };
-/// assert!(is_allocator_wrapper(&frame("xmalloc")));
-/// assert!(is_allocator_wrapper(&frame("std::vector::push_back")));
-/// assert!(!is_allocator_wrapper(&frame("read_config")));
-/// ```
-pub fn is_allocator_wrapper(frame: &Frame) -> bool {
-    if is_memory(frame) {
-        return true;
-    }
-    if !frame.foreign {
-        return class(frame) == Class::Std;
-    }
-    let (first, rest) = frame.func.split_once("::").unwrap_or((&frame.func, ""));
-    if !rest.is_empty() {
-        return CPP_STD.contains(&first.trim_start_matches("void "));
-    }
-    let name = plain(&frame.func);
-    WRAPPERS.contains(&name) || WRAPPERS.contains(&name.trim_start_matches('_'))
-}
-
 /// Whether a source file lies in an allocator's folder, including crates with a copy of it.
 fn is_allocators_source(file: &str) -> bool {
     let Some((folders, _)) = file.rsplit_once('/') else { return false };
@@ -393,6 +305,107 @@ pub fn class(frame: &Frame) -> Class {
     if of_std { Class::Std } else { Class::Own }
 }
 
+/// Folders of the headers of C++ standard libraries.
+const CPP_FOLDERS: &[&str] = &["/include/c++/", "/c++/v1/"];
+
+/// Namespaces of C++ standard libraries.
+const CPP_NAMESPACES: &[&str] = &["std::", "__gnu_cxx::", "__cxxabiv1::"];
+
+/// C++ standard libraries.
+const CPP_MODULES: &[&str] = &["libstdc++", "libc++"];
+
+/// Whether a frame belongs to a C++ standard library, as functions of containers do.
+fn is_cpp_library(frame: &Frame) -> bool {
+    let module = file_name(&frame.module);
+    // Functions of templates are named with the type that they return.
+    let name = frame
+        .func
+        .rsplit_once(' ')
+        .map_or(&*frame.func, |(before, name)| if before.contains(['<', '(']) { &*frame.func } else { name });
+    frame.foreign
+        && (CPP_NAMESPACES.iter().any(|namespace| name.starts_with(namespace))
+            || CPP_FOLDERS.iter().any(|folder| frame.file.contains(folder))
+            || CPP_MODULES.iter().any(|library| module.starts_with(library)))
+}
+
+/// Functions that return a new block for their caller: those of the C library besides the allocator itself, and the
+/// wrappers of GLib, gnulib and other common libraries.
+const WRAPPERS: &[&str] = &[
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "getline",
+    "getdelim",
+    "realpath",
+    "canonicalize_file_name",
+    "xmalloc",
+    "xcalloc",
+    "xzalloc",
+    "xrealloc",
+    "xreallocarray",
+    "xmemdup",
+    "xstrdup",
+    "xstrndup",
+    "x2realloc",
+    "x2nrealloc",
+    "xnmalloc",
+    "xnrealloc",
+    "ximalloc",
+    "xirealloc",
+    "g_malloc",
+    "g_malloc0",
+    "g_malloc_n",
+    "g_malloc0_n",
+    "g_realloc",
+    "g_realloc_n",
+    "g_try_malloc",
+    "g_try_malloc0",
+    "g_try_malloc_n",
+    "g_try_realloc",
+    "g_strdup",
+    "g_strndup",
+    "g_memdup",
+    "g_memdup2",
+    "g_slice_alloc",
+    "g_slice_alloc0",
+    "g_strdup_printf",
+    "g_strdup_vprintf",
+    "av_malloc",
+    "av_mallocz",
+    "av_realloc",
+    "OPENSSL_malloc",
+    "CRYPTO_malloc",
+    "CRYPTO_zalloc",
+    "CRYPTO_realloc",
+    "PyMem_Malloc",
+    "PyMem_RawMalloc",
+    "PyObject_Malloc",
+    "_PyObject_Malloc",
+];
+
+/// Whether a function allocates for its caller, as `xmalloc` does.
+fn is_wrapper(frame: &Frame) -> bool {
+    let name = plain(&frame.func);
+    frame.foreign && (WRAPPERS.contains(&name) || WRAPPERS.contains(&name.trim_start_matches('_')))
+}
+
+/// Whether a frame may be the reason for an allocation: it belongs to neither an allocator nor a function such as
+/// `xmalloc`, nor a standard library of Rust, C or C++, nor code that only starts a program. `rust` says whether the program is compiled from Rust.
+pub fn is_allocation_site(frame: &Frame, rust: bool) -> bool {
+    class(frame) == Class::Own
+        && !is_memory(frame)
+        && !is_wrapper(frame)
+        && !is_cpp_library(frame)
+        && !is_start(frame, rust)
+}
+
+/// Whether a source file belongs to a dependency: a crate in Cargo's folders.
+pub fn is_dependency(file: &str) -> bool {
+    file.contains("/.cargo/registry/") || file.contains("/.cargo/git/")
+}
+
 /// Whether a source file belongs to the standard library, as recorded or as installed.
 fn is_std_file(file: &str) -> bool {
     file.starts_with("/rustc/")
@@ -446,23 +459,30 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_wrappers_belong_to_the_caller() {
-        for (func, foreign, wanted) in [
-            ("malloc", true, true),
-            ("__strdup", true, true),
-            ("g_malloc0", true, true),
-            ("operator new", true, true),
-            ("std::__cxx11::basic_string::_M_create", true, true),
-            ("alloc::vec::Vec::push", false, true),
-            ("hashbrown::raw::RawTable::reserve_rehash", false, true),
-            ("__rustc::__rust_alloc", false, true),
-            ("demo::parse", false, false),
-            ("stdlib::parse", true, false),
-            ("parse_strdup", true, false),
-            ("strdup", false, false),
-        ] {
-            assert_eq!(is_allocator_wrapper(&frame(func, "", foreign)), wanted, "{func}");
+    fn sites_are_outside_of_allocators_and_standard_libraries() {
+        let is_site = |frame: &Frame| is_allocation_site(frame, true);
+        for func in ["demo::parse", "serde_json::de::from_str"] {
+            assert!(is_site(&frame(func, "demo", false)), "{func}");
         }
+        for func in ["parse(std::string const&)", "Parser<std::string>::read", "g_list_append"] {
+            assert!(is_site(&frame(func, "app", true)), "{func}");
+        }
+        for func in ["alloc::vec::Vec::push", "__rustc::__rust_alloc", "mimalloc::MiMalloc::alloc"] {
+            assert!(!is_site(&frame(func, "demo", false)), "{func}");
+        }
+        for (func, module) in [
+            ("std::vector<int>::push_back", "app"),
+            ("void std::vector<int>::_M_realloc_insert", "app"),
+            ("operator new(unsigned long)", "libstdc++.so.6"),
+            ("strdup", "libc.so.6"),
+            ("malloc", "app"),
+            ("xmalloc", "app"),
+            ("g_malloc0", "libglib-2.0.so.0"),
+            ("main", "app"),
+        ] {
+            assert!(!is_site(&frame(func, module, true)), "{func}");
+        }
+        assert!(is_allocation_site(&frame("main", "app", true), false), "in C, main is the program");
     }
 
     #[test]

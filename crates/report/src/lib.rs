@@ -8,6 +8,7 @@
 //! Nothing here reads files, asks the system or knows how samples are taken.
 
 pub mod kinds;
+pub mod metric;
 mod options;
 mod order;
 mod queries;
@@ -17,12 +18,16 @@ mod source;
 mod text;
 mod trees;
 
+pub use metric::Metric;
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
+pub use queries::allocated_lines::AllocatedLines;
+pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
+pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
@@ -32,6 +37,5 @@ pub use reports::summary::{self, Summary};
 pub use source::Source;
 pub use text::links::Links;
 pub use text::style::Style;
-pub use text::types::shorten_type;
 pub use text::{columns, numbers};
 pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -45,6 +45,8 @@ macro_rules! option_words {
     };
 }
 
+pub(crate) use option_words;
+
 option_words! {
     /// Shape of a report.
     Format("report format") {

@@ -150,16 +150,18 @@ fn jobs(recording: &mut Recording, allocating: &HashSet<LocationId>, outcome: &m
 
 /// The parts of a module's files that are read before its units.
 #[derive(Default)]
-struct Loaded<'data> {
+pub(crate) struct Loaded<'data> {
     sections: Sections<'data>,
     shared: Option<Sections<'data>>,
     package: Option<PackageSections<'data>>,
-    code: Vec<Range<u64>>,
-    file: Option<&'data Mapped>,
+    /// Where the code of the file is.
+    pub code: Vec<Range<u64>>,
+    /// The file with the debug information, if there is any.
+    pub file: Option<&'data Mapped>,
     problems: Vec<Error>,
 }
 
-fn load(files: &Files) -> Loaded<'_> {
+pub(crate) fn load(files: &Files) -> Loaded<'_> {
     let mut loaded = Loaded::default();
     // A separate debug file has the program headers of the program.
     let program = files.program.as_ref().or(files.debug.as_ref()).and_then(|file| Elf::parse(file).ok());
@@ -181,7 +183,7 @@ fn keep<T>(result: Result<T, Error>, problems: &mut Vec<Error>) -> Option<T> {
     result.map_err(|error| problems.push(error)).ok()
 }
 
-fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
+pub(crate) fn debug_info<'data>(loaded: &'data Loaded<'data>) -> DebugInfo<'data> {
     let info = DebugInfo::new(loaded.sections.dwarf());
     match &loaded.shared {
         Some(shared) => info.with_shared(DebugInfo::new(shared.dwarf()), shared.dwarf()),

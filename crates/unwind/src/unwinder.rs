@@ -83,6 +83,25 @@ impl Unwinder {
         walk
     }
 
+    /// Changes whenever modules were unloaded, so that an address may have another rule.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.modules.epoch()
+    }
+
+    /// The rule for an address, if it is in the table.
+    #[inline]
+    pub(crate) fn known_rule(&self, lookup: u64) -> Option<crate::rules::Rule> {
+        self.table.get(lookup, self.modules.epoch() as u8)
+    }
+
+    /// Calls `act` with the modules and the table; `None` before the first refresh.
+    pub(crate) fn with_modules<T>(&self, act: impl FnOnce(&ModuleList, &RuleTable) -> T) -> Option<T> {
+        let result = self.modules.enter().map(|modules| act(modules, &self.table));
+        self.modules.leave();
+        result
+    }
+
     /// Makes the unwinder usable in a forked child. Call it there before all else.
     pub fn after_fork(&self) {
         self.modules.after_fork();

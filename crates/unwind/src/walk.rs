@@ -46,6 +46,16 @@ struct Position {
 }
 
 /// Result of one step.
+/// The registers that a walk follows, in one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OneStep {
+    pub pc: u64,
+    pub sp: u64,
+    pub rbp: u64,
+    /// The pc is that of an instruction to come, not a return address.
+    pub exact: bool,
+}
+
 enum Step {
     Caller,
     Outermost,
@@ -66,6 +76,28 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             None => self
                 .run(start, stack, out, true)
                 .unwrap_or(Walk { len: 0, end: End::Cut(Cut::RuleNotSupported) }),
+        }
+    }
+
+    /// The caller of one frame; `None` for an outermost one.
+    pub(crate) fn one_step<S: StackMemory>(
+        &mut self,
+        frame: OneStep,
+        stack: &mut S,
+    ) -> Result<Option<OneStep>, Cut> {
+        let OneStep { pc, sp, rbp, exact } = frame;
+        let mut position = Position { pc, sp, rbp: Some(rbp), exact, guessed: None, all: false };
+        let lookup = if exact { pc } else { pc.wrapping_sub(1) };
+        let known = self.table.and_then(|table| table.get(lookup, self.modules.epoch()));
+        match self.step(known, lookup, &mut position, stack, &mut 0) {
+            Step::Caller => {
+                let Position { pc, sp, rbp, exact, .. } = position;
+                let rbp = rbp.unwrap_or(0);
+                Ok(Some(OneStep { pc, sp, rbp, exact }))
+            }
+            Step::Outermost => Ok(None),
+            Step::Cut(cut) => Err(cut),
+            Step::NeedsAll => Err(Cut::RuleNotSupported),
         }
     }
 

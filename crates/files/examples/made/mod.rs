@@ -3,8 +3,9 @@
 //! (a few very often), times and clocks with a jitter of some microseconds.
 
 use stackglass_profile::{
-    Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording, RecordingInfo,
-    Sample, StackId, State, Thread, ThreadNumber,
+    AllocationCounts, AllocationGroup, AllocationKind, Frame, Location, LocationId, Module, ModuleIndex,
+    Nanos, Process, ProcessIndex, Recording, RecordingInfo, Sample, SizeClass, StackId, State, Thread,
+    ThreadNumber,
 };
 
 /// The made-up program.
@@ -103,6 +104,50 @@ impl Made {
             hits,
             time: Nanos(elapsed - elsewhere),
         });
+    }
+
+    /// Allocations in about `groups` groups: a fifth of the stacks allocate, most of them blocks of one size, which are mostly
+    /// freed. One in four stacks allocates vectors, whose sizes double.
+    #[allow(dead_code)] // Not every example needs them.
+    pub fn allocate(&mut self, recording: &mut Recording, groups: usize) {
+        let kind = AllocationKind::Block;
+        let process = ProcessIndex(0);
+        while recording.allocations.groups.len() < groups {
+            let place = self.random(4_000) as usize * 5;
+            let stack = self.stacks[place];
+            let thread = ThreadNumber(self.random(8) as u32 + 1);
+            let task = if thread.0 == 8 { 1 + self.random(500) } else { 0 };
+            let sizes = if stack.0.is_multiple_of(4) { 1 + self.random(8) } else { 1 };
+            for step in 0..sizes {
+                let size = (8 + 8 * u64::from(stack.0 % 20)) << step;
+                let magnitude = self.random(16);
+                let count = 1 + self.random(1 << magnitude);
+                let live = if self.random(5) == 0 { self.random(count + 1) } else { 0 };
+                let peak = if self.random(4) == 0 { self.random(count + 1) } else { live };
+                let counts = AllocationCounts {
+                    count,
+                    bytes: count * size,
+                    freed_count: count - live,
+                    freed_bytes: (count - live) * size,
+                    temporary_count: if self.random(3) == 0 { self.random(count + 1 - live) } else { 0 },
+                    peak_count: peak,
+                    peak_bytes: peak * size,
+                    kept_count: 0,
+                    kept_bytes: 0,
+                };
+                let size_class = SizeClass::of(size);
+                recording.allocations.groups.push(AllocationGroup {
+                    stack,
+                    thread,
+                    process,
+                    task,
+                    kind,
+                    size_class,
+                    counts,
+                });
+            }
+            recording.symbols.set_allocated_type(stack, format!("made::Type{}", stack.0 % 700).into());
+        }
     }
 
     /// Names for all of its code: 3000 functions in 200 files, every fourth place inlined into another.

@@ -44,17 +44,21 @@ impl Tag {
     pub const LOCATIONS: Tag = Tag(*b"LOCS");
     pub const NODES: Tag = Tag(*b"NODE");
     pub const SAMPLES: Tag = Tag(*b"SAMP");
+    pub const ALLOCATING: Tag = Tag(*b"ALLO");
+    pub const MEMORY: Tag = Tag(*b"MEMO");
+    pub const ALLOCATIONS: Tag = Tag(*b"AGRP");
     pub const FRAMES: Tag = Tag(*b"FRAM");
     pub const SYMBOLS: Tag = Tag(*b"SYMB");
     pub const DISPATCHES: Tag = Tag(*b"DISP");
     pub const SHORT_PATHS: Tag = Tag(*b"PATH");
     pub const NOTES: Tag = Tag(*b"NOTE");
+    pub const TYPES: Tag = Tag(*b"TYPE");
     pub const INDEX: Tag = Tag(*b"INDX");
     pub const END: Tag = Tag(*b"ENDS");
 
     /// Whether this version knows the tag.
     pub fn is_known(self) -> bool {
-        const KNOWN: [Tag; 16] = [
+        const KNOWN: [Tag; 20] = [
             Tag::ABOUT,
             Tag::STRINGS,
             Tag::PROCESSES,
@@ -64,11 +68,15 @@ impl Tag {
             Tag::LOCATIONS,
             Tag::NODES,
             Tag::SAMPLES,
+            Tag::ALLOCATING,
+            Tag::MEMORY,
+            Tag::ALLOCATIONS,
             Tag::FRAMES,
             Tag::SYMBOLS,
             Tag::DISPATCHES,
             Tag::SHORT_PATHS,
             Tag::NOTES,
+            Tag::TYPES,
             Tag::INDEX,
             Tag::END,
         ];

@@ -4,7 +4,7 @@ use super::bytes::{Malformed, Source};
 use super::chunk::Tag;
 use super::index::Totals;
 use super::samples::{SampleReader, TableSizes};
-use super::{names, tables, tasks};
+use super::{allocations, names, tables, tasks};
 use stackglass_profile::{Frame, Recording, Sample};
 use std::sync::Arc;
 
@@ -56,6 +56,14 @@ impl Contents {
                     each(sample);
                 })?;
             }
+            Tag::ALLOCATING => {
+                let processes = recording.processes.len();
+                allocations::read_processes(source, processes, &mut recording.allocations.processes)?;
+            }
+            Tag::MEMORY => {
+                allocations::read_memory(source, &mut self.seen, &mut recording.allocations.processes)?
+            }
+            Tag::ALLOCATIONS => allocations::read_groups(source, &mut self.seen, recording)?,
             Tag::FRAMES => names::read_frames(source, &self.texts, &mut self.frames)?,
             Tag::SYMBOLS => {
                 let locations = recording.stacks.locations().len();
@@ -67,6 +75,10 @@ impl Contents {
             }
             Tag::SHORT_PATHS => names::read_short_paths(source, &self.texts, &mut recording.symbols)?,
             Tag::NOTES => names::read_notes(source, &self.texts, &mut recording.symbols)?,
+            Tag::TYPES => {
+                let stacks = recording.stacks.nodes().len();
+                allocations::read_types(source, &self.texts, stacks, &mut recording.symbols)?;
+            }
             Tag::END => {
                 self.seen.processes = recording.processes.len() as u64;
                 self.seen.threads = recording.threads.len() as u64;
@@ -75,7 +87,7 @@ impl Contents {
                 self.seen.nodes = recording.stacks.nodes().len() as u64;
                 self.seen.texts = self.texts.len() as u64;
                 self.seen.frames = self.frames.len() as u64;
-                return Totals::read(&mut source).map(Some);
+                return Totals::read_all(&mut source, self.seen).map(Some);
             }
             // The index is for reading parts. Unknown chunks come from later versions.
             _ => {}

@@ -27,7 +27,14 @@ pub struct Totals {
     pub hits: u64,
     /// Nanoseconds that all samples stand for, modulo 2^64.
     pub time: u64,
+    /// Groups of allocations.
+    pub allocation_groups: u64,
+    /// Moments at which the memory of a process was measured.
+    pub memory_points: u64,
 }
+
+/// Number of totals at the beginning of an END chunk. The others were added later.
+const FIRST: usize = 10;
 
 impl Totals {
     /// Counts a row.
@@ -37,7 +44,7 @@ impl Totals {
         self.time = self.time.wrapping_add(sample.time.0);
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 10] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 12] {
         [
             ("processes", &mut self.processes),
             ("threads", &mut self.threads),
@@ -49,19 +56,38 @@ impl Totals {
             ("rows of samples", &mut self.rows),
             ("hits", &mut self.hits),
             ("nanoseconds", &mut self.time),
+            ("allocation groups", &mut self.allocation_groups),
+            ("memory points", &mut self.memory_points),
         ]
     }
 
+    /// Writes the totals at the beginning of an END chunk.
     pub(crate) fn write(mut self, body: &mut Body) {
-        for (_, n) in self.fields() {
-            body.number(*n);
-        }
+        self.fields().into_iter().take(FIRST).for_each(|(_, n)| body.number(*n));
     }
 
+    /// Writes the totals after the offsets of the index chunks.
+    pub(crate) fn write_rest(mut self, body: &mut Body) {
+        self.fields().into_iter().skip(FIRST).for_each(|(_, n)| body.number(*n));
+    }
+
+    /// Reads the totals at the beginning of an END chunk.
     pub(crate) fn read(source: &mut Source<'_>) -> Result<Totals, Malformed> {
         let mut totals = Totals::default();
-        for (_, n) in totals.fields() {
+        for (_, n) in totals.fields().into_iter().take(FIRST) {
             *n = source.number()?;
+        }
+        Ok(totals)
+    }
+
+    /// Reads all totals of an END chunk. Those that an older recording does not have are taken from `seen`.
+    pub(crate) fn read_all(source: &mut Source<'_>, mut seen: Totals) -> Result<Totals, Malformed> {
+        let mut totals = Totals::read(source)?;
+        for _ in 0..source.count("index chunks")? {
+            source.number()?;
+        }
+        for ((_, n), (_, seen)) in totals.fields().into_iter().zip(seen.fields()).skip(FIRST) {
+            *n = if source.remaining() > 0 { source.number()? } else { *seen };
         }
         Ok(totals)
     }

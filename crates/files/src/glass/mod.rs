@@ -7,6 +7,7 @@
 //! * [`read_tables`] for everything but samples, fast for any size.
 //! * [`latest`] for the newest recording.
 
+mod allocations;
 mod bytes;
 mod chunk;
 mod columns;

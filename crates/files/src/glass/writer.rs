@@ -8,9 +8,11 @@ use super::chunk::{self, LAST, NO_PROCESS, Packer, Tag};
 use super::error::WriteError;
 use super::samples::SampleWriter;
 use super::tables::{self, TextWriter};
-use super::{Totals, index::Index, names, tasks};
+use super::{Totals, allocations, index::Index, names, tasks};
 use crate::whole;
-use stackglass_profile::{Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread};
+use stackglass_profile::{
+    AllocationGroup, Allocations, Nanos, Process, Recording, RecordingInfo, Sample, Task, Thread,
+};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -233,7 +235,8 @@ impl GlassWriter {
         self.done.locations = locations.len();
         tables::write_nodes(nodes, self.done.nodes, |body| self.seal(Tag::NODES, NO_PROCESS, &body))?;
         self.done.nodes = nodes.len();
-        self.write_samples(recording)
+        self.write_samples(recording)?;
+        if all { self.write_allocations(recording) } else { Ok(()) }
     }
 
     fn write_processes(&mut self, recording: &Recording, all: bool) -> Result<(), FlushError> {
@@ -355,6 +358,35 @@ impl GlassWriter {
         Ok(())
     }
 
+    fn write_allocations(&mut self, recording: &Recording) -> Result<(), FlushError> {
+        let Allocations { processes, groups } = &recording.allocations;
+        let mut body = Body::default();
+        for process in processes {
+            if process.process.0 as usize >= recording.processes.len() {
+                return Err(FlushError::Inconsistent("allocations belong to no process"));
+            }
+            allocations::write_process(&mut body, process);
+            if body.is_full() {
+                self.seal(Tag::ALLOCATING, NO_PROCESS, &std::mem::take(&mut body))?;
+            }
+        }
+        self.seal_with_texts(Tag::ALLOCATING, NO_PROCESS, &body)?;
+        allocations::write_memory(processes, |body| self.seal(Tag::MEMORY, NO_PROCESS, &body))?;
+        let known = |group: &AllocationGroup| {
+            (group.process.0 as usize) < recording.processes.len()
+                && group.thread.0 as usize <= recording.threads.len()
+                && group.stack.0 as usize <= recording.stacks.nodes().len()
+        };
+        if !groups.iter().all(known) {
+            return Err(FlushError::Inconsistent("allocations have no process, thread or stack"));
+        }
+        allocations::write_groups(groups, |body| self.seal(Tag::ALLOCATIONS, NO_PROCESS, &body))?;
+        let totals = &mut self.done.totals;
+        totals.allocation_groups = groups.len() as u64;
+        totals.memory_points = processes.iter().map(|process| process.memory.len() as u64).sum();
+        Ok(())
+    }
+
     fn write_names(&mut self, recording: &Recording) -> Result<(), FlushError> {
         let symbols = &recording.symbols;
         if symbols.locations() > recording.stacks.locations().len() {
@@ -386,6 +418,16 @@ impl GlassWriter {
         let mut body = Body::default();
         names::write_notes(&mut body, &mut self.texts, symbols.notes());
         self.seal_with_texts(Tag::NOTES, NO_PROCESS, &body)?;
+        let types = symbols.allocated_types();
+        if types.last().is_some_and(|(stack, _)| stack.0 as usize > recording.stacks.nodes().len()) {
+            return Err(FlushError::Inconsistent("it has types of stacks that it has not"));
+        }
+        let mut next = 0;
+        while next < types.len() {
+            let mut body = Body::default();
+            next = allocations::write_types(&mut body, &mut self.texts, &types, next);
+            self.seal_with_texts(Tag::TYPES, NO_PROCESS, &body)?;
+        }
         self.done.totals.frames = symbols.frames().len() as u64;
         Ok(())
     }
@@ -401,6 +443,7 @@ impl GlassWriter {
         let mut body = Body::default();
         self.done.totals.write(&mut body);
         self.index.write_places(&mut body);
+        self.done.totals.write_rest(&mut body);
         let end = self.size + self.out.len() as u64;
         self.packer.seal(&mut self.out, Tag::END, NO_PROCESS, &body)?;
         self.out.extend_from_slice(&end.to_le_bytes());

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use stackglass_files::{Completeness, GlassWriter, ReadError, read_from};
-use stackglass_profile::Recording;
+use stackglass_profile::{AllocationSampling, Recording};
 
 /// A file and what was in it at every flush: (size, recording).
 fn file() -> (Vec<u8>, Vec<(u64, Recording)>, Recording) {
@@ -40,6 +40,14 @@ fn file() -> (Vec<u8>, Vec<(u64, Recording)>, Recording) {
         }
         writer.append(&recording).unwrap();
         flushes.push((writer.bytes(), recording.clone()));
+    }
+    let (sampling, times, lost) = (AllocationSampling::Rate(0.25), [1, 2, 3], [4, 5]);
+    apply(&mut recording, &Step::Allocating { process: 0, times, sampling, lost });
+    for n in 0..20 {
+        apply(&mut recording, &Step::Memory { which: 0, point: [n, 1000 * n, 1 << 20] });
+        let (process, stack, thread, task) = (0, n as usize, 1, 0);
+        let (mapping, class, counts) = (n == 7, 3, [n, 24 * n, 1, 24, 0, n / 2, 24 * (n / 2), 0, 0]);
+        apply(&mut recording, &Step::Allocations { process, stack, thread, task, mapping, class, counts });
     }
     end(&mut recording, 6);
     writer.finish(&recording).unwrap();
@@ -138,7 +146,9 @@ fn a_missing_chunk_is_noticed() {
     for pair in starts.windows(2) {
         let tag = &bytes[pair[0]..pair[0] + 4];
         // A row that only replaces another, the description, and the index may be missed by nobody.
-        if [&b"ABOU"[..], b"PROC", b"THRD", b"INDX", b"SYMB", b"DISP", b"PATH", b"NOTE"].contains(&tag) {
+        if [&b"ABOU"[..], b"PROC", b"THRD", b"INDX", b"SYMB", b"DISP", b"PATH", b"NOTE", b"TYPE"]
+            .contains(&tag)
+        {
             continue;
         }
         let without = [&bytes[..pair[0]], &bytes[pair[1]..]].concat();

@@ -5,6 +5,7 @@ The tests compare it with what the crate reads. It knows zstd from the C library
 
 import ctypes
 import json
+import struct
 import sys
 import zlib
 
@@ -13,7 +14,7 @@ ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
 ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MASK = (1 << 64) - 1
-KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP FRAM SYMB DISP PATH NOTE INDX ENDS".split()
+KINDS = "ABOU STRS PROC THRD TASK MODU LOCS NODE SAMP ALLO MEMO AGRP FRAM SYMB DISP PATH NOTE TYPE INDX ENDS".split()
 FIELDS = ("processes", "threads", "modules", "locations", "nodes", "texts", "frames", "rows", "hits", "time")
 
 
@@ -84,6 +85,14 @@ def wrapped(n):
     return n & MASK
 
 
+def largest(size_class):
+    """The largest size of a size class."""
+    if size_class <= 16:
+        return 8 * size_class
+    doubling, quarter = divmod(size_class - 17, 4)
+    return min((5 + quarter) << (doubling + 5), MASK)
+
+
 class Reader:
     """Tables that grow chunk by chunk."""
 
@@ -93,6 +102,8 @@ class Reader:
         self.tasks = []
         self.names, self.paths, self.notes = {}, {}, []
         self.dispatches = set()
+        self.allocating, self.groups, self.types = [], [], {}
+        self.points = 0
         self.rows = self.hits = self.time = 0
         self.latest = 0
         self.index, self.totals, self.index_places = [], None, None
@@ -191,6 +202,47 @@ class Reader:
             else:
                 self.samples.append(key + [now, elapsed, times])
 
+    def allo(self, c):
+        while c.more():
+            row = [c.number(), c.number(), c.number()]
+            how, n = c.number(), c.number()
+            row.append([how, struct.unpack("<d", struct.pack("<Q", n))[0] if how == 1 else n])
+            self.allocating.append(row + [c.number(), c.number(), c.number(), []])
+
+    def memo(self, c):
+        rows, columns = c.columns(4, self.points)
+        row = [0] * 4
+        for _ in range(rows):
+            row = [wrapped(before + column.signed()) for before, column in zip(row, columns, strict=True)]
+            self.allocating[row[0]][-1].append(row[1:])
+        self.points += rows
+
+    def agrp(self, c):
+        rows, columns = c.columns(15, len(self.groups))
+        process = stack = task = 0
+        for _ in range(rows):
+            process += columns[0].signed()
+            stack += columns[1].signed()
+            thread = columns[2].number()
+            task = wrapped(task + columns[3].signed())
+            kind, size_class = columns[4].byte(), columns[5].byte()
+            d = [column.signed() for column in columns[6:]]
+            count = wrapped(d[0])
+            size = wrapped(count * largest(size_class) + d[1])
+            likely = lambda part: part * size // count if count else 0  # noqa: E731
+            live = wrapped(d[2])
+            live_bytes = wrapped(likely(live) + d[3])
+            peak, kept = wrapped(d[5]), wrapped(d[7])
+            row = [[process, stack, thread], task, kind, size_class, count, size, wrapped(count - live)]
+            row += [wrapped(size - live_bytes), wrapped(d[4]), peak, wrapped(likely(peak) + d[6])]
+            self.groups.append(row + [kept, wrapped(likely(kept) + d[8])])
+
+    def type(self, c):
+        stack = 0
+        while c.more():
+            stack += c.number()
+            self.types[stack] = self.texts[c.number()]
+
     def fram(self, c):
         self.first(c, self.frames)
         while c.more():
@@ -228,9 +280,10 @@ class Reader:
     def ends(self, c):
         self.totals = {name: c.number() for name in FIELDS}
         self.index_places = c.list(c.number)
+        later = [c.number() for _ in range(2)]
         seen = [len(t) for t in (self.processes, self.threads, self.modules, self.locations, self.nodes)]
         seen += [len(self.texts), len(self.frames), self.rows, self.hits & MASK, self.time]
-        if list(self.totals.values()) != seen:
+        if list(self.totals.values()) != seen or later != [len(self.groups), self.points]:
             raise Damaged("totals differ")
 
 
@@ -277,6 +330,8 @@ def read(data):
         "state": state, "about": reader.about, "processes": reader.processes, "threads": reader.threads,
         "tasks": reader.tasks,
         "modules": reader.modules, "locations": reader.locations, "nodes": reader.nodes,
+        "allocating": reader.allocating, "allocations": reader.groups,
+        "types": [list(row) for row in sorted(reader.types.items())],
         "samples": reader.samples, "names": names, "dispatches": sorted(reader.dispatches), "paths": reader.paths, "notes": reader.notes,
     }  # fmt: skip
 

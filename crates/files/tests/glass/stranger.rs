@@ -7,7 +7,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use stackglass_files::{Completeness, GlassWriter, read};
-use stackglass_profile::{End, LocationId, Recording};
+use stackglass_profile::{AllocationSampling, End, LocationId, Recording};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,6 +65,24 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
         }).collect::<Vec<_>>(),
         "names": names.collect::<Vec<_>>(),
         "dispatches": dispatches(recording).iter().map(|id| id.0).collect::<Vec<_>>(),
+        "allocating": recording.allocations.processes.iter().map(|p| {
+            let sampling = match p.sampling {
+                AllocationSampling::Every => json!([0, 0]),
+                AllocationSampling::Rate(rate) => json!([1, rate]),
+                AllocationSampling::Bytes(bytes) => json!([2, bytes]),
+            };
+            let memory: Vec<_> =
+                p.memory.iter().map(|m| json!([m.clock.0, m.live_bytes, m.resident_bytes])).collect();
+            json!([p.process.0, p.begin.0, p.end.0, sampling, p.peak_at.0, p.lost, p.without_stack, memory])
+        }).collect::<Vec<_>>(),
+        "allocations": recording.allocations.groups.iter().map(|g| {
+            let c = &g.counts;
+            json!([
+                [g.process.0, g.stack.0, g.thread.0], g.task, g.kind as u8, g.size_class.0, c.count, c.bytes,
+                c.freed_count, c.freed_bytes, c.temporary_count, c.peak_count, c.peak_bytes, c.kept_count, c.kept_bytes,
+            ])
+        }).collect::<Vec<_>>(),
+        "types": recording.symbols.allocated_types().iter().map(|(s, name)| json!([s.0, ***name])).collect::<Vec<_>>(),
         "paths": paths,
         "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8])).collect::<Vec<_>>(),
     })
@@ -128,7 +146,7 @@ fn a_reader_made_from_the_description_reads_the_same() {
     assert!(output.status.success(), "{said}");
     let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').filter(|l| !l.is_empty()).collect();
     assert_eq!(lines.len(), paths.len());
-    let (mut states, mut samples) = (Vec::new(), 0);
+    let (mut states, mut samples, mut groups) = (Vec::new(), 0, 0);
     for (path, line) in paths.iter().zip(lines) {
         let theirs: Value = serde_json::from_slice(line).unwrap();
         let (recording, completeness) = read(path).unwrap();
@@ -141,9 +159,10 @@ fn a_reader_made_from_the_description_reads_the_same() {
             assert_eq!(&theirs[part], ours, "{part} of {}: {completeness}", path.display());
         }
         samples += recording.samples.len();
+        groups += recording.allocations.groups.len();
         states.push(ours["state"].as_str().unwrap().to_owned());
     }
-    assert!(samples > 300, "{samples}");
+    assert!(samples > 300 && groups > 50, "{samples} {groups}");
     for state in ["complete", "incomplete", "damaged"] {
         assert!(states.iter().filter(|s| *s == state).count() > 9, "{states:?}");
     }

@@ -4,8 +4,9 @@
 use proptest::prelude::*;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
-    Cut, End, Frame, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
-    RecordingInfo, Sample, ShortPath, State, Task, TaskId, Thread, ThreadNumber,
+    AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Cut, End,
+    Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
+    RecordingInfo, Sample, ShortPath, SizeClass, StackId, State, Task, TaskId, Thread, ThreadNumber,
 };
 
 /// One thing that happens to a recording.
@@ -69,6 +70,26 @@ pub enum Step {
         time: u64,
     },
     Remark(String),
+    /// Allocations of a process begin to be recorded.
+    Allocating {
+        process: usize,
+        times: [u64; 3],
+        sampling: AllocationSampling,
+        lost: [u64; 2],
+    },
+    Memory {
+        which: usize,
+        point: [u64; 3],
+    },
+    Allocations {
+        process: usize,
+        stack: usize,
+        thread: usize,
+        task: u64,
+        mapping: bool,
+        class: u8,
+        counts: [u64; 9],
+    },
     /// The recorder writes what is new.
     Flush,
 }
@@ -81,6 +102,23 @@ fn nanos() -> impl Strategy<Value = u64> {
         999_000..1_001_000u64,
         any::<u64>().prop_map(|n| n >> 1),
         Just(u64::MAX - 1)
+    ]
+}
+
+/// Numbers of allocations: small ones, which depend on each other, or any.
+fn counts() -> impl Strategy<Value = [u64; 9]> {
+    let few = (0..100u64, 0..100u64, 1..200u64).prop_map(|(count, freed, size)| {
+        let freed = freed.min(count);
+        [count, count * size, freed, freed * size, freed / 2, count - freed, (count - freed) * size, 0, 0]
+    });
+    prop_oneof![3 => few, 1 => prop::array::uniform9(prop_oneof![0..5u64, any::<u64>()])]
+}
+
+fn sampling() -> impl Strategy<Value = AllocationSampling> {
+    prop_oneof![
+        Just(AllocationSampling::Every),
+        (0.0..=1.0f64).prop_map(AllocationSampling::Rate),
+        any::<u64>().prop_map(AllocationSampling::Bytes),
     ]
 }
 
@@ -107,6 +145,13 @@ pub fn step() -> impl Strategy<Value = Step> {
             |(stack, thread, task, tick, state, cut, hits, time)| Step::Sample { stack, thread, task, tick, state, cut, hits, time }),
         4 => (nanos(), 0..3u32, nanos()).prop_map(|(tick, hits, time)| Step::Again { tick, hits, time }),
         1 => ".{0,20}".prop_map(Step::Remark),
+        1 => (few.clone(), prop::array::uniform3(nanos()), sampling(), any::<[u64; 2]>()).prop_map(
+            |(process, times, sampling, lost)| Step::Allocating { process, times, sampling, lost }),
+        2 => (few.clone(), [nanos().boxed(), any::<u64>().boxed(), (0..3u64).boxed()]).prop_map(
+            |(which, point)| Step::Memory { which, point }),
+        4 => (few.clone(), 0..30usize, few.clone(), prop_oneof![Just(0), any::<u64>()], any::<bool>(), any::<u8>(), counts())
+            .prop_map(|(process, stack, thread, task, mapping, class, counts)| Step::Allocations {
+                process, stack, thread, task, mapping, class, counts }),
         3 => Just(Step::Flush),
     ]
 }
@@ -207,6 +252,50 @@ pub fn apply(recording: &mut Recording, step: &Step) {
             r.info.remarks.push(text);
             r.info.own_cpu.0 += 1;
         }
+        Step::Allocating { process, times: [begin, end, peak_at], sampling, lost: [lost, without_stack] } => {
+            if !r.processes.is_empty() {
+                r.allocations.processes.push(AllocatingProcess {
+                    process: ProcessIndex((process % r.processes.len()) as u32),
+                    begin: Nanos(begin),
+                    end: Nanos(end),
+                    sampling,
+                    peak_at: Nanos(peak_at),
+                    lost,
+                    without_stack,
+                    memory: Vec::new(),
+                });
+            }
+        }
+        Step::Memory { which, point: [clock, live_bytes, resident_bytes] } => {
+            if let Some(process) = r.allocations.processes.get_mut(which) {
+                process.memory.push(MemoryPoint { clock: Nanos(clock), live_bytes, resident_bytes });
+            }
+        }
+        Step::Allocations { process, stack, thread, task, mapping, class, counts } => {
+            if !r.processes.is_empty() {
+                let [count, bytes, freed_count, freed_bytes, temporary_count, rest @ ..] = counts;
+                let [peak_count, peak_bytes, kept_count, kept_bytes] = rest;
+                r.allocations.groups.push(AllocationGroup {
+                    stack: StackId((stack % (r.stacks.nodes().len() + 1)) as u32),
+                    thread: ThreadNumber((thread % (r.threads.len() + 1)) as u32),
+                    process: ProcessIndex((process % r.processes.len()) as u32),
+                    task,
+                    kind: if mapping { AllocationKind::Mapping } else { AllocationKind::Block },
+                    size_class: SizeClass(class),
+                    counts: AllocationCounts {
+                        count,
+                        bytes,
+                        freed_count,
+                        freed_bytes,
+                        temporary_count,
+                        peak_count,
+                        peak_bytes,
+                        kept_count,
+                        kept_bytes,
+                    },
+                });
+            }
+        }
         Step::Flush => {}
     }
 }
@@ -236,6 +325,9 @@ pub fn end(recording: &mut Recording, seed: u64) {
             r.symbols.set_dispatches(LocationId(index as u32));
         }
     }
+    for stack in (0..=r.stacks.nodes().len() as u32).filter(|stack| stack % 3 == seed as u32 % 3) {
+        r.symbols.set_allocated_type(StackId(stack), format!("Vec<T{}>", stack % 4).into());
+    }
     r.symbols.set_short_path("/src/0.rs".into(), ShortPath { prefix: "@a".into(), rest: "0.rs".into() });
     let missing = [Missing::DebugInfo, Missing::Names, Missing::File, Missing::Changed][seed as usize % 4];
     r.symbols.note(ModuleNote { module: "/lib/ü.so".into(), missing });
@@ -264,7 +356,14 @@ pub fn dispatches(recording: &Recording) -> Vec<LocationId> {
     locations.filter(|id| recording.symbols.dispatches(*id)).collect()
 }
 
-/// Compares everything, frames in full.
+/// The groups of allocations in the order in which they are stored.
+pub fn sorted_groups(recording: &Recording) -> Vec<AllocationGroup> {
+    let mut groups = recording.allocations.groups.clone();
+    groups.sort_by_key(|g| (g.process, g.stack, g.thread, g.task, g.kind, g.size_class));
+    groups
+}
+
+/// Compares everything, frames in full. Groups of allocations are sorted in a file.
 #[track_caller]
 pub fn assert_same(read: &Recording, written: &Recording) {
     assert_eq!(read.info, written.info);
@@ -280,6 +379,9 @@ pub fn assert_same(read: &Recording, written: &Recording) {
     };
     assert_eq!(of(read), of(written));
     assert_eq!(dispatches(read), dispatches(written));
+    assert_eq!(read.allocations.processes, written.allocations.processes);
+    assert_eq!(sorted_groups(read), sorted_groups(written));
+    assert_eq!(read.symbols.allocated_types(), written.symbols.allocated_types());
     assert_eq!(read.symbols.short_paths(), written.symbols.short_paths());
     assert_eq!(read.symbols.notes(), written.symbols.notes());
 }

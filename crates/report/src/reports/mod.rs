@@ -1,5 +1,6 @@
 //! Reports as text.
 
+pub mod allocations;
 pub mod annotate;
 pub(crate) mod callers;
 pub(crate) mod comparison;

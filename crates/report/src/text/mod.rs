@@ -5,4 +5,4 @@ pub mod links;
 pub mod numbers;
 pub(crate) mod short;
 pub mod style;
-pub mod types;
+pub(crate) mod type_name;

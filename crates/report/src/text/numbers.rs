@@ -60,6 +60,50 @@ pub fn percent_with_decimal(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
+/// A number of bytes with three significant digits: `17 B`, `4.20 kB`, `345 MB`. A kilobyte has 1000 bytes.
+///
+/// ```
+/// use stackglass_report::numbers::bytes_text;
+///
+/// assert_eq!([bytes_text(17), bytes_text(4_200), bytes_text(999_999)], ["17 B", "4.20 kB", "1.00 MB"]);
+/// ```
+pub fn bytes_text(bytes: u64) -> String {
+    if bytes < 1000 {
+        format!("{bytes} B")
+    } else {
+        with_prefix(bytes, &["kB", "MB", "GB", "TB", "PB", "EB"])
+    }
+}
+
+/// A number with three significant digits from 100 000 on: `12 345`, `345 k`, `1.23 M`.
+///
+/// ```
+/// use stackglass_report::numbers::count_text;
+///
+/// assert_eq!([count_text(12_345), count_text(345_678), count_text(1_234_567)], ["12 345", "346 k", "1.23 M"]);
+/// ```
+pub fn count_text(count: u64) -> String {
+    if count < 100_000 { grouped(count) } else { with_prefix(count, &["k", "M", "G", "T", "P", "E"]) }
+}
+
+/// A number of at least 1000 with the first unit that makes it smaller than 1000.
+fn with_prefix(number: u64, units: &[&str]) -> String {
+    let mut value = number as f64;
+    let mut unit = "";
+    for next in units {
+        (value, unit) = (value / 1000.0, next);
+        if value < 999.5 {
+            break;
+        }
+    }
+    let decimals = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
 /// A configured duration in nanoseconds: `1 ms`, `0.5 ms`.
 pub fn setting_text(ns: u64) -> String {
     match ns {

@@ -1,6 +1,7 @@
 //! Recordings with known content, made by hand.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod allocating;
 pub mod hostile;
 
 use stackglass_profile::symbols::{Missing, ModuleNote};

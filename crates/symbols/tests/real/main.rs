@@ -3,6 +3,7 @@
 
 mod allocations;
 mod c_programs;
+mod code_lines;
 mod disassembly;
 mod dispatch;
 mod hostile;

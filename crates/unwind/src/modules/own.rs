@@ -13,7 +13,7 @@ use super::{Module, ModuleList, OwnedModuleList, ProgramHeader};
 use crate::table::RuleTable;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Most retired lists.
 const RETIRED: usize = 8;
@@ -24,6 +24,8 @@ pub(crate) struct Published {
     readers: AtomicU32,
     retired: [AtomicPtr<ModuleList>; RETIRED],
     changing: AtomicBool,
+    /// The epoch of the current list.
+    epoch: AtomicU64,
 }
 
 /// Result of a refresh.
@@ -42,7 +44,14 @@ impl Published {
             readers: AtomicU32::new(0),
             retired: [const { AtomicPtr::new(null_mut()) }; RETIRED],
             changing: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
         }
+    }
+
+    /// The epoch of the current list.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 
     /// The current list, which is not unmapped before [`Published::leave`]. Async-signal-safe.
@@ -95,7 +104,9 @@ impl Published {
             // lists at most `RETIRED` steps old, so the next clearing removes all that they store.
             table.clear();
         }
+        let epoch = u64::from(list.epoch());
         let old = self.current.swap(list.into_raw(), Ordering::SeqCst);
+        self.epoch.store(epoch, Ordering::Release);
         free.store(old, Ordering::Relaxed);
         self.unmap_retired();
         Some(Refreshed::Changed)

@@ -1,21 +1,10 @@
-//! Types of allocations, shortened to the available columns. The outermost type and the shape of its arguments say the most,
+//! Names of types, shortened to the available columns. The outermost type and the shape of its arguments say the most,
 //! so the innermost arguments are left out first.
 
 use crate::text::columns::{cut_right, width};
 
 /// A type in at most `room` columns. Arguments become `…`, the deepest first; then the end is cut.
-///
-/// ```
-/// use stackglass_report::shorten_type;
-///
-/// let name = "HashMap<u64, Vec<Option<Event>>> table";
-/// assert_eq!(shorten_type(name, 40), name);
-/// assert_eq!(shorten_type(name, 34), "HashMap<u64, Vec<Option<…>>> table");
-/// assert_eq!(shorten_type(name, 27), "HashMap<u64, Vec<…>> table");
-/// assert_eq!(shorten_type(name, 16), "HashMap<…> table");
-/// assert_eq!(shorten_type(name, 8), "HashMap…");
-/// ```
-pub fn shorten_type(name: &str, room: usize) -> String {
+pub(crate) fn shorten_type(name: &str, room: usize) -> String {
     if width(name) <= room {
         return name.to_owned();
     }
@@ -73,6 +62,11 @@ mod tests {
     fn types_keep_their_outside() {
         for (name, room, expected) in [
             ("[u8]", 4, "[u8]"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 38, "HashMap<u64, Vec<Option<Event>>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 34, "HashMap<u64, Vec<Option<…>>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 30, "HashMap<u64, Vec<…>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 16, "HashMap<…> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 8, "HashMap…"),
             ("[(String, Vec<u8>)]", 18, "[(String, Vec<…>)]"),
             ("[(String, Vec<u8>)]", 6, "[(…)]"),
             ("Box<fn(u8) -> Option<u8>>", 24, "Box<fn(…) -> Option<…>>"),

@@ -1,0 +1,121 @@
+//! `stackglass allocs [FILE]`: what a program allocates, by type, line and other keys.
+
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Input};
+use crate::terminal::LayoutFlags;
+use crate::values::one_of;
+use clap::Args;
+use stackglass_profile::Recording;
+use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Source, allocations};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass record --allocs -- ./server    record them, then show this
+  stackglass allocs                         the newest recording in this folder
+  stackglass allocs --by site               lines instead of types
+  stackglass allocs --metric peak-bytes     what the peak was made of
+  stackglass allocs --metric leaked-bytes   what was never freed
+  stackglass allocs --by function --all server.glass
+  stackglass allocs --json | jq '.rows[0]'  all rows, for programs
+
+A site is the innermost line outside of allocators and standard libraries. A
+temporary block is freed before its thread allocates again. The peak of a row
+is its bytes when the whole process had the most. Stacks are in `stackglass
+print --metric bytes` and `stackglass flamegraph --metric bytes`.";
+
+/// Print what a program allocates: types, lines, the peak, and what is left.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// A .glass file, or - for stdin [default: the newest *.glass in this folder]
+    file: Option<PathBuf>,
+
+    /// What the rows are [default: type]
+    #[arg(long, value_name = "KEY", value_parser = one_of(AllocationKey::ALL, AllocationKey::word, key_help))]
+    by: Option<AllocationKey>,
+
+    /// What rows are sorted by, and what percentages refer to [default: bytes]
+    #[arg(long, value_name = "METRIC", value_parser = one_of(OF_ALLOCATIONS, Metric::word, metric_help))]
+    metric: Option<Metric>,
+
+    /// Show all rows
+    #[arg(long)]
+    all: bool,
+
+    /// Print all rows as one JSON object (docs/json.md)
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
+
+    #[command(flatten)]
+    layout: LayoutFlags,
+}
+
+/// The metrics without time.
+const OF_ALLOCATIONS: &[Metric] = &[
+    Metric::Bytes,
+    Metric::Count,
+    Metric::LiveBytes,
+    Metric::LiveCount,
+    Metric::PeakBytes,
+    Metric::LeakedBytes,
+    Metric::Temporary,
+];
+
+pub(crate) fn metric_help(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Time => "time of threads",
+        Metric::Bytes => "allocated bytes",
+        Metric::Count => "number of allocations",
+        Metric::LiveBytes => "bytes alive at the end",
+        Metric::LiveCount => "blocks alive at the end",
+        Metric::PeakBytes => "bytes alive at the peak",
+        Metric::LeakedBytes => "bytes alive at the end that no static holds",
+        Metric::Temporary => "number freed before the next allocation",
+    }
+}
+
+fn key_help(key: AllocationKey) -> &'static str {
+    match key {
+        AllocationKey::Type => "allocated types",
+        AllocationKey::Site => "lines outside of standard libraries",
+        AllocationKey::Function => "the functions of these lines",
+        AllocationKey::Crate => "their crates, or executables and libraries",
+        AllocationKey::Thread => "threads",
+        AllocationKey::Size => "ranges of sizes in bytes",
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let input = input::read(&input::choose(flags.file.as_deref())?)?;
+    let recording = recorded(&input)?;
+    let key = flags.by.unwrap_or_default();
+    let metric = flags.metric.unwrap_or(Metric::Bytes);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if flags.json {
+        allocations::write_json(&AllocationTable::new(recording, key, metric), &mut out)?;
+    } else {
+        let layout = flags.layout.of_stdout();
+        let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
+        let text = AllocationsText::new().cols(columns).style(layout.style).links(layout.links);
+        text.key(key).metric(metric).everything(flags.all).write(recording, &mut out)?;
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+/// The recording, if it has allocations.
+fn recorded(input: &Input) -> Result<&Recording, Failure> {
+    match input.source() {
+        Source::Recording(recording) if recording.allocations.were_recorded() => Ok(recording),
+        _ => Err(none(&input.name)),
+    }
+}
+
+/// The failure of a view of allocations if there are none.
+pub(crate) fn none(name: &str) -> Failure {
+    Failure::new(format!(
+        "{name} has no allocations: record them with `stackglass record --allocs -- PROGRAM`"
+    ))
+}

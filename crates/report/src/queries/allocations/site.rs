@@ -1,0 +1,135 @@
+//! The site of an allocation: the innermost frame that belongs to neither an allocator nor a standard library.
+//!
+//! A block made inside `strdup` or a C++ container therefore belongs to its caller. If a stack has no such frame, the
+//! innermost frame outside of allocators is the site.
+
+use crate::kinds;
+use crate::text::short::in_brackets;
+use foldhash::HashMap;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Frame, Recording, StackId};
+use std::sync::Arc;
+
+/// A function at a source line, or a module without names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct Site {
+    /// Source file as recorded. Empty if unknown.
+    pub file: Arc<str>,
+    /// Source line, -1 if unknown.
+    pub line: i64,
+    /// Path of the function, or its module in brackets.
+    pub func: Arc<str>,
+    /// The crate, or for foreign functions the file name of the module. Empty if unknown.
+    pub krate: Arc<str>,
+}
+
+impl Site {
+    fn of(frame: &Frame) -> Site {
+        let module = file_name(&frame.module);
+        let func = match (&*frame.func, module) {
+            ("", "") => "[unknown]".into(),
+            ("", module) => in_brackets(module).into(),
+            _ => frame.func.clone(),
+        };
+        let krate = if frame.krate.is_empty() { module.into() } else { frame.krate.clone() };
+        let known = !frame.file.is_empty() && frame.line > 0;
+        let line = if known { frame.line } else { -1 };
+        Site { file: if known { frame.file.clone() } else { "".into() }, line, func, krate }
+    }
+
+    /// `FILE:LINE`, or the function if that is unknown.
+    pub(crate) fn location(&self) -> String {
+        if self.line > 0 { format!("{}:{}", self.file, self.line) } else { self.func.to_string() }
+    }
+}
+
+/// The sites of a stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StackSites {
+    /// Index into [`Sites::list`].
+    pub site: u32,
+    /// The site if crates in Cargo's folders and shared libraries are no sites. The same as `site` if there is none.
+    pub own: u32,
+}
+
+/// The sites of all stacks that were looked up, numbered.
+pub(crate) struct Sites<'a> {
+    recording: &'a Recording,
+    /// All sites, in the order in which they were first met.
+    pub list: Vec<Site>,
+    numbers: HashMap<Site, u32>,
+    /// By frame index.
+    ranks: Vec<Rank>,
+    known: HashMap<StackId, StackSites>,
+    rust: bool,
+}
+
+/// How well a frame explains an allocation. Greater is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Allocator,
+    Library,
+    Dependency,
+    Own,
+}
+
+impl<'a> Sites<'a> {
+    pub(crate) fn new(recording: &'a Recording) -> Sites<'a> {
+        let rust = recording.has_rust();
+        let ranks = recording.symbols.frames().iter().map(|frame| rank(frame, rust)).collect();
+        let (list, numbers, known) = Default::default();
+        Sites { recording, list, numbers, ranks, known, rust }
+    }
+
+    /// The sites of a stack.
+    pub(crate) fn of(&mut self, stack: StackId) -> StackSites {
+        if let Some(known) = self.known.get(&stack) {
+            return *known;
+        }
+        // By rank: the innermost frame of at least this rank.
+        let mut found: [Option<Site>; 4] = Default::default();
+        let recording = self.recording;
+        let mut meet = |rank: Rank, frame: &Frame| {
+            for found in &mut found[..=rank as usize] {
+                found.get_or_insert_with(|| Site::of(frame));
+            }
+        };
+        for location in recording.stacks.walk(stack) {
+            let indices = recording.symbols.frame_indices(location);
+            if indices.is_empty() {
+                let module = recording.stacks.location(location).module;
+                let module = module.and_then(|module| recording.modules.get(module.0 as usize));
+                let path = module.map_or_else(|| "".into(), |module| module.path.clone());
+                let frame = Frame { module: path, ..Frame::unknown(0) };
+                meet(rank(&frame, self.rust), &frame);
+            }
+            for index in indices {
+                meet(self.ranks[*index as usize], &recording.symbols.frames()[*index as usize]);
+            }
+        }
+        let [innermost, outside, site, own] = found;
+        let site = site.or(outside).or(innermost).unwrap_or_else(|| Site::of(&Frame::unknown(0)));
+        let own = own.unwrap_or_else(|| site.clone());
+        let sites = StackSites { site: self.number(site), own: self.number(own) };
+        self.known.insert(stack, sites);
+        sites
+    }
+
+    fn number(&mut self, site: Site) -> u32 {
+        let next = self.list.len() as u32;
+        let list = &mut self.list;
+        *self.numbers.entry(site).or_insert_with_key(|site| {
+            list.push(site.clone());
+            next
+        })
+    }
+}
+
+fn rank(frame: &Frame, rust: bool) -> Rank {
+    match () {
+        () if kinds::is_memory(frame) => Rank::Allocator,
+        () if !kinds::is_allocation_site(frame, rust) => Rank::Library,
+        () if kinds::is_library(frame) || kinds::is_dependency(&frame.file) => Rank::Dependency,
+        () => Rank::Own,
+    }
+}

@@ -1,0 +1,172 @@
+//! Allocations by a key: sums, and the number of sites of each row.
+
+use super::site::{Site, Sites};
+use crate::Metric;
+use crate::options::{UnknownValue, option_words};
+use crate::order;
+use foldhash::{HashMap, HashSet};
+use stackglass_profile::{AllocationCounts, AllocationKind, Recording};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+option_words! {
+    /// What the rows of a table of allocations are.
+    AllocationKey("key of allocations") {
+        /// Allocated types.
+        #[default]
+        Type = "type",
+        /// Source lines: the innermost ones outside of allocators and standard libraries.
+        Site = "site",
+        /// The functions of these lines.
+        Function = "function",
+        /// Their crates; for other languages, the executable or library.
+        Crate = "crate",
+        /// Threads.
+        Thread = "thread",
+        /// Ranges of sizes in bytes.
+        Size = "size",
+    } "type, site, function, crate, thread or size"
+}
+
+/// The type of allocations whose type is unknown.
+pub(crate) const UNKNOWN_TYPE: &str = "UnknownType";
+
+/// Sums of allocations by a key.
+///
+/// ```
+/// use stackglass_profile::Recording;
+/// use stackglass_report::{AllocationKey, AllocationTable, Metric};
+///
+/// let table = AllocationTable::new(&Recording::default(), AllocationKey::Type, Metric::Bytes);
+/// assert!(table.rows.is_empty());
+/// ```
+#[derive(Clone, Debug)]
+pub struct AllocationTable {
+    /// What the rows are.
+    pub key: AllocationKey,
+    /// What they are sorted by.
+    pub metric: Metric,
+    /// The sum of all blocks of all processes.
+    pub total: AllocationCounts,
+    /// Anonymous mappings that programs requested themselves. They are in neither `total` nor `rows`.
+    pub mappings: AllocationCounts,
+    /// Number of allocations with a known type.
+    pub typed: u64,
+    /// All rows, those with the largest values of the metric first, then by name.
+    pub rows: Vec<AllocationRow>,
+}
+
+/// A row of an [`AllocationTable`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AllocationRow {
+    /// The type, site, function, crate, thread or range of sizes, never cut. It is untrusted text.
+    pub name: String,
+    /// What was allocated.
+    pub counts: AllocationCounts,
+    /// Number of different sites.
+    pub sites: u64,
+    /// The site of the row, or one of its sites.
+    pub(crate) site: Site,
+}
+
+/// A row while it is summed.
+struct Sum {
+    counts: AllocationCounts,
+    sites: HashSet<u32>,
+    site: u32,
+}
+
+impl AllocationTable {
+    /// Sums the allocations of a recording. With [`Metric::Time`], rows are sorted by bytes.
+    pub fn new(recording: &Recording, key: AllocationKey, metric: Metric) -> AllocationTable {
+        let mut sites = Sites::new(recording);
+        AllocationTable::of(recording, &mut sites, key, metric)
+    }
+
+    /// As [`AllocationTable::new`], with known sites.
+    pub(crate) fn of(
+        recording: &Recording,
+        sites: &mut Sites<'_>,
+        key: AllocationKey,
+        metric: Metric,
+    ) -> AllocationTable {
+        let metric = if metric == Metric::Time { Metric::Bytes } else { metric };
+        let allocations = &recording.allocations;
+        let mut typed = 0;
+        let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+        let mut names = Names::default();
+        for group in allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+            let name = recording.symbols.allocated_type(group.stack);
+            if name.is_some() {
+                typed = group.counts.count.saturating_add(typed);
+            }
+            let site = sites.of(group.stack).site;
+            let text = match key {
+                AllocationKey::Type => name.map_or(UNKNOWN_TYPE, |name| name).to_owned(),
+                AllocationKey::Site => sites.list[site as usize].location(),
+                AllocationKey::Function => sites.list[site as usize].func.to_string(),
+                AllocationKey::Crate => match &*sites.list[site as usize].krate {
+                    "" => "[unknown]".to_owned(),
+                    krate => krate.to_owned(),
+                },
+                AllocationKey::Thread => names.thread(recording, group.thread),
+                AllocationKey::Size => {
+                    let sizes = group.size_class.sizes();
+                    match sizes.start() == sizes.end() {
+                        true => sizes.start().to_string(),
+                        false => format!("{}-{}", sizes.start(), sizes.end()),
+                    }
+                }
+            };
+            let sum = sums.entry(text).or_insert_with(|| Sum {
+                counts: AllocationCounts::default(),
+                sites: HashSet::default(),
+                site,
+            });
+            sum.counts.add(&group.counts);
+            sum.sites.insert(site);
+        }
+        let row = |(name, sum): (String, Sum)| AllocationRow {
+            name,
+            counts: sum.counts,
+            sites: sum.sites.len() as u64,
+            site: sites.list[sum.site as usize].clone(),
+        };
+        let mut rows: Vec<AllocationRow> = sums.into_iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            order::largest_first((metric.of(&a.counts), &a.name), (metric.of(&b.counts), &b.name))
+        });
+        let total = allocations.total(AllocationKind::Block);
+        let mappings = allocations.total(AllocationKind::Mapping);
+        AllocationTable { key, metric, total, mappings, typed, rows }
+    }
+
+    /// The share of allocations with a known type, 0 to 1. It is 1 if there are no allocations.
+    pub fn typed_share(&self) -> f64 {
+        if self.total.count == 0 { 1.0 } else { self.typed as f64 / self.total.count as f64 }
+    }
+}
+
+/// Names of threads. Threads with the same name are distinguished by their numbers.
+#[derive(Default)]
+struct Names {
+    /// How many threads have a label.
+    labels: Option<HashMap<String, u32>>,
+}
+
+impl Names {
+    fn thread(&mut self, recording: &Recording, number: stackglass_profile::ThreadNumber) -> String {
+        let labels = self.labels.get_or_insert_with(|| {
+            let mut labels: HashMap<String, u32> = HashMap::default();
+            for number in 1..=recording.threads.len() as u32 {
+                *labels.entry(recording.thread_label(number.into())).or_default() += 1;
+            }
+            labels
+        });
+        let label = recording.thread_label(number);
+        match labels.get(&label) {
+            Some(2..) => format!("{label} ({})", number.0),
+            _ => label,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The lines above the table: totals, the peak, and the types and lines that matter.
+
+use super::AllocationsText;
+use crate::metric::Unit;
+use crate::queries::allocations::site::{Site, Sites};
+use crate::queries::allocations::{byte_interval, relative_error};
+use crate::text::columns::{cut_right, width};
+use crate::text::numbers::{bytes_text, count_text, duration_text, percent, percent_text};
+use crate::text::short::{location_text, short_function, shortest_location};
+use crate::text::style::{Line, Paint};
+use crate::text::type_name::shorten_type;
+use crate::{AllocationKey, AllocationTable, Metric, order};
+use foldhash::HashMap;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, harmless};
+use std::io::{self, Write};
+
+/// Number of types and lines.
+const SHOWN: usize = 3;
+/// Types and lines below this share are not listed.
+const NOTICEABLE: f64 = 0.005;
+/// Most columns for the command.
+const COMMAND: usize = 24;
+
+pub(super) fn write(
+    text: &AllocationsText,
+    recording: &Recording,
+    table: &AllocationTable,
+    sites: &mut Sites<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut lines = vec![totals(text, recording, table), peak(recording, table)];
+    if table.total.count > 0 {
+        lines.extend([at_end(table), shares(table)]);
+        lines.extend(of_metric(text.metric, table));
+        let whole = text.metric.of(&table.total);
+        let types = match text.key {
+            AllocationKey::Type => types(table),
+            _ => types(&AllocationTable::of(recording, sites, AllocationKey::Type, text.metric)),
+        };
+        lines.extend(largest(text, "types", &types, whole));
+        lines.extend(largest(text, "lines", &own_lines(text, recording, sites), whole));
+    }
+    lines.into_iter().try_for_each(|mut line| line.cut(text.cols).write(text.style, out))
+}
+
+/// The command, the number of allocations and their bytes.
+fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable) -> Line {
+    let total = &table.total;
+    let mut line = Line::new();
+    let command: Vec<&str> = recording.info.command.iter().map(String::as_str).collect();
+    match command.split_first() {
+        Some((program, arguments)) if !text.closing => {
+            let command = [&[file_name(program)], arguments].concat().join(" ");
+            line.push(Paint::Bold, cut_right(&harmless(&command), COMMAND).into_owned()).plain("  ");
+        }
+        _ => {}
+    }
+    let count = if total.count == 1 { "allocation" } else { "allocations" };
+    line.push(Paint::Bold, bytes_text(total.bytes));
+    if let Some(interval) = byte_interval(&recording.allocations) {
+        line.plain(format!(" ± {:.1} %", relative_error(total.bytes, interval) * 100.0));
+    }
+    line.plain(" in ").push(Paint::Bold, count_text(total.count)).plain(format!(" {count}"));
+    let seconds = recorded(recording).seconds();
+    if seconds > 0.0 && total.count > 0 {
+        let rate = count_text((total.count as f64 / seconds).round() as u64);
+        line.plain(format!(", {rate} per second"));
+    }
+    let processes = recording.allocations.processes.len();
+    if processes > 1 {
+        line.plain(format!(", {processes} processes"));
+    }
+    line
+}
+
+/// The time during which allocations of at least one process were recorded.
+fn recorded(recording: &Recording) -> Nanos {
+    let processes = &recording.allocations.processes;
+    let begin = processes.iter().map(|process| process.begin.0).min().unwrap_or(0);
+    let end = processes.iter().map(|process| process.end.0).max().unwrap_or(0);
+    Nanos(end.saturating_sub(begin))
+}
+
+/// The peak.
+fn peak(recording: &Recording, table: &AllocationTable) -> Line {
+    let total = &table.total;
+    let mut line = titled("peak");
+    line.push(Paint::Bold, bytes_text(total.peak_bytes));
+    match &recording.allocations.processes[..] {
+        _ if total.peak_bytes == 0 => {}
+        [process] => {
+            // Recordings without a start are relative to the first allocation.
+            let start = if recording.info.start.0 > 0 { recording.info.start } else { process.begin };
+            line.plain(format!(" after {}", duration_text(process.peak_at.0.saturating_sub(start.0))));
+        }
+        _ => {
+            line.plain(" (sum of the processes' peaks)");
+        }
+    }
+    line
+}
+
+/// What is alive at the end.
+fn at_end(table: &AllocationTable) -> Line {
+    let total = &table.total;
+    let mut line = titled("at end");
+    match total.live_count() {
+        0 => line.plain("nothing alive"),
+        blocks => line.push(Paint::Bold, bytes_text(total.live_bytes())).plain(format!(
+            " in {} {} alive",
+            count_text(blocks),
+            if blocks == 1 { "block" } else { "blocks" }
+        )),
+    };
+    if total.kept_bytes > 0 {
+        line.plain(format!(", {} of it held by statics", bytes_text(total.kept_bytes)));
+    }
+    line
+}
+
+/// A line that begins with its title.
+fn titled(title: &str) -> Line {
+    let mut line = Line::new();
+    line.push(Paint::Grey, format!("{title:<10}"));
+    line
+}
+
+/// The value of a metric that the lines above do not have.
+fn of_metric(metric: Metric, table: &AllocationTable) -> Option<Line> {
+    unusual(metric)?;
+    let mut line = titled("metric");
+    let (value, blocks) = (metric.of(&table.total), metric.blocks(&table.total));
+    line.plain(format!("{metric}: ")).push(Paint::Bold, metric.unit().text(value));
+    if metric.unit() == Unit::Bytes {
+        line.plain(format!(" in {} {}", count_text(blocks), if blocks == 1 { "block" } else { "blocks" }));
+    }
+    Some(line)
+}
+
+/// Which part of the allocations is temporary, and which has a type.
+fn shares(table: &AllocationTable) -> Line {
+    let total = &table.total;
+    let mut line = titled("shares");
+    line.push(Paint::Bold, percent_text(total.temporary_count, total.count));
+    line.plain(" temporary (freed before the next one); ");
+    line.push(Paint::Bold, percent_text(table.typed, total.count)).plain(" with a type");
+    line
+}
+
+/// A type or line, with its value.
+struct Entry {
+    value: u64,
+    name: Name,
+    link: Option<String>,
+}
+
+enum Name {
+    Type(String),
+    /// A long and a short form.
+    Line(String, String),
+    Function(String),
+}
+
+impl Name {
+    fn width(&self) -> usize {
+        match self {
+            Name::Type(name) | Name::Line(name, _) | Name::Function(name) => width(name),
+        }
+    }
+
+    fn within(&self, room: usize) -> String {
+        match self {
+            Name::Type(name) => shorten_type(name, room),
+            Name::Line(long, _) if width(long) <= room => long.clone(),
+            Name::Line(_, short) => cut_right(short, room).into_owned(),
+            Name::Function(name) => short_function(name, room),
+        }
+    }
+}
+
+fn types(table: &AllocationTable) -> Vec<Entry> {
+    let entry = |row: &crate::allocation_queries::AllocationRow| Entry {
+        value: table.metric.of(&row.counts),
+        name: Name::Type(harmless(&row.name).into_owned()),
+        link: None,
+    };
+    table.rows.iter().map(entry).collect()
+}
+
+/// The lines of the program itself, the largest first.
+fn own_lines(text: &AllocationsText, recording: &Recording, sites: &mut Sites<'_>) -> Vec<Entry> {
+    let mut values: HashMap<u32, u64> = HashMap::default();
+    let groups = recording.allocations.groups.iter();
+    for group in groups.filter(|group| group.kind == AllocationKind::Block) {
+        let value = values.entry(sites.of(group.stack).own).or_default();
+        *value = value.saturating_add(text.metric.of(&group.counts));
+    }
+    let mut lines: Vec<(u64, &Site)> =
+        values.into_iter().map(|(site, value)| (value, &sites.list[site as usize])).collect();
+    lines.sort_by(|a, b| order::largest_first(*a, *b));
+    let entry = |(value, site): (u64, &Site)| {
+        let name = match site.line > 0 {
+            true => {
+                let short = recording.symbols.short_path(&site.file);
+                let long = location_text(short, &site.file, site.line, 32);
+                Name::Line(long, shortest_location(&site.file, site.line))
+            }
+            false => Name::Function(harmless(&site.func).into_owned()),
+        };
+        Entry { value, name, link: text.link(&site.file, site.line) }
+    };
+    lines.into_iter().take(SHOWN).map(entry).collect()
+}
+
+/// The largest entries in one line. Longer names are cut so that all fit.
+fn largest(text: &AllocationsText, title: &str, entries: &[Entry], whole: u64) -> Option<Line> {
+    let noticeable = |entry: &&Entry| entry.value > 0 && percent(entry.value, whole) / 100.0 >= NOTICEABLE;
+    let shown: Vec<(String, &Entry)> = entries
+        .iter()
+        .filter(noticeable)
+        .take(SHOWN)
+        .map(|entry| (percent_text(entry.value, whole), entry))
+        .collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let mut line = titled(title);
+    let around: usize =
+        shown.iter().map(|(share, _)| width(share) + 1).sum::<usize>() + 2 * (shown.len() - 1);
+    let room = text.cols.saturating_sub(line.width() + around);
+    let longest = longest(shown.iter().map(|(_, entry)| entry.name.width()).collect(), room);
+    for (index, (share, entry)) in shown.into_iter().enumerate() {
+        line.plain(if index == 0 { "" } else { ", " });
+        line.push(if index == 0 { Paint::Bold } else { Paint::Normal }, share);
+        line.plain(" ").linked(entry.name.within(longest), entry.link.clone());
+    }
+    Some(line)
+}
+
+/// The largest width such that texts of these widths, cut to it, fit side by side.
+fn longest(mut widths: Vec<usize>, mut room: usize) -> usize {
+    widths.sort_unstable();
+    let mut left = widths.len();
+    for width in widths {
+        if width * left > room {
+            return room / left;
+        }
+        (room, left) = (room - width, left - 1);
+    }
+    usize::MAX
+}
+
+/// The noun of a metric for headings, if it is not the usual one.
+pub(super) fn unusual(metric: Metric) -> Option<&'static str> {
+    (metric != Metric::Bytes).then(|| metric.noun())
+}
+
+/// How allocations were sampled, in one sentence; `None` if every one was recorded.
+pub(super) fn sampling(recording: &Recording) -> Option<String> {
+    let of = |sampling: &AllocationSampling| match sampling {
+        AllocationSampling::Every => None,
+        AllocationSampling::Rate(rate) => Some(format!(
+            "each allocation was recorded with a probability of {}: the numbers are those of recorded ones",
+            (rate * 1e6).round() / 1e6
+        )),
+        AllocationSampling::Bytes(n) => Some(format!(
+            "sampled once in {} on average: the numbers are estimates, with their standard errors after ±",
+            bytes_text(*n)
+        )),
+    };
+    recording.allocations.processes.iter().find_map(|process| of(&process.sampling))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longest;
+
+    #[test]
+    fn only_long_names_are_cut() {
+        assert_eq!(longest(vec![5, 40, 9], 34), 20);
+        assert_eq!(longest(vec![30, 40, 9], 34), 12, "9, 12 and 12");
+        assert_eq!(longest(vec![3, 4], 7), usize::MAX);
+        assert_eq!(longest(vec![3, 4], 0), 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! The notes at the end: what limits the numbers, and what to do about it.
+
+use super::AllocationsText;
+use super::digest::sampling;
+use crate::AllocationTable;
+use crate::text::columns::wrap;
+use crate::text::numbers::{counted, percent_text};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::frame::file_name;
+use stackglass_profile::symbols::Missing;
+use stackglass_profile::{Recording, harmless};
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+/// A smaller share of allocations with a type gets a note.
+const TYPED: f64 = 0.9;
+/// A process that was recorded this much later than it started may have older blocks, in nanoseconds.
+const LATE: u64 = 100_000_000;
+/// Number of modules that a note names.
+const MODULES: usize = 3;
+
+pub(super) fn write(
+    text: &AllocationsText,
+    recording: &Recording,
+    table: &AllocationTable,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut notes = Vec::new();
+    notes.extend(sampling(recording));
+    notes.extend(untyped(recording, table));
+    notes.extend(late(recording));
+    notes.extend(lost(recording));
+    if !text.closing {
+        notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
+    }
+    for (number, note) in notes.iter().enumerate() {
+        if number == 0 {
+            out.write_all(b"\n")?;
+        }
+        for (index, part) in wrap(note, text.cols.saturating_sub(6)).into_iter().enumerate() {
+            let mut line = Line::new();
+            line.push(Paint::Yellow, if index == 0 { "note: " } else { "      " }).plain(part);
+            line.cut(text.cols).write(text.style, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Why types are missing, and what to set.
+fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
+    if table.typed_share() >= TYPED {
+        return None;
+    }
+    let share = percent_text(table.total.count.saturating_sub(table.typed), table.total.count);
+    let poor = recording.symbols.notes().iter();
+    let poor = poor.filter(|note| matches!(note.missing, Missing::DebugInfo | Missing::Names));
+    let modules: BTreeSet<&str> = poor.map(|note| file_name(&note.module)).collect();
+    let named: Vec<String> = modules.iter().take(MODULES).map(|name| harmless(name).into_owned()).collect();
+    let of = match named.is_empty() {
+        true => String::new(),
+        false => format!(
+            " ({}{} without debug information)",
+            named.join(", "),
+            if modules.len() > named.len() { ", …" } else { "" }
+        ),
+    };
+    let advice = match recording.has_rust() {
+        true => "set `debug = 1` or `debug = 2` under [profile.release] in Cargo.toml",
+        false => "compile with -g; C has no types for many of its blocks",
+    };
+    Some(format!("the type of {share} of the allocations is unknown{of}: {advice}"))
+}
+
+/// Whether blocks may be older than their records.
+fn late(recording: &Recording) -> Option<String> {
+    let is_late = recording.allocations.processes.iter().any(|process| {
+        let started =
+            recording.processes.get(process.process.0 as usize).map_or(0, |process| process.start.0);
+        started > 0 && process.begin.0 > started.saturating_add(LATE)
+    });
+    is_late.then(|| {
+        "blocks that are older than the recording have no record: neither their bytes nor their ends count"
+            .to_owned()
+    })
+}
+
+/// What could not be counted.
+fn lost(recording: &Recording) -> Vec<String> {
+    let processes = &recording.allocations.processes;
+    let sum = |of: fn(&stackglass_profile::AllocatingProcess) -> u64| {
+        processes.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let (lost, without_stack) = (sum(|process| process.lost), sum(|process| process.without_stack));
+    let mut notes = Vec::new();
+    if lost > 0 {
+        let lost = counted(lost, "allocation was", "allocations were");
+        notes.push(format!("{lost} not recorded: the memory for counters was full"));
+    }
+    if without_stack > 0 {
+        let without = counted(without_stack, "allocation", "allocations");
+        notes.push(format!("{without} without a stack: the memory for stacks was full"));
+    }
+    notes
+}
