@@ -4,6 +4,7 @@
 //!   readable up to the last complete chunk. The layout is in `FORMAT.md`.
 //! * [`jlprof`]: samples and flame graphs in the format of Julia's FlameGraphs.jl.
 //! * [`folded`]: folded stacks, `root;…;leaf N`, as used by many tools.
+//! * [`mem`]: sources with the bytes that each line allocated.
 //! * [`perf_script`]: the text of `perf script`.
 //! * [`recording_of`]: conversion of a word buffer to a recording.
 //!
@@ -37,6 +38,7 @@ pub mod folded;
 pub mod glass;
 mod import;
 pub mod jlprof;
+pub mod mem;
 pub mod perf_script;
 mod whole;
 

@@ -67,7 +67,7 @@ pub(crate) fn beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFi
 }
 
 /// The system's message without the temporary name, which tempfile adds.
-fn without_passing_name(error: io::Error) -> io::Error {
+pub(crate) fn without_passing_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path \"") {
         Some((words, _)) => io::Error::new(error.kind(), words),
         None => error,

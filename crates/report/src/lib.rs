@@ -20,6 +20,7 @@ mod trees;
 
 pub use metric::Metric;
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
+pub use queries::allocated_lines::AllocatedLines;
 pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};

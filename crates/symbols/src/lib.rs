@@ -13,6 +13,7 @@
 //!
 //! Files are not trusted. A damaged file loses its names. It never causes a panic, or memory out of proportion to its size.
 
+mod code_lines;
 mod covering;
 mod cpp_path;
 mod dispatch;
@@ -32,10 +33,12 @@ mod sections;
 mod source;
 mod symbolize;
 mod symtab;
+mod types;
 mod unnamed;
 mod unwind_table;
 mod vdso;
 
+pub use code_lines::code_lines;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};
 pub use options::{Options, Outcome, Progress};

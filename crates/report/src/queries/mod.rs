@@ -1,5 +1,6 @@
 //! Answers to questions about a profile, as data.
 
+pub mod allocated_lines;
 pub mod allocations;
 pub(crate) mod call_site;
 pub mod callers;
