@@ -40,6 +40,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             delay_start: None,
             no_children: false,
             walltime: false,
+            allocs: None,
+            no_time: false,
             sampler: None,
             peek_duration: Duration::from_secs(1),
             quiet: false,

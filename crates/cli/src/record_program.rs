@@ -38,6 +38,8 @@ pub(crate) fn record(job: Job) -> Outcome {
         follow_children: !sampling.no_children,
         peek: sampling.peek_duration,
         walltime: sampling.walltime,
+        allocations: sampling.allocations(),
+        time: !sampling.no_time,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let end = launch::record(&options, &mut RecordingObserver::new(sampling.quiet)).map_err(|error| {

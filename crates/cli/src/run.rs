@@ -67,6 +67,8 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         follow_children: !flags.no_children,
         peek: flags.peek_duration,
         walltime: false,
+        allocations: None,
+        time: true,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
     let end = launch::run(&options, &mut PeekObserver).map_err(|error| Failure {

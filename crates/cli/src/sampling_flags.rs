@@ -1,8 +1,10 @@
 //! The flags that `record` and `cargo stackglass` share: how and how long a program is sampled.
 
-use crate::values::{delay, duration, positive_duration, words};
+use crate::values::{allocation_sampling, delay, duration, positive_duration, words};
 use clap::{Args, ValueEnum};
+use stackglass_collect::allocations::AllocationSettings;
 use stackglass_collect::launch::Sampler;
+use stackglass_profile::AllocationSampling;
 use std::time::Duration;
 
 /// How a program is sampled.
@@ -40,9 +42,24 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "SAMPLER")]
     pub(crate) sampler: Option<SamplerName>,
 
+    /// Record allocations: all, each with a probability (0.1), or one sample in a number of bytes (512KiB)
+    #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = allocation_sampling)]
+    pub(crate) allocs: Option<AllocationSampling>,
+
+    /// Take no samples of time (with --allocs)
+    #[arg(long, requires = "allocs")]
+    pub(crate) no_time: bool,
+
     /// Print neither the status line nor the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl SamplingFlags {
+    /// What is recorded of allocations.
+    pub(crate) fn allocations(&self) -> Option<AllocationSettings> {
+        self.allocs.map(|sampling| AllocationSettings { sampling })
+    }
 }
 
 /// The sampler, as `--sampler` names it.

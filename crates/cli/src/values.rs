@@ -1,6 +1,7 @@
 //! Parsers for the values of flags: durations, counts, process ids, and choices among a few words.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use stackglass_profile::AllocationSampling;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -66,6 +67,32 @@ pub(crate) fn words(text: &str) -> Result<u64, String> {
     n.checked_mul(factor).ok_or_else(|| "too large".to_string())
 }
 
+/// Which allocations are recorded: `1` for all, `0.1` for a probability, `512KiB` for one sample in that many bytes.
+pub(crate) fn allocation_sampling(text: &str) -> Result<AllocationSampling, String> {
+    if let Ok(rate) = text.parse::<f64>() {
+        return match rate {
+            1.0 => Ok(AllocationSampling::Every),
+            rate if (0.0..1.0).contains(&rate) => Ok(AllocationSampling::Rate(rate)),
+            _ => Err("expected a probability from 0 to 1, or a number of bytes with a unit: 512KiB".into()),
+        };
+    }
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let factor = match text[split..].to_ascii_lowercase().as_str() {
+        "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        _ => return Err("expected a probability such as 0.1, or a number of bytes such as 512KiB".into()),
+    };
+    let n: u64 =
+        text[..split].trim().parse().map_err(|_| "expected a whole number of bytes: 512KiB".to_string())?;
+    match n.checked_mul(factor) {
+        Some(bytes) if bytes > 1 => Ok(AllocationSampling::Bytes(bytes)),
+        Some(_) => Ok(AllocationSampling::Every),
+        None => Err("too large".into()),
+    }
+}
+
 /// A whole number from 0 up.
 pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
     text.parse()
@@ -99,6 +126,14 @@ mod tests {
         assert!(delay("5").is_err_and(|why| why.contains("5ms")));
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
         assert!(delay("99us").is_err() && delay("100us").is_ok());
+        assert_eq!(allocation_sampling("1"), Ok(AllocationSampling::Every));
+        assert_eq!(allocation_sampling("0.25"), Ok(AllocationSampling::Rate(0.25)));
+        assert_eq!(allocation_sampling("512KiB"), Ok(AllocationSampling::Bytes(512 << 10)));
+        assert!(
+            ["-1", "2", "KiB", "9 apples", "99999999999G"]
+                .iter()
+                .all(|text| allocation_sampling(text).is_err())
+        );
         assert_eq!(words("10_000"), Ok(10_000));
         assert_eq!(words("10M"), Ok(10_000_000));
         assert!(words("M").is_err() && words("99999999999G").is_err());

@@ -3,6 +3,7 @@
 //! - [`recording`]: events become interned samples, and a file that grows. Every kind of recording uses it.
 //! - [`launch`]: starts a program and records it. `outside` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
+//! - [`allocations`]: from the tables in which a program counts its allocations to groups.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -14,6 +15,7 @@
 //! Names and files are the business of `symbols` and `files`, text that of `report` and `cli`.
 #![allow(unsafe_code, reason = "system calls and shared memory")]
 
+pub mod allocations;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;

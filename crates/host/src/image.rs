@@ -67,7 +67,7 @@ impl ProcessImage {
         }
         // SAFETY: a new mapping at an address of the kernel's choice.
         let at = unsafe {
-            libc::mmap(
+            system::mmap(
                 core::ptr::null_mut(),
                 length as usize,
                 libc::PROT_READ | libc::PROT_WRITE,

@@ -185,14 +185,14 @@ fn show_mark() {
         if fd < 0 {
             return;
         }
-        let at = libc::mmap(core::ptr::null_mut(), 4096, libc::PROT_NONE, libc::MAP_PRIVATE, fd, 0);
+        let at = system::mmap(core::ptr::null_mut(), 4096, libc::PROT_NONE, libc::MAP_PRIVATE, fd, 0);
         libc::syscall(libc::SYS_close, fd);
         if at == libc::MAP_FAILED {
             return;
         }
         libc::madvise(at, 4096, libc::MADV_DONTFORK);
         if MARK_AT.compare_exchange(core::ptr::null_mut(), at.cast(), AcqRel, Acquire).is_err() {
-            libc::munmap(at, 4096);
+            system::munmap(at, 4096);
         }
     }
 }
@@ -201,7 +201,7 @@ fn hide_mark() {
     let at = MARK_AT.swap(core::ptr::null_mut(), AcqRel);
     if !at.is_null() && MARK_OF.load(Acquire) == system::process_id() {
         // SAFETY: the page mapped by `show_mark` in this very process, taken out of the variable by this call alone.
-        unsafe { libc::munmap(at.cast(), 4096) };
+        unsafe { system::munmap(at.cast(), 4096) };
     }
 }
 

@@ -3,7 +3,7 @@
 //! The environment names the folder, and the folder holds one page. If either is missing, has another owner or is of another
 //! version, there is no session, and the program runs as if the library were not there.
 
-use crate::system::{Fd, PathText};
+use crate::system::{self, Fd, PathText};
 use core::ffi::CStr;
 use stackglass_wire::{REQUESTS_FILE, Requests, SESSION_FILE, SessionPage};
 
@@ -65,7 +65,7 @@ unsafe fn map<T>(file: &Fd, protection: i32) -> Option<&'static T> {
     // SAFETY: a new mapping at an address of the kernel's choice; never unmapped, page-aligned, as large as the caller says.
     unsafe {
         let at =
-            libc::mmap(core::ptr::null_mut(), size_of::<T>(), protection, libc::MAP_SHARED, file.raw(), 0);
+            system::mmap(core::ptr::null_mut(), size_of::<T>(), protection, libc::MAP_SHARED, file.raw(), 0);
         (at != libc::MAP_FAILED).then(|| &*at.cast::<T>())
     }
 }

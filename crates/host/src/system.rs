@@ -12,10 +12,29 @@ pub fn thread_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Whether a thread of this process has this kernel id.
+pub fn is_thread(tid: u32) -> bool {
+    // SAFETY: signal 0 is only checked, not sent.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, process_id(), tid, 0) };
+    answer == 0 || errno() != libc::ESRCH
+}
+
 /// Process id, from the kernel (never a cached one).
 pub fn process_id() -> u32 {
     // SAFETY: getpid has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_getpid) as u32 }
+}
+
+/// The calling thread's errno.
+pub fn errno() -> i32 {
+    // SAFETY: errno's address is this thread's own and always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's errno.
+pub fn set_errno(errno: i32) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// A clock in nanoseconds; `None` if the kernel refuses it.
@@ -119,6 +138,34 @@ pub fn take_pending(mask: u64) {
 /// All signals except the two that the C library reserves (32 for cancellation, 33 for setuid in all threads).
 pub const ALL_SIGNALS: u64 = !(1 << 31 | 1 << 32);
 
+/// mmap(2) by the system call itself: the function of the C library may be interposed, and its calls recorded.
+///
+/// # Safety
+/// As for mmap(2).
+pub unsafe fn mmap(
+    at: *mut core::ffi::c_void,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: i64,
+) -> *mut core::ffi::c_void {
+    let (protection, flags, file) = (i64::from(protection), i64::from(flags), i64::from(file));
+    // SAFETY: by the caller.
+    unsafe {
+        libc::syscall(libc::SYS_mmap, at, bytes, protection, flags, file, offset) as *mut core::ffi::c_void
+    }
+}
+
+/// munmap(2), see [`mmap`].
+///
+/// # Safety
+/// As for munmap(2).
+pub unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as i32 }
+}
+
 /// Zeroed private memory that is touched lazily; null if there is none.
 ///
 /// It is not locked in a program that locks all its memory (`mlockall`): most of it is never touched.
@@ -127,13 +174,13 @@ pub fn map_private(bytes: usize) -> *mut u8 {
     // The kernel does not fill inaccessible pages, so no page is locked before the lock is removed.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let at = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
+        let at = mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
         if at == libc::MAP_FAILED {
             return core::ptr::null_mut();
         }
         libc::syscall(libc::SYS_munlock, at, bytes);
         if libc::mprotect(at, bytes, libc::PROT_READ | libc::PROT_WRITE) != 0 {
-            libc::munmap(at, bytes);
+            munmap(at, bytes);
             return core::ptr::null_mut();
         }
         at.cast()

@@ -3,6 +3,7 @@
 //! Only children of the C library's `fork` call the hook below. Children of a raw `clone`, `vfork` or `posix_spawn` run
 //! unsampled until they exec: the wiped fork guard disables handler and hooks in them.
 
+use crate::allocations;
 use crate::own_session::{self, Begin};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -37,10 +38,14 @@ pub fn watch() {
 unsafe extern "C" fn after_fork() {
     let Some(session) = own_session::get() else { return };
     let stopped = SessionState::from_number(session.page.state.load(Acquire)) == SessionState::Stopped;
-    if session.page.follow_children.load(Relaxed) == 0 || stopped {
+    UNWINDER.after_fork();
+    let follows = session.page.follow_children.load(Relaxed) != 0 && !stopped;
+    allocations::after_fork(follows);
+    let is_sampled = session.page.sampled_from_outside.load(Relaxed) == 0
+        && SessionState::from_number(session.page.state.load(Acquire)) != SessionState::Ready;
+    if !follows || !is_sampled {
         return;
     }
-    UNWINDER.after_fork();
     peek::after_fork();
     // Most children exec at once. The thread waits for one tick before it creates the child's file.
     let patience = session.page.delay_ns.load(Relaxed).clamp(100_000, 10_000_000);

@@ -1,7 +1,7 @@
 //! The constructor, which runs before `main` and decides whether this process is sampled, and the destructor.
 
 use crate::own_session::{self, Begin};
-use crate::{children, environment, peek_only, threads};
+use crate::{allocations, children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
 use stackglass_host::session;
@@ -36,11 +36,27 @@ extern "C" fn constructor() {
     }
     match SessionState::from_number(session.page.state.load(Acquire)) {
         SessionState::Stopped => return,
-        SessionState::Ready => return peek_only::begin(&session, follow),
+        SessionState::Ready => {
+            peek_only::begin(&session, follow);
+            if own_session::set(session)
+                && let Some(session) = own_session::get()
+            {
+                allocations::begin(session);
+                children::watch();
+            }
+            return;
+        }
         SessionState::Waiting | SessionState::Sampling => {}
     }
     if !own_session::set(session) {
         return;
+    }
+    if let Some(session) = own_session::get() {
+        allocations::begin(session);
+        if session.page.sampled_from_outside.load(Relaxed) != 0 {
+            children::watch();
+            return;
+        }
     }
     // For benchmarks: the same signals and mailboxes, but no walks.
     stackglass_sampler::set_empty_handler(environment::has(c"STACKGLASS_BENCH_HANDLER", c"empty"));
@@ -73,6 +89,7 @@ extern "C" fn destructor() {
     // A child of `vfork` that calls `exit` runs this with its parent's memory.
     if fork_guard::is_own_process() {
         stackglass_sampler::stop(LAST_TICK);
+        stackglass_heap::end();
     }
 }
 

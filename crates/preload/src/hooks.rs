@@ -265,5 +265,6 @@ pub unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     if let Some(guest) = guest::current() {
         guest.modules_changed.store(1, Release);
     }
+    stackglass_heap::modules_changed();
     answer
 }

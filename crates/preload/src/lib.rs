@@ -12,6 +12,7 @@
 //! `sampler`). It does not use the program's allocator.
 #![allow(unsafe_code, reason = "functions of the C library are interposed")]
 
+mod allocations;
 mod alternate_handlers;
 mod children;
 mod constructor;

@@ -137,7 +137,7 @@ extern "C" fn thread_main(plan: *mut c_void) -> *mut c_void {
     let plan = unsafe {
         let at = plan;
         let plan = at.cast::<Plan>().read();
-        libc::munmap(at, size_of::<Plan>());
+        system::munmap(at, size_of::<Plan>());
         plan
     };
     if let Some(guest) = guest::current() {

@@ -41,6 +41,6 @@ impl Memory {
     /// `memory` must come from [`Memory::map`] and must not be used afterwards.
     pub unsafe fn unmap(memory: *mut Memory) {
         // SAFETY: by the caller.
-        unsafe { libc::munmap(memory.cast(), size_of::<Memory>()) };
+        unsafe { system::munmap(memory.cast(), size_of::<Memory>()) };
     }
 }

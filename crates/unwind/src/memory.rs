@@ -200,12 +200,40 @@ fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
     }
 }
 
+/// mmap(2) by the system call itself: the function of the C library may be interposed, and its calls recorded.
+///
+/// # Safety
+/// As for mmap(2).
+pub(crate) unsafe fn mmap(
+    at: *mut core::ffi::c_void,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: i32,
+    offset: i64,
+) -> *mut core::ffi::c_void {
+    let (protection, flags, file) = (i64::from(protection), i64::from(flags), i64::from(file));
+    // SAFETY: by the caller.
+    unsafe {
+        libc::syscall(libc::SYS_mmap, at, bytes, protection, flags, file, offset) as *mut core::ffi::c_void
+    }
+}
+
+/// munmap(2), see [`mmap`].
+///
+/// # Safety
+/// As for munmap(2).
+pub(crate) unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
+    // SAFETY: by the caller.
+    unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as i32 }
+}
+
 /// Zeroed private memory. A forked child has a copy. It is not locked, even if the program locks all its memory.
 pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
     // SAFETY: a new anonymous mapping touches nothing that exists, and all calls concern it alone. A mapping that cannot
     // be accessed is not filled, so no page is in memory before it is unlocked.
     unsafe {
-        let place = libc::mmap(
+        let place = mmap(
             std::ptr::null_mut(),
             size,
             libc::PROT_NONE,
@@ -218,7 +246,7 @@ pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
         }
         libc::syscall(libc::SYS_munlock, place, size);
         if libc::mprotect(place, size, libc::PROT_READ | libc::PROT_WRITE) != 0 {
-            libc::munmap(place, size);
+            munmap(place, size);
             return None;
         }
         // Filled page by page: a huge page would be zeroed at once, perhaps in a signal handler.
@@ -230,7 +258,7 @@ pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
 /// Unmaps a whole mapping from [`map_private`].
 pub(crate) fn unmap(place: *mut u8, size: usize) {
     // SAFETY: callers pass exactly what `map_private` returned and hold the last reference to it.
-    let result = unsafe { libc::munmap(place.cast(), size) };
+    let result = unsafe { munmap(place.cast(), size) };
     debug_assert_eq!(result, 0);
 }
 

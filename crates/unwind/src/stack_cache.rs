@@ -202,6 +202,11 @@ impl StackCache {
         CachedWalk { node: parent, new_frames: fresh, cut }
     }
 
+    /// The mapping that held the stack of the last walk.
+    pub fn stack(&self) -> Range<u64> {
+        self.stack_low..self.stack_high
+    }
+
     /// Forgets the last walk and finds the stack that holds `sp`.
     #[cold]
     #[inline(never)]

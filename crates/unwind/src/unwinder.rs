@@ -45,6 +45,13 @@ impl Unwinder {
         }
     }
 
+    /// As [`Unwinder::refresh`], but never waits for another thread that refreshes the list: `None` then, and without
+    /// memory.
+    pub fn try_refresh(&self) -> Option<bool> {
+        self.table.reserve();
+        Some(self.modules.try_refresh(&self.table)? == Refreshed::Changed)
+    }
+
     /// The current modules, or `None` before the first refresh. Hold the guard briefly: it keeps replaced lists in memory.
     pub fn modules(&self) -> Option<ModulesGuard<'_>> {
         match self.modules.enter() {

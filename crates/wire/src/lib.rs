@@ -21,6 +21,7 @@ mod control;
 mod counters;
 pub mod cut;
 mod event;
+pub mod heap;
 mod requests;
 mod session;
 pub mod stream;
@@ -33,7 +34,7 @@ pub use requests::{REQUESTS_FILE, Requests};
 pub use session::{SESSION_FILE, SessionPage, SessionState};
 
 /// Version of all layouts in this crate. Both sides refuse other versions.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Environment variable that names the session folder.
 pub const SESSION_ENV: &str = "STACKGLASS_SESSION";

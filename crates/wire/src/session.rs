@@ -34,6 +34,15 @@ pub struct SessionPage {
     /// Changes at least once a second while the launcher lives. A process stops sampling when it has not changed for
     /// five seconds.
     pub beat: AtomicU64,
+    /// Not zero: allocations are recorded now. May change at any moment.
+    pub allocations: AtomicU32,
+    /// Which of them, as a [`HeapSampling`](crate::heap::HeapSampling). 0: this session never records allocations.
+    pub allocation_sampling: AtomicU32,
+    /// Parameter of that sampling.
+    pub allocation_parameter: AtomicU64,
+    /// Not zero: the library records allocations only; the launcher samples from outside.
+    pub sampled_from_outside: AtomicU32,
+    _fill: u32,
 }
 
 /// What the processes of a session do.
@@ -77,6 +86,11 @@ impl SessionPage {
             signal: AtomicU32::new(0),
             walltime: AtomicU64::new(0),
             beat: AtomicU64::new(0),
+            allocations: AtomicU32::new(0),
+            allocation_sampling: AtomicU32::new(0),
+            allocation_parameter: AtomicU64::new(0),
+            sampled_from_outside: AtomicU32::new(0),
+            _fill: 0,
         }
     }
 

@@ -68,7 +68,7 @@ impl Backend {
             None if options.walltime || links_the_crate(&options.program.path) => return inside(None),
             _ => {}
         }
-        let at_once = options.delay_start.is_none_or(|delay| delay.is_zero());
+        let at_once = options.time && options.delay_start.is_none_or(|delay| delay.is_zero());
         let traced = || Backend::Traced(Descendants::new(options.delay, options.follow_children, at_once));
         if options.sampler == Some(Sampler::Ptrace) {
             return Ok((traced(), Some(format!("sampled by ptrace: {APPROXIMATE}"))));

@@ -24,6 +24,7 @@ pub use program::{NotStartable, Obstacle, Program};
 pub use record::{pass_on, record};
 pub use run::run;
 
+use crate::allocations::AllocationSettings;
 use crate::peeks::request::PeekDefaults;
 use stackglass_files::WriteError;
 use stackglass_profile::End;
@@ -62,6 +63,10 @@ pub struct Options {
     pub peek: Duration,
     /// A wall-time profile: each tick samples one live async task, running or waiting.
     pub walltime: bool,
+    /// Record allocations, and which.
+    pub allocations: Option<AllocationSettings>,
+    /// Take samples of time. Without, only allocations are recorded.
+    pub time: bool,
     /// Name and version of the program that writes the recording.
     pub writer: String,
 }

@@ -6,7 +6,9 @@
 use super::backend::Backend;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
-use super::{LaunchError, Options, unaccounted_cpu};
+use super::{LaunchError, Library, Options, unaccounted_cpu};
+use crate::allocations::AllocationSettings;
+use crate::allocations::drain::AllocationDrain;
 use crate::recording::machine::machine;
 use crate::recording::recording_file::RecordingFile;
 use crate::recording::recording_loop::{Limits, RecordingLoop, Source, set_end};
@@ -48,19 +50,28 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         Err(error) => return Err(error.into()),
     };
     let (mut backend, line) = Backend::choose(options, &session).map_err(LaunchError::Library)?;
+    let unpacked = match options.allocations {
+        Some(_) if backend.library().is_none() => Some((options.library)().map_err(LaunchError::Library)?),
+        _ => None,
+    };
     let delay_start = options.delay_start.unwrap_or_default();
     let state = if delay_start.is_zero() { SessionState::Sampling } else { SessionState::Waiting };
     fill_page(&session, options, state);
 
-    let obstacle = options
-        .program
-        .obstacle()
-        .filter(|obstacle| backend.library().is_some() || obstacle.is_the_kernels());
+    let library = || unpacked.as_ref().map(Library::path).or(backend.library());
+    let obstacle =
+        options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
     let remarks: Vec<String> =
         obstacle.map(|obstacle| format!("{name} {}", obstacle.advice())).into_iter().chain(line).collect();
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
-    let library = backend.library().filter(|_| !forbids_preload);
+    let library = library().filter(|_| !forbids_preload);
+    let page = session.page();
+    page.sampled_from_outside.store(backend.library().is_none().into(), Relaxed);
+    if let Some(settings) = options.allocations {
+        settings.store(page);
+        AllocationSettings::turn(page, delay_start.is_zero());
+    }
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         // Nothing was recorded: no file is left behind.
         if options.output.is_file() {
@@ -80,7 +91,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let limits = Limits { delay_start, duration: options.duration };
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     let peeks = StreamPeeks::new(options.peek_defaults());
-    let mut program = RecordedProgram { backend, child, peeks, interrupts: 0, end_requested: None };
+    let allocations = options.allocations.map(|_| AllocationDrain::new(recording.session.folder()));
+    let time = options.time;
+    let mut program =
+        RecordedProgram { backend, allocations, time, child, peeks, interrupts: 0, end_requested: None };
     recording.run(&mut program, observer);
     Ok(program.finish(recording, options, observer))
 }
@@ -88,6 +102,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 /// The program that is recorded.
 struct RecordedProgram {
     backend: Backend,
+    allocations: Option<AllocationDrain>,
+    /// Samples of time are taken.
+    time: bool,
     child: Child,
     peeks: StreamPeeks,
     /// Number of Ctrl-C and Ctrl-\ so far.
@@ -109,10 +126,16 @@ impl Source for RecordedProgram {
         let images = self.backend.peekable();
         self.backend.read(recorder);
         self.peeks.update(&images, recorder, observer);
+        if let Some(allocations) = &mut self.allocations {
+            allocations.update();
+        }
     }
 
     fn settle(&mut self, recorder: &mut Recorder) {
         self.backend.settle(recorder);
+        if let Some(allocations) = &mut self.allocations {
+            allocations.settle(recorder);
+        }
     }
 
     fn settle_all(&mut self, recorder: &mut Recorder) {
@@ -120,7 +143,7 @@ impl Source for RecordedProgram {
     }
 
     fn set_sampling(&mut self, on: bool, recorder: &mut Recorder) {
-        self.backend.set_sampling(on, recorder);
+        self.backend.set_sampling(on && self.time, recorder);
     }
 
     fn forget_samples(&mut self, recorder: &mut Recorder) {
@@ -179,6 +202,10 @@ impl RecordedProgram {
         self.read_last_events(&mut recording.recorder, observer);
         let blind_spot = self.backend.blind_spot();
         let sampler_cpu = self.backend.close(&mut recording.recorder);
+        if let Some(allocations) = self.allocations.take() {
+            AllocationSettings::turn(recording.session.page(), false);
+            allocations.close(&mut recording.recorder);
+        }
         let (has_begun, was_cleared) = (recording.has_begun(), recording.was_cleared());
         let RecordingLoop { session, signals, mut recorder, file, .. } = recording;
         // Guests keep the page mapped. New images find no session and run without sampling.

@@ -62,6 +62,8 @@ mod tests {
             follow_children: true,
             peek: Duration::from_secs(1),
             walltime: false,
+            allocations: None,
+            time: true,
             writer: String::new(),
         };
         assert!(reasons(&whole, false, false).is_empty());

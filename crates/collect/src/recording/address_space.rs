@@ -29,7 +29,7 @@ struct Mapped {
 }
 
 /// The currently mapped modules, by their first address, without overlaps.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct AddressSpace {
     mapped: BTreeMap<u64, Mapped>,
     lows: HashMap<ModuleId, u64>,

@@ -1,7 +1,7 @@
 //! A recording as it grows: what is the same for a program that we start, a process that is already running, and the
 //! crate inside a program.
 
-mod address_space;
+pub(crate) mod address_space;
 #[cfg(feature = "launch")]
 pub(crate) mod machine;
 #[cfg(feature = "launch")]

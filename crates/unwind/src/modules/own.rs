@@ -83,6 +83,16 @@ impl Published {
         result
     }
 
+    /// As [`Published::refresh`], but gives up if another thread does it now.
+    pub(crate) fn try_refresh(&self, table: &RuleTable) -> Option<Refreshed> {
+        if self.changing.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let result = self.refresh_alone(table);
+        self.changing.store(false, Ordering::Release);
+        result
+    }
+
     fn refresh_alone(&self, table: &RuleTable) -> Option<Refreshed> {
         self.unmap_retired();
         // SAFETY: only this function replaces or retires lists, and `changing` keeps it alone.

@@ -1,0 +1,196 @@
+//! The tables of all processes of a session: found in its folder, read when their process has ended.
+
+use super::groups;
+use crate::Recorder;
+use crate::session::bus_guard::GuardedMap;
+use stackglass_procfs::clock::monotonic;
+use stackglass_profile::{MemoryPoint, Nanos};
+use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the folder and at live bytes.
+const EVERY: Duration = Duration::from_millis(20);
+/// Most points of memory over time for one process. Beyond that, every second one is dropped.
+const MOST_POINTS: usize = 1024;
+/// Most processes at a time.
+const MOST: usize = 1024;
+
+/// Reads the allocations of all processes of a session.
+pub struct AllocationDrain {
+    folder: PathBuf,
+    open: Vec<HeapFile>,
+    refused: HashSet<OsString>,
+    next: Option<Instant>,
+}
+
+/// The tables of one process.
+struct HeapFile {
+    name: OsString,
+    map: GuardedMap,
+    memory: Memory,
+}
+
+/// Live and resident bytes over time.
+#[derive(Default)]
+struct Memory {
+    points: Vec<MemoryPoint>,
+    /// Of this many points, one is kept.
+    step: u32,
+    skipped: u32,
+}
+
+impl Memory {
+    fn push(&mut self, point: MemoryPoint) {
+        if self.points.len() >= MOST_POINTS {
+            let mut index = 0;
+            self.points.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.step = self.step.max(1) * 2;
+        }
+        self.skipped += 1;
+        if self.skipped >= self.step {
+            self.skipped = 0;
+            self.points.push(point);
+        }
+    }
+}
+
+impl HeapFile {
+    fn open(path: &Path, name: OsString) -> Option<HeapFile> {
+        let file = File::open(path).and_then(|_| File::options().read(true).write(true).open(path)).ok()?;
+        if file.metadata().ok()?.len() < HEAP_BYTES as u64 {
+            return None;
+        }
+        let map = GuardedMap::new(file.as_fd(), HEAP_BYTES).ok()?;
+        let opened = HeapFile { name, map, memory: Memory::default() };
+        opened.tables().page().is_ready().then_some(opened)
+    }
+
+    /// The tables. What it gives must not be used any more when `self` is dropped.
+    fn tables(&self) -> HeapTables {
+        // SAFETY: a mapping of this size, which stays until `self` is dropped; accesses behind the end of a truncated file are
+        // guarded.
+        unsafe { HeapTables::at(self.map.base()) }
+    }
+
+    fn pid(&self) -> u32 {
+        self.tables().page().pid.load(Relaxed)
+    }
+
+    fn begin(&self) -> u64 {
+        self.tables().page().begin_ns.load(Relaxed)
+    }
+
+    /// Adds a point to the line of memory over time.
+    fn look(&mut self) {
+        let live_bytes = self.tables().page().live_bytes().load(Relaxed).max(0) as u64;
+        let resident_bytes = resident_bytes(self.pid()).unwrap_or(0);
+        self.memory.push(MemoryPoint { clock: Nanos(monotonic()), live_bytes, resident_bytes });
+    }
+
+    fn read(mut self, recorder: &mut Recorder) {
+        self.look();
+        let tables = self.tables();
+        let end = match tables.page().end_ns.load(Relaxed) {
+            0 => monotonic(),
+            end => end,
+        };
+        groups::add(&tables, Nanos(end), std::mem::take(&mut self.memory.points), recorder);
+    }
+}
+
+impl AllocationDrain {
+    /// A drain of the session in `folder`.
+    pub fn new(folder: &Path) -> AllocationDrain {
+        AllocationDrain { folder: folder.to_owned(), open: Vec::new(), refused: HashSet::new(), next: None }
+    }
+
+    /// Finds new processes and adds points to the lines of memory over time.
+    pub fn update(&mut self) {
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        self.next = Some(now + EVERY);
+        self.find();
+        self.open.iter_mut().for_each(HeapFile::look);
+    }
+
+    /// Reads the processes that have ended. All that is known of them must be in the recording already.
+    pub fn settle(&mut self, recorder: &mut Recorder) {
+        self.find();
+        self.read_if(recorder, |file, open| !is_alive(file.pid()) || is_replaced(file, open));
+    }
+
+    /// Live bytes of all processes.
+    pub fn live_bytes(&self) -> u64 {
+        self.open.iter().map(|file| file.tables().page().live_bytes().load(Relaxed).max(0) as u64).sum()
+    }
+
+    /// Reads all processes.
+    pub fn close(mut self, recorder: &mut Recorder) {
+        self.find();
+        self.read_if(recorder, |_, _| true);
+    }
+
+    fn read_if(&mut self, recorder: &mut Recorder, ended: impl Fn(&HeapFile, &[HeapFile]) -> bool) {
+        let ended: Vec<bool> = self.open.iter().map(|file| ended(file, &self.open)).collect();
+        let mut ended = ended.into_iter();
+        let (gone, open): (Vec<HeapFile>, Vec<HeapFile>) =
+            std::mem::take(&mut self.open).into_iter().partition(|_| ended.next().unwrap_or(false));
+        self.open = open;
+        for file in gone {
+            let _ = fs::remove_file(self.folder.join(&file.name));
+            file.read(recorder);
+        }
+    }
+
+    fn find(&mut self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let is_new = name.as_bytes().starts_with(HEAP_FILE_PREFIX.as_bytes())
+                && !self.refused.contains(&name)
+                && self.open.iter().all(|file| file.name != name);
+            if !is_new || self.open.len() >= MOST {
+                continue;
+            }
+            // A file that is not ready yet is tried again.
+            if let Some(file) = HeapFile::open(&entry.path(), name) {
+                self.open.push(file);
+            }
+        }
+        self.open.sort_by_key(HeapFile::begin);
+    }
+}
+
+/// Whether the same process has later tables: these ended with an exec.
+fn is_replaced(file: &HeapFile, open: &[HeapFile]) -> bool {
+    open.iter().any(|other| other.pid() == file.pid() && other.begin() > file.begin())
+}
+
+/// Whether a process has not ended.
+fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The state follows the name, which is in parentheses and may contain anything.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
+    !matches!(state, None | Some(b'Z' | b'X'))
+}
+
+/// Resident set size of a process (proc(5), `/proc/PID/statm`).
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: no pointers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(page).ok()?)
+}

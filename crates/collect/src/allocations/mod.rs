@@ -1,0 +1,11 @@
+//! Allocations: from the tables that a program shares ([`stackglass_wire::heap`]) to the groups of a recording.
+//!
+//! [`groups`] reads the tables of one process. [`drain`] finds the tables of all processes of a session, follows their live bytes
+//! over time, and reads each once, when its process has ended.
+
+#[cfg(feature = "launch")]
+pub mod drain;
+pub mod groups;
+mod settings;
+
+pub use settings::AllocationSettings;

@@ -1,0 +1,31 @@
+//! What is recorded of allocations, and how that is told to the program.
+
+use stackglass_profile::AllocationSampling;
+use stackglass_wire::SessionPage;
+use stackglass_wire::heap::HeapSampling;
+use std::sync::atomic::Ordering::*;
+
+/// What is recorded of allocations.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AllocationSettings {
+    /// Which allocations.
+    pub sampling: AllocationSampling,
+}
+
+impl AllocationSettings {
+    /// Stores the settings in the session's page. Nothing is recorded before [`AllocationSettings::turn`].
+    pub fn store(&self, page: &SessionPage) {
+        let (kind, parameter) = match self.sampling {
+            AllocationSampling::Every => (HeapSampling::Every, 0),
+            AllocationSampling::Rate(rate) => (HeapSampling::Rate, rate.to_bits()),
+            AllocationSampling::Bytes(mean) => (HeapSampling::Bytes, mean),
+        };
+        page.allocation_parameter.store(parameter, Relaxed);
+        page.allocation_sampling.store(kind as u32, Release);
+    }
+
+    /// Turns recording on or off in all processes of the session.
+    pub fn turn(page: &SessionPage, on: bool) {
+        page.allocations.store(on.into(), Release);
+    }
+}

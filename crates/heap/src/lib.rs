@@ -1,0 +1,38 @@
+//! Counts allocations inside a program: by stack, thread, async task and size class.
+//!
+//! Duty: [`allocated`], [`freed`] and [`before_reallocation`] are called by the hooks of the preload library, and by the
+//! allocator of the crate, for each allocation while a recording is on. They walk the stack, count, and remember the live
+//! block. The counts lie in [tables](stackglass_wire::heap) that the launcher, or another part of the program, reads.
+//!
+//! Not its duty: to interpose functions, to start recordings, names, types, files.
+//!
+//! # Rules
+//! - Nothing here allocates or waits. A thread that finds no memory counts that and goes on.
+//! - The only state of a thread is a pointer in static thread-local storage, without constructor or destructor.
+//! - Single allocations are not stored. Memory grows with the number of distinct stacks, and with the live blocks.
+//! - A signal handler that allocates meanwhile is counted as lost; nothing is inconsistent.
+//! - A forked child finds the wiped page of `host::fork_guard` and records nothing.
+#![allow(unsafe_code, reason = "hooks of an allocator, shared memory, thread-local storage")]
+
+mod blocks;
+mod commit;
+mod counters;
+mod draw;
+mod modules;
+mod nodes;
+mod peak;
+mod recorder;
+mod registers_x86_64;
+mod slots;
+#[path = "thread_pointer_x86_64.rs"]
+mod thread_pointer;
+
+pub use blocks::Granule;
+pub use commit::{InFolder, TablesError};
+pub use draw::Sampling;
+pub use recorder::{
+    Ended, Kind, Memory, after_fork, allocated, before_reallocation, end, freed, is_prepared,
+    modules_changed, prepare, reallocation_failed, start, stop, tables,
+};
+pub use registers_x86_64::here;
+pub use stackglass_unwind::stack_cache::Start;

@@ -1,0 +1,133 @@
+//! The modules of the process, as events in the shared table. Each change begins a new generation; nodes name the
+//! generation in which their address is to be looked up.
+
+use crate::commit::MODULE_REGION;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use stackglass_host::{UNWINDER, system};
+use stackglass_unwind::{Module, ModuleList};
+use stackglass_wire::heap::{HeapTables, push_module_event};
+use stackglass_wire::{Event, ModuleId, TEXT_BYTES};
+
+/// Most modules that are known at a time.
+const CAPACITY: usize = 4096;
+/// Words of build id and path.
+const TEXT_WORDS: usize = (TEXT_BYTES + 64) / 8;
+/// Shortest time between two checks for new modules, ns. Code that is generated at run time is in no module.
+const CHECK_EVERY: u64 = 1_000_000;
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static SINCE_UNLOAD: AtomicU32 = AtomicU32::new(0);
+static UPDATING: AtomicBool = AtomicBool::new(false);
+static CHECKED: AtomicU64 = AtomicU64::new(0);
+/// Ids of the modules in the table; 0 for none. Written under `UPDATING`.
+static KNOWN: [AtomicU32; CAPACITY] = [const { AtomicU32::new(0) }; CAPACITY];
+static KNOWN_COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The current generation.
+#[inline(always)]
+pub fn generation() -> u32 {
+    GENERATION.load(Acquire)
+}
+
+/// The generation that began when a module was last unloaded. Older nodes may lie in another module.
+#[inline(always)]
+pub fn since_unload() -> u32 {
+    SINCE_UNLOAD.load(Acquire)
+}
+
+/// Brings the list up to date. True if it has changed. Does nothing while another thread does it.
+#[cold]
+#[inline(never)]
+pub fn update(tables: &HeapTables) -> bool {
+    if UPDATING.swap(true, Acquire) {
+        return false;
+    }
+    let errno = system::errno();
+    let changed = matches!(UNWINDER.try_refresh(), Some(true)) || generation() == 0;
+    if changed && let Some(list) = UNWINDER.modules() {
+        push_changes(tables, &list);
+    }
+    system::set_errno(errno);
+    UPDATING.store(false, Release);
+    changed
+}
+
+/// As [`update`], at most once a millisecond: for an address that is in no module.
+#[cold]
+#[inline(never)]
+pub fn update_now_and_then(tables: &HeapTables) -> bool {
+    let now = system::now();
+    let before = CHECKED.load(Relaxed);
+    if now.wrapping_sub(before) < CHECK_EVERY
+        || CHECKED.compare_exchange(before, now, Relaxed, Relaxed).is_err()
+    {
+        return false;
+    }
+    update(tables)
+}
+
+fn push_changes(tables: &HeapTables, list: &ModuleList) {
+    let next = generation() + 1;
+    let mut count = KNOWN_COUNT.load(Relaxed) as usize;
+    let mut unloaded = false;
+    let mut place = 0;
+    while place < count {
+        let id = KNOWN[place].load(Relaxed);
+        if list.iter().any(|module| module.id() == id) {
+            place += 1;
+            continue;
+        }
+        let _ = push(tables, &Event::ModuleUnload { module: ModuleId(id), at: u64::from(next) });
+        unloaded = true;
+        count -= 1;
+        KNOWN[place].store(KNOWN[count].load(Relaxed), Relaxed);
+    }
+    for module in list.iter() {
+        let is_known = KNOWN[..count].iter().any(|id| id.load(Relaxed) == module.id());
+        if !is_known && count < CAPACITY && push_load(tables, list, module, next) {
+            KNOWN[count].store(module.id(), Relaxed);
+            count += 1;
+        }
+    }
+    KNOWN_COUNT.store(count as u32, Relaxed);
+    if unloaded {
+        SINCE_UNLOAD.store(next, Release);
+    }
+    GENERATION.store(next, Release);
+}
+
+fn push(tables: &HeapTables, event: &Event<'_>) -> bool {
+    push_module_event(tables, event, |words| MODULE_REGION.reserve(tables, words * 8))
+}
+
+fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -> bool {
+    let path = list.path(module);
+    let path = &path[..path.len().min(TEXT_BYTES)];
+    let build_id = module.build_id();
+    let mut text = [0u64; TEXT_WORDS];
+    let mut words = 0;
+    for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
+        text[i / 8] |= u64::from(*byte) << (i % 8 * 8);
+        words = i / 8 + 1;
+    }
+    let range = module.range();
+    let event = Event::ModuleLoad {
+        module: ModuleId(module.id()),
+        at: u64::from(at),
+        bias: module.bias(),
+        low: range.start,
+        high: range.end,
+        text: &text[..words],
+        build_id_len: build_id.len() as u32,
+        path_len: path.len() as u32,
+    };
+    push(tables, &event)
+}
+
+/// In a forked child: the table was not inherited, and another thread may have been updating it.
+pub fn after_fork() {
+    GENERATION.store(0, Release);
+    SINCE_UNLOAD.store(0, Release);
+    KNOWN_COUNT.store(0, Release);
+    UPDATING.store(false, Release);
+}

@@ -1,0 +1,343 @@
+//! The recorder: what hooks and allocators call, and how a recording starts and stops.
+
+use crate::blocks::{self, Block, Granule};
+use crate::commit::{self, InFolder, TablesError};
+use crate::counters::{self, Key};
+use crate::draw::{self, Sampling, Weight};
+use crate::slots::{self, Slot};
+use crate::{modules, nodes, peak};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
+use stackglass_host::image::Refused;
+use stackglass_host::{UNWINDER, fork_guard, system};
+use stackglass_unwind::stack_cache::Start;
+use stackglass_unwind::walk::Cut;
+use stackglass_wire::heap::HeapTables;
+
+/// What was allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Kind {
+    /// A block of an allocator.
+    Block = 0,
+    /// An anonymous mapping of the program itself.
+    Mapping = 1,
+}
+
+/// Where the tables lie.
+#[derive(Clone, Copy)]
+pub enum Memory<'a> {
+    /// A file of a session folder.
+    Session(InFolder<'a>),
+    /// Private memory, for a reader in the same process.
+    Private,
+}
+
+static TABLES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// Number of the recording; threads draw a new countdown for each.
+static SESSION: AtomicU32 = AtomicU32::new(0);
+
+/// The tables of this process, if it has some.
+#[inline(always)]
+pub fn tables() -> Option<HeapTables> {
+    let base = TABLES.load(Acquire);
+    // SAFETY: null, or the base of tables that are never unmapped.
+    (!base.is_null()).then(|| unsafe { HeapTables::at(base) })
+}
+
+/// Whether this process has tables.
+pub fn is_prepared() -> bool {
+    tables().is_some()
+}
+
+/// Creates the tables and lists the modules. Nothing is recorded before [`start`]. Not for two threads at once.
+///
+/// # Errors
+/// [`TablesError`] if a file cannot be made, or without memory.
+pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, TablesError> {
+    if let Some(tables) = tables() {
+        return Ok(tables);
+    }
+    let no_memory = Refused { step: "getting memory", errno: libc::ENOMEM };
+    if !fork_guard::arm() {
+        return Err(Refused {
+            step: "a page that forked children do not get (Linux 4.14)",
+            errno: libc::EINVAL,
+        });
+    }
+    let tables = commit::create(match memory {
+        Memory::Session(folder) => Some(folder),
+        Memory::Private => None,
+    })?;
+    if !blocks::prepare(granule) || !nodes::prepare(&tables) {
+        return Err(no_memory);
+    }
+    modules::update(&tables);
+    let page = tables.page();
+    page.pid.store(system::process_id(), Relaxed);
+    page.begin_ns.store(system::now(), Relaxed);
+    TABLES.store(tables.base(), Release);
+    page.publish();
+    Ok(tables)
+}
+
+/// Begins a recording. The caller then turns the calls of [`allocated`] on.
+pub fn start(sampling: Sampling) {
+    draw::set(sampling);
+    if let Some(tables) = tables() {
+        let (kind, parameter) = sampling.numbers();
+        tables.page().sampling.store(kind as u32, Relaxed);
+        tables.page().parameter.store(parameter, Relaxed);
+    }
+    SESSION.fetch_add(1, AcqRel);
+}
+
+/// Waits until no other thread is inside the recorder. The caller has turned the calls off before.
+pub fn stop() {
+    slots::wait_for_all();
+}
+
+/// The process has reached its end.
+pub fn end() {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+        tables.page().end_ns.store(system::now(), Relaxed);
+        tables.page().ended.store(1, Release);
+    }
+}
+
+/// Modules may have been loaded or unloaded.
+pub fn modules_changed() {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+        // What is allocated meanwhile on this thread finds the update in progress.
+        modules::update(&tables);
+    }
+}
+
+/// In a forked child, before it allocates: the tables and the live blocks were its parent's. It may [`prepare`] its own.
+pub fn after_fork() {
+    TABLES.store(core::ptr::null_mut(), Release);
+    blocks::after_fork();
+    commit::after_fork();
+    nodes::after_fork();
+    modules::after_fork();
+    peak::after_fork();
+    slots::after_fork();
+}
+
+/// The recorder runs on this thread.
+struct Busy(*mut Slot);
+
+impl Busy {
+    /// `None` if it runs already: the caller is in a signal handler that interrupted it.
+    #[inline(always)]
+    fn enter(slot: *mut Slot) -> Option<Busy> {
+        let marker = 0u8;
+        let here = (&raw const marker).addr();
+        // SAFETY: the slot of this thread.
+        let busy = unsafe { &(*slot).busy };
+        if busy.load(Relaxed) != 0 && !is_abandoned(slot, here) {
+            return None;
+        }
+        busy.store(here, Relaxed);
+        compiler_fence(SeqCst);
+        Some(Busy(slot))
+    }
+}
+
+/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's.
+#[cold]
+fn is_abandoned(slot: *mut Slot, here: usize) -> bool {
+    // SAFETY: the slot of this thread; the cache's bounds are plain numbers.
+    let (frame, stack) = unsafe { ((*slot).busy.load(Relaxed), (*slot).cache.stack()) };
+    frame < here && stack.contains(&(frame as u64)) && stack.contains(&(here as u64))
+}
+
+impl Drop for Busy {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        // SAFETY: the slot of this thread.
+        unsafe { (*self.0).busy.store(0, Release) };
+    }
+}
+
+/// Counts a block or mapping that was just allocated, before the program knows it. `at` must not be null.
+///
+/// # Safety
+/// `start` must be the state of a function of the calling thread that has not returned.
+#[inline]
+pub unsafe fn allocated(at: usize, size: usize, kind: Kind, start: Start) {
+    let Some(tables) = tables() else { return };
+    if !fork_guard::is_sampled() {
+        return;
+    }
+    let size = (size as u64).min(blocks::MAX_SIZE);
+    let Some(slot) = slots::current_or_new(&tables) else { return lost(&tables) };
+    let Some(busy) = Busy::enter(slot) else { return lost(&tables) };
+    // SAFETY: the slot of this thread, which no one else uses while it is busy.
+    let fields = unsafe { &mut *slot };
+    let session = SESSION.load(Relaxed);
+    if fields.session != session {
+        fields.session = session;
+        fields.countdown.begin(system::now() ^ slot.addr() as u64);
+    }
+    if fields.countdown.hits(size) {
+        // SAFETY: by the caller.
+        unsafe { record(&tables, fields, Allocation { at, size, kind, start }) };
+    }
+    drop(busy);
+}
+
+struct Allocation {
+    at: usize,
+    size: u64,
+    kind: Kind,
+    start: Start,
+}
+
+/// # Safety
+/// As for [`allocated`].
+#[inline]
+unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
+    let Allocation { at, size, kind, start } = allocation;
+    // SAFETY: by the caller.
+    let (node, is_whole) = unsafe { walk(tables, slot, start) };
+    let class = size_class(size) | (kind as u32) << 8;
+    let key = Key { node, class, task: 0 };
+    let counter = slot.counters.find(tables, slot.number, key);
+    if counter.is_fallback && kind == Kind::Mapping {
+        // The fallback counts blocks.
+        return lost(tables);
+    }
+    if counter.is_fallback || !is_whole {
+        tables.page().without_stack().fetch_add(1, Relaxed);
+    }
+    if !blocks::insert(at, Block { counter: counter.number, size }) {
+        return lost(tables);
+    }
+    let weight = Weight::of(size);
+    counters::allocated(counter.entry, weight, tables.page().peak_number().load(Acquire));
+    slot.last = at;
+    slot.last_position = slot.countdown.position();
+    if kind == Kind::Block {
+        peak::add(tables, &mut slot.pending, weight.bytes as i64);
+    }
+}
+
+/// The node of the caller's stack, and whether memory was left for all of its new frames.
+///
+/// # Safety
+/// As for [`allocated`].
+#[inline]
+unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
+    let generation = modules::generation();
+    let mut is_whole = true;
+    let mut node = |parent, lookup| match nodes::intern(tables, parent, lookup, generation) {
+        Some(node) => node,
+        None => {
+            is_whole = false;
+            parent
+        }
+    };
+    // SAFETY: by the caller; the cache is this thread's.
+    let walk = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
+    if walk.cut.is_some() && walk.new_frames > 0 {
+        tables.page().cut().fetch_add(1, Relaxed);
+        if walk.cut == Some(Cut::NoModule) && modules::update_now_and_then(tables) {
+            // SAFETY: as above.
+            let again = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
+            return (again.node, is_whole);
+        }
+    }
+    (walk.node, is_whole)
+}
+
+/// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.
+#[inline(always)]
+fn size_class(size: u64) -> u32 {
+    if size <= 128 {
+        return size.div_ceil(8) as u32;
+    }
+    let below = size - 1;
+    let doubling = 63 - below.leading_zeros();
+    17 + (doubling - 7) * 4 + (below >> (doubling - 2) & 3) as u32
+}
+
+#[cold]
+fn lost(tables: &HeapTables) {
+    tables.page().lost().fetch_add(1, Relaxed);
+}
+
+/// Counts the end of a block or mapping, before the allocator knows it. Unknown addresses are ignored.
+#[inline]
+pub fn freed(at: usize) {
+    let Some(tables) = tables() else { return };
+    if !fork_guard::is_sampled() {
+        return;
+    }
+    if let Some(block) = blocks::remove(at) {
+        count_end(&tables, at, block, true);
+    }
+}
+
+#[inline]
+fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: bool) {
+    let entry = tables.counter(block.counter);
+    let weight = Weight::of(block.size);
+    let peak = tables.page().peak_number().load(Acquire);
+    let is_block = entry.class.load(Relaxed) >> 8 == Kind::Block as u32;
+    let change = if is_block { -(weight.bytes as i64) } else { 0 };
+    let busy = slots::current().and_then(Busy::enter);
+    let Some(busy) = busy else {
+        counters::freed_elsewhere(entry, weight, peak);
+        return peak::flush(tables, change);
+    };
+    // SAFETY: the slot of this thread, which no one else uses while it is busy.
+    let slot = unsafe { &mut *busy.0 };
+    if entry.thread.load(Relaxed) == slot.number {
+        let temporary =
+            may_be_temporary && slot.last == at && slot.last_position == slot.countdown.position();
+        counters::freed(entry, weight, peak, temporary);
+    } else {
+        counters::freed_elsewhere(entry, weight, peak);
+    }
+    if slot.last == at {
+        slot.last = 0;
+    }
+    peak::add(tables, &mut slot.pending, change);
+}
+
+/// A block that is about to be reallocated. Another thread may get its address as soon as the allocator has freed it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    at: usize,
+    block: Option<Block>,
+}
+
+/// Takes a block out before it is reallocated. Then call [`Ended::count`] if it was, or [`reallocation_failed`].
+#[inline]
+pub fn before_reallocation(at: usize) -> Ended {
+    let is_ours = tables().is_some() && fork_guard::is_sampled();
+    Ended { at, block: if is_ours { blocks::remove(at) } else { None } }
+}
+
+impl Ended {
+    /// Size of the old block in bytes, if it is known.
+    pub fn size(&self) -> Option<usize> {
+        self.block.map(|block| block.size as usize)
+    }
+
+    /// Counts the end of the old block.
+    #[inline]
+    pub fn count(self) {
+        if let (Some(block), Some(tables)) = (self.block, tables()) {
+            count_end(&tables, self.at, block, false);
+        }
+    }
+}
+
+/// The reallocation failed: the old block lives on.
+pub fn reallocation_failed(ended: Ended) {
+    if let Some(block) = ended.block {
+        blocks::insert(ended.at, block);
+    }
+}

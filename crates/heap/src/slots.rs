@@ -1,0 +1,194 @@
+//! The memory of each thread that allocates, found through its one word of thread-local storage.
+//!
+//! Threads have no destructor here, since the C library frees memory of a thread after the last one has run. Instead, a new thread
+//! takes over the slot of a thread that has ended, which the kernel tells by its id.
+
+use crate::commit::THREAD_REGION;
+use crate::counters::Counters;
+use crate::draw::Countdown;
+use crate::{peak, thread_pointer};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use stackglass_host::system;
+use stackglass_unwind::StackCache;
+use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
+
+/// Most slots at a time.
+const SLOTS: usize = MAX_THREADS;
+/// From this many threads on, a thread that takes over a slot shares the number of the thread before it.
+const OWN_NUMBERS: u32 = 8192;
+/// Slots that a new thread checks for one to take over.
+const CHECKS: usize = 4;
+
+/// The word of a thread that has no slot and gets none, or whose slot is being made.
+const NONE: usize = 1;
+
+/// A thread's memory. All zeros is a new one.
+#[repr(C)]
+pub struct Slot {
+    /// The thread's id.
+    tid: AtomicU32,
+    /// Its number in the table of threads.
+    pub number: u32,
+    /// An address in the stack frame of the recorder while it runs on this thread, else 0.
+    pub busy: AtomicUsize,
+    /// Change of live bytes that is not in the shared sum yet.
+    pub pending: i64,
+    /// The last recorded block, and the countdown's position then.
+    pub last: usize,
+    /// See `last`.
+    pub last_position: i64,
+    /// Until the next recorded allocation.
+    pub countdown: Countdown,
+    /// Its counters.
+    pub counters: Counters,
+    /// The start of the recording for which the countdown was drawn.
+    pub session: u32,
+    /// Its last walk.
+    pub cache: StackCache,
+}
+
+static ALL: [AtomicPtr<Slot>; SLOTS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+static NEXT_CHECK: AtomicU32 = AtomicU32::new(0);
+
+/// The slot of the calling thread, if it has one.
+#[inline(always)]
+pub fn current() -> Option<*mut Slot> {
+    let word = thread_pointer::get();
+    (word > NONE).then_some(word as *mut Slot)
+}
+
+/// The slot of the calling thread, made now if it has none. `None` without memory, or while it is being made.
+#[inline(always)]
+pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
+    match thread_pointer::get() {
+        0 => make(tables),
+        NONE => None,
+        word => Some(word as *mut Slot),
+    }
+}
+
+/// In a forked child: the slots were not inherited.
+pub fn after_fork() {
+    thread_pointer::set(0);
+    for place in &ALL[..(COUNT.swap(0, AcqRel) as usize).min(SLOTS)] {
+        place.store(core::ptr::null_mut(), Release);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn make(tables: &HeapTables) -> Option<*mut Slot> {
+    // What a signal handler allocates meanwhile has no slot.
+    thread_pointer::set(NONE);
+    let errno = system::errno();
+    let slot = take_over(tables).or_else(|| add(tables));
+    system::set_errno(errno);
+    let slot = slot?;
+    thread_pointer::set(slot.addr());
+    Some(slot)
+}
+
+/// A slot whose thread has ended.
+fn take_over(tables: &HeapTables) -> Option<*mut Slot> {
+    let count = COUNT.load(Acquire).min(SLOTS as u32);
+    let own = system::thread_id();
+    for _ in 0..CHECKS.min(count as usize) {
+        let index = NEXT_CHECK.fetch_add(1, Relaxed) % count;
+        let slot = ALL[index as usize].load(Acquire);
+        if slot.is_null() {
+            continue;
+        }
+        // SAFETY: slots are never unmapped; the id is atomic.
+        let tid = unsafe { &(*slot).tid };
+        let was = tid.load(Acquire);
+        if (was != own && system::is_thread(was)) || tid.compare_exchange(was, own, AcqRel, Relaxed).is_err()
+        {
+            continue;
+        }
+        // SAFETY: its thread has ended, and no other thread can take it over now.
+        let fields = unsafe { &mut *slot };
+        fields.busy.store(0, Relaxed);
+        fields.last = 0;
+        fields.session = 0;
+        if tables.page().threads.load(Relaxed) < OWN_NUMBERS
+            && let Some(number) = register(tables, own)
+        {
+            fields.number = number;
+            fields.counters.forget();
+        }
+        if !fields.counters.begin(tables, fields.number) {
+            tid.store(u32::MAX, Release);
+            return None;
+        }
+        return Some(slot);
+    }
+    None
+}
+
+/// A new slot.
+fn add(tables: &HeapTables) -> Option<*mut Slot> {
+    if COUNT.load(Relaxed) as usize >= SLOTS {
+        return None;
+    }
+    let slot: *mut Slot = system::map_private(size_of::<Slot>()).cast();
+    if slot.is_null() {
+        return None;
+    }
+    // SAFETY: advice on the mapping just made; all zeros is a slot, which this thread alone knows.
+    let fields = unsafe {
+        libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_NOHUGEPAGE);
+        libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_DONTFORK);
+        &mut *slot
+    };
+    let tid = system::thread_id();
+    fields.tid.store(tid, Relaxed);
+    let number = register(tables, tid);
+    let ready = number.is_some_and(|number| {
+        fields.number = number;
+        fields.counters.begin(tables, number)
+    });
+    let place = if ready { COUNT.fetch_add(1, AcqRel) as usize } else { SLOTS };
+    if place >= SLOTS {
+        // SAFETY: nothing refers to it.
+        unsafe { system::munmap(slot.cast(), size_of::<Slot>()) };
+        return None;
+    }
+    ALL[place].store(slot, Release);
+    peak::thread_added();
+    Some(slot)
+}
+
+/// A number for a thread.
+fn register(tables: &HeapTables, tid: u32) -> Option<u32> {
+    let threads = &tables.page().threads;
+    if threads.load(Relaxed) as usize >= MAX_THREADS - 64 {
+        return None;
+    }
+    let number = threads.load(Relaxed) as usize + 64;
+    if !THREAD_REGION.reserve(tables, number.min(MAX_THREADS) * size_of::<ThreadEntry>()) {
+        return None;
+    }
+    let number = threads.fetch_add(1, AcqRel) + 1;
+    let entry = tables.thread(number);
+    entry.tid.store(tid, Relaxed);
+    entry.first_ns.store(system::now(), Release);
+    Some(number)
+}
+
+/// Waits until no thread is inside the recorder. New calls must have been turned off before.
+pub fn wait_for_all() {
+    let own = current().map_or(0, |slot| slot.addr());
+    for place in &ALL[..(COUNT.load(Acquire) as usize).min(SLOTS)] {
+        let slot = place.load(Acquire);
+        if slot.is_null() || slot.addr() == own {
+            continue;
+        }
+        // SAFETY: slots are never unmapped; both fields are atomic.
+        let (busy, tid) = unsafe { (&(*slot).busy, &(*slot).tid) };
+        while busy.load(Acquire) != 0 && system::is_thread(tid.load(Relaxed)) {
+            // SAFETY: no arguments.
+            unsafe { libc::sched_yield() };
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The recording functions of the allocator: the real one, and the count.
+//!
+//! The last two arguments describe the program's function: the address of its return address, and its `rbp`.
+
+use super::{make_tables_when_due, real};
+use core::ffi::{c_int, c_void};
+use stackglass_heap::{Kind, Start};
+
+/// The state of the program's function after the return to it.
+///
+/// # Safety
+/// `sp` must be the stack pointer at an entry: the address of the return address.
+#[inline(always)]
+pub(super) unsafe fn caller(sp: *const u64, rbp: u64) -> Start {
+    // SAFETY: by the caller.
+    Start { pc: unsafe { *sp }, sp: sp.addr() as u64 + 8, rbp }
+}
+
+/// Counts a block.
+///
+/// # Safety
+/// `sp` and `rbp` must be those of an entry that has not returned.
+#[inline(always)]
+pub(super) unsafe fn count(block: *mut c_void, size: usize, kind: Kind, sp: *const u64, rbp: u64) {
+    if block.is_null() || (!stackglass_heap::is_prepared() && !make_tables_when_due()) {
+        return;
+    }
+    // SAFETY: by the caller.
+    unsafe { stackglass_heap::allocated(block.addr(), size, kind, caller(sp, rbp)) };
+}
+
+pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on.
+    unsafe {
+        let block = real::malloc(size);
+        count(block, size, Kind::Block, sp, rbp);
+        block
+    }
+}
+
+pub(super) unsafe extern "C" fn calloc(n: usize, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
+    unsafe {
+        let block = real::calloc(n, size);
+        count(block, n.wrapping_mul(size), Kind::Block, sp, rbp);
+        block
+    }
+}
+
+pub(super) unsafe extern "C" fn realloc(
+    old: *mut c_void,
+    size: usize,
+    sp: *const u64,
+    rbp: u64,
+) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on.
+    unsafe {
+        let ended = stackglass_heap::before_reallocation(old.addr());
+        let block = real::realloc(old, size);
+        count_reallocation(ended, block, size, sp, rbp)
+    }
+}
+
+/// # Safety
+/// As for [`count`].
+unsafe fn count_reallocation(
+    ended: stackglass_heap::Ended,
+    block: *mut c_void,
+    size: usize,
+    sp: *const u64,
+    rbp: u64,
+) -> *mut c_void {
+    if block.is_null() && size != 0 {
+        stackglass_heap::reallocation_failed(ended);
+    } else {
+        ended.count();
+        // SAFETY: by the caller.
+        unsafe { count(block, size, Kind::Block, sp, rbp) };
+    }
+    block
+}
+
+pub(super) unsafe extern "C" fn reallocarray(
+    old: *mut c_void,
+    n: usize,
+    size: usize,
+    sp: *const u64,
+    rbp: u64,
+) -> *mut c_void {
+    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
+    unsafe {
+        let ended = stackglass_heap::before_reallocation(old.addr());
+        let block = real::reallocarray(old, n, size);
+        let bytes = n.saturating_mul(size);
+        count_reallocation(ended, block, bytes, sp, rbp)
+    }
+}
+
+macro_rules! aligned {
+    ($name:ident) => {
+        pub(super) unsafe extern "C" fn $name(
+            align: usize,
+            size: usize,
+            sp: *const u64,
+            rbp: u64,
+        ) -> *mut c_void {
+            // SAFETY: the arguments of an entry, passed on.
+            unsafe {
+                let block = real::$name(align, size);
+                count(block, size, Kind::Block, sp, rbp);
+                block
+            }
+        }
+    };
+}
+aligned!(memalign);
+aligned!(aligned_alloc);
+
+pub(super) unsafe extern "C" fn posix_memalign(
+    place: *mut *mut c_void,
+    align: usize,
+    size: usize,
+    sp: *const u64,
+    rbp: u64,
+) -> c_int {
+    // SAFETY: the arguments of an entry, passed on. `place` holds the block if the call succeeds.
+    unsafe {
+        let answer = real::posix_memalign(place, align, size);
+        if answer == 0 {
+            count(*place, size, Kind::Block, sp, rbp);
+        }
+        answer
+    }
+}
+
+macro_rules! paged {
+    ($name:ident) => {
+        pub(super) unsafe extern "C" fn $name(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
+            // SAFETY: the arguments of an entry, passed on.
+            unsafe {
+                let block = real::$name(size);
+                count(block, size, Kind::Block, sp, rbp);
+                block
+            }
+        }
+    };
+}
+paged!(valloc);
+paged!(pvalloc);
+
+pub(super) unsafe extern "C" fn free(block: *mut c_void, _sp: *const u64, _rbp: u64) {
+    if !block.is_null() {
+        stackglass_heap::freed(block.addr());
+    }
+    // SAFETY: the argument of an entry, passed on.
+    unsafe { real::free(block) };
+}
