@@ -42,7 +42,7 @@ pub(crate) struct Flags {
     pub(crate) sampling: SamplingFlags,
 
     /// Record the running process with this id; it runs on
-    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "track_allocation"])]
     pid: Option<u32>,
 
     #[command(flatten)]
