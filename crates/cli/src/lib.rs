@@ -24,6 +24,7 @@ mod input;
 mod library;
 mod man;
 mod message;
+mod metric_flag;
 mod output;
 mod peek;
 mod peek_answer;

@@ -1,9 +1,11 @@
 //! The text of the listing: for each file its hot lines with context; other lines are folded.
 
 use super::{Annotate, Listed, SourceFile};
+use crate::Metric;
+use crate::metric::Unit;
 use crate::queries::line_times::{Counted, Counts, SeenFile};
 use crate::text::columns::{cut_left, cut_right, width, wrap};
-use crate::text::numbers::{bytes_text, counted, duration_text, grouped, millis_text, percent, percent_text};
+use crate::text::numbers::{bytes_text, counted, grouped, millis_text, percent, percent_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
@@ -111,6 +113,8 @@ fn closing(
         Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
         None => harmless(&file.file).into_owned(),
     };
+    let noun = annotate.metric.noun();
+    let is_time = annotate.metric == Metric::Time;
     let mut lines = Vec::new();
     if !absent.is_empty() {
         let names: Vec<String> = absent.iter().take(4).map(|file| name(file)).collect();
@@ -120,7 +124,7 @@ fn closing(
             false => "",
         };
         lines.push(format!(
-            "{} not found here, with {} of the time{}: {}{more}{library}",
+            "{} not found here, with {} of the {noun}{}: {}{more}{library}",
             counted(absent.len() as u64, "source file", "source files"),
             own(absent),
             bytes(absent),
@@ -129,7 +133,7 @@ fn closing(
     }
     if !left.is_empty() {
         lines.push(format!(
-            "{} with {} of the time{} not shown: --file NAME or --all shows them",
+            "{} with {} of the {noun}{} not shown: --file NAME or --all shows them",
             counted(left.len() as u64, "more file", "more files"),
             own(left),
             bytes(left)
@@ -137,7 +141,10 @@ fn closing(
     }
     if counts.without_lines.hits > 0 && annotate.pattern.is_none() {
         let share = percent_text(counts.measure(counts.without_lines), whole);
-        lines.push(format!("{share} of the time is in code without source lines"));
+        lines.push(format!(
+            "{share} of the {noun} {} in code without source lines",
+            if is_time { "is" } else { "are" }
+        ));
     }
     lines
 }
@@ -187,7 +194,7 @@ impl Listing<'_> {
         let share = |weight| percent_text(self.counts.measure(weight), whole);
         let Counted { total, own, bytes } = self.file.counted;
         let time = match self.counts.timed {
-            true => duration_text(total.time),
+            true => self.annotate.metric.unit().text(total.time),
             false => counted(total.hits, "sample", "samples"),
         };
         let mut numbers = format!("  {} ({time}), {} its own", share(total), share(own));
@@ -218,7 +225,7 @@ impl Listing<'_> {
 
     fn columns(&self, marked: &[i64]) -> Columns {
         let lines = marked.iter().filter_map(|line| self.file.lines.get(line)).map(|line| &line.counted);
-        let number = |weight| if self.counts.timed { millis_text(weight) } else { String::new() };
+        let number = |weight| if self.counts.timed { self.amount(weight) } else { String::new() };
         let widest =
             |text: &dyn Fn(&Counted) -> String| lines.clone().map(|c| width(&text(c))).max().unwrap_or(0);
         Columns {
@@ -236,8 +243,13 @@ impl Listing<'_> {
     fn header(&self, columns: &Columns) -> Line {
         let mut text = "    %".to_owned();
         if self.counts.timed {
-            text += &format!("  {:>1$}  {2:>3$}", "ms", columns.total, "own ms", columns.own);
-            text += &format!("  {:>1$}", "stacks", columns.hits);
+            let (total, own, hits) = match self.annotate.metric.unit() {
+                Unit::Nanoseconds => ("ms", "own ms", "stacks"),
+                Unit::Bytes => ("bytes", "own", "blocks"),
+                Unit::Allocations => ("count", "own", "blocks"),
+            };
+            text +=
+                &format!("  {total:>0$}  {own:>1$}  {hits:>2$}", columns.total, columns.own, columns.hits);
         } else {
             text += &format!("  {:>1$}  {2:>3$}", "samples", columns.hits, "own", columns.own);
         }
@@ -263,7 +275,7 @@ impl Listing<'_> {
         let own = shown(self.own_text(&seen));
         let hits = shown(grouped(total.hits));
         if self.counts.timed {
-            numbers.plain(format!("  {:>1$}", shown(millis_text(total.time)), columns.total));
+            numbers.plain(format!("  {:>1$}", shown(self.amount(total.time)), columns.total));
             numbers.push(weight, format!("  {own:>0$}", columns.own));
             numbers.push(Paint::Grey, format!("  {hits:>0$}", columns.hits));
         } else {
@@ -278,10 +290,18 @@ impl Listing<'_> {
         (numbers, is_seen || bytes > 0)
     }
 
+    /// An amount of the metric in a column: milliseconds without a unit, bytes with one.
+    fn amount(&self, amount: u64) -> String {
+        match self.annotate.metric.unit() {
+            Unit::Nanoseconds => millis_text(amount),
+            unit => unit.text(amount),
+        }
+    }
+
     fn own_text(&self, counted: &Counted) -> String {
         match (self.counts.measure(counted.own), self.counts.timed) {
             (0, _) => String::new(),
-            (ns, true) => millis_text(ns),
+            (amount, true) => self.amount(amount),
             (hits, false) => grouped(hits),
         }
     }
