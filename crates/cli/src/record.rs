@@ -19,7 +19,7 @@ Examples:
   stackglass record -o build.glass -- make      make and its child processes
   stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
   stackglass record --pid 1234 --duration 10s   a process that runs already
-  stackglass record --track-allocation -- ./batch   bytes beside source lines
+  stackglass record --track-allocation -- ./job bytes beside source lines
 
 The program keeps its terminal, input, output, signals and exit status.
 Stackglass prints to stderr. Child processes are recorded as well. The
