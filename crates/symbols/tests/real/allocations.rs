@@ -160,7 +160,7 @@ fn blocks_have_types_in_small_and_in_plain_code() {
 }
 
 #[test]
-#[ignore = "builds 16 programs"]
+#[ignore = "builds 17 programs"]
 fn blocks_have_types_in_all_builds() {
     for level in LEVELS {
         for debuginfo in ["-Cdebuginfo=1", "-Cdebuginfo=2"] {
@@ -168,24 +168,17 @@ fn blocks_have_types_in_all_builds() {
             check(&[level, V0, debuginfo], NEW);
         }
     }
+    // In one unit, most functions with the same code are folded.
+    check(&["-Copt-level=3", "-Ccodegen-units=1", "-Clto=fat", LEGACY, "-Cdebuginfo=1"], 0.0);
 }
 
 #[test]
 fn types_are_never_wrong_with_line_tables() {
-    for mangling in [LEGACY, V0] {
-        let flags = ["-Copt-level=3", mangling, "-Cdebuginfo=line-tables-only"];
-        let program = build(&flags);
-        typed_share(&program.path, &flags);
-        program.tool("strip", &["--strip-all", "program"]);
-        typed_share(&program.path, &["stripped"]);
-    }
-}
-
-/// In one unit, functions with the same code are folded.
-#[test]
-fn blocks_have_types_with_link_time_optimization() {
-    let flags = ["-Copt-level=3", "-Ccodegen-units=1", "-Clto=fat", LEGACY, "-Cdebuginfo=1"];
-    check(&flags, 0.0);
+    let flags = ["-Copt-level=3", LEGACY, "-Cdebuginfo=line-tables-only"];
+    let program = build(&flags);
+    typed_share(&program.path, &flags);
+    program.tool("strip", &["--strip-all", "program"]);
+    typed_share(&program.path, &["stripped"]);
 }
 
 #[test]
