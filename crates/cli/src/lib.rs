@@ -44,6 +44,7 @@ mod status_line;
 mod summary;
 mod terminal;
 mod top;
+mod track_allocation;
 mod values;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};

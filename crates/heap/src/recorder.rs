@@ -284,7 +284,13 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
     let generation = modules::generation();
     let mut is_whole = true;
-    let mut node = |parent, lookup| match nodes::intern(tables, parent, lookup, generation) {
+    let since = modules::since_unload();
+    if slot.near.since != since {
+        slot.near.since = since;
+        slot.near.clear();
+    }
+    let near = &mut slot.near;
+    let mut node = |parent, lookup| match near.intern(tables, parent, lookup, generation) {
         Some(node) => node,
         None => {
             is_whole = false;

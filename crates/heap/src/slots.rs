@@ -6,6 +6,7 @@
 use crate::commit::THREAD_REGION;
 use crate::counters::Counters;
 use crate::draw::Countdown;
+use crate::nodes::NearNodes;
 use crate::records::Log;
 use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
@@ -49,6 +50,8 @@ pub struct Slot {
     task_claims: u32,
     /// The cell in which this thread's polls of async tasks are noted.
     task_cell: Option<&'static TaskCell>,
+    /// Nodes that it used lately.
+    pub near: NearNodes,
     /// Its records.
     pub log: Log,
     /// Its last walk.

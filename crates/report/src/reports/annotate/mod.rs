@@ -1,8 +1,9 @@
 //! Source lines with the time spent in them, or with another metric.
 //!
 //! The total of a line is the time of all stacks that pass through it, each counted once. Its own time is that of stacks
-//! that end in it, or in code of the standard or C library that it called. The caller provides the sources: nothing
-//! here reads files.
+//! that end in it, or in code of the standard or C library that it called. If allocations were recorded, a column has the bytes
+//! that each line allocated, directly or by a library that it called. The caller provides the sources: nothing here reads
+//! files.
 
 mod text;
 
@@ -49,7 +50,7 @@ pub struct SourceFile {
 /// The result of writing a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listed {
-    /// Whether there was time in code with source lines. Otherwise nothing was written.
+    /// Whether there was time or an allocation in code with source lines. Otherwise nothing was written.
     pub any: bool,
     /// Number of files shown.
     pub files: usize,
