@@ -206,7 +206,7 @@ impl ProcessScope {
         let before = PROCESS
             .used
             .fetch_update(AcqRel, Acquire, |used| {
-                (used.trailing_ones() < MOST_SCOPES as u32).then_some(used | used + 1)
+                (used.trailing_ones() < MOST_SCOPES as u32).then_some(used | (used + 1))
             })
             .ok()?;
         let place = before.trailing_ones() as usize;
