@@ -136,6 +136,16 @@ impl AllocationDrain {
         self.open.iter().map(|file| file.tables().page().live_bytes().load(Relaxed).max(0) as u64).sum()
     }
 
+    /// Reads one process, which may run on and be recorded again.
+    pub fn read_one(mut self, pid: u32, recorder: &mut Recorder) {
+        self.find();
+        for file in self.open {
+            if file.pid() == pid && !is_ended(&file) {
+                file.read(recorder);
+            }
+        }
+    }
+
     /// Reads all processes.
     pub fn close(mut self, recorder: &mut Recorder) {
         self.find();
@@ -171,6 +181,11 @@ impl AllocationDrain {
         }
         self.open.sort_by_key(HeapFile::begin);
     }
+}
+
+/// Whether the tables are those of a process that has ended.
+fn is_ended(file: &HeapFile) -> bool {
+    file.tables().page().ended.load(Relaxed) != 0
 }
 
 /// Whether the same process has later tables: these ended with an exec.
