@@ -40,6 +40,7 @@ fn functions(recording: &Recording, group: &AllocationGroup) -> Vec<String> {
 }
 
 #[inline(never)]
+#[allow(clippy::vec_box, reason = "the boxes are what is counted")]
 fn boxes_of_24(count: usize) -> Vec<Box<[u64; 3]>> {
     let mut all = Vec::with_capacity(count);
     for n in 0..count as u64 {
@@ -414,7 +415,7 @@ fn small_requests_to_other_allocators_are_rounded_up() {
         for (size, align) in [(1, 1), (8, 8), (15, 2), (16, 16), (1000, 64), (3, 64)] {
             let layout = Layout::from_size_align(size, align).unwrap();
             let block = around.alloc(layout);
-            assert!(!block.is_null() && block.addr() % align == 0);
+            assert!(!block.is_null() && block.addr().is_multiple_of(align));
             block.write_bytes(7, size);
             let larger = around.realloc(block, layout, size + 9);
             assert_eq!(*larger, 7);
