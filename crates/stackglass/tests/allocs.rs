@@ -377,12 +377,14 @@ fn scopes_count_exactly() {
 fn scopes_of_the_process_count_all_threads() {
     let _turn = fresh();
     let stats = Stats::process();
-    let kept = std::thread::spawn(|| boxes_of_24(1000)).join().unwrap();
+    let kept = std::thread::spawn(|| boxes_of_24(100_000)).join().unwrap();
     let counts = stats.get();
-    assert!(counts.blocks >= 1001 && counts.bytes >= 32_000 && counts.peak_bytes >= 32_000, "{counts}");
+    assert!(counts.blocks >= 100_001 && counts.bytes >= 3_200_000, "{counts}");
+    assert!(counts.peak_bytes >= 3_200_000, "{counts}");
     let live = counts.live_bytes;
     drop(kept);
-    assert!(stats.get().live_bytes <= live - 20_000);
+    // Other tests run meanwhile.
+    assert!(stats.get().live_bytes <= live - 2_000_000);
 }
 
 /// Blocks of 8 bytes and more, as close together as their sizes allow.
