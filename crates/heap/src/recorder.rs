@@ -5,7 +5,7 @@ use crate::commit::{self, InFolder, TablesError};
 use crate::counters::{self, Key};
 use crate::draw::{self, Sampling, Weight};
 use crate::slots::{self, Slot};
-use crate::{modules, nodes, peak};
+use crate::{barrier, modules, nodes, peak, records};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 use stackglass_host::image::Refused;
 use stackglass_host::{UNWINDER, fork_guard, system};
@@ -35,6 +35,8 @@ pub enum Memory<'a> {
 static TABLES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Number of the recording, 0 before the first; threads draw a new countdown for each.
 static SESSION: AtomicU32 = AtomicU32::new(0);
+/// Instead of a number: threads that enter now leave at once.
+const STOPPED: u32 = u32::MAX;
 
 /// The tables of this process, if it has some.
 #[inline(always)]
@@ -58,7 +60,7 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
         return Ok(tables);
     }
     let no_memory = Refused { step: "getting memory", errno: libc::ENOMEM };
-    if !fork_guard::arm() {
+    if !fork_guard::is_sampled() && !fork_guard::arm() {
         return Err(Refused {
             step: "a page that forked children do not get (Linux 4.14)",
             errno: libc::EINVAL,
@@ -83,18 +85,25 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
 /// The caller then turns the calls of [`allocated`] on.
 pub fn start(sampling: Sampling, number: u32) {
     let Some(tables) = tables() else { return };
-    draw::set(sampling);
     if SESSION.load(Acquire) != 0 {
         // Frees were not seen since then: the live blocks are not known any more.
         blocks::forget();
         counters::clear(&tables);
         peak::clear(&tables);
     }
+    tables.page().begin_ns.store(system::now(), Relaxed);
+    resume(sampling, number);
+}
+
+/// As [`start`], after [`stop`]: what was counted stays. Frees must have been counted meanwhile. With another sampling, the
+/// number must be another one.
+pub fn resume(sampling: Sampling, number: u32) {
+    let Some(tables) = tables() else { return };
+    draw::set(sampling);
     let page = tables.page();
     let (kind, parameter) = sampling.numbers();
     page.sampling.store(kind as u32, Relaxed);
     page.parameter.store(parameter, Relaxed);
-    page.begin_ns.store(system::now(), Relaxed);
     SESSION.store(number, Release);
 }
 
@@ -104,8 +113,12 @@ pub fn session() -> u32 {
     SESSION.load(Relaxed)
 }
 
-/// Waits until no other thread is inside the recorder. The caller has turned the calls off before.
+/// Ends the recording. When it returns, no other thread is inside the recorder, and none records any more. The caller has
+/// turned the calls of [`allocated`] off before. Frees may still be counted.
 pub fn stop() {
+    SESSION.store(STOPPED, SeqCst);
+    // A thread that is about to enter sees the line above, or is seen to be inside.
+    barrier::all_threads();
     slots::wait_for_all();
 }
 
@@ -135,6 +148,7 @@ pub fn after_fork() {
     modules::after_fork();
     peak::after_fork();
     slots::after_fork();
+    records::after_fork();
 }
 
 /// The recorder runs on this thread.
@@ -207,6 +221,9 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     // SAFETY: the slot of this thread, which no one else uses while it is busy.
     let fields = unsafe { &mut *slot };
     let session = SESSION.load(Relaxed);
+    if session == STOPPED {
+        return;
+    }
     if fields.session != session {
         fields.session = session;
         (fields.pending, fields.last) = (0, 0);
@@ -249,6 +266,9 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     }
     let weight = Weight::of(size);
     counters::allocated(counter.entry, weight, tables.page().peak_number().load(Acquire));
+    if records::wanted() {
+        slot.log.push(counter.number, counter.is_fallback, size, at);
+    }
     slot.last = at;
     slot.last_position = slot.countdown.position();
     if kind == Kind::Block {
@@ -264,7 +284,13 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
     let generation = modules::generation();
     let mut is_whole = true;
-    let mut node = |parent, lookup| match nodes::intern(tables, parent, lookup, generation) {
+    let since = modules::since_unload();
+    if slot.near.since != since {
+        slot.near.since = since;
+        slot.near.clear();
+    }
+    let near = &mut slot.near;
+    let mut node = |parent, lookup| match near.intern(tables, parent, lookup, generation) {
         Some(node) => node,
         None => {
             is_whole = false;
@@ -286,7 +312,7 @@ unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool
 
 /// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.
 #[inline(always)]
-fn size_class(size: u64) -> u32 {
+pub(crate) fn size_class(size: u64) -> u32 {
     if size <= 128 {
         return size.div_ceil(8) as u32;
     }

@@ -22,14 +22,35 @@ const COUNT_SCALE: u64 = 1 << 10;
 const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
 
+/// What the numbers in the tables of a process are in a recording.
+#[derive(Debug, Default)]
+pub struct Identities {
+    /// Stacks by node.
+    stacks: Vec<StackId>,
+    /// Threads by their number.
+    threads: Vec<ThreadNumber>,
+}
+
+impl Identities {
+    /// The stack and the thread of a counter.
+    pub fn of(&self, counter: &CounterEntry) -> (StackId, ThreadNumber) {
+        let stack = self.stacks.get(counter.node.load(Relaxed) as usize);
+        let thread = self.threads.get(counter.thread.load(Relaxed) as usize);
+        (stack.copied().unwrap_or_default(), thread.copied().unwrap_or_default())
+    }
+}
+
 /// Adds the allocations of a process to the recording. `end` is when its recording ended.
-pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: &mut Recorder) {
+pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: &mut Recorder) -> Identities {
     let page = tables.page();
     let begin = Nanos(page.begin_ns.load(Relaxed));
     let modules = Modules::read(tables, recorder);
-    let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else { return };
+    let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else {
+        return Identities::default();
+    };
     let threads = threads(tables, process, recorder);
     let stacks = stacks(tables, &modules, recorder);
+    let identities = Identities { stacks, threads };
     let sampling = match HeapSampling::from_number(page.sampling.load(Relaxed)) {
         HeapSampling::Rate => {
             AllocationSampling::Rate(f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0))
@@ -48,9 +69,9 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
             continue;
         }
         let class = entry.class.load(Relaxed);
-        let thread = threads.get(entry.thread.load(Relaxed) as usize).copied().unwrap_or_default();
+        let (stack, thread) = identities.of(entry);
         allocations.groups.push(AllocationGroup {
-            stack: stacks.get(entry.node.load(Relaxed) as usize).copied().unwrap_or_default(),
+            stack,
             thread,
             process,
             task: entry.task.load(Relaxed),
@@ -69,6 +90,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
         without_stack: page.without_stack().load(Relaxed),
         memory,
     });
+    identities
 }
 
 fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts {
