@@ -80,7 +80,7 @@ pub fn record(
         let is_interrupted = signals.next(left.min(Duration::from_millis(20))).is_some_and(|signal| {
             matches!(signal.number, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
         });
-        if is_interrupted || !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        if is_interrupted || !process::is_alive(pid) {
             break;
         }
         drain.update();
@@ -104,7 +104,7 @@ pub fn record(
 /// Turns the recording off if the process that turned it on has ended. For launchers.
 pub fn turn_off_if_abandoned(page: &SessionPage) {
     let asker = page.allocation_asker.load(Acquire);
-    if asker != 0 && !std::path::Path::new(&format!("/proc/{asker}")).exists() {
+    if asker != 0 && !process::is_alive(asker) {
         AllocationSettings::turn(page, false);
         let _ = page.allocation_asker.compare_exchange(asker, 0, AcqRel, Relaxed);
     }

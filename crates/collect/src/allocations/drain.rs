@@ -6,6 +6,7 @@ use crate::launch::Program;
 use crate::launch::own_allocator::Executables;
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
 use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables};
 use std::collections::HashSet;
@@ -208,14 +209,6 @@ fn is_ended(file: &HeapFile) -> bool {
 /// Whether the same process has later tables: these ended with an exec.
 fn is_replaced(file: &HeapFile, open: &[HeapFile]) -> bool {
     open.iter().any(|other| other.pid() == file.pid() && other.begin() > file.begin())
-}
-
-/// Whether a process has not ended.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The state follows the name, which is in parentheses and may contain anything.
-    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X'))
 }
 
 /// Resident set size of a process (proc(5), `/proc/PID/statm`).
