@@ -2,8 +2,11 @@
 
 use super::groups;
 use crate::Recorder;
+use crate::launch::Program;
+use crate::launch::own_allocator::Executables;
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
 use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables};
 use std::collections::HashSet;
@@ -28,6 +31,7 @@ pub struct AllocationDrain {
     open: Vec<HeapFile>,
     refused: HashSet<OsString>,
     next: Option<Instant>,
+    executables: Executables,
 }
 
 /// The tables of one process.
@@ -111,7 +115,18 @@ impl HeapFile {
 impl AllocationDrain {
     /// A drain of the session in `folder`.
     pub fn new(folder: &Path) -> AllocationDrain {
-        AllocationDrain { folder: folder.to_owned(), open: Vec::new(), refused: HashSet::new(), next: None }
+        AllocationDrain {
+            folder: folder.to_owned(),
+            open: Vec::new(),
+            refused: HashSet::new(),
+            next: None,
+            executables: Executables::default(),
+        }
+    }
+
+    /// Says nothing more about the allocator of this program.
+    pub fn skip_executable(&mut self, program: &Program) {
+        self.executables.skip(program);
     }
 
     /// Finds new processes and adds points to the lines of memory over time.
@@ -136,6 +151,17 @@ impl AllocationDrain {
         self.open.iter().map(|file| file.tables().page().live_bytes().load(Relaxed).max(0) as u64).sum()
     }
 
+    /// Reads one process, which may run on and be recorded again.
+    pub fn read_one(mut self, pid: u32, recorder: &mut Recorder) {
+        self.find();
+        self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
+        for file in self.open {
+            if file.pid() == pid && !is_ended(&file) {
+                file.read(recorder);
+            }
+        }
+    }
+
     /// Reads all processes.
     pub fn close(mut self, recorder: &mut Recorder) {
         self.find();
@@ -148,6 +174,7 @@ impl AllocationDrain {
         let (gone, open): (Vec<HeapFile>, Vec<HeapFile>) =
             std::mem::take(&mut self.open).into_iter().partition(|_| ended.next().unwrap_or(false));
         self.open = open;
+        self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
         for file in gone {
             let _ = fs::remove_file(self.folder.join(&file.name));
             file.read(recorder);
@@ -166,6 +193,7 @@ impl AllocationDrain {
             }
             // A file that is not ready yet is tried again.
             if let Some(file) = HeapFile::open(&entry.path(), name) {
+                self.executables.look(file.pid());
                 self.open.push(file);
             }
         }
@@ -173,17 +201,14 @@ impl AllocationDrain {
     }
 }
 
+/// Whether the tables are those of a process that has ended.
+fn is_ended(file: &HeapFile) -> bool {
+    file.tables().page().ended.load(Relaxed) != 0
+}
+
 /// Whether the same process has later tables: these ended with an exec.
 fn is_replaced(file: &HeapFile, open: &[HeapFile]) -> bool {
     open.iter().any(|other| other.pid() == file.pid() && other.begin() > file.begin())
-}
-
-/// Whether a process has not ended.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The state follows the name, which is in parentheses and may contain anything.
-    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X'))
 }
 
 /// Resident set size of a process (proc(5), `/proc/PID/statm`).

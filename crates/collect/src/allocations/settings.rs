@@ -24,8 +24,17 @@ impl AllocationSettings {
         page.allocation_sampling.store(kind as u32, Release);
     }
 
-    /// Turns recording on or off in all processes of the session.
+    /// Turns recording on or off in all processes of the session. Each recording has another number.
     pub fn turn(page: &SessionPage, on: bool) {
-        page.allocations.store(on.into(), Release);
+        let number = monotonic_millis() | 1;
+        page.allocations.store(if on { number } else { 0 }, Release);
     }
+}
+
+/// CLOCK_MONOTONIC in milliseconds, modulo 2^32.
+fn monotonic_millis() -> u32 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000) as u32
 }
