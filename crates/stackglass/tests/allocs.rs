@@ -161,12 +161,16 @@ fn records_add_up_until_they_are_cleared() {
     assert_eq!(of_function(&allocs::recording(), "boxes_of_24").count, 44);
     allocs::start(1.0).unwrap();
     drop(boxes_of_24(10));
+    let first = allocs::recording().allocations.processes[0].clone();
     allocs::clear();
     assert!(allocs::is_running());
     drop(boxes_of_24(20));
     allocs::stop();
     assert!(!allocs::is_running());
     assert_eq!(of_function(&allocs::recording(), "boxes_of_24").count, 21);
+    let second = allocs::recording().allocations.processes[0].clone();
+    assert!(second.begin > first.end && second.end > second.begin, "{first:?} {second:?}");
+    assert_eq!(allocs::recording().allocations.processes[0].end, second.end);
     let sizes: Vec<_> = allocs::fetch().allocs.iter().map(|alloc| alloc.size).filter(|s| *s == 24).collect();
     assert_eq!(sizes.len(), 20);
 }
