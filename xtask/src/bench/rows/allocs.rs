@@ -369,7 +369,7 @@ pub fn exact(setup: &Setup) -> Result<Vec<Figure>> {
     let plain = setup.run(&work)?;
     let run = setup.run(&recorded)?;
 
-    let sites = ["allocs", "--json", "--all", "--by", "site"];
+    let sites = ["allocs", "--json", "--by", "site"];
     let text = output(Command::new(&setup.tools.stackglass).args(sites).arg(&file))?;
     let sites: Value = serde_json::from_str(&text)?;
     let rows = sites["rows"].as_array().context("allocs --json has rows")?;
