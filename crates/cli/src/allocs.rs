@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
+use crate::metric_flag::{metric_help, no_allocations};
 use crate::terminal::LayoutFlags;
 use crate::values::one_of;
 use clap::Args;
@@ -63,19 +64,6 @@ const OF_ALLOCATIONS: &[Metric] = &[
     Metric::Temporary,
 ];
 
-pub(crate) fn metric_help(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Time => "time of threads",
-        Metric::Bytes => "allocated bytes",
-        Metric::Count => "number of allocations",
-        Metric::LiveBytes => "bytes alive at the end",
-        Metric::LiveCount => "blocks alive at the end",
-        Metric::PeakBytes => "bytes alive at the peak",
-        Metric::LeakedBytes => "bytes alive at the end that no static holds",
-        Metric::Temporary => "number freed before the next allocation",
-    }
-}
-
 fn key_help(key: AllocationKey) -> &'static str {
     match key {
         AllocationKey::Type => "allocated types",
@@ -109,13 +97,6 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 fn recorded(input: &Input) -> Result<&Recording, Failure> {
     match input.source() {
         Source::Recording(recording) if recording.allocations.were_recorded() => Ok(recording),
-        _ => Err(none(&input.name)),
+        _ => Err(no_allocations(&input.name)),
     }
-}
-
-/// The failure of a view of allocations if there are none.
-pub(crate) fn none(name: &str) -> Failure {
-    Failure::new(format!(
-        "{name} has no allocations: record them with `stackglass record --allocs -- PROGRAM`"
-    ))
 }

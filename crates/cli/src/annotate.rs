@@ -3,12 +3,14 @@
 use crate::callers::no_such_file;
 use crate::failure::{Failure, Outcome};
 use crate::input;
+use crate::metric_flag::MetricFlag;
 use crate::source_files::Sources;
 use crate::terminal::LayoutFlags;
 use crate::values::whole;
 use clap::Args;
 use stackglass_profile::Recording;
-use stackglass_report::{Annotate, FilePattern, Source};
+use stackglass_report::allocation_queries::TypeLeaf;
+use stackglass_report::{Annotate, FilePattern, Metric, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ Examples:
   stackglass annotate --file @serde        all files of a crate
   stackglass annotate --file 'src/*.rs' --context 5 server.glass
   stackglass annotate --asleep             where threads wait instead
+  stackglass annotate --metric bytes       which lines allocate
 
 Rust programs have line information if their Cargo profile sets
 `debug = \"line-tables-only\"`. Sources are read from where the compiler saw
@@ -49,8 +52,11 @@ pub(crate) struct Flags {
     context: u16,
 
     /// Count time asleep instead of CPU time
-    #[arg(long)]
+    #[arg(long, conflicts_with = "metric")]
     asleep: bool,
+
+    #[command(flatten)]
+    metric: MetricFlag,
 
     #[command(flatten)]
     layout: LayoutFlags,
@@ -59,7 +65,8 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let name = input.name.clone();
-    let recording = input.into_recording()?;
+    let metric = flags.metric.of(&input)?;
+    let recording = input.weighted(metric, TypeLeaf::Without).into_recording()?;
     let pattern = flags.file.as_deref().map(FilePattern::new);
     if let (Some(pattern), Some(text)) = (&pattern, &flags.file)
         && Source::Recording(&recording).files(pattern).is_empty()
@@ -76,19 +83,25 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         .files(pattern)
         .everything(flags.all)
         .context(flags.context.into())
-        .asleep(flags.asleep);
+        .asleep(flags.asleep)
+        .metric(metric);
     let sources = Sources::of(&recording);
     let mut out = BufWriter::new(std::io::stdout().lock());
     let listed = annotate.write(&recording, &mut |file| sources.read(file), &mut out)?;
     out.flush()?;
-    let time = if flags.asleep { "time asleep" } else { "CPU time" };
+    let amount = match metric {
+        Metric::Time if flags.asleep => "time asleep",
+        Metric::Time => "CPU time",
+        metric => metric.noun(),
+    };
+    let seen = if metric == Metric::Time { "was seen" } else { "are" };
     match (listed.any, &flags.file) {
         (true, Some(file)) if listed.files == 0 => {
-            Err(Failure::new(format!("{name}: no {time} was seen in source files that match `{file}`")))
+            Err(Failure::new(format!("{name}: no {amount} {seen} in source files that match `{file}`")))
         }
         (true, _) => Ok(0),
         (false, _) => Err(Failure::new(format!(
-            "{name}: no {time} was seen in code with source lines{}; Rust keeps them with \
+            "{name}: no {amount} {seen} in code with source lines{}; Rust keeps them with \
              `debug = \"line-tables-only\"` in the profile, C with -g1",
             without_lines(&recording)
         ))),

@@ -2,9 +2,11 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::input;
+use crate::metric_flag::MetricFlag;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
+use stackglass_report::allocation_queries::TypeLeaf;
 use stackglass_report::{Callers, CallersText, FilePattern, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -17,7 +19,8 @@ Examples:
   stackglass callers Searcher::search_path   the last parts of a path
   stackglass callers malloc server.glass     C functions as well
   stackglass callers --regex '^serde_.*de$'  a regular expression
-  stackglass callers read --file src/io.rs --line 10-40   only these calls";
+  stackglass callers read --file src/io.rs --line 10-40   only these calls
+  stackglass callers from_str --metric bytes   bytes allocated for them";
 
 /// Print the callers of a function, by line.
 ///
@@ -47,6 +50,9 @@ pub(crate) struct Flags {
     line: Option<RangeInclusive<i64>>,
 
     #[command(flatten)]
+    metric: MetricFlag,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -62,6 +68,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     };
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
+    let metric = flags.metric.of(&input)?;
+    let input = input.weighted(metric, TypeLeaf::Without);
     let source = input.source();
     if let Some(file) = &flags.file {
         let files = source.files(&FilePattern::new(file));
@@ -82,7 +90,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
-    CallersText::new(layout.columns, layout.style, layout.links).write(&answer, source, &mut out)?;
+    let text = CallersText::new(layout.columns, layout.style, layout.links).metric(metric);
+    text.write(&answer, source, &mut out)?;
     out.flush()?;
     Ok(0)
 }

@@ -3,11 +3,13 @@
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input, Kind};
 use crate::message;
+use crate::metric_flag::MetricFlag;
 use crate::values::one_of;
 use clap::Args;
 use stackglass_files::{folded, jlprof, write_whole_at_most};
 use stackglass_profile::Recording;
-use stackglass_report::Source;
+use stackglass_report::allocation_queries::TypeLeaf;
+use stackglass_report::{Metric, Source};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -23,6 +25,7 @@ Examples:
   stackglass convert rg.glass rg.jlprof            for Julia's FlameGraphs
   stackglass convert julia.jlprof julia.glass      for print, callers, annotate
   stackglass convert rg.glass - --to folded | flamegraph.pl > rg.svg
+  stackglass convert rg.glass rg.folded --metric bytes   allocations by type
   perf script | stackcollapse-perf.pl | stackglass convert - perf.glass
 
 The format of A follows from its content, that of B from its extension or --to.
@@ -43,6 +46,9 @@ pub(crate) struct Flags {
     /// Format of B [default: by its extension]
     #[arg(long = "to", id = "format", value_name = "FORMAT", value_parser = one_of(Kind::ALL, Kind::word, kind_help))]
     format: Option<Kind>,
+
+    #[command(flatten)]
+    metric: MetricFlag,
 }
 
 fn kind_help(kind: Kind) -> &'static str {
@@ -72,7 +78,25 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         Kind::Folded => input::read(&flags.from)?,
         Kind::Glass | Kind::Jlprof | Kind::PerfScript => input::read_exactly(&flags.from)?,
     };
-    let lost = lost(input.kind, kind);
+    let metric = flags.metric.of(&input)?;
+    if flags.metric.metric.is_some_and(|metric| metric != Metric::Time) && kind != Kind::Folded {
+        let line =
+            format!("--metric {metric} needs folded stacks: no other format holds one number per stack");
+        return Err(Failure { status: 2, line });
+    }
+    let (input, lost) = match (kind, metric) {
+        (Kind::Folded, metric) if metric != Metric::Time => {
+            let lost = "lost: files, lines, threads, times, all other metrics";
+            (input.weighted(metric, TypeLeaf::With), Some(lost))
+        }
+        _ => {
+            let lost = lost(input.kind, kind);
+            if kind != Kind::Glass && has_allocations(&input) {
+                message::print("lost: allocations; `--to folded --metric bytes` converts them");
+            }
+            (input, lost)
+        }
+    };
     match input::is_stream(&flags.to) {
         true => to_stdout(input, kind)?,
         false => to_file(input, kind, &flags.to, mode_of(&flags.from))?,
@@ -81,6 +105,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         message::print(lost);
     }
     Ok(0)
+}
+
+fn has_allocations(input: &Input) -> bool {
+    matches!(input.source(), Source::Recording(recording) if recording.allocations.were_recorded())
 }
 
 /// What the second format cannot hold, in one line.

@@ -4,15 +4,17 @@ use crate::failure::{Failure, Outcome};
 use crate::flamegraph::format::{self, Format};
 use crate::input;
 use crate::message;
+use crate::metric_flag::MetricFlag;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
-use stackglass_profile::Recording;
+use stackglass_profile::{AllocationSampling, Recording};
+use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::comparison::Cost;
-use stackglass_report::{Comparison, ComparisonText};
+use stackglass_report::{Comparison, ComparisonText, Metric};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,7 @@ Examples:
   stackglass diff before.glass after.glass -o diff.html   with a flame graph
   stackglass diff before.glass after.glass --all | less
   stackglass diff old.folded new.folded            samples instead of time
+  stackglass diff before.glass after.glass --metric bytes   allocated bytes
 
 A function's own time includes code of the standard library and the C library
 that it calls. Errors are standard errors, from the number of samples; ! marks
@@ -49,6 +52,9 @@ pub(crate) struct Flags {
     all: bool,
 
     #[command(flatten)]
+    metric: MetricFlag,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 }
 
@@ -74,9 +80,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     }
     let (before, after) = (recording(&flags.before)?, recording(&flags.after)?);
-    let comparison = Comparison::new(&before.1, &after.1);
+    let metric = metric(flags, &before, &after)?;
+    let of_metric = |(name, recording): &(String, Recording), leaf| {
+        (name.clone(), weighted(recording.clone(), metric, leaf))
+    };
+    let comparison = match metric {
+        Metric::Time => Comparison::new(&before.1, &after.1),
+        metric => {
+            let [before, after] = [&before, &after].map(|side| of_metric(side, TypeLeaf::Without).1);
+            Comparison::by(metric, &before, &after)
+        }
+    };
     if comparison.rows.is_empty() {
-        return Err(Failure::new(format!("{} and {} have no samples of running code", before.0, after.0)));
+        let what = if metric == Metric::Time { "samples of running code" } else { metric.noun() };
+        return Err(Failure::new(format!("{} and {} have no {what}", before.0, after.0)));
     }
     let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -85,10 +102,40 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     out.flush()?;
     drop(out);
     if let (Some(output), Some(format)) = (&flags.output, format) {
+        let [before, after] = match metric {
+            Metric::Time => [before, after],
+            _ => [&before, &after].map(|side| of_metric(side, TypeLeaf::With)),
+        };
         draw(&comparison, &before, &after, output, format)?;
         message::print(&format!("difference drawn to {}", output.display()));
     }
     Ok(0)
+}
+
+/// What is compared. Allocations must have been recorded in both profiles, and in the same way.
+fn metric(
+    flags: &Flags,
+    before: &(String, Recording),
+    after: &(String, Recording),
+) -> Result<Metric, Failure> {
+    let [old, new] = [before, after].map(|(name, recording)| flags.metric.of_recording(name, recording));
+    let (old, new) = (old?, new?);
+    let metric = if old == new { old } else { Metric::Time };
+    let sampling = |(_, recording): &(String, Recording)| {
+        recording.allocations.processes.first().map(|process| process.sampling)
+    };
+    let is_part =
+        |sampling: Option<AllocationSampling>| matches!(sampling, Some(AllocationSampling::Rate(_)));
+    let (old, new) = (sampling(before), sampling(after));
+    // Estimates for all allocations can be compared with exact numbers, those of a part cannot.
+    if metric != Metric::Time && (is_part(old) || is_part(new)) && old != new {
+        let line = format!(
+            "{} and {} recorded different shares of the allocations: record both with the same rate",
+            before.0, after.0
+        );
+        return Err(Failure::new(line));
+    }
+    Ok(metric)
 }
 
 /// Draws both profiles, with changes in colour.
@@ -121,7 +168,10 @@ fn draw(
         }
     };
     let uncertainty = weight(&comparison.before, &before.1).max(weight(&comparison.after, &after.1)).max(1.0);
-    let difference = Difference::new(&old, &new, comparison.common * delays, comparison.spread * uncertainty);
+    // Exact numbers have no noise.
+    let spread = if comparison.exact { 0.0 } else { comparison.spread * uncertainty };
+    let difference = Difference::new(&old, &new, comparison.common * delays, spread);
+    let unit = if comparison.metric == Metric::Time { "samples" } else { comparison.metric.noun() };
     let mut title = format!("{} → {}", before.0, after.0);
     if comparison.common != 1.0 {
         title +=
@@ -129,15 +179,19 @@ fn draw(
     }
     let written = stackglass_files::write_whole(output, |out| match format {
         Format::Html => Page::new(title)
+            .unit(unit)
             .paint(difference.paint())
             .view(format!("now: {}", after.0), &new)
             .view(format!("before: {}", before.0), &old)
             .write_to(out),
         Format::Png => {
             let colors = OneTheme::new(&difference.paint(), &new, false);
-            write_picture(&new, &PictureOptions::new(&colors).title(title), out).map_err(io::Error::other)
+            write_picture(&new, &PictureOptions::new(&colors).title(title).unit(unit), out)
+                .map_err(io::Error::other)
         }
-        Format::Svg | Format::Jlprof => Svg::new(&new).title(title).paint(difference.paint()).write_to(out),
+        Format::Svg | Format::Jlprof => {
+            Svg::new(&new).title(title).unit(unit).paint(difference.paint()).write_to(out)
+        }
     });
     written.map_err(|error| Failure::new(format!("cannot write {}: {error}", output.display())))
 }

@@ -9,6 +9,7 @@ mod views;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Drawable};
 use crate::message;
+use crate::metric_flag::MetricFlag;
 use crate::report_flags::recur_help;
 use crate::values::one_of;
 use clap::Args;
@@ -16,6 +17,7 @@ use colors::Scheme;
 use format::Format;
 use pruned::{PruneRule, func_at_file};
 use regex::Regex;
+use stackglass_report::allocation_queries::TypeLeaf;
 use stackglass_report::{Pick, Recur};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,9 +30,10 @@ Examples:
   stackglass flamegraph --filter 'serde_json' only branches with such a frame
   stackglass flamegraph --wall                sleeping threads as well
   stackglass flamegraph --prune sort@src/sort.rs   without this function
+  stackglass flamegraph --metric bytes        allocations, with their types
   perf script | stackglass flamegraph - -o perf.html
 
-Width is CPU time, in samples. Boxes are ordered by name, not by time. The page
+Width is CPU time, in samples, or what --metric counts. Boxes are ordered by name, not by time. The page
 (.html) has all threads and tasks, search, zoom and an inverted view.";
 
 /// Draw a flame graph: an HTML page, a picture, or a graph for Julia.
@@ -85,8 +88,11 @@ pub(crate) struct Flags {
     tasks: Option<Pick>,
 
     /// Count threads that sleep or wait for a CPU as well
-    #[arg(long)]
+    #[arg(long, conflicts_with = "metric")]
     wall: bool,
+
+    #[command(flatten)]
+    metric: MetricFlag,
 
     /// Invert the graph: leaf functions at the root, their callers above them
     #[arg(long)]
@@ -131,6 +137,7 @@ impl Flags {
             ("--threads", self.threads.is_some()),
             ("--tasks", self.tasks.is_some()),
             ("--wall", self.wall),
+            ("--metric", self.metric.metric.is_some()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
@@ -150,7 +157,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     input::refuse_same(&path, &output)?;
     let drawing = match input::read_drawable(&path)? {
-        Drawable::Samples(input) => views::draw(flags, &input, format)?,
+        Drawable::Samples(input) => {
+            let metric = flags.metric.of(&input)?;
+            views::draw(flags, &input.weighted(metric, TypeLeaf::With), metric, format)?
+        }
         Drawable::Graph { name, graph } => views::saved(flags, name, graph, format)?,
     };
     match stream {

@@ -7,7 +7,8 @@ use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Data, Dictionary, Recording};
-use stackglass_report::Source;
+use stackglass_report::allocation_queries::{TypeLeaf, weighted};
+use stackglass_report::{Metric, Source};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -106,6 +107,15 @@ impl Input {
             }
             _ => None,
         }
+    }
+
+    /// The allocations in the place of the samples; the same samples with [`Metric::Time`].
+    pub(crate) fn weighted(self, metric: Metric, leaf: TypeLeaf) -> Input {
+        let samples = match self.samples {
+            Samples::Recording(recording) => Samples::Recording(Box::new(weighted(*recording, metric, leaf))),
+            words => words,
+        };
+        Input { samples, ..self }
     }
 
     /// Converts the samples to a recording.

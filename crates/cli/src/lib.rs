@@ -24,6 +24,7 @@ mod input;
 mod library;
 mod man;
 mod message;
+mod metric_flag;
 mod output;
 mod peek;
 mod peek_answer;
@@ -43,6 +44,7 @@ mod status_line;
 mod summary;
 mod terminal;
 mod top;
+mod track_allocation;
 mod values;
 
 use arguments::{CargoCommand, CargoVerb, Stackglass, Verb};

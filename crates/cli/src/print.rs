@@ -3,11 +3,13 @@
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::message;
+use crate::metric_flag::MetricFlag;
 use crate::report_flags::ReportFlags;
 use crate::summary;
 use crate::terminal::{Layout, LayoutFlags};
 use clap::Args;
-use stackglass_report::{FILE_COLUMNS, ReportError, Source, Style};
+use stackglass_report::allocation_queries::TypeLeaf;
+use stackglass_report::{FILE_COLUMNS, Metric, ReportError, Source, Style};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -20,6 +22,8 @@ Examples:
   stackglass print --groupby thread --threads 1,3,5-7  one tree per thread
   stackglass print --mincount 20 --maxdepth 12         the main branches only
   stackglass print run.jlprof -o tree.txt samples from Julia, into a file
+  stackglass print --metric bytes --format flat   allocated bytes by line
+  stackglass print --metric peak-bytes | less          stacks of the peak
   perf script | stackcollapse-perf.pl | stackglass print -   folded stacks";
 
 /// Print the report of a recording.
@@ -42,6 +46,9 @@ pub(crate) struct Flags {
     output: Option<PathBuf>,
 
     #[command(flatten)]
+    metric: MetricFlag,
+
+    #[command(flatten)]
     layout: LayoutFlags,
 
     #[command(flatten)]
@@ -58,10 +65,12 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         input::refuse_same(&path, output)?;
     }
     let input = input::read_for_report(&path)?;
+    let metric = flags.metric.of(&input)?;
+    let show = |input, layout: &Layout, out: &mut dyn Write| write(flags, input, metric, layout, out);
     let Some(output) = output else {
         let layout = flags.layout.of_stdout();
         let mut out = BufWriter::new(io::stdout().lock());
-        match write(flags, &input, &layout, &mut out) {
+        match show(input, &layout, &mut out) {
             Ok(()) => out.flush()?,
             Err(ReportError::Io(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::new(error)),
@@ -72,7 +81,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let layout = Layout { columns, style: Style::Plain, terminal: false, links: None };
     let mut failed = None;
     let written = stackglass_files::write_whole(output, |out| {
-        write(flags, &input, &layout, out).map_err(|error| match error {
+        show(input, &layout, out).map_err(|error| match error {
             ReportError::Io(error) => error,
             error => {
                 failed = Some(Failure::new(error));
@@ -87,18 +96,34 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
 }
 
-fn write(flags: &Flags, input: &Input, layout: &Layout, out: &mut dyn Write) -> Result<(), ReportError> {
+fn write(
+    flags: &Flags,
+    input: Input,
+    metric: Metric,
+    layout: &Layout,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
     let screen = flags.all || layout.terminal;
     if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
-        return Ok(summary::write(recording, layout, flags.all, out)?);
+        match flags.metric.metric {
+            None | Some(Metric::Time) => summary::write(recording, layout, flags.all, out)?,
+            Some(metric) => summary::write_allocations(recording, metric, layout, flags.all, out)?,
+        }
+        return Ok(());
     }
+    let input = input.weighted(metric, TypeLeaf::Without);
     let foreign = match input.source() {
         Source::Recording(recording) => !recording.has_rust(),
         // Julia's samples do not tell Rust frames from others: show foreign frames only if there are no other ones.
         source @ Source::Data(..) => source.frames().iter().all(|frame| frame.foreign),
     };
-    let report =
-        flags.report.report(foreign).cols(layout.columns).style(layout.style).links(layout.links.clone());
+    let report = flags
+        .report
+        .report(foreign)
+        .cols(layout.columns)
+        .style(layout.style)
+        .links(layout.links.clone())
+        .metric(metric);
     let written = report.write(input.source(), out)?;
     written.warnings.iter().for_each(|warning| message::print(warning));
     Ok(())

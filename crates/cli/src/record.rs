@@ -19,6 +19,7 @@ Examples:
   stackglass record -o build.glass -- make      make and its child processes
   stackglass record --delay 10ms -- ./batch     fewer samples, for a long run
   stackglass record --pid 1234 --duration 10s   a process that runs already
+  stackglass record --track-allocation -- ./job bytes beside source lines
 
 The program keeps its terminal, input, output, signals and exit status.
 Stackglass prints to stderr. Child processes are recorded as well. The
@@ -42,7 +43,7 @@ pub(crate) struct Flags {
     pub(crate) sampling: SamplingFlags,
 
     /// Record the running process with this id; it runs on
-    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children"])]
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with_all = ["command", "no_children", "track_allocation"])]
     pid: Option<u32>,
 
     #[command(flatten)]

@@ -42,8 +42,10 @@ pub(crate) fn record(job: Job) -> Outcome {
         time: !sampling.no_time,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let end = launch::record(&options, &mut RecordingObserver::new(sampling.quiet)).map_err(|error| {
-        Failure { status: error.program_status().unwrap_or(OWN_FAILURE), line: error.to_string() }
+    let mut observer = RecordingObserver::new(sampling.quiet).tracking(sampling.track);
+    let end = launch::record(&options, &mut observer).map_err(|error| Failure {
+        status: error.program_status().unwrap_or(OWN_FAILURE),
+        line: error.to_string(),
     })?;
     Ok(launch::exit_status(end))
 }

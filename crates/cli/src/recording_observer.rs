@@ -1,6 +1,7 @@
 //! What a recording prints on stderr while it runs and when it ends.
 
 use crate::status_line::StatusLine;
+use crate::track_allocation::{TrackFlags, write_mem_files};
 use crate::{message, peek_text, summary};
 use stackglass_collect::peeks::PeekPart;
 use stackglass_collect::peeks::responder::Responder;
@@ -12,23 +13,30 @@ use std::io::IsTerminal;
 pub(crate) struct RecordingObserver {
     status_line: StatusLine,
     quiet: bool,
+    track: TrackFlags,
 }
 
 impl RecordingObserver {
     /// With `quiet`, only notes and peeks are shown.
     pub(crate) fn new(quiet: bool) -> RecordingObserver {
-        RecordingObserver { status_line: StatusLine::new(quiet), quiet }
+        RecordingObserver { status_line: StatusLine::new(quiet), quiet, track: TrackFlags::default() }
+    }
+
+    /// Also writes bytes by line.
+    pub(crate) fn tracking(mut self, track: TrackFlags) -> RecordingObserver {
+        self.track = track;
+        self
     }
 
     fn report(&mut self, recording: &Recording, saved: &Saved) {
         self.status_line.clear();
-        if self.quiet {
-            return;
+        if !self.quiet {
+            summary::to_stderr(recording);
+            if saved.totals.is_some() {
+                message::print(&format!("recorded to {}", saved.path.display()));
+            }
         }
-        summary::to_stderr(recording);
-        if saved.totals.is_some() {
-            message::print(&format!("recorded to {}", saved.path.display()));
-        }
+        write_mem_files(recording, &self.track, self.quiet);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The flags that `record` and `cargo stackglass` share: how and how long a program is sampled.
 
+use crate::track_allocation::TrackFlags;
 use crate::values::{allocation_sampling, delay, duration, positive_duration, words};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use stackglass_collect::allocations::AllocationSettings;
 use stackglass_collect::launch::Sampler;
 use stackglass_profile::AllocationSampling;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 /// How a program is sampled.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("allocating").multiple(true))]
 pub(crate) struct SamplingFlags {
     /// Time between two samples of each thread (100us to 1h)
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = delay)]
@@ -43,12 +45,15 @@ pub(crate) struct SamplingFlags {
     pub(crate) sampler: Option<SamplerName>,
 
     /// Record allocations: all, each with a probability (0.1), or one sample in a number of bytes (512KiB)
-    #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = allocation_sampling)]
+    #[arg(long, group = "allocating", value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = allocation_sampling)]
     pub(crate) allocs: Option<AllocationSampling>,
 
-    /// Take no samples of time (with --allocs)
-    #[arg(long, requires = "allocs")]
+    /// Take no samples of time (with --allocs or --track-allocation)
+    #[arg(long, requires = "allocating")]
     pub(crate) no_time: bool,
+
+    #[command(flatten)]
+    pub(crate) track: TrackFlags,
 
     /// Print neither the status line nor the report
     #[arg(short, long)]
@@ -58,7 +63,8 @@ pub(crate) struct SamplingFlags {
 impl SamplingFlags {
     /// What is recorded of allocations.
     pub(crate) fn allocations(&self) -> Option<AllocationSettings> {
-        self.allocs.map(|sampling| AllocationSettings { sampling })
+        let every = self.track.track_allocation.as_ref().map(|_| AllocationSampling::Every);
+        self.allocs.or(every).map(|sampling| AllocationSettings { sampling })
     }
 }
 

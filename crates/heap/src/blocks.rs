@@ -148,6 +148,25 @@ pub fn remove(address: usize) -> Option<Block> {
     Some(Block { counter: value as u32 & ((1 << SIZE_SHIFT) - 1), size: value >> SIZE_SHIFT & MAX_SIZE })
 }
 
+/// Forgets all blocks. Blocks that other threads insert meanwhile may be forgotten or not.
+pub fn forget() {
+    let directory = DIRECTORY.load(Acquire);
+    if directory.is_null() {
+        return;
+    }
+    let bytes = (1usize << LEAF_BITS >> SHIFT.load(Relaxed)) * 8;
+    for index in 0..LEAVES {
+        // SAFETY: the directory has LEAVES entries and is never unmapped. Leaves are private and anonymous: without their
+        // pages they read as zeros.
+        unsafe {
+            let leaf = (*directory.add(index)).load(Acquire);
+            if !leaf.is_null() {
+                libc::madvise(leaf.cast(), bytes, libc::MADV_DONTNEED);
+            }
+        }
+    }
+}
+
 /// In a forked child: the leaves were not inherited.
 pub fn after_fork() {
     DIRECTORY.store(core::ptr::null_mut(), Release);

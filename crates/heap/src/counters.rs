@@ -14,6 +14,9 @@ const BLOCK: u32 = 8;
 /// Places of a thread's first index.
 const FIRST_PLACES: usize = 128;
 
+/// A thread with more counters than this does not tell async tasks apart any more.
+const MANY: usize = 1 << 14;
+
 /// A place in an index: 0 or a node and class, a task, and the number of the counter.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -81,6 +84,12 @@ impl Counters {
             unsafe { core::ptr::write_bytes(self.index, 0, self.places) };
         }
         (self.used, self.fallback) = (0, 0);
+    }
+
+    /// Whether there are so many that tasks are not told apart any more.
+    #[inline(always)]
+    pub fn are_many(&self) -> bool {
+        self.used > MANY
     }
 
     /// The thread's counter for a key.
@@ -180,6 +189,23 @@ impl Counters {
         entry.task.store(key.task, Relaxed);
         entry.thread.store(thread, Release);
         Some(number)
+    }
+}
+
+/// Sets the counts of all counters to zero. Their stacks stay.
+pub fn clear(tables: &HeapTables) {
+    for number in 1..tables.page().counters().load(Acquire).min(MAX_COUNTERS as u32) {
+        let entry = tables.counter(number);
+        for word in
+            [&entry.count, &entry.bytes, &entry.freed_count, &entry.freed_bytes, &entry.temporary_count]
+        {
+            word.store(0, Relaxed);
+        }
+        for word in [&entry.others_count, &entry.others_bytes] {
+            word.store(0, Relaxed);
+        }
+        entry.saved_for.store(0, Relaxed);
+        entry.others_saved_for.store(0, Relaxed);
     }
 }
 

@@ -32,7 +32,7 @@ pub use commit::{InFolder, TablesError};
 pub use draw::Sampling;
 pub use recorder::{
     Ended, Kind, Memory, after_fork, allocated, before_reallocation, end, freed, is_prepared,
-    modules_changed, prepare, reallocation_failed, start, stop, tables,
+    modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
 pub use registers_x86_64::here;
 pub use stackglass_unwind::stack_cache::Start;

@@ -12,17 +12,33 @@ use stackglass_wire::heap::{HeapTables, MAX_NODES, NodeEntry};
 /// Places of the first index.
 const FIRST_BITS: u32 = 13;
 
-/// The index: a power of two of words. Each is 0, or the upper half of the hash and the number of a node.
-static INDEX: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// A place of the index. The number is stored after the key; until then, the place is taken and holds no node.
+#[repr(C)]
+struct Place {
+    /// 0 for an empty place; else lookup address (47 bits) and lower bits of the parent (17 bits).
+    key: AtomicU64,
+    /// Upper bits of the parent (32 bits) and number (32 bits).
+    number: AtomicU64,
+}
+
+static INDEX: AtomicPtr<Place> = AtomicPtr::new(core::ptr::null_mut());
 static BITS: AtomicU32 = AtomicU32::new(0);
 static GROWING: AtomicBool = AtomicBool::new(false);
+
+/// Addresses of programs have 47 bits.
+const LOOKUP_BITS: u32 = 47;
+
+#[inline(always)]
+fn key_of(parent: u32, lookup: u64) -> (u64, u64) {
+    (lookup << (64 - LOOKUP_BITS) | u64::from(parent & 0x1_ffff), u64::from(parent >> 17) << 32)
+}
 
 /// Creates the index. False without memory.
 pub fn prepare(tables: &HeapTables) -> bool {
     if !INDEX.load(Acquire).is_null() {
         return true;
     }
-    let index = system::map_private(8 << FIRST_BITS);
+    let index = system::map_private(size_of::<Place>() << FIRST_BITS);
     if index.is_null() {
         return false;
     }
@@ -45,40 +61,42 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
     // Bits first: if an index is replaced meanwhile, the number of bits is too small for it, never too large.
     let bits = BITS.load(Acquire);
     let index = INDEX.load(Acquire);
-    let hash = hash(parent, lookup);
-    let tag = hash & !0xffff_ffff;
+    if lookup >> LOOKUP_BITS != 0 || lookup == 0 {
+        return insert(tables, parent, lookup, generation);
+    }
+    let (key, upper) = key_of(parent, lookup);
     let mask = (1usize << bits) - 1;
-    let mut place = hash as usize & mask;
+    let mut at = hash(parent, lookup) as usize & mask;
     let mut new = 0;
     for _ in 0..=mask {
-        // SAFETY: the index has at least `mask + 1` words and is never unmapped.
-        let word = unsafe { &*index.add(place) };
-        let mut value = word.load(Acquire);
-        if value == 0 {
+        // SAFETY: the index has at least `mask + 1` places and is never unmapped.
+        let place = unsafe { &*index.add(at) };
+        let mut found = place.key.load(Acquire);
+        if found == 0 {
             if new == 0 {
                 new = insert(tables, parent, lookup, generation)?;
             }
-            match word.compare_exchange(0, tag | u64::from(new), AcqRel, Acquire) {
+            match place.key.compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
+                    place.number.store(upper | u64::from(new), Release);
                     if new as usize > mask / 2 {
                         grow(tables, bits);
                     }
                     return Some(new);
                 }
-                Err(other) => value = other,
+                Err(other) => found = other,
             }
         }
-        if value & !0xffff_ffff == tag {
-            let number = value as u32;
-            let node = tables.node(number);
-            if node.parent.load(Relaxed) == parent && node.lookup.load(Relaxed) == lookup {
-                // After a module was unloaded, its addresses may belong to another one.
-                if node.generation.load(Relaxed) >= crate::modules::since_unload() {
-                    return Some(number);
-                }
+        let number = place.number.load(Acquire);
+        if found == key && number & !0xffff_ffff == upper && number != upper {
+            let number = number as u32;
+            // After a module was unloaded, its addresses may belong to another one.
+            let since = crate::modules::since_unload();
+            if since == 0 || tables.node(number).generation.load(Relaxed) >= since {
+                return Some(number);
             }
         }
-        place = (place + 1) & mask;
+        at = (at + 1) & mask;
     }
     // A full index: the node exists without an entry in it.
     insert(tables, parent, lookup, generation)
@@ -119,21 +137,26 @@ fn grow(tables: &HeapTables, bits: u32) {
     let larger = bits + 2;
     if BITS.load(Acquire) == bits && (1usize << larger) <= 4 * MAX_NODES {
         let errno = system::errno();
-        let index: *mut AtomicU64 = system::map_private(8 << larger).cast();
+        let index: *mut Place = system::map_private(size_of::<Place>() << larger).cast();
         system::set_errno(errno);
         if !index.is_null() {
             let mask = (1usize << larger) - 1;
-            for number in 1..tables.page().nodes().load(Acquire) {
+            for number in 1..tables.page().nodes().load(Acquire).min(MAX_NODES as u32) {
                 let node = tables.node(number);
-                let lookup = node.lookup.load(Acquire);
-                let hash = hash(node.parent.load(Relaxed), lookup);
-                let mut place = hash as usize & mask;
-                // SAFETY: `mask + 1` words just mapped, more than twice as many as nodes.
-                while unsafe { (*index.add(place)).load(Relaxed) } != 0 {
-                    place = (place + 1) & mask;
+                let (parent, lookup) = (node.parent.load(Relaxed), node.lookup.load(Acquire));
+                if lookup == 0 || lookup >> LOOKUP_BITS != 0 {
+                    continue;
                 }
-                // SAFETY: as above.
-                unsafe { (*index.add(place)).store(hash & !0xffff_ffff | u64::from(number), Relaxed) };
+                let (key, upper) = key_of(parent, lookup);
+                let mut at = hash(parent, lookup) as usize & mask;
+                // SAFETY: `mask + 1` places just mapped, more than twice as many as nodes.
+                unsafe {
+                    while (*index.add(at)).key.load(Relaxed) != 0 {
+                        at = (at + 1) & mask;
+                    }
+                    (*index.add(at)).key.store(key, Relaxed);
+                    (*index.add(at)).number.store(upper | u64::from(number), Relaxed);
+                }
             }
             INDEX.store(index, Release);
             BITS.store(larger, Release);

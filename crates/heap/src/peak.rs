@@ -46,6 +46,15 @@ pub fn flush(tables: &HeapTables, change: i64) {
     }
 }
 
+/// Forgets the sum and the peak.
+pub fn clear(tables: &HeapTables) {
+    let page = tables.page();
+    page.live_bytes().store(0, Relaxed);
+    page.peak_bytes().store(0, Relaxed);
+    page.peak_number().store(0, Relaxed);
+    LIMIT.store(0, Relaxed);
+}
+
 /// In a forked child.
 pub fn after_fork() {
     LIMIT.store(0, Relaxed);

@@ -33,7 +33,7 @@ pub enum Memory<'a> {
 }
 
 static TABLES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Number of the recording; threads draw a new countdown for each.
+/// Number of the recording, 0 before the first; threads draw a new countdown for each.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 
 /// The tables of this process, if it has some.
@@ -74,21 +74,34 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
     modules::update(&tables);
     let page = tables.page();
     page.pid.store(system::process_id(), Relaxed);
-    page.begin_ns.store(system::now(), Relaxed);
     TABLES.store(tables.base(), Release);
     page.publish();
     Ok(tables)
 }
 
-/// Begins a recording. The caller then turns the calls of [`allocated`] on.
-pub fn start(sampling: Sampling) {
+/// Begins the recording with this number, which must not be 0. Counts and live blocks of earlier recordings are forgotten.
+/// The caller then turns the calls of [`allocated`] on.
+pub fn start(sampling: Sampling, number: u32) {
+    let Some(tables) = tables() else { return };
     draw::set(sampling);
-    if let Some(tables) = tables() {
-        let (kind, parameter) = sampling.numbers();
-        tables.page().sampling.store(kind as u32, Relaxed);
-        tables.page().parameter.store(parameter, Relaxed);
+    if SESSION.load(Acquire) != 0 {
+        // Frees were not seen since then: the live blocks are not known any more.
+        blocks::forget();
+        counters::clear(&tables);
+        peak::clear(&tables);
     }
-    SESSION.fetch_add(1, AcqRel);
+    let page = tables.page();
+    let (kind, parameter) = sampling.numbers();
+    page.sampling.store(kind as u32, Relaxed);
+    page.parameter.store(parameter, Relaxed);
+    page.begin_ns.store(system::now(), Relaxed);
+    SESSION.store(number, Release);
+}
+
+/// Number of the recording that was [started](start) last, 0 for none.
+#[inline(always)]
+pub fn session() -> u32 {
+    SESSION.load(Relaxed)
 }
 
 /// Waits until no other thread is inside the recorder. The caller has turned the calls off before.
@@ -115,6 +128,7 @@ pub fn modules_changed() {
 /// In a forked child, before it allocates: the tables and the live blocks were its parent's. It may [`prepare`] its own.
 pub fn after_fork() {
     TABLES.store(core::ptr::null_mut(), Release);
+    SESSION.store(0, Release);
     blocks::after_fork();
     commit::after_fork();
     nodes::after_fork();
@@ -166,6 +180,23 @@ impl Drop for Busy {
 /// `start` must be the state of a function of the calling thread that has not returned.
 #[inline]
 pub unsafe fn allocated(at: usize, size: usize, kind: Kind, start: Start) {
+    if let Some(slot) = slots::current() {
+        // SAFETY: the slot of this thread. A signal handler that interrupts this counts down as well, and either may win.
+        let fields = unsafe { &mut *slot };
+        if fields.session == SESSION.load(Relaxed) && !fields.countdown.hits(size as u64) {
+            return;
+        }
+    }
+    // SAFETY: by the caller.
+    unsafe { hit(at, size, kind, start) };
+}
+
+/// Records an allocation that the countdown has chosen, or the first one of a thread.
+///
+/// # Safety
+/// As for [`allocated`].
+#[inline(never)]
+unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     let Some(tables) = tables() else { return };
     if !fork_guard::is_sampled() {
         return;
@@ -178,12 +209,14 @@ pub unsafe fn allocated(at: usize, size: usize, kind: Kind, start: Start) {
     let session = SESSION.load(Relaxed);
     if fields.session != session {
         fields.session = session;
+        (fields.pending, fields.last) = (0, 0);
         fields.countdown.begin(system::now() ^ slot.addr() as u64);
+        if !fields.countdown.hits(size) {
+            return;
+        }
     }
-    if fields.countdown.hits(size) {
-        // SAFETY: by the caller.
-        unsafe { record(&tables, fields, Allocation { at, size, kind, start }) };
-    }
+    // SAFETY: by the caller.
+    unsafe { record(&tables, fields, Allocation { at, size, kind, start }) };
     drop(busy);
 }
 
@@ -202,7 +235,7 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     // SAFETY: by the caller.
     let (node, is_whole) = unsafe { walk(tables, slot, start) };
     let class = size_class(size) | (kind as u32) << 8;
-    let key = Key { node, class, task: 0 };
+    let key = Key { node, class, task: slot.task() };
     let counter = slot.counters.find(tables, slot.number, key);
     if counter.is_fallback && kind == Kind::Mapping {
         // The fallback counts blocks.

@@ -8,9 +8,10 @@ use crate::counters::Counters;
 use crate::draw::Countdown;
 use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
-use stackglass_host::system;
+use stackglass_host::{system, task};
 use stackglass_unwind::StackCache;
 use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
+use stackglass_wire::task::{TaskCell, TaskPool};
 
 /// Most slots at a time.
 const SLOTS: usize = MAX_THREADS;
@@ -41,10 +42,38 @@ pub struct Slot {
     pub countdown: Countdown,
     /// Its counters.
     pub counters: Counters,
-    /// The start of the recording for which the countdown was drawn.
+    /// Number of the recording for which the countdown was drawn.
     pub session: u32,
+    /// The pool's count of claimed cells when `task_cell` was searched.
+    task_claims: u32,
+    /// The cell in which this thread's polls of async tasks are noted.
+    task_cell: Option<&'static TaskCell>,
     /// Its last walk.
     pub cache: StackCache,
+}
+
+impl Slot {
+    /// The async task that this thread polls, 0 for none.
+    #[inline(always)]
+    pub fn task(&mut self) -> u64 {
+        match task::pool() {
+            Some(pool) => self.task_in(pool),
+            None => 0,
+        }
+    }
+
+    #[cold]
+    fn task_in(&mut self, pool: &'static TaskPool) -> u64 {
+        let tid = self.tid.load(Relaxed);
+        if self.task_claims != pool.claims() {
+            self.task_claims = pool.claims();
+            self.task_cell = pool.cells().iter().find(|cell| cell.owner() == tid);
+        }
+        if self.counters.are_many() {
+            return 0;
+        }
+        self.task_cell.map_or(0, |cell| cell.polled_by(tid).task)
+    }
 }
 
 static ALL: [AtomicPtr<Slot>; SLOTS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS];
@@ -111,6 +140,8 @@ fn take_over(tables: &HeapTables) -> Option<*mut Slot> {
         fields.busy.store(0, Relaxed);
         fields.last = 0;
         fields.session = 0;
+        fields.task_claims = 0;
+        fields.task_cell = None;
         if tables.page().threads.load(Relaxed) < OWN_NUMBERS
             && let Some(number) = register(tables, own)
         {

@@ -24,8 +24,8 @@ static NEVER: AtomicU32 = AtomicU32::new(0);
 const PATIENCE: u32 = 256;
 /// Allocations until the tables are made: 0 in a process that starts with the recording.
 static WAIT: AtomicU32 = AtomicU32::new(0);
-/// One thread makes the tables; if it fails, no other tries.
-static MAKING: AtomicU32 = AtomicU32::new(0);
+/// Number of the recording that one thread has begun, or tried to begin.
+static TRIED: AtomicU32 = AtomicU32::new(0);
 
 /// Records allocations of this process whenever the session says so. `own_session` must be set.
 pub fn begin(session: &Session) {
@@ -35,40 +35,52 @@ pub fn begin(session: &Session) {
     }
     real::resolve();
     if page.allocations.load(Acquire) != 0 {
-        make_tables();
+        begin_recording();
     }
     ON.store((&raw const page.allocations).cast_mut(), Release);
 }
 
-/// Whether there are tables; makes them if it is time to.
-#[cold]
-#[inline(never)]
-fn make_tables_when_due() -> bool {
-    let waits = WAIT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
-    !waits && make_tables()
+/// Whether the recording that the session asks for has begun here. The first thread begins it.
+#[inline(always)]
+fn is_recording() -> bool {
+    // SAFETY: the word of the session page, which stays mapped, or `NEVER`.
+    let wanted = unsafe { (*ON.load(Acquire)).load(Relaxed) };
+    wanted != 0 && (wanted == stackglass_heap::session() || begin_when_due())
 }
 
-fn make_tables() -> bool {
-    if MAKING.compare_exchange(0, 1, AcqRel, Acquire).is_err() {
+#[cold]
+#[inline(never)]
+fn begin_when_due() -> bool {
+    let waits = WAIT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    !waits && begin_recording()
+}
+
+/// Makes the tables if there are none, and begins the recording with the session's number.
+fn begin_recording() -> bool {
+    let Some(session) = own_session::get() else { return false };
+    let page = session.page;
+    let number = page.allocations.load(Acquire);
+    let tried = TRIED.load(Acquire);
+    if number == 0 || number == tried || TRIED.compare_exchange(tried, number, AcqRel, Acquire).is_err() {
         return false;
     }
     let errno = system::errno();
-    let made = own_session::get().is_some_and(|session| {
-        let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
-        let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now() };
-        let page = session.page;
-        let sampling = Sampling::from_numbers(
-            page.allocation_sampling.load(Relaxed),
-            page.allocation_parameter.load(Relaxed),
-        );
-        let Some(sampling) = sampling else { return false };
-        // A session that has ended has removed its folder. This is no error.
-        let Ok(_) = stackglass_heap::prepare(Memory::Session(folder), granule) else { return false };
-        stackglass_heap::start(sampling);
-        true
+    let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
+    let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now() };
+    let sampling = Sampling::from_numbers(
+        page.allocation_sampling.load(Relaxed),
+        page.allocation_parameter.load(Relaxed),
+    );
+    // A session that has ended has removed its folder. This is no error.
+    let begun = sampling.is_some_and(|sampling| {
+        let prepared = stackglass_heap::prepare(Memory::Session(folder), granule).is_ok();
+        if prepared {
+            stackglass_heap::start(sampling, number);
+        }
+        prepared
     });
     system::set_errno(errno);
-    made
+    begun
 }
 
 /// In a forked child. If children are recorded, it gets tables of its own after some allocations.
@@ -79,7 +91,7 @@ pub fn after_fork(follows_children: bool) {
     stackglass_heap::after_fork();
     if follows_children {
         WAIT.store(PATIENCE, Relaxed);
-        MAKING.store(0, Release);
+        TRIED.store(0, Release);
     } else {
         ON.store((&raw const NEVER).cast_mut(), Release);
     }

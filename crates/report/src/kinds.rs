@@ -328,10 +328,77 @@ fn is_cpp_library(frame: &Frame) -> bool {
             || CPP_MODULES.iter().any(|library| module.starts_with(library)))
 }
 
-/// Whether a frame may be the reason for an allocation: it belongs to neither an allocator, nor a standard library of Rust,
-/// C or C++, nor code that only starts a program. `rust` says whether the program is compiled from Rust.
+/// Functions that return a new block for their caller: those of the C library besides the allocator itself, and the
+/// wrappers of GLib, gnulib and other common libraries.
+const WRAPPERS: &[&str] = &[
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "getline",
+    "getdelim",
+    "realpath",
+    "canonicalize_file_name",
+    "xmalloc",
+    "xcalloc",
+    "xzalloc",
+    "xrealloc",
+    "xreallocarray",
+    "xmemdup",
+    "xstrdup",
+    "xstrndup",
+    "x2realloc",
+    "x2nrealloc",
+    "xnmalloc",
+    "xnrealloc",
+    "ximalloc",
+    "xirealloc",
+    "g_malloc",
+    "g_malloc0",
+    "g_malloc_n",
+    "g_malloc0_n",
+    "g_realloc",
+    "g_realloc_n",
+    "g_try_malloc",
+    "g_try_malloc0",
+    "g_try_malloc_n",
+    "g_try_realloc",
+    "g_strdup",
+    "g_strndup",
+    "g_memdup",
+    "g_memdup2",
+    "g_slice_alloc",
+    "g_slice_alloc0",
+    "g_strdup_printf",
+    "g_strdup_vprintf",
+    "av_malloc",
+    "av_mallocz",
+    "av_realloc",
+    "OPENSSL_malloc",
+    "CRYPTO_malloc",
+    "CRYPTO_zalloc",
+    "CRYPTO_realloc",
+    "PyMem_Malloc",
+    "PyMem_RawMalloc",
+    "PyObject_Malloc",
+    "_PyObject_Malloc",
+];
+
+/// Whether a function allocates for its caller, as `xmalloc` does.
+fn is_wrapper(frame: &Frame) -> bool {
+    let name = plain(&frame.func);
+    frame.foreign && (WRAPPERS.contains(&name) || WRAPPERS.contains(&name.trim_start_matches('_')))
+}
+
+/// Whether a frame may be the reason for an allocation: it belongs to neither an allocator nor a function such as
+/// `xmalloc`, nor a standard library of Rust, C or C++, nor code that only starts a program. `rust` says whether the program is compiled from Rust.
 pub fn is_allocation_site(frame: &Frame, rust: bool) -> bool {
-    class(frame) == Class::Own && !is_memory(frame) && !is_cpp_library(frame) && !is_start(frame, rust)
+    class(frame) == Class::Own
+        && !is_memory(frame)
+        && !is_wrapper(frame)
+        && !is_cpp_library(frame)
+        && !is_start(frame, rust)
 }
 
 /// Whether a source file belongs to a dependency: a crate in Cargo's folders.
@@ -409,6 +476,8 @@ mod tests {
             ("operator new(unsigned long)", "libstdc++.so.6"),
             ("strdup", "libc.so.6"),
             ("malloc", "app"),
+            ("xmalloc", "app"),
+            ("g_malloc0", "libglib-2.0.so.0"),
             ("main", "app"),
         ] {
             assert!(!is_site(&frame(func, module, true)), "{func}");

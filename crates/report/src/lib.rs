@@ -31,7 +31,9 @@ pub use reports::allocations::{self, AllocationsText};
 pub use reports::annotate::{self, Annotate};
 pub use reports::callers::CallersText;
 pub use reports::comparison::ComparisonText;
-pub use reports::complete::{FILE_COLUMNS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written};
+pub use reports::complete::{
+    FILE_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
+};
 pub use reports::peek::{self, Peek};
 pub use reports::summary::{self, Summary};
 pub use source::Source;

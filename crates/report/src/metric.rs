@@ -94,17 +94,17 @@ impl Metric {
         }
     }
 
-    /// What it counts, as a plural: `bytes at the peak`.
+    /// What it counts. The first word is the unit as a plural: `bytes at the peak`.
     pub fn noun(self) -> &'static str {
         match self {
             Metric::Time => "time",
             Metric::Bytes => "bytes",
             Metric::Count => "allocations",
-            Metric::LiveBytes => "live bytes",
-            Metric::LiveCount => "live blocks",
+            Metric::LiveBytes => "bytes alive at the end",
+            Metric::LiveCount => "blocks alive at the end",
             Metric::PeakBytes => "bytes at the peak",
-            Metric::LeakedBytes => "leaked bytes",
-            Metric::Temporary => "temporary allocations",
+            Metric::LeakedBytes => "bytes leaked",
+            Metric::Temporary => "allocations freed at once",
         }
     }
 

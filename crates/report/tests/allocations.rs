@@ -4,9 +4,14 @@
 
 mod made_up;
 
-use made_up::allocating::allocating;
+use made_up::Maker;
+use made_up::allocating::{allocating, counts};
 use stackglass_profile::{AllocationKind, AllocationSampling, Recording};
-use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Style, allocations};
+use stackglass_report::allocation_queries::{TypeLeaf, weighted};
+use stackglass_report::{
+    AllocationKey, AllocationTable, AllocationsText, Comparison, Format, GroupBy, Metric, Report, Style,
+    allocations,
+};
 
 fn screen(recording: &Recording, text: AllocationsText) -> String {
     let mut out = Vec::new();
@@ -131,4 +136,97 @@ fn json_has_all_rows() {
     allocations::write_json(&AllocationTable::new(&recording, AllocationKey::Type, Metric::Bytes), &mut out)
         .unwrap();
     check("allocations-type.json", &String::from_utf8(out).unwrap());
+}
+
+/// The part between the first ```json and the next ```.
+fn documented() -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, rest) = text.split_once("```json\n").unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn json_is_as_documented() {
+    let mut maker = Maker::new(&["demo"]);
+    let process = maker.process("/bin/demo", &["demo"]);
+    let main = maker.thread(process, "demo");
+    maker.records_allocations(process, AllocationSampling::Every);
+    maker.allocations(main, "demo::main /d/main.rs:3", Some("[u8]"), 32, counts(600, 32, 350, 400, 504));
+    maker.allocations(main, "demo::main /d/main.rs:5", Some("[u8]"), 32, counts(400, 32, 400, 0, 0));
+    let mut some = counts(10, 102, 0, 0, 10);
+    (some.bytes, some.peak_bytes) = (1024, 1024);
+    maker.allocations(main, "demo::main /d/main.rs:7", None, 102, some);
+    let mut out = Vec::new();
+    let table = AllocationTable::new(&maker.recording, AllocationKey::Type, Metric::Bytes);
+    allocations::write_json(&table, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), documented());
+}
+
+/// The report of allocations by a metric.
+fn report(report: Report, recording: Recording, metric: Metric) -> String {
+    let mut out = Vec::new();
+    let recording = weighted(recording, metric, TypeLeaf::Without);
+    report.metric(metric).write(&recording, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn full_reports_close_as_in_julia() {
+    let recording = || allocating(AllocationSampling::Every);
+    check("allocations-tree.txt", &report(Report::new(), recording(), Metric::Bytes));
+    let flat = Report::new().format(Format::Flat).c(true);
+    check("allocations-flat.txt", &report(flat, recording(), Metric::Bytes));
+    let counted = report(Report::new(), recording(), Metric::Temporary);
+    assert!(counted.ends_with("Total snapshots: 145455\n"), "{counted}");
+    let grouped = report(Report::new().group_by(GroupBy::Thread), recording(), Metric::PeakBytes);
+    assert!(
+        grouped.contains("Thread 1 (demo) Total snapshots: 213961. Total bytes: 27756800\n"),
+        "{grouped}"
+    );
+    let one = report(Report::new().threads(2), recording(), Metric::Bytes);
+    assert!(one.ends_with("Total snapshots: 5000\nTotal bytes: 8312000\n"), "{one}");
+}
+
+#[test]
+fn an_empty_report_warns_about_allocations() {
+    let mut recording = allocating(AllocationSampling::Every);
+    recording.allocations.groups.clear();
+    let recording = weighted(recording, Metric::Bytes, TypeLeaf::Without);
+    let mut out = Vec::new();
+    let written = Report::new().metric(Metric::Bytes).write(&recording, &mut out).unwrap();
+    assert_eq!(written.warnings, [stackglass_report::NO_ALLOCATIONS]);
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2, "a tree still has its header");
+}
+
+#[test]
+fn recursion_counts_bytes_once_in_a_flat_table() {
+    let flat =
+        report(Report::new().format(Format::Flat), allocating(AllocationSampling::Every), Metric::Bytes);
+    let line = flat.lines().find(|line| line.ends_with("serde_json::de::parse_value")).unwrap();
+    assert!(line.trim_start().starts_with("32000000 "), "{line}");
+}
+
+#[test]
+fn differences_are_exact_if_every_allocation_was_recorded() {
+    let compare = |sampling, metric| {
+        let before = allocating(sampling);
+        let mut after = before.clone();
+        after.allocations.groups[3].counts = counts(140_001, 24, 140_000, 130_000, 5_000);
+        let [before, after] = [before, after].map(|side| weighted(side, metric, TypeLeaf::Without));
+        Comparison::by(metric, &before, &after)
+    };
+    let exact = compare(AllocationSampling::Every, Metric::Bytes);
+    let changed: Vec<_> = exact.rows.iter().filter(|row| row.is_beyond_noise()).collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!((&*changed[0].name, changed[0].change, changed[0].error), ("demo::load::names", 24.0, 0.0));
+    let sampled = compare(AllocationSampling::Rate(0.1), Metric::Bytes);
+    let row = sampled.rows.iter().find(|row| &*row.name == "demo::load::names").unwrap();
+    let expected = 24.0 * (2.0 * 140_000.0_f64).sqrt();
+    assert!((row.error / expected - 1.0).abs() < 0.01, "{} {expected}", row.error);
+    assert!(!row.is_beyond_noise());
+    let estimated = compare(AllocationSampling::Bytes(48_000), Metric::Bytes);
+    let row = estimated.rows.iter().find(|row| &*row.name == "demo::load::names").unwrap();
+    let expected = (2.0 * 3_360_000.0 * 48_000.0_f64).sqrt();
+    assert!((row.error / expected - 1.0).abs() < 0.01, "{} {expected}", row.error);
 }

@@ -6,8 +6,8 @@ use made_up::hostile::{ACTING, hostile};
 use stackglass_profile::Recording;
 use stackglass_report::annotate::SourceFile;
 use stackglass_report::{
-    Annotate, Callers, CallersText, Comparison, ComparisonText, Format, GroupBy, Peek, Report, Source, Style,
-    Summary,
+    AllocationKey, AllocationTable, AllocationsText, Annotate, Callers, CallersText, Comparison,
+    ComparisonText, Format, GroupBy, Metric, Peek, Report, Source, Style, Summary, allocations,
 };
 use std::time::Duration;
 
@@ -55,6 +55,16 @@ fn texts(recording: &Recording) -> Vec<(&'static str, String)> {
     let name = &*recording.processes[0].exe;
     ComparisonText::new(&comparison, 100, Style::Plain).all(true).write((name, name), &mut out).unwrap();
     add("diff", out);
+    // Ranges of sizes have no names.
+    for key in AllocationKey::ALL.iter().filter(|key| **key != AllocationKey::Size) {
+        let mut out = Vec::new();
+        let text = AllocationsText::new().key(*key).everything(true);
+        text.write(recording, &mut out).unwrap();
+        add("allocations", out);
+        let mut out = Vec::new();
+        allocations::write_json(&AllocationTable::new(recording, *key, Metric::Bytes), &mut out).unwrap();
+        add("JSON", out);
+    }
     let mut out = Vec::new();
     let peek = Peek::new(Duration::from_secs(1)).cols(100);
     peek.threads(recording, &Default::default(), &mut out).unwrap();
@@ -77,10 +87,11 @@ fn no_name_acts_on_the_terminal() {
 fn what_would_act_is_written_out() {
     let all = texts(&hostile("\u{202e}"));
     for (what, text) in &all {
-        assert!(text.contains("\\u{202e}[2J"), "{what}:\n{text}");
+        let written = ["\\u{202e}[2J", "\\u202e[2J"];
+        assert!(written.iter().any(|escaped| text.contains(escaped)), "{what}:\n{text}");
     }
     let kinds: std::collections::BTreeSet<&str> = all.iter().map(|(what, _)| *what).collect();
-    assert_eq!(kinds.len(), 6);
+    assert_eq!(kinds.len(), 8);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Wanted<'data> {
     pub package: Option<gimli::DwarfPackage<Reader<'data>>>,
     /// Sorted.
     pub addresses: &'data [u64],
+    /// The addresses, by index, whose functions are read with their generic arguments. Empty for none.
+    pub allocating: &'data [bool],
     /// Address ranges of the module's code.
     pub code: &'data [Range<u64>],
     /// The module's path at run time.
@@ -36,10 +38,15 @@ pub(crate) struct Wanted<'data> {
 /// Smallest unit whose pages are released after use. This keeps memory small and takes a system call.
 const LARGE: usize = 128 << 10;
 
+/// Most bytes of a name with arguments; longer ones are cut, and their types are unknown.
+const LONGEST_NAME: usize = 16 * 1024;
+
 /// Frames of one address, innermost first.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub frames: Vec<Frame>,
+    /// For addresses in stacks of allocations: the last part of each frame's name, with generic arguments.
+    pub arguments: Vec<Option<Arc<str>>>,
     /// Whether the last frame takes its name from the symbol table.
     pub from_symbol: FromSymbol,
 }
@@ -163,6 +170,7 @@ impl<'main> Lookup<'_, 'main> {
             cache,
             files: HashMap::default(),
             names: HashMap::default(),
+            arguments: HashMap::default(),
         };
         builder.drafts(self.indices, &calls, &self.places)
     }
@@ -178,6 +186,7 @@ struct Builder<'a, 'main, 'data> {
     cache: &'a mut Cache,
     files: HashMap<u64, Option<Arc<str>>>,
     names: HashMap<UnitOffset, (RawName<'data>, Option<Named>)>,
+    arguments: HashMap<UnitOffset, Option<Arc<str>>>,
 }
 
 impl Builder<'_, '_, '_> {
@@ -187,7 +196,11 @@ impl Builder<'_, '_, '_> {
             if innermost.is_none() && place.is_none() {
                 continue;
             }
-            drafts.push((*index, self.draft(calls, *innermost, *place)));
+            let mut draft = self.draft(calls, *innermost, *place);
+            if self.wanted.allocating.get(*index as usize) == Some(&true) {
+                draft.arguments = self.arguments(calls, *innermost);
+            }
+            drafts.push((*index, draft));
         }
         drafts
     }
@@ -199,7 +212,7 @@ impl Builder<'_, '_, '_> {
             self.set_place(&mut frame, file, line);
             frame.foreign = self.unit.language != Some(gimli::DW_LANG_Rust);
             let from_symbol = if self.unit.language.is_some() { FromSymbol::Name } else { FromSymbol::All };
-            return Draft { frames: vec![frame], from_symbol };
+            return Draft { frames: vec![frame], from_symbol, arguments: Vec::new() };
         };
         let mut draft = Draft::default();
         let mut next = Some(innermost);
@@ -213,6 +226,21 @@ impl Builder<'_, '_, '_> {
             next = call.into;
         }
         draft
+    }
+
+    /// The last part of each function's name, with generic arguments, innermost first.
+    fn arguments(&mut self, calls: &Calls, innermost: Option<u32>) -> Vec<Option<Arc<str>>> {
+        let mut names = Vec::new();
+        let mut next = innermost;
+        while let Some(call) = next.and_then(|index| calls.calls.get(index as usize)) {
+            let name = self.arguments.entry(call.named_by).or_insert_with(|| {
+                let name = names::with_arguments(self.info, self.unit, call.named_by)?;
+                Some(Arc::from(String::from_utf8_lossy(&name[..name.len().min(LONGEST_NAME)])))
+            });
+            names.push(name.clone());
+            next = call.into;
+        }
+        names
     }
 
     fn set_place(&mut self, frame: &mut Frame, file: Option<u64>, line: u64) {

@@ -33,6 +33,7 @@ mod sections;
 mod source;
 mod symbolize;
 mod symtab;
+mod types;
 mod unnamed;
 mod unwind_table;
 mod vdso;

@@ -151,7 +151,7 @@ fn plain(segment: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// The contents of the bracket at the start of `text`, and the rest.
-fn bracketed(text: &str) -> (&str, &str) {
+pub(crate) fn bracketed(text: &str) -> (&str, &str) {
     let mut depth = 0usize;
     let mut before = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -172,7 +172,7 @@ fn bracketed(text: &str) -> (&str, &str) {
 }
 
 /// Splits at the first `separator` outside of all brackets.
-fn split_top<'name>(text: &'name str, separator: &str) -> Option<(&'name str, &'name str)> {
+pub(crate) fn split_top<'name>(text: &'name str, separator: &str) -> Option<(&'name str, &'name str)> {
     let mut depth = 0usize;
     let mut before = 0;
     for (at, byte) in text.bytes().enumerate() {

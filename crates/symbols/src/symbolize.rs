@@ -11,9 +11,10 @@ use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
 use crate::symtab::{self, Symbol};
+use crate::types::{self, Details};
 use crate::unnamed::{self, Unnamed};
 use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
@@ -49,7 +50,8 @@ pub fn symbolize(
 ) -> Outcome {
     recording.name_tasks();
     let mut outcome = Outcome::default();
-    let jobs = jobs(recording, &mut outcome);
+    let allocating = types::locations(recording);
+    let jobs = jobs(recording, &allocating, &mut outcome);
     let threads = options.threads();
     let files = parallel::map(
         threads,
@@ -63,6 +65,7 @@ pub fn symbolize(
     for (job, calls) in jobs.iter().zip(dispatches(&jobs, &files, threads)) {
         calls.into_iter().for_each(|index| recording.symbols.set_dispatches(job.locations[index]));
     }
+    let mut details = allocation_details(&jobs, &files, threads);
     let mut sources =
         Naming { sources: Sources::new(options.library_sources.clone()), known: HashMap::default() };
     for ((job, drafts), files) in jobs.iter().zip(found).zip(files) {
@@ -84,10 +87,14 @@ pub fn symbolize(
             // A start that serves as name is distinct by its module.
             let is_named = |frame: &Frame| !frame.func.is_empty() && frame.start_as_name().is_none();
             outcome.named += usize::from(draft.frames.iter().any(is_named));
+            if !draft.arguments.is_empty() {
+                details.entry(*location).or_default().arguments = draft.arguments;
+            }
             outcome.with_line += usize::from(draft.frames.iter().any(|frame| frame.line > 0));
             recording.symbols.set(*location, draft.frames);
         }
     }
+    types::set(recording, &details);
     outcome
 }
 
@@ -98,9 +105,11 @@ struct Job {
     addresses: Vec<u64>,
     /// In the same order.
     locations: Vec<LocationId>,
+    /// In the same order: whether the location is in a stack of an allocation. Empty if none is.
+    allocating: Vec<bool>,
 }
 
-fn jobs(recording: &mut Recording, outcome: &mut Outcome) -> Vec<Job> {
+fn jobs(recording: &mut Recording, allocating: &HashSet<LocationId>, outcome: &mut Outcome) -> Vec<Job> {
     let mut by_module: BTreeMap<u32, Vec<(u64, LocationId)>> = BTreeMap::new();
     let mut homeless = Vec::new();
     for (index, location) in recording.stacks.locations().iter().enumerate() {
@@ -128,8 +137,13 @@ fn jobs(recording: &mut Recording, outcome: &mut Outcome) -> Vec<Job> {
     by_module
         .map(|(module, mut wanted)| {
             wanted.sort_unstable_by_key(|(address, _)| *address);
-            let (addresses, locations) = wanted.into_iter().unzip();
-            Job { module: ModuleIndex(module), addresses, locations }
+            let (addresses, locations): (_, Vec<LocationId>) = wanted.into_iter().unzip();
+            let mut allocates: Vec<bool> =
+                locations.iter().map(|location| allocating.contains(location)).collect();
+            if !allocates.contains(&true) {
+                allocates.clear();
+            }
+            Job { module: ModuleIndex(module), addresses, locations, allocating: allocates }
         })
         .collect()
 }
@@ -200,6 +214,7 @@ fn resolve(
                 info,
                 package: loaded.package.as_ref().and_then(|sections| sections.package().ok()),
                 addresses: &job.addresses,
+                allocating: &job.allocating,
                 code: &loaded.code,
                 program: Path::new(&*modules[job.module.0 as usize].path),
                 file,
@@ -275,6 +290,32 @@ fn dispatches(jobs: &[Job], files: &[Files], threads: usize) -> Vec<Vec<usize>> 
         program.map(|program| dispatch::calls(program, &job.addresses)).unwrap_or_default()
     };
     parallel::map(threads, &modules, || (), |(), module| calls(module), &mut |_| ())
+}
+
+/// All symbols of the functions in stacks of allocations that have several.
+fn allocation_details(jobs: &[Job], files: &[Files], threads: usize) -> HashMap<LocationId, Details> {
+    let modules: Vec<(&Job, &Files)> = jobs.iter().zip(files).collect();
+    let names = |(job, files): &(&Job, &Files)| {
+        let (mut locations, mut addresses) = (Vec::new(), Vec::new());
+        for (index, _) in job.allocating.iter().enumerate().filter(|(_, allocates)| **allocates) {
+            locations.push(job.locations[index]);
+            addresses.push(job.addresses[index]);
+        }
+        let table = files.symbols().filter(|_| !addresses.is_empty());
+        let names = table.map(|(elf, table)| symtab::all_names(&elf, table, &addresses)).unwrap_or_default();
+        let several = locations.into_iter().zip(names).filter(|(_, names)| names.len() > 1);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        several
+            .map(|(location, names)| {
+                let names = names.into_iter().map(text).collect();
+                (location, Details { names, ..Details::default() })
+            })
+            .collect::<Vec<_>>()
+    };
+    parallel::map(threads, &modules, || (), |(), module| names(module), &mut |_| ())
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn has_function(draft: &Draft) -> bool {

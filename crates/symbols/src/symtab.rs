@@ -4,6 +4,7 @@
 //! after its start; then one pass over the addresses finds the nearest symbol of each.
 
 use crate::elf::{Elf, Table};
+use foldhash::HashMap;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, Sym64};
 use object::read::elf::{Sym, SymbolTable};
@@ -70,6 +71,51 @@ pub(crate) fn names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) ->
     }
     found
 }
+
+/// All names of the functions at each of the sorted `addresses`: those that start where its symbol starts. Compilers and
+/// linkers give identical functions one code with several names.
+pub(crate) fn all_names<'data>(elf: &Elf<'data>, table: Table, addresses: &[u64]) -> Vec<Vec<&'data [u8]>> {
+    let mut found = vec![Vec::new(); addresses.len()];
+    let Some(symbols) = elf.symbols(table) else { return found };
+    let functions = || {
+        symbols.iter().filter(|symbol| {
+            symbol.st_type() == elf::STT_FUNC
+                && symbol.st_size(LITTLE) > 0
+                && symbol.st_shndx.get(LITTLE) != elf::SHN_UNDEF
+        })
+    };
+    // The nearest start before each address.
+    let mut starts = vec![0; addresses.len()];
+    let mut ends = vec![0; addresses.len()];
+    for symbol in functions() {
+        let start = symbol.st_value(LITTLE);
+        let first = addresses.partition_point(|address| *address < start);
+        if first < addresses.len() && starts[first] <= start {
+            (starts[first], ends[first]) = (start, start.saturating_add(symbol.st_size(LITTLE)));
+        }
+    }
+    let (mut start, mut end) = (0, 0);
+    let mut by_start: HashMap<u64, Vec<usize>> = HashMap::default();
+    for (index, address) in addresses.iter().enumerate() {
+        if starts[index] > 0 {
+            (start, end) = (starts[index], ends[index]);
+        }
+        if *address < end {
+            by_start.entry(start).or_default().push(index);
+        }
+    }
+    for symbol in functions() {
+        let Some(indices) = by_start.get(&symbol.st_value(LITTLE)) else { continue };
+        let Some(name) = name_of(&symbols, symbol) else { continue };
+        if found[indices[0]].len() < MOST_NAMES {
+            indices.iter().for_each(|index| found[*index].push(name));
+        }
+    }
+    found
+}
+
+/// Most names of one function that are read; two are enough to know that it has several.
+const MOST_NAMES: usize = 16;
 
 type Symbols<'data> = SymbolTable<'data, FileHeader64<LittleEndian>>;
 

@@ -23,7 +23,8 @@ const READS: usize = 4;
 /// Most frames of a walk with such rules.
 const COMPLEX: usize = 8;
 
-/// One frame, and how it follows from its callee.
+/// One frame, and how it follows from its callee. All fields are written and read as whole words: a wider read of fields that
+/// were just written waits for the writes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Frame {
@@ -33,23 +34,26 @@ struct Frame {
     /// Where `rbp` was loaded from; 0 if the callee had the same.
     rbp_at: u64,
     node: u32,
-    exact: bool,
-    /// 0: the return address was read below `sp`. Otherwise the result of a complex rule, whose reads are
-    /// `complex[n - 1]`; [`UNKNOWN`] if they were too many.
-    complex: u8,
+    /// How it was found: [`EXACT`], and in the lowest byte 0 if the return address was read below `sp`. Otherwise it is the result
+    /// of a complex rule, whose reads are `complex[n - 1]`; [`UNKNOWN`] if they were too many.
+    how: u32,
 }
 
+/// The pc is that of an instruction to come, not a return address.
+const EXACT: u32 = 1 << 8;
 /// The words that led to a frame are not known: it is computed again.
 const UNKNOWN: u8 = u8::MAX;
 
 impl Frame {
-    fn lookup(&self) -> u64 {
-        if self.exact { self.pc } else { self.pc.wrapping_sub(1) }
+    #[inline(always)]
+    fn complex(&self) -> u8 {
+        self.how as u8
     }
+}
 
-    fn is_at(&self, other: &Frame) -> bool {
-        self.pc == other.pc && self.sp == other.sp && self.rbp == other.rbp && self.exact == other.exact
-    }
+#[inline(always)]
+fn lookup(pc: u64, how: u32) -> u64 {
+    if how & EXACT != 0 { pc } else { pc.wrapping_sub(1) }
 }
 
 /// The words that a complex rule read.
@@ -133,30 +137,28 @@ impl StackCache {
         start: Start,
         node: &mut impl FnMut(u32, u64) -> u32,
     ) -> CachedWalk {
-        let mut at = Frame {
-            pc: start.pc,
-            sp: start.sp,
-            rbp: start.rbp,
-            rbp_at: 0,
-            node: 0,
-            exact: false,
-            complex: UNKNOWN,
-        };
+        let Start { mut pc, mut sp, mut rbp } = start;
+        let (mut rbp_at, mut how) = (0, u32::from(UNKNOWN));
         let epoch = unwinder.epoch();
-        if epoch != self.epoch || start.sp < self.stack_low || start.sp >= self.stack_high {
-            self.restart(epoch, start.sp);
+        if epoch != self.epoch || sp < self.stack_low || sp >= self.stack_high {
+            self.restart(epoch, sp);
         }
         let mut fresh = 0;
         let mut cut;
         let mut parent = 0;
         loop {
-            while self.len > 0 && self.frames[self.len - 1].sp < at.sp {
+            while self.len > 0 && self.frames[self.len - 1].sp < sp {
                 self.len -= 1;
             }
-            if self.len > 0 && self.frames[self.len - 1].is_at(&at) {
+            if self.len > 0
+                && let last = &mut self.frames[self.len - 1]
+                && last.pc == pc
+                && last.sp == sp
+                && last.rbp == rbp
+                && (last.how ^ how) & EXACT == 0
+            {
                 // It has another callee now.
-                let frame = &mut self.frames[self.len - 1];
-                (frame.rbp_at, frame.complex) = (at.rbp_at, at.complex);
+                (last.rbp_at, last.how) = (rbp_at, how);
                 // SAFETY: all these frames lie in the stack that holds `start.sp`, above it.
                 let same_down_to = unsafe { self.unchanged() };
                 if same_down_to == 0 {
@@ -170,19 +172,49 @@ impl StackCache {
                     self.fresh[fresh] = self.frames[self.len];
                     fresh += 1;
                 }
-                at = self.frames[self.len - 1];
                 self.len -= 1;
+                let last = &self.frames[self.len];
+                (pc, sp, rbp, rbp_at, how) = (last.pc, last.sp, last.rbp, last.rbp_at, last.how);
             }
-            if fresh == FRAMES {
+            let Some(place) = self.fresh.get_mut(fresh) else {
                 (cut, self.len) = (Some(Cut::Depth), 0);
                 break;
-            }
-            self.fresh[fresh] = at;
+            };
+            (place.pc, place.sp, place.rbp, place.rbp_at, place.how) = (pc, sp, rbp, rbp_at, how);
             fresh += 1;
+            if let Some(Rule::Frame { from_rbp, cfa, rbp: saved }) = unwinder.known_rule(lookup(pc, how)) {
+                let base = if from_rbp { rbp } else { sp };
+                let cfa = base.wrapping_add(u64::from(cfa) * 8);
+                let saved_at = cfa.wrapping_sub(u64::from(saved) * 8);
+                // Both words lie in the stack that holds this thread's stack pointer.
+                let is_inside =
+                    cfa > sp && cfa <= self.stack_high && cfa & 7 == 0 && saved_at >= sp.wrapping_sub(8);
+                if is_inside && saved_at >= self.stack_low {
+                    // SAFETY: `cfa - 8 >= sp - 7` and aligned, so at least `sp`, which is in the stack; `cfa <= stack_high`.
+                    // `saved_at` is at least `stack_low`, and below `cfa` where it is read.
+                    unsafe {
+                        pc = *((cfa - 8) as *const u64);
+                        if saved == 0 {
+                            rbp_at = 0;
+                        } else {
+                            (rbp, rbp_at) = (*(saved_at as *const u64), saved_at);
+                        }
+                    }
+                    (sp, how) = (cfa, 0);
+                    if pc == 0 {
+                        (cut, self.len) = (None, 0);
+                        break;
+                    }
+                    continue;
+                }
+            }
             self.fresh_len = fresh;
-            match self.caller(unwinder, &at) {
-                Caller::Frame(caller) => at = caller,
-                Caller::None(reason) => {
+            match self.caller_by_row(unwinder, OneStep { pc, sp, rbp, exact: how & EXACT != 0 }) {
+                Ok((caller, complex)) => {
+                    (pc, sp, rbp, rbp_at) = (caller.pc, caller.sp, caller.rbp, 0);
+                    how = u32::from(complex) | if caller.exact { EXACT } else { 0 };
+                }
+                Err(reason) => {
                     (cut, self.len) = (reason, 0);
                     break;
                 }
@@ -192,11 +224,12 @@ impl StackCache {
             (cut, self.len, parent) = (Some(Cut::Depth), 0, 0);
         }
         self.cut = cut;
-        for index in (0..fresh).rev() {
-            let mut frame = self.fresh[index];
-            parent = node(parent, frame.lookup());
-            frame.node = parent;
-            self.frames[self.len] = frame;
+        for from in self.fresh[..fresh].iter().rev() {
+            let Some(to) = self.frames.get_mut(self.len) else { break };
+            (to.sp, to.rbp, to.rbp_at) = (from.sp, from.rbp, from.rbp_at);
+            (to.pc, to.how) = (from.pc, from.how);
+            parent = node(parent, lookup(to.pc, to.how));
+            to.node = parent;
             self.len += 1;
         }
         CachedWalk { node: parent, new_frames: fresh, cut }
@@ -225,7 +258,7 @@ impl StackCache {
         let mut index = self.len - 1;
         while index > 0 {
             let caller = &self.frames[index - 1];
-            let same = match caller.complex {
+            let same = match caller.complex() {
                 // SAFETY: both addresses were read by the last walk, inside this stack; the caller guarantees that it is
                 // still mapped.
                 0 => unsafe {
@@ -244,68 +277,27 @@ impl StackCache {
         0
     }
 
-    #[inline]
-    fn caller(&mut self, unwinder: &Unwinder, frame: &Frame) -> Caller {
-        if let Some(Rule::Frame { from_rbp, cfa, rbp }) = unwinder.known_rule(frame.lookup()) {
-            let base = if from_rbp { frame.rbp } else { frame.sp };
-            let sp = base.wrapping_add(u64::from(cfa) * 8);
-            let rbp_at = sp.wrapping_sub(u64::from(rbp) * 8);
-            let readable = sp > frame.sp && sp <= self.stack_high && sp & 7 == 0 && rbp_at >= self.stack_low;
-            if readable && rbp_at >= frame.sp.wrapping_sub(8) {
-                // SAFETY: both words lie in the stack that holds this thread's stack pointer: `stack_low <= rbp_at` and
-                // `rbp_at < sp <= stack_high` (or no word is read there), `sp - 8 >= frame.sp >= stack_low`.
-                let (pc, saved) = unsafe {
-                    let pc = *((sp - 8) as *const u64);
-                    (pc, if rbp == 0 { frame.rbp } else { *(rbp_at as *const u64) })
-                };
-                if pc == 0 {
-                    return Caller::None(None);
-                }
-                let rbp_at = if rbp == 0 { 0 } else { rbp_at };
-                return Caller::Frame(Frame {
-                    pc,
-                    sp,
-                    rbp: saved,
-                    rbp_at,
-                    node: 0,
-                    exact: false,
-                    complex: 0,
-                });
-            }
-        }
-        self.caller_by_row(unwinder, frame)
-    }
-
+    /// The caller of a frame by its whole rule, and how it was found. The error is the end of the stack: a reason, unless it is
+    /// complete.
     #[cold]
     #[inline(never)]
-    fn caller_by_row(&mut self, unwinder: &Unwinder, frame: &Frame) -> Caller {
+    fn caller_by_row(&mut self, unwinder: &Unwinder, frame: OneStep) -> Result<(OneStep, u8), Option<Cut>> {
         let mut stack = OwnStack::within(self.stack_low..self.stack_high, frame.sp);
         let mut recorded = Recorded { stack: &mut stack, reads: Reads { len: 0, words: [(0, 0); READS] } };
         let scratch = &mut self.scratch;
         let step = unwinder.with_modules(|modules, table| {
             let mut walker = Walker { modules, table: Some(table), memory: &OwnModules, scratch };
-            walker.one_step(
-                OneStep { pc: frame.pc, sp: frame.sp, rbp: frame.rbp, exact: frame.exact },
-                &mut recorded,
-            )
+            walker.one_step(frame, &mut recorded)
         });
         let reads = recorded.reads;
-        match step {
-            Some(Ok(Some(OneStep { pc, sp, rbp, exact }))) => {
-                if pc == 0 {
-                    return Caller::None(None);
-                }
-                if sp <= frame.sp || sp > self.stack_high {
-                    // Another stack: that of the code that a signal interrupted.
-                    return Caller::None(Some(Cut::UnreadableStack));
-                }
-                let complex = self.remember(reads);
-                Caller::Frame(Frame { pc, sp, rbp, rbp_at: 0, node: 0, exact, complex })
-            }
-            Some(Ok(None)) => Caller::None(None),
-            Some(Err(cut)) => Caller::None(Some(cut)),
-            None => Caller::None(Some(Cut::NoModule)),
+        let caller =
+            step.ok_or(Some(Cut::NoModule))?.map_err(Some)?.filter(|caller| caller.pc != 0).ok_or(None)?;
+        if caller.sp <= frame.sp || caller.sp > self.stack_high {
+            // Another stack: that of the code that a signal interrupted.
+            return Err(Some(Cut::UnreadableStack));
         }
+        let complex = self.remember(reads);
+        Ok((caller, complex))
     }
 
     /// Stores the reads of a complex rule.
@@ -320,7 +312,7 @@ impl StackCache {
         if self.complex_len as usize == COMPLEX {
             // A frame whose place is used again must not be compared with the new words.
             let frames = self.frames[..self.len].iter_mut().chain(&mut self.fresh[..self.fresh_len]);
-            frames.filter(|frame| frame.complex != 0).for_each(|frame| frame.complex = UNKNOWN);
+            frames.filter(|frame| frame.complex() != 0).for_each(|frame| frame.how |= u32::from(UNKNOWN));
             self.complex_len = 0;
         }
         self.complex[self.complex_len as usize] = reads;
@@ -343,10 +335,4 @@ impl Reads {
             .take(self.len as usize)
             .all(|(address, value)| unsafe { *(*address as *const u64) == *value })
     }
-}
-
-enum Caller {
-    Frame(Frame),
-    /// There is none, or it cannot be found, with the reason.
-    None(Option<Cut>),
 }

@@ -20,8 +20,10 @@ struct Walks {
 
 impl Walks {
     fn new() -> Walks {
-        // SAFETY: all zeros is an empty cache.
-        let cache = unsafe { Box::<StackCache>::new_zeroed().assume_init() };
+        // SAFETY: all zeros is an empty cache; the layout is that of the type.
+        let cache = unsafe {
+            Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<StackCache>()).cast())
+        };
         Walks {
             cache,
             nodes: HashMap::new(),

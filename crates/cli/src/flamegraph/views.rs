@@ -10,7 +10,7 @@ use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg};
 use stackglass_report::call_tree::{StateFilter, TaskCount};
-use stackglass_report::{CallTrees, Pick, Source};
+use stackglass_report::{CallTrees, Metric, Pick, Source};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ pub(crate) struct Drawing {
 }
 
 /// Makes graphs from samples.
-pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawing, Failure> {
+pub(crate) fn draw(flags: &Flags, input: &Input, metric: Metric, format: Format) -> Result<Drawing, Failure> {
     let source = input.source();
     let trees = CallTrees::new(source).map_err(Failure::new)?;
     let mut moments = if flags.wall { StateFilter::All } else { StateFilter::Awake };
@@ -76,7 +76,8 @@ pub(crate) fn draw(flags: &Flags, input: &Input, format: Format) -> Result<Drawi
         views[0].1 = views[0].1.inverted();
     }
     let title = flags.title.clone().unwrap_or_else(|| title(input));
-    Ok(Drawing { title, unit: unit(source, moments), views })
+    let unit = if metric == Metric::Time { unit(source, moments) } else { metric.noun().to_owned() };
+    Ok(Drawing { title, unit, views })
 }
 
 /// Draws a saved graph. Flags that only apply to samples are refused.
@@ -267,7 +268,10 @@ impl Drawing {
             _ => String::new(),
         };
         let samples = match graph.root().span.len() {
-            1 => format!("1 {}", self.unit.replacen("samples", "sample", 1)),
+            1 => {
+                let (word, rest) = self.unit.split_at(self.unit.find(' ').unwrap_or(self.unit.len()));
+                format!("1 {}{rest}", word.trim_end_matches('s'))
+            }
             n => format!("{n} {}", self.unit),
         };
         let boxes = graph.nodes().len();

@@ -2,7 +2,7 @@
 //!
 //! The last two arguments describe the program's function: the address of its return address, and its `rbp`.
 
-use super::{make_tables_when_due, real};
+use super::{is_recording, real};
 use core::ffi::{c_int, c_void};
 use stackglass_heap::{Kind, Start};
 
@@ -22,7 +22,7 @@ pub(super) unsafe fn caller(sp: *const u64, rbp: u64) -> Start {
 /// `sp` and `rbp` must be those of an entry that has not returned.
 #[inline(always)]
 pub(super) unsafe fn count(block: *mut c_void, size: usize, kind: Kind, sp: *const u64, rbp: u64) {
-    if block.is_null() || (!stackglass_heap::is_prepared() && !make_tables_when_due()) {
+    if block.is_null() || !is_recording() {
         return;
     }
     // SAFETY: by the caller.
@@ -55,7 +55,7 @@ pub(super) unsafe extern "C" fn realloc(
 ) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
-        let ended = stackglass_heap::before_reallocation(old.addr());
+        let ended = before_reallocation(old);
         let block = real::realloc(old, size);
         count_reallocation(ended, block, size, sp, rbp)
     }
@@ -89,11 +89,17 @@ pub(super) unsafe extern "C" fn reallocarray(
 ) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
     unsafe {
-        let ended = stackglass_heap::before_reallocation(old.addr());
+        let ended = before_reallocation(old);
         let block = real::reallocarray(old, n, size);
         let bytes = n.saturating_mul(size);
         count_reallocation(ended, block, bytes, sp, rbp)
     }
+}
+
+/// Takes a block out before it is reallocated.
+#[inline(always)]
+pub(super) fn before_reallocation(old: *mut c_void) -> stackglass_heap::Ended {
+    stackglass_heap::before_reallocation(if is_recording() { old.addr() } else { 0 })
 }
 
 macro_rules! aligned {
@@ -149,7 +155,7 @@ paged!(valloc);
 paged!(pvalloc);
 
 pub(super) unsafe extern "C" fn free(block: *mut c_void, _sp: *const u64, _rbp: u64) {
-    if !block.is_null() {
+    if !block.is_null() && is_recording() {
         stackglass_heap::freed(block.addr());
     }
     // SAFETY: the argument of an entry, passed on.

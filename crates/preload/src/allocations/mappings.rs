@@ -79,7 +79,7 @@ unsafe extern "C" fn record(
 
 /// munmap(2) of a whole recorded mapping ends it. Parts are not followed.
 pub(super) unsafe extern "C" fn munmap(at: *mut c_void, len: usize, _sp: *const u64, _rbp: u64) -> c_int {
-    let ended = stackglass_heap::before_reallocation(at.addr());
+    let ended = hooks::before_reallocation(at);
     // SAFETY: the arguments of an entry, passed on.
     let answer = unsafe { real::munmap(at, len) };
     if answer == 0 && ended.size().is_none_or(|size| len >= size) {

@@ -1,10 +1,10 @@
-//! The time of each source line.
+//! The time of each source line, and the bytes that it allocated.
 
 use crate::kinds::{self, Class};
 use crate::order;
 use crate::queries::weight::Weight;
 use foldhash::HashMap;
-use stackglass_profile::{Frame, Recording, StackId, State};
+use stackglass_profile::{AllocationKind, Frame, Recording, StackId, State};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub(crate) struct Counted {
     pub total: Weight,
     /// Stacks that end in it, or in code of the standard or C library that it called.
     pub own: Weight,
+    /// Bytes allocated in it, or in code of an allocator or standard library that it called.
+    pub bytes: u64,
 }
 
 /// A line that was seen.
@@ -44,6 +46,8 @@ pub(crate) struct Counts {
     pub without_lines: Weight,
     /// False for samples without times, which say only how often.
     pub timed: bool,
+    /// All allocated bytes; `None` if allocations were not recorded.
+    pub bytes: Option<u64>,
 }
 
 /// Times of a line or file, and the last stack counted for it.
@@ -96,6 +100,14 @@ impl Counts {
             }
         }
         counts.timed = counts.all.time > 0;
+        counts.bytes = recording.allocations.were_recorded().then(|| {
+            numbering.allocated(recording, |line, bytes| {
+                let file = &mut files[numbering.lines[line as usize].file as usize].counted.bytes;
+                for sum in [&mut lines[line as usize].counted.bytes, file] {
+                    *sum = sum.saturating_add(bytes);
+                }
+            })
+        });
         let file = |(file, count): (&Arc<str>, &Count)| SeenFile {
             file: file.clone(),
             counted: count.counted,
@@ -103,7 +115,7 @@ impl Counts {
         };
         counts.files = numbering.files.iter().zip(&files).map(file).collect();
         for (NumberedLine { file, line, func }, count) in numbering.lines.into_iter().zip(lines) {
-            if count.last > 0 {
+            if count.last > 0 || count.counted.bytes > 0 {
                 let seen = SeenLine { counted: count.counted, func };
                 counts.files[file as usize].lines.insert(line, seen);
             }
@@ -145,6 +157,8 @@ struct NumberedFrame {
     line: Option<u32>,
     /// In neither the standard library nor the C library.
     own: bool,
+    /// Neither in an allocator nor in a standard library.
+    allocates: bool,
 }
 
 impl Numbering {
@@ -152,6 +166,7 @@ impl Numbering {
         let mut numbering = Numbering::default();
         let mut files: HashMap<&Arc<str>, u32> = HashMap::default();
         let mut lines: HashMap<(u32, i64), u32> = HashMap::default();
+        let rust = recording.has_rust();
         for frame in recording.symbols.frames() {
             let number = has_line(frame).then(|| {
                 let file = *files.entry(&frame.file).or_insert_with(|| {
@@ -164,9 +179,31 @@ impl Numbering {
                 })
             });
             let own = kinds::class(frame) == Class::Own;
-            numbering.frames.push(NumberedFrame { line: number, own });
+            let allocates = kinds::is_allocation_site(frame, rust);
+            numbering.frames.push(NumberedFrame { line: number, own, allocates });
         }
         numbering
+    }
+
+    /// Calls `add` with the line and the bytes of each group of allocated blocks, if the line is known. Returns all bytes.
+    fn allocated(&self, recording: &Recording, mut add: impl FnMut(u32, u64)) -> u64 {
+        let mut known: HashMap<StackId, Option<u32>> = HashMap::default();
+        let mut all = 0u64;
+        for group in recording.allocations.groups.iter().filter(|group| group.kind == AllocationKind::Block) {
+            all = all.saturating_add(group.counts.bytes);
+            let line = known.entry(group.stack).or_insert_with(|| self.allocating(recording, group.stack));
+            if let Some(line) = line {
+                add(*line, group.counts.bytes);
+            }
+        }
+        all
+    }
+
+    /// The line that allocates at a stack: that of the innermost frame outside of allocators and standard libraries.
+    fn allocating(&self, recording: &Recording, stack: StackId) -> Option<u32> {
+        let locations = recording.stacks.walk(stack);
+        let frames = locations.flat_map(|location| recording.symbols.frame_indices(location));
+        frames.map(|frame| &self.frames[*frame as usize]).find(|frame| frame.allocates)?.line
     }
 
     /// The line that owns the time of a stack: that of the innermost frame outside of libraries. `None` if that line or the
@@ -196,7 +233,10 @@ fn has_line(frame: &Frame) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackglass_profile::{Location, LocationId, Nanos, Sample, ThreadNumber};
+    use stackglass_profile::{
+        AllocatingProcess, AllocationCounts, AllocationGroup, AllocationSampling, Location, LocationId,
+        Nanos, ProcessIndex, Sample, SizeClass, ThreadNumber,
+    };
 
     /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then the C library.
     fn recording() -> Recording {
@@ -244,6 +284,44 @@ mod tests {
         assert_eq!(counts.files[0].counted.total.time, 11);
         let asleep = Counts::of(&recording(), true);
         assert_eq!((asleep.all.time, asleep.files[0].lines[&2].counted.own.time), (100, 100));
+    }
+
+    #[test]
+    fn bytes_belong_to_the_line_that_called_the_allocator() {
+        let mut recording = recording();
+        let idle = recording.stacks.intern_location(Location { module: None, offset: 9 });
+        let frame = Frame { func: "idle".into(), file: "b.rs".into(), line: 9, ..Frame::unknown(0) };
+        recording.symbols.set(idle, [frame]);
+        let stacks: Vec<StackId> = recording.samples.iter().map(|sample| sample.stack).collect();
+        let idle = recording.stacks.intern(&[idle]);
+        assert_eq!(Counts::of(&recording, false).bytes, None);
+        recording.allocations.processes.push(AllocatingProcess {
+            process: ProcessIndex(0),
+            begin: Nanos(0),
+            end: Nanos(1),
+            sampling: AllocationSampling::Every,
+            peak_at: Nanos(0),
+            lost: 0,
+            without_stack: 0,
+            memory: Vec::new(),
+        });
+        for (stack, bytes) in
+            [(stacks[0], 1), (stacks[1], 20), (stacks[3], 300), (StackId(0), 4000), (idle, 5)]
+        {
+            let (thread, task, process) = (ThreadNumber(1), 0, ProcessIndex(0));
+            let counts = AllocationCounts { count: 1, bytes, ..AllocationCounts::default() };
+            for kind in [AllocationKind::Block, AllocationKind::Mapping] {
+                let size_class = SizeClass::of(bytes);
+                let group = AllocationGroup { stack, thread, process, task, kind, size_class, counts };
+                recording.allocations.groups.push(group);
+            }
+        }
+        let counts = Counts::of(&recording, false);
+        assert_eq!(counts.bytes, Some(4326));
+        let bytes = |file: usize, line: i64| counts.files[file].lines[&line].counted.bytes;
+        assert_eq!((bytes(0, 1), bytes(0, 2)), (1, 20));
+        assert_eq!((&*counts.files[1].file, bytes(1, 9)), ("b.rs", 5), "a line without samples");
+        assert_eq!((counts.files[0].counted.bytes, counts.files[1].counted.total.time), (21, 0));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The callers of a function as a table, readable at 80 columns.
 
+use crate::metric::Unit;
 use crate::queries::callers::{Answer, Called, Caller};
 use crate::queries::function_table::public_name;
 use crate::text::columns::{pad_right, width};
 use crate::text::numbers::{counted, grouped, percent, percent_text};
 use crate::text::short::{in_brackets, location_text, short_function};
 use crate::text::style::{Line, Paint};
-use crate::{Links, Source, Style};
+use crate::{Links, Metric, Source, Style};
 use stackglass_profile::harmless;
 use std::io::{self, Write};
 
@@ -19,12 +20,27 @@ pub struct CallersText {
     cols: usize,
     style: Style,
     links: Option<Links>,
+    metric: Metric,
 }
 
 impl CallersText {
     /// A width of at least 40 columns, with or without colours and links.
     pub fn new(cols: usize, style: Style, links: Option<Links>) -> CallersText {
-        CallersText { cols: cols.max(40), style, links }
+        CallersText { cols: cols.max(40), style, links, metric: Metric::Time }
+    }
+
+    /// What is counted: snapshots by default. For allocations, the answer must be that of
+    /// [`weighted`](crate::allocation_queries::weighted).
+    pub fn metric(self, metric: Metric) -> CallersText {
+        CallersText { metric, ..self }
+    }
+
+    /// A count: snapshots, or an amount of the metric.
+    fn count(&self, count: u64) -> String {
+        match self.metric {
+            Metric::Time => grouped(count),
+            metric => metric.unit().text(count),
+        }
     }
 
     /// Writes for each function how often it was seen, and one line for each caller.
@@ -60,12 +76,17 @@ impl CallersText {
         let mut line = Line::new();
         line.push(Paint::Bold, name).write(self.style, out)?;
         let mut line = Line::new();
-        line.plain(format!(
-            "on the stack in {} of {} ({})",
-            grouped(called.snapshots),
-            counted(all, "snapshot", "snapshots"),
-            percent_text(called.snapshots, all)
-        ));
+        let (part, share) = (self.count(called.snapshots), percent_text(called.snapshots, all));
+        match self.metric {
+            Metric::Time => {
+                let all = counted(all, "snapshot", "snapshots");
+                line.plain(format!("on the stack in {part} of {all} ({share})"))
+            }
+            metric => {
+                let (all, noun) = (self.count(all), metric.noun());
+                line.plain(format!("on the stack for {part} of {all} ({share} of the {noun})"))
+            }
+        };
         if called.asleep > 0 {
             line.plain(format!(", asleep in {}", grouped(called.asleep)));
         }
@@ -73,10 +94,14 @@ impl CallersText {
 
         let calls = called.callers.iter().map(|caller| caller.count).sum::<u64>() + called.uncalled;
         let asleep = called.callers.iter().any(|caller| caller.asleep > 0);
-        let wide = width(&grouped(calls)).max(6);
+        let counts = called.callers.iter().map(|caller| width(&self.count(caller.count)));
+        let wide = counts.chain([width(&self.count(calls)), 6]).max().unwrap_or(6);
         let sleep = if asleep { "  asleep" } else { "" };
         let mut line = Line::new();
-        line.push(Paint::Grey, format!("    %  {:>wide$}{sleep}  caller, at the line of the call", "count"));
+        line.push(
+            Paint::Grey,
+            format!("    %  {:>wide$}{sleep}  caller, at the line of the call", self.title()),
+        );
         line.cut(self.cols).write(self.style, out)?;
         for caller in &called.callers {
             let mut line = self.numbers(caller.count, calls, wide, asleep.then_some(caller.asleep));
@@ -90,10 +115,15 @@ impl CallersText {
         Ok(())
     }
 
+    /// The title of the column of counts.
+    fn title(&self) -> &'static str {
+        if self.metric.unit() == Unit::Bytes { "bytes" } else { "count" }
+    }
+
     fn numbers(&self, count: u64, calls: u64, wide: usize, asleep: Option<u64>) -> Line {
         let mut line = Line::new();
         line.push(Paint::Bold, format!("{:>5.1}", percent(count, calls)));
-        line.plain(format!("  {:>wide$}", grouped(count)));
+        line.plain(format!("  {:>wide$}", self.count(count)));
         if let Some(asleep) = asleep {
             let asleep = if asleep > 0 { grouped(asleep) } else { String::new() };
             line.push(Paint::Grey, format!("  {asleep:>6}"));

@@ -1,11 +1,15 @@
 //! The table of a comparison.
 
+use crate::Metric;
 use crate::queries::comparison::{BEYOND, Comparison, Cost, Row, Waited};
-use crate::text::numbers::{duration_text, grouped};
+use crate::text::numbers::grouped;
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint, Style};
 use stackglass_profile::harmless;
 use std::io::{self, Write};
+
+/// Number of rows with exact changes shown by default.
+const CHANGED: usize = 20;
 
 /// Number of rows within the noise shown by default.
 const WITHIN: usize = 8;
@@ -53,28 +57,44 @@ impl<'a> ComparisonText<'a> {
         let beyond = rows.iter().filter(|row| row.is_beyond_noise()).count();
         let within = rows.len() - beyond;
         writeln!(out)?;
-        let what = if self.comparison.timed { "own CPU time" } else { "samples of its own" };
+        let exact = self.comparison.exact;
+        let what = match self.comparison.metric {
+            Metric::Time if self.comparison.timed => "own CPU time",
+            Metric::Time => "samples of its own",
+            metric => metric.noun(),
+        };
         self.line(
             Paint::Bold,
             format!(
                 "   {:>9} {:>9} {:>8} {:>9} → {:<9} {}",
-                "change", "± error", "%", "before", "after", "function"
+                "change",
+                if exact { "" } else { "± error" },
+                "%",
+                "before",
+                "after",
+                "function"
             ),
             out,
         )?;
         self.line(Paint::Bold, "=".repeat(self.columns.min(RULE)), out)?;
-        for row in &rows[..beyond] {
+        // Exact numbers differ for every function that does a little more or less.
+        let changed = if exact && !self.all { beyond.min(CHANGED) } else { beyond };
+        for row in &rows[..changed] {
             self.row(row, out)?;
+        }
+        if changed < beyond {
+            let more = format!("… and {} more changed (--all shows them)", beyond - changed);
+            self.line(Paint::Grey, more, out)?;
         }
         if beyond > 0 && within > 0 {
             writeln!(out)?;
         }
         if within > 0 {
-            self.line(
-                Paint::Grey,
-                format!("within the noise (less than {BEYOND:.0} standard errors):"),
-                out,
-            )?;
+            let title = match exact {
+                true => "unchanged:".to_owned(),
+                false => format!("within the noise (less than {BEYOND:.0} standard errors):"),
+            };
+            self.line(Paint::Grey, title, out)?;
         }
         let shown = if self.all { within } else { within.min(WITHIN) };
         for row in &rows[beyond..beyond + shown] {
@@ -84,12 +104,13 @@ impl<'a> ComparisonText<'a> {
             self.line(Paint::Grey, format!("… and {} more (--all shows them)", within - shown), out)?;
         }
         writeln!(out)?;
+        let beyond_noise = if exact { "" } else { " beyond the noise" };
         let functions = |n: usize| {
             if n == 1 { "1 function".to_owned() } else { format!("{} functions", grouped(n as u64)) }
         };
         self.line(
             Paint::Normal,
-            format!("{} of {} changed beyond the noise, by {what}", beyond, functions(rows.len())),
+            format!("{beyond} of {} changed{beyond_noise}, by {what}", functions(rows.len())),
             out,
         )?;
         match self.least() {
@@ -109,19 +130,23 @@ impl<'a> ComparisonText<'a> {
     }
 
     fn headlines(&self, before: &Cost, after: &Cost) -> Vec<String> {
-        let Comparison { common, spread, timed, .. } = self.comparison;
-        let what = if *timed { "CPU time" } else { "samples" };
+        let Comparison { common, spread, timed, metric, exact, .. } = self.comparison;
+        let what = match metric {
+            Metric::Time if *timed => "CPU time",
+            Metric::Time => "samples",
+            metric => metric.noun(),
+        };
         let mut lines = vec![match before.amount > 0.0 {
             false => format!("{what} {} → {}", self.amount(before.amount), self.amount(after.amount)),
             true => {
                 let ratio = after.amount / before.amount;
                 let error = ratio * relative(before).hypot(relative(after));
+                let error = if *exact { String::new() } else { format!(" ± {:.1}", error * 100.0) };
                 format!(
-                    "{what} {} → {} ({:+.1} % ± {:.1})",
+                    "{what} {} → {} ({:+.1} %{error})",
                     self.amount(before.amount),
                     self.amount(after.amount),
                     (ratio - 1.0) * 100.0,
-                    error * 100.0
                 )
             }
         }];
@@ -159,7 +184,7 @@ impl<'a> ComparisonText<'a> {
         let numbers = format!(
             "{:>9} {:>9} {percent:>8} {:>9} → {:<9} ",
             format!("{sign}{}", self.amount(row.change.abs())),
-            format!("±{}", self.amount(row.error)),
+            if self.comparison.exact { String::new() } else { format!("±{}", self.amount(row.error)) },
             self.amount(row.expected(self.comparison.common)),
             self.amount(row.after.amount),
         );
@@ -181,7 +206,7 @@ impl<'a> ComparisonText<'a> {
 
     fn amount(&self, amount: f64) -> String {
         match self.comparison.timed {
-            true => duration_text(amount.round() as u64),
+            true => self.comparison.metric.unit().text(amount.round() as u64),
             false => grouped(amount.round() as u64),
         }
     }

@@ -1,16 +1,57 @@
-//! Names of types, shortened to the available columns.
+//! Names of types, shortened to the available columns. The outermost type and the shape of its arguments say the most,
+//! so the innermost arguments are left out first.
 
-use crate::text::columns::{cut_left, cut_right, width};
+use crate::text::columns::{cut_right, width};
 
-/// A type's name, cut from the inside if it is too long: the outermost type says the most.
+/// A type in at most `room` columns. Arguments become `…`, the deepest first; then the end is cut.
 pub(crate) fn shorten_type(name: &str, room: usize) -> String {
     if width(name) <= room {
         return name.to_owned();
     }
-    // A mark takes one column.
-    let tail = room.saturating_sub(1) / 3;
-    let head = cut_right(name, room.saturating_sub(tail));
-    if tail < 2 { head.into_owned() } else { format!("{}{}", head, &cut_left(name, tail + 1)["…".len()..]) }
+    let deepest = depths(name).map(|(_, depth)| depth).max().unwrap_or(0);
+    let mut shortest = name.to_owned();
+    for depth in (1..=deepest).rev() {
+        shortest = without_arguments(name, depth);
+        if width(&shortest) <= room {
+            return shortest;
+        }
+    }
+    cut_right(&shortest, room).into_owned()
+}
+
+/// The name with `…` in the place of everything in `depth` or more brackets.
+fn without_arguments(name: &str, depth: usize) -> String {
+    let mut text = String::new();
+    let mut before = 0;
+    for (char, now) in depths(name) {
+        if now < depth {
+            text.push(char);
+        } else if before < depth {
+            text.push('…');
+        }
+        before = now;
+    }
+    text
+}
+
+/// Each character with the number of brackets around it. Brackets are outside of themselves.
+fn depths(name: &str) -> impl Iterator<Item = (char, usize)> {
+    let (mut depth, mut before) = (0usize, ' ');
+    name.chars().map(move |char| {
+        let arrow = char == '>' && before == '-';
+        before = char;
+        match char {
+            '<' | '(' | '[' => {
+                depth += 1;
+                (char, depth - 1)
+            }
+            '>' | ')' | ']' if !arrow => {
+                depth = depth.saturating_sub(1);
+                (char, depth)
+            }
+            _ => (char, depth),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -18,9 +59,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_cut_from_the_inside() {
-        assert_eq!(shorten_type("Vec<u8>", 7), "Vec<u8>");
-        assert_eq!(shorten_type("HashMap<String, Vec<Value>> table", 20), "HashMap<Strin… table");
-        assert_eq!(shorten_type("HashMap<String>", 4), "Has…");
+    fn types_keep_their_outside() {
+        for (name, room, expected) in [
+            ("[u8]", 4, "[u8]"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 38, "HashMap<u64, Vec<Option<Event>>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 34, "HashMap<u64, Vec<Option<…>>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 30, "HashMap<u64, Vec<…>> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 16, "HashMap<…> table"),
+            ("HashMap<u64, Vec<Option<Event>>> table", 8, "HashMap…"),
+            ("[(String, Vec<u8>)]", 18, "[(String, Vec<…>)]"),
+            ("[(String, Vec<u8>)]", 6, "[(…)]"),
+            ("Box<fn(u8) -> Option<u8>>", 24, "Box<fn(…) -> Option<…>>"),
+            ("VeryLongNameOfAType", 8, "VeryLon…"),
+            ("Arc<Mutex<State>>", 3, "Ar…"),
+            ("()", 1, "…"),
+            ("", 0, ""),
+        ] {
+            assert_eq!(shorten_type(name, room), expected, "{name} {room}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_result_fits(name in "[a-zé<>()\\[\\], -]{0,40}|.{0,20}", room in 1usize..40) {
+            proptest::prop_assert!(width(&shorten_type(&name, room)) <= room);
+        }
     }
 }

@@ -3,7 +3,8 @@
 use super::Maker;
 use stackglass_profile::symbols::{Missing, ModuleNote};
 use stackglass_profile::{
-    Cut, Frame, LocationId, Nanos, ProcessIndex, Recording, ShortPath, State, Task, TaskId,
+    AllocatingProcess, AllocationGroup, AllocationKind, AllocationSampling, Allocations, Cut, Frame,
+    LocationId, MemoryPoint, Nanos, ProcessIndex, Recording, ShortPath, SizeClass, State, Task, TaskId,
 };
 
 /// One of each class of characters that act: controls (C0, delete, C1), direction marks, embeddings and overrides,
@@ -81,6 +82,33 @@ pub fn hostile(characters: &str) -> Recording {
         });
         recording.samples[id as usize].task = id;
     }
+    let groups = [(leaf, Some("Vec")), (main, None)].map(|(stack, name)| {
+        if let Some(name) = name {
+            recording.symbols.set_allocated_type(stack, evil(name).into());
+        }
+        AllocationGroup {
+            stack,
+            thread: threads[0],
+            process: ProcessIndex(0),
+            task: 0,
+            kind: AllocationKind::Block,
+            size_class: SizeClass::of(24),
+            counts: super::allocating::counts(10, 24, 4, 2, 5),
+        }
+    });
+    recording.allocations = Allocations {
+        processes: vec![AllocatingProcess {
+            process: ProcessIndex(0),
+            begin: Nanos(0),
+            end: Nanos(9),
+            sampling: AllocationSampling::Every,
+            peak_at: Nanos(5),
+            lost: 1,
+            without_stack: 1,
+            memory: vec![MemoryPoint { clock: Nanos(5), live_bytes: 120, resident_bytes: 999 }],
+        }],
+        groups: groups.into(),
+    };
     recording.threads[0].blocked_signal = true;
     recording.info.remarks.push(evil("remark"));
     recording.info.machine = evil("machine");

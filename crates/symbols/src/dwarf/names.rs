@@ -31,13 +31,41 @@ pub(crate) fn resolve<'data>(
     unit: &Unit<'data>,
     entry: UnitOffset,
 ) -> RawName<'data> {
+    follow(info, unit, entry, Names::Needed)
+}
+
+/// The last part of a function's name as in the source, with generic arguments: `grow_one<u8, alloc::alloc::Global>`.
+pub(crate) fn with_arguments<'data>(
+    info: &DebugInfo<'data>,
+    unit: &Unit<'data>,
+    entry: UnitOffset,
+) -> Option<&'data [u8]> {
+    follow(info, unit, entry, Names::Both).name
+}
+
+/// Which names are read of an entry with a linkage name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// The linkage name alone. The ends of strings are the most expensive part here.
+    Needed,
+    /// The plain name, too.
+    Both,
+}
+
+fn follow<'data>(
+    info: &DebugInfo<'data>,
+    unit: &Unit<'data>,
+    entry: UnitOffset,
+    names: Names,
+) -> RawName<'data> {
     let mut found = RawName::default();
     let (mut info, mut unit, mut entry) = (info, unit, entry);
     for _ in 0..LONGEST_CHAIN {
         found.language = unit.language.or(found.language);
-        let Ok(Some(step)) = read(info, unit, entry) else { break };
+        let Ok(Some(step)) = read(info, unit, entry, names) else { break };
         found.linkage = found.linkage.or(step.linkage);
         if found.linkage.is_some() {
+            found.name = step.name.or(found.name);
             break;
         }
         if step.name.is_some() {
@@ -77,6 +105,7 @@ fn read<'data>(
     info: &DebugInfo<'data>,
     unit: &Unit<'data>,
     entry: UnitOffset,
+    names: Names,
 ) -> gimli::Result<Option<Step<'data>>> {
     let bytes = unit.unit.header.range_from(entry..)?;
     let Some((code, at)) = read_leb(bytes.slice(), 0) else { return Ok(None) };
@@ -98,8 +127,7 @@ fn read<'data>(
         unit.attr_string(value?).ok().map(|text| text.slice()).filter(|text| !text.is_empty())
     };
     let linkage = text(linkage);
-    // The plain name is read only if needed: the ends of strings are the most expensive part here.
-    let name = if linkage.is_none() { text(name) } else { None };
+    let name = if linkage.is_none() || names == Names::Both { text(name) } else { None };
     let step = Step { linkage, name, next };
     Ok(Some(step))
 }
@@ -108,7 +136,7 @@ fn read<'data>(
 fn scopes<'data>(info: &DebugInfo<'data>, unit: &Unit<'data>, entry: UnitOffset) -> Vec<&'data [u8]> {
     let around = functions::scopes(unit, &info.dwarf).around(entry).take(DEEPEST_SCOPE);
     let mut names: Vec<&[u8]> = around
-        .map(|scope| match read(info, unit, scope) {
+        .map(|scope| match read(info, unit, scope, Names::Needed) {
             Ok(Some(Step { name: Some(name), .. })) => name,
             _ => b"(anonymous namespace)",
         })

@@ -1,6 +1,7 @@
 //! Symbols of real programs: from several compilers with known results, compared with another implementation, and from
 //! damaged files.
 
+mod allocations;
 mod c_programs;
 mod code_lines;
 mod disassembly;

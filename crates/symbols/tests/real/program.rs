@@ -33,13 +33,24 @@ pub fn run(command: &mut Command) -> String {
 impl Program {
     /// Builds a program from `tests/real/sources` with `compiler` and its flags.
     pub fn build(source: &str, compiler: &str, flags: &[&str]) -> Program {
+        Program::build_with(source, compiler, flags, &[])
+    }
+
+    /// The same with environment variables.
+    pub fn build_with(source: &str, compiler: &str, flags: &[&str], environment: &[(&str, &str)]) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let copy = root.join(source);
         std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/sources").join(source), &copy)
             .unwrap();
         let path = root.join("program");
-        run(Command::new(compiler).current_dir(&root).arg(source).args(flags).arg("-o").arg(&path));
+        run(Command::new(compiler)
+            .current_dir(&root)
+            .arg(source)
+            .args(flags)
+            .arg("-o")
+            .arg(&path)
+            .envs(environment.iter().copied()));
         Program { path, source: copy, folder }
     }
 

@@ -8,8 +8,8 @@ use crate::Metric;
 use crate::queries::allocations::table::UNKNOWN_TYPE;
 use foldhash::HashMap;
 use stackglass_profile::{
-    AllocationKind, Allocations, Frame, Location, LocationId, Nanos, Recording, Sample, StackId, State,
-    Thread, ThreadNumber,
+    AllocationKind, Frame, Location, LocationId, Nanos, Recording, Sample, StackId, State, Thread,
+    ThreadNumber,
 };
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const MOST: u64 = i64::MAX as u64 / 2;
 /// The recording with its allocations in the place of its samples. With [`Metric::Time`] it is returned as it is.
 ///
 /// The times of the samples are values of the metric, and the delay is 1. Hits are the numbers of independent events:
-/// allocations, or samples of bytes. Mappings are left out.
+/// allocations, or samples of bytes. Mappings are left out. How each process was recorded is kept.
 ///
 /// ```
 /// use stackglass_profile::Recording;
@@ -45,8 +45,8 @@ pub fn weighted(mut recording: Recording, metric: Metric, leaf: TypeLeaf) -> Rec
     recording.samples.clear();
     recording.info.delay = Nanos(1);
     recording.info.kernel_cpu = None;
-    let Allocations { processes, groups } = std::mem::take(&mut recording.allocations);
-    let interval = byte_interval(&Allocations { processes, groups: Vec::new() });
+    let groups = std::mem::take(&mut recording.allocations.groups);
+    let interval = byte_interval(&recording.allocations);
     let mut leaves = Leaves { locations: HashMap::default(), foreign: !recording.has_rust() };
     let mut unknown_thread = None;
     let mut room = MOST;

@@ -11,7 +11,8 @@ mod functions;
 pub use cost::{BEYOND, Cost};
 pub use functions::FunctionCost;
 
-use crate::order;
+use crate::queries::allocations::are_exact;
+use crate::{Metric, order};
 use common::Common;
 use stackglass_profile::Recording;
 use std::collections::BTreeMap;
@@ -30,8 +31,12 @@ pub struct Comparison {
     pub common: f64,
     /// How many times more rows differ than their hits explain; at least 1. Errors are scaled by it.
     pub spread: f64,
-    /// Whether costs are nanoseconds of CPU time. Otherwise they are numbers of samples.
+    /// Whether costs are amounts of the metric. Otherwise they are numbers of samples.
     pub timed: bool,
+    /// What is compared: CPU time, or a number of allocations.
+    pub metric: Metric,
+    /// Whether every allocation of both programs was recorded: all errors are 0.
+    pub exact: bool,
     /// The share of runnable time spent waiting for a CPU, 0 to 1. On a busy machine, times vary by more than hits explain.
     pub waited: Waited,
 }
@@ -92,7 +97,15 @@ impl Comparison {
     /// assert_eq!(comparison.common, 1.0);
     /// ```
     pub fn new(before: &Recording, after: &Recording) -> Comparison {
-        let timed = functions::is_timed(before) && functions::is_timed(after);
+        Comparison::by(Metric::Time, before, after)
+    }
+
+    /// Compares by a metric. For allocations, both recordings must be those of
+    /// [`weighted`](crate::allocation_queries::weighted) with this metric. If every allocation was recorded, all differences
+    /// are exact. Otherwise their errors are those of the samples.
+    pub fn by(metric: Metric, before: &Recording, after: &Recording) -> Comparison {
+        let timed = metric != Metric::Time || functions::is_timed(before) && functions::is_timed(after);
+        let exact = metric != Metric::Time && are_exact(&before.allocations) && are_exact(&after.allocations);
         let (old, new) = (functions::costs(before, timed), functions::costs(after, timed));
         let mut pairs: BTreeMap<Arc<str>, (FunctionCost, FunctionCost)> = BTreeMap::new();
         for (name, cost) in old.functions {
@@ -102,14 +115,22 @@ impl Comparison {
             pairs.entry(name).or_default().1 = cost;
         }
         let own: Vec<(Cost, Cost)> = pairs.values().map(|(a, b)| (a.own, b.own)).collect();
-        let Common { factor, spread } = Common::of(&own, (old.all, new.all));
+        let Common { factor, spread } = match metric {
+            Metric::Time => Common::of(&own, (old.all, new.all)),
+            // No other CPU and no busier machine changes the number of allocations.
+            _ => Common { factor: 1.0, spread: 1.0 },
+        };
+        let error = |a, b| match exact {
+            true => 0.0,
+            false => common::error(a, b, factor, (old.all, new.all)) * spread,
+        };
         let row = |(name, (a, b)): (Arc<str>, (FunctionCost, FunctionCost))| Row {
             name,
             before: a.own,
             after: b.own,
             total: (a.total, b.total),
             change: b.own.amount - a.own.amount * factor,
-            error: common::error(a.own, b.own, factor, (old.all, new.all)) * spread,
+            error: error(a.own, b.own),
         };
         // A function without own time cannot have changed itself.
         let mut rows: Vec<Row> =
@@ -118,6 +139,16 @@ impl Comparison {
             order::changes((a.is_beyond_noise(), a.change, &a.name), (b.is_beyond_noise(), b.change, &b.name))
         });
         let waited = Waited { before: old.waited, after: new.waited };
-        Comparison { rows, before: old.all, after: new.all, common: factor, spread, timed, waited }
+        Comparison {
+            rows,
+            before: old.all,
+            after: new.all,
+            common: factor,
+            spread,
+            timed,
+            metric,
+            exact,
+            waited,
+        }
     }
 }

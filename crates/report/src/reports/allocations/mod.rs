@@ -123,17 +123,3 @@ impl AllocationsText {
         self.links.as_ref()?.target(file, line)
     }
 }
-
-/// Writes the first screen of the report below a summary of the same recording: what `record --allocs` closes with.
-///
-/// # Errors
-/// When writing fails.
-pub fn closing(
-    recording: &Recording,
-    cols: usize,
-    style: Style,
-    links: Option<Links>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    AllocationsText::new().cols(cols).style(style).links(links).closing(true).write(recording, out)
-}

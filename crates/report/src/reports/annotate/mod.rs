@@ -1,13 +1,14 @@
-//! Source lines with the time spent in them.
+//! Source lines with the time spent in them, or with another metric.
 //!
 //! The total of a line is the time of all stacks that pass through it, each counted once. Its own time is that of stacks
-//! that end in it, or in code of the standard or C library that it called. The caller provides the sources: nothing
-//! here reads files.
+//! that end in it, or in code of the standard or C library that it called. If allocations were recorded, a column has the bytes
+//! that each line allocated, directly or by a library that it called. The caller provides the sources: nothing here reads
+//! files.
 
 mod text;
 
 use crate::queries::line_times::Counts;
-use crate::{FilePattern, Links, Style};
+use crate::{FilePattern, Links, Metric, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
 
@@ -32,6 +33,7 @@ pub struct Annotate {
     everything: bool,
     context: usize,
     asleep: bool,
+    metric: Metric,
 }
 
 /// A source file in its current state.
@@ -48,7 +50,7 @@ pub struct SourceFile {
 /// The result of writing a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listed {
-    /// Whether there was time in code with source lines. Otherwise nothing was written.
+    /// Whether there was time or an allocation in code with source lines. Otherwise nothing was written.
     pub any: bool,
     /// Number of files shown.
     pub files: usize,
@@ -64,6 +66,7 @@ impl Default for Annotate {
             everything: false,
             context: 2,
             asleep: false,
+            metric: Metric::Time,
         }
     }
 }
@@ -113,6 +116,13 @@ impl Annotate {
     /// Counts sleeping time instead of CPU time.
     pub fn asleep(mut self, counted: bool) -> Annotate {
         self.asleep = counted;
+        self
+    }
+
+    /// What is counted: time by default. For allocations, the recording must be that of
+    /// [`weighted`](crate::allocation_queries::weighted).
+    pub fn metric(mut self, metric: Metric) -> Annotate {
+        self.metric = metric;
         self
     }
 

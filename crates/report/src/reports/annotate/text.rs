@@ -1,9 +1,11 @@
 //! The text of the listing: for each file its hot lines with context; other lines are folded.
 
 use super::{Annotate, Listed, SourceFile};
+use crate::Metric;
+use crate::metric::Unit;
 use crate::queries::line_times::{Counted, Counts, SeenFile};
 use crate::text::columns::{cut_left, cut_right, width, wrap};
-use crate::text::numbers::{counted, duration_text, grouped, millis_text, percent, percent_text};
+use crate::text::numbers::{bytes_text, counted, grouped, millis_text, percent, percent_text};
 use crate::text::short::short_function;
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
@@ -21,6 +23,8 @@ struct Columns {
     total: usize,
     own: usize,
     hits: usize,
+    /// `None` if allocations were not recorded.
+    bytes: Option<usize>,
     line: usize,
 }
 
@@ -34,14 +38,14 @@ pub(super) fn write(
     let whole = counts.measure(counts.all);
     let matters = |counted: &Counted| {
         let least = if annotate.everything { 0.0 } else { whole as f64 * NOTICEABLE };
-        counts.measure(counted.own) as f64 >= least
+        counts.measure(counted.own) as f64 >= least || allocates(counts, counted)
     };
     let is_meant = |file: &&SeenFile| match &annotate.pattern {
         Some(pattern) => pattern.matches(&file.file, recording.symbols.short_path(&file.file)),
         None => true,
     };
     let mut listed =
-        Listed { any: counts.files.iter().any(|file| counts.measure(file.counted.own) > 0), files: 0 };
+        Listed { any: counts.files.iter().any(|file| has_anything(counts, &file.counted)), files: 0 };
     if !listed.any {
         return Ok(listed);
     }
@@ -76,6 +80,16 @@ pub(super) fn write(
     Ok(listed)
 }
 
+/// Whether a line or file has time of its own, or allocated.
+fn has_anything(counts: &Counts, counted: &Counted) -> bool {
+    counts.measure(counted.own) > 0 || counted.bytes > 0
+}
+
+/// Whether a line or file allocated a noticeable share of all bytes.
+fn allocates(counts: &Counts, counted: &Counted) -> bool {
+    counted.bytes > 0 && counted.bytes as f64 >= counts.bytes.unwrap_or(0) as f64 * NOTICEABLE
+}
+
 /// The lines at the end: what was not shown, and why.
 fn closing(
     annotate: &Annotate,
@@ -88,10 +102,19 @@ fn closing(
     let own = |files: &[&SeenFile]| {
         percent_text(files.iter().map(|file| counts.measure(file.counted.own)).sum(), whole)
     };
+    let bytes = |files: &[&SeenFile]| match counts.bytes {
+        Some(all) => {
+            let bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(file.counted.bytes));
+            format!(" and {} of the bytes", percent_text(bytes, all))
+        }
+        None => String::new(),
+    };
     let name = |file: &SeenFile| match recording.symbols.short_path(&file.file) {
         Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
         None => harmless(&file.file).into_owned(),
     };
+    let noun = annotate.metric.noun();
+    let is_time = annotate.metric == Metric::Time;
     let mut lines = Vec::new();
     if !absent.is_empty() {
         let names: Vec<String> = absent.iter().take(4).map(|file| name(file)).collect();
@@ -101,22 +124,27 @@ fn closing(
             false => "",
         };
         lines.push(format!(
-            "{} not found here, with {} of the time: {}{more}{library}",
+            "{} not found here, with {} of the {noun}{}: {}{more}{library}",
             counted(absent.len() as u64, "source file", "source files"),
             own(absent),
+            bytes(absent),
             names.join(", "),
         ));
     }
     if !left.is_empty() {
         lines.push(format!(
-            "{} with {} of the time not shown: --file NAME or --all shows them",
+            "{} with {} of the {noun}{} not shown: --file NAME or --all shows them",
             counted(left.len() as u64, "more file", "more files"),
-            own(left)
+            own(left),
+            bytes(left)
         ));
     }
     if counts.without_lines.hits > 0 && annotate.pattern.is_none() {
         let share = percent_text(counts.measure(counts.without_lines), whole);
-        lines.push(format!("{share} of the time is in code without source lines"));
+        lines.push(format!(
+            "{share} of the {noun} {} in code without source lines",
+            if is_time { "is" } else { "are" }
+        ));
     }
     lines
 }
@@ -136,7 +164,8 @@ impl Listing<'_> {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         self.heading(out)?;
         let text: Vec<&str> = self.now.text.as_deref().map_or(Vec::new(), |text| text.lines().collect());
-        let matters = |counted: &Counted| self.share(counted.total) >= NOTICEABLE;
+        let matters =
+            |counted: &Counted| self.share(counted.total) >= NOTICEABLE || allocates(self.counts, counted);
         let seen = self.file.lines.iter();
         let marked: Vec<i64> = match seen.clone().any(|(_, line)| matters(&line.counted)) {
             // A requested file is never shown empty.
@@ -163,12 +192,15 @@ impl Listing<'_> {
         let (cols, style) = (self.annotate.cols, self.annotate.style);
         let whole = self.counts.measure(self.counts.all);
         let share = |weight| percent_text(self.counts.measure(weight), whole);
-        let Counted { total, own } = self.file.counted;
+        let Counted { total, own, bytes } = self.file.counted;
         let time = match self.counts.timed {
-            true => duration_text(total.time),
+            true => self.annotate.metric.unit().text(total.time),
             false => counted(total.hits, "sample", "samples"),
         };
-        let numbers = format!("  {} ({time}), {} its own", share(total), share(own));
+        let mut numbers = format!("  {} ({time}), {} its own", share(total), share(own));
+        if bytes > 0 {
+            numbers += &format!(", {} allocated", bytes_text(bytes));
+        }
         let name = match self.recording.symbols.short_path(&self.file.file) {
             Some(short) => format!("{}/{}", short.prefix, short.rest.trim_start_matches('/')),
             None => self.file.file.to_string(),
@@ -193,13 +225,14 @@ impl Listing<'_> {
 
     fn columns(&self, marked: &[i64]) -> Columns {
         let lines = marked.iter().filter_map(|line| self.file.lines.get(line)).map(|line| &line.counted);
-        let number = |weight| if self.counts.timed { millis_text(weight) } else { String::new() };
+        let number = |weight| if self.counts.timed { self.amount(weight) } else { String::new() };
         let widest =
             |text: &dyn Fn(&Counted) -> String| lines.clone().map(|c| width(&text(c))).max().unwrap_or(0);
         Columns {
             total: widest(&|counted| number(counted.total.time)).max(4),
             own: widest(&|counted| self.own_text(counted)).max(6),
             hits: widest(&|counted| grouped(counted.total.hits)).max(if self.counts.timed { 6 } else { 7 }),
+            bytes: self.counts.bytes.map(|_| widest(&|counted| bytes_text(counted.bytes)).max(5)),
             line: marked
                 .last()
                 .map_or(1, |line| width(&(line + self.annotate.context as i64).to_string()))
@@ -210,10 +243,18 @@ impl Listing<'_> {
     fn header(&self, columns: &Columns) -> Line {
         let mut text = "    %".to_owned();
         if self.counts.timed {
-            text += &format!("  {:>1$}  {2:>3$}", "ms", columns.total, "own ms", columns.own);
-            text += &format!("  {:>1$}", "stacks", columns.hits);
+            let (total, own, hits) = match self.annotate.metric.unit() {
+                Unit::Nanoseconds => ("ms", "own ms", "stacks"),
+                Unit::Bytes => ("bytes", "own", "blocks"),
+                Unit::Allocations => ("count", "own", "blocks"),
+            };
+            text +=
+                &format!("  {total:>0$}  {own:>1$}  {hits:>2$}", columns.total, columns.own, columns.hits);
         } else {
             text += &format!("  {:>1$}  {2:>3$}", "samples", columns.hits, "own", columns.own);
+        }
+        if let Some(width) = columns.bytes {
+            text += &format!("  {:>width$}", "bytes");
         }
         let mut line = Line::new();
         line.push(Paint::Grey, format!("{text}  {:>1$}  source", "line", columns.line));
@@ -224,7 +265,7 @@ impl Listing<'_> {
     fn numbers(&self, line: i64, columns: &Columns) -> (Line, bool) {
         let mut numbers = Line::new();
         let seen = self.file.lines.get(&line).map(|line| line.counted).unwrap_or_default();
-        let Counted { total, own } = seen;
+        let Counted { total, own, bytes } = seen;
         let is_seen = total.hits > 0 || total.time > 0;
         let own_matters = self.share(own) >= NOTICEABLE;
         let weight = if own_matters { Paint::Bold } else { Paint::Normal };
@@ -234,20 +275,33 @@ impl Listing<'_> {
         let own = shown(self.own_text(&seen));
         let hits = shown(grouped(total.hits));
         if self.counts.timed {
-            numbers.plain(format!("  {:>1$}", shown(millis_text(total.time)), columns.total));
+            numbers.plain(format!("  {:>1$}", shown(self.amount(total.time)), columns.total));
             numbers.push(weight, format!("  {own:>0$}", columns.own));
             numbers.push(Paint::Grey, format!("  {hits:>0$}", columns.hits));
         } else {
             numbers.plain(format!("  {hits:>0$}", columns.hits));
             numbers.push(weight, format!("  {own:>0$}", columns.own));
         }
-        (numbers, is_seen)
+        if let Some(width) = columns.bytes {
+            let text = if bytes > 0 { bytes_text(bytes) } else { String::new() };
+            let weight = if allocates(self.counts, &seen) { Paint::Bold } else { Paint::Normal };
+            numbers.push(weight, format!("  {text:>width$}"));
+        }
+        (numbers, is_seen || bytes > 0)
+    }
+
+    /// An amount of the metric in a column: milliseconds without a unit, bytes with one.
+    fn amount(&self, amount: u64) -> String {
+        match self.annotate.metric.unit() {
+            Unit::Nanoseconds => millis_text(amount),
+            unit => unit.text(amount),
+        }
     }
 
     fn own_text(&self, counted: &Counted) -> String {
         match (self.counts.measure(counted.own), self.counts.timed) {
             (0, _) => String::new(),
-            (ns, true) => millis_text(ns),
+            (amount, true) => self.amount(amount),
             (hits, false) => grouped(hits),
         }
     }

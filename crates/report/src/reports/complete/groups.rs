@@ -4,12 +4,13 @@ use super::context::Context;
 use super::labels::Labels;
 use super::nothing_to_show::Empty;
 use super::{Report, ReportError, flat, tree_text};
-use crate::Source;
+use crate::metric::Unit;
 use crate::options::{Format, GroupBy, Pick};
 use crate::text::columns;
 use crate::text::style::{Line, Paint};
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use crate::trees::tree;
+use crate::{Metric, Source};
 use foldhash::HashSet;
 use stackglass_profile::word_buffer as data;
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<Option<Empty>, ReportError> {
     let context =
-        Context { report, samples, labels: Labels::new(source, report.quirks, report.links.clone()) };
+        Context { report, source, samples, labels: Labels::new(source, report.quirks, report.links.clone()) };
     if report.format == Format::Tree {
         tree_text::write_header(out)?;
     }
@@ -146,6 +147,19 @@ impl Context<'_> {
         };
         let shown = !body.is_empty();
         let style = self.report.style;
+        if self.report.metric != Metric::Time {
+            if grouped {
+                // The totals follow the heading of the group.
+                self.write_totals(totals.snapshots, threads, tasks, ". ", out)?;
+            }
+            if shown {
+                body.write(self, out)?;
+                if !grouped {
+                    self.write_totals(totals.snapshots, threads, tasks, "\n", out)?;
+                }
+            }
+            return Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)));
+        }
         match (grouped, shown) {
             (false, false) => {}
             (true, false) => {
@@ -183,6 +197,30 @@ impl Context<'_> {
             }
         }
         Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)))
+    }
+
+    /// Writes the totals of allocations: their number, and their bytes if bytes were counted.
+    fn write_totals(
+        &self,
+        value: u64,
+        threads: &Pick,
+        tasks: &Pick,
+        between: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if self.report.metric.unit() != Unit::Bytes {
+            return writeln!(out, "Total snapshots: {value}");
+        }
+        let records = match self.source {
+            Source::Data(..) => 0,
+            Source::Recording(recording) => {
+                let picked = recording.samples.iter().filter(|sample| {
+                    threads.has(sample.thread.0.into()) && tasks.has(recording.task_of(sample).0)
+                });
+                picked.map(|sample| u64::from(sample.hits)).sum()
+            }
+        };
+        writeln!(out, "Total snapshots: {records}{between}Total bytes: {value}")
     }
 }
 

@@ -58,7 +58,7 @@ use crate::options::{Format, GroupBy, Pick, Recur, SortedBy};
 use crate::quirks::Quirks;
 use crate::trees::aggregated_samples::AggregatedSamples;
 use crate::trees::tree::{Folded, TreeOptions};
-use crate::{Links, Source, Style};
+use crate::{Links, Metric, Source, Style};
 use stackglass_profile::DataError;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -85,6 +85,7 @@ pub struct Report {
     has_cols: bool,
     style: Style,
     links: Option<Links>,
+    metric: Metric,
     quirks: Quirks,
 }
 
@@ -120,6 +121,10 @@ pub struct Written {
 /// Warning of a report without samples.
 pub const NO_SAMPLES: &str = "no samples to show: run the program longer, or sample more often";
 
+/// Warning of a report without allocations.
+pub const NO_ALLOCATIONS: &str =
+    "no allocations to show: run the program longer, or record all of them with `record --allocs`";
+
 /// Warning of a grouped report without samples.
 pub const NO_SAMPLES_IN_GROUP: &str =
     "no samples to show in any group: run the program longer, or sample more often";
@@ -142,6 +147,7 @@ impl Default for Report {
             has_cols: false,
             style: Style::Plain,
             links: None,
+            metric: Metric::Time,
             quirks: Quirks::default(),
         }
     }
@@ -234,6 +240,13 @@ impl Report {
     /// Turns locations into links. Has no effect without colours.
     pub fn links(mut self, links: Option<Links>) -> Report {
         self.links = links;
+        self
+    }
+
+    /// What the counts of a recording are. For allocations, pass what
+    /// [`weighted`](crate::allocation_queries::weighted) returns: the report closes with their number and bytes.
+    pub fn metric(mut self, metric: Metric) -> Report {
+        self.metric = metric;
         self
     }
 

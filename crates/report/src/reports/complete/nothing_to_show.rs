@@ -1,6 +1,7 @@
 //! Why a report is empty, and what would show something.
 
-use super::{NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
+use super::{NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
+use crate::Metric;
 use crate::options::{GroupBy, Pick};
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use std::collections::BTreeSet;
@@ -36,6 +37,7 @@ impl Empty {
     pub(super) fn text(self, report: &Report, samples: &AggregatedSamples<'_>) -> String {
         let grouped = report.group_by != GroupBy::None;
         match self {
+            Empty::NoSamples if report.metric != Metric::Time => NO_ALLOCATIONS.to_owned(),
             Empty::NoSamples if grouped => NO_SAMPLES_IN_GROUP.to_owned(),
             Empty::NoSamples => NO_SAMPLES.to_owned(),
             Empty::NotPicked => not_picked(report, samples),

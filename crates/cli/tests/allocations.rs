@@ -1,0 +1,134 @@
+//! Every verb that shows a recording, on one with known allocations.
+
+#[path = "../../report/tests/made_up/mod.rs"]
+mod made_up;
+mod support;
+
+use made_up::allocating::allocating;
+use stackglass_profile::AllocationSampling;
+use support::{Place, text};
+
+/// A folder with recordings: `a.glass` with allocations, and `time.glass` without.
+fn recorded() -> Place {
+    let place = Place::new();
+    stackglass_files::write(place.file("time.glass"), &made_up::demo()).unwrap();
+    stackglass_files::write(place.file("a.glass"), &allocating(AllocationSampling::Every)).unwrap();
+    place
+}
+
+#[test]
+fn allocs_prints_tables_and_json() {
+    let place = recorded();
+    let types = place.stdout_of(&["allocs", "a.glass", "--cols", "80"]);
+    assert!(types.starts_with("demo big.json  56.3 MB in 450 k allocations"), "{types}");
+    assert!(types.contains("1  serde_json::Value\n"), "{types}");
+    let newest = place.stdout_of(&["allocs", "--by", "site", "--metric", "peak-bytes"]);
+    assert!(newest.contains("@demo/src/load.rs:31"), "{newest}");
+    let json = place.stdout_of(&["allocs", "a.glass", "--json", "--by", "function"]);
+    assert!(json.contains("{\"function\":\"demo::tree::grow\",\"count\":44800,"), "{json}");
+}
+
+#[test]
+fn summaries_end_with_allocations() {
+    let place = recorded();
+    let both = place.stdout_of(&["print", "a.glass", "--all", "--cols", "80"]);
+    assert!(both.contains("own time  100 % demo::main"), "{both}");
+    assert!(both.contains("\n\n56.3 MB in 450 k allocations") && !both.contains("\n\n\n"), "{both}");
+    let peak = place.stdout_of(&["print", "a.glass", "--all", "--metric", "peak-bytes"]);
+    assert!(peak.contains("\nmetric    peak-bytes: 31.5 MB in 216 k blocks\n"), "{peak}");
+    let mut untimed = allocating(AllocationSampling::Every);
+    untimed.samples.clear();
+    stackglass_files::write(place.file("untimed.glass"), &untimed).unwrap();
+    let untimed = place.stdout_of(&["print", "untimed.glass"]);
+    assert!(
+        untimed.ends_with("Total snapshots: 449801\nTotal bytes: 56256000\n"),
+        "bytes are the default: {untimed}"
+    );
+}
+
+#[test]
+fn every_verb_has_every_metric() {
+    let place = recorded();
+    for metric in stackglass_report::Metric::ALL {
+        let metric = metric.word();
+        for verb in [
+            &["print", "a.glass"][..],
+            &["print", "a.glass", "--format", "flat"],
+            &["callers", "grow", "a.glass"],
+            &["annotate", "a.glass", "--all", "--file", "*.rs"],
+            &["diff", "a.glass", "a.glass"],
+            &["convert", "a.glass", "-", "--to", "folded"],
+            &["flamegraph", "a.glass", "-o", "a.html"],
+        ] {
+            let arguments = [verb, &["--metric", metric]].concat();
+            let output = place.run(&arguments);
+            // Only allocations call `grow`, and none of them is at a line with time.
+            let nothing = metric == "time" && verb[0] == "callers";
+            assert!(output.status.success() || nothing, "{arguments:?}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn views_show_bytes() {
+    let place = recorded();
+    let callers = place.stdout_of(&["callers", "parse_value", "a.glass", "--metric", "bytes"]);
+    assert!(callers.contains("on the stack for 32.0 MB of 56.3 MB (57 % of the bytes)"), "{callers}");
+    let lines = place.stdout_of(&[
+        "annotate",
+        "a.glass",
+        "--metric",
+        "live-bytes",
+        "--file",
+        "tree.rs",
+        "--cols",
+        "80",
+    ]);
+    assert!(lines.contains("bytes") && lines.contains(" 627 kB"), "{lines}");
+    let folded = place.stdout_of(&["convert", "a.glass", "-", "--to", "folded", "--metric", "count"]);
+    assert!(folded.contains(";alloc::boxed::Box::new;Rc<Node> 1600\n"), "{folded}");
+    let drawn = place.run(["flamegraph", "a.glass", "--metric", "bytes", "-o", "a.svg"]);
+    assert!(text(&drawn.stderr).contains("56256000 bytes"), "{}", text(&drawn.stderr));
+    let svg = std::fs::read_to_string(place.file("a.svg")).unwrap();
+    assert!(svg.contains("BTreeMap&lt;u32, String&gt; leaf"), "types are leaves");
+    let diff = place.stdout_of(&["diff", "a.glass", "a.glass", "--metric", "bytes", "--cols", "80"]);
+    assert!(
+        diff.contains("bytes 56.3 MB → 56.3 MB (+0.0 %)\n")
+            && diff.contains("0 of 6 functions changed, by bytes"),
+        "{diff}"
+    );
+}
+
+#[test]
+fn without_allocations_every_verb_says_how_to_record_them() {
+    let place = recorded();
+    for arguments in [
+        &["allocs", "time.glass"][..],
+        &["print", "time.glass", "--metric", "bytes"],
+        &["callers", "render", "time.glass", "--metric", "count"],
+        &["annotate", "time.glass", "--metric", "bytes"],
+        &["flamegraph", "time.glass", "--metric", "peak-bytes"],
+        &["diff", "a.glass", "time.glass", "--metric", "bytes"],
+        &["convert", "time.glass", "x.folded", "--metric", "temporary"],
+    ] {
+        let message = place.refused(arguments);
+        assert!(
+            message.contains("time.glass has no allocations: record them with `stackglass record --allocs"),
+            "{message}"
+        );
+    }
+    let message = place.refused(&["convert", "a.glass", "b.jlprof", "--metric", "bytes"]);
+    assert!(message.contains("--metric bytes needs folded stacks"), "{message}");
+    let converted = place.run(["convert", "a.glass", "a.jlprof"]);
+    assert!(text(&converted.stderr).contains("lost: allocations"), "{}", text(&converted.stderr));
+}
+
+#[test]
+fn different_shares_cannot_be_compared() {
+    let place = recorded();
+    stackglass_files::write(place.file("b.glass"), &allocating(AllocationSampling::Rate(0.1))).unwrap();
+    let message = place.refused(&["diff", "a.glass", "b.glass", "--metric", "bytes"]);
+    assert!(message.contains("record both with the same rate"), "{message}");
+    let same = place.stdout_of(&["diff", "b.glass", "b.glass", "--metric", "bytes"]);
+    assert!(same.contains("± error") && same.contains("within the noise"), "{same}");
+}

@@ -1,0 +1,174 @@
+//! Types of blocks in C and C++ programs: where a template of the standard library names them. What `new` makes is not in
+//! debug information.
+
+use super::arguments::split;
+use super::display::short;
+use super::stack::Layer;
+
+/// Functions that allocate for their caller.
+const TRANSPARENT: &[&str] = &[
+    "operator new",
+    "operator new[]",
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "posix_memalign",
+    "std::__detail::_Hashtable_alloc::_M_allocate_node",
+    "std::__1::__libcpp_allocate",
+    "std::__1::__libcpp_operator_new",
+];
+
+/// Prefixes of the functions of linked allocators.
+const ALLOCATORS: &[&str] = &["mi_", "_mi_", "je_", "_rjem_", "tc_", "rpmalloc", "sn_rust_"];
+
+/// Methods of `basic_string` that allocate, and run no code of the program.
+const STRING: &[&str] = &[
+    "_M_create",
+    "_M_assign",
+    "_M_mutate",
+    "_M_append",
+    "_M_replace",
+    "_M_replace_aux",
+    "_M_construct",
+    "basic_string",
+    "reserve",
+    "resize",
+    "push_back",
+];
+
+/// The layer of a frame that was not compiled from Rust. `full` is its name with template arguments; `complete` tells that
+/// inlined calls are known.
+pub(crate) fn layer(path: &str, full: &str, complete: bool) -> Layer {
+    let bare = path.trim_start_matches('_');
+    if TRANSPARENT.contains(&path)
+        || TRANSPARENT.contains(&bare)
+        || ALLOCATORS.iter().any(|start| path.starts_with(start))
+    {
+        return Layer::Transparent;
+    }
+    let (owner, function) = path.rsplit_once("::").unwrap_or(("", path));
+    let in_std = owner.starts_with("std::") || owner.starts_with("__gnu_cxx::") || owner == "std";
+    let argument = match function {
+        "allocate" if in_std && owner.ends_with("allocator") => first_argument(full, "allocator<"),
+        function if in_std && owner.ends_with("basic_string") && STRING.contains(&function) => {
+            first_argument(full, "basic_string<")
+        }
+        "make_unique" if complete && path.ends_with("std::make_unique") => {
+            return match first_argument(full, "make_unique<") {
+                Some(a_type) if !a_type.ends_with(']') => Layer::Known(short(a_type)),
+                _ => Layer::Other,
+            };
+        }
+        // Others pass the request on; their allocator is in a frame further inside if it is known at all.
+        _ => None,
+    };
+    argument.map_or(Layer::Other, |a_type| Layer::Known(block(a_type)))
+}
+
+/// The first template argument behind `start`.
+fn first_argument<'name>(full: &'name str, start: &str) -> Option<&'name str> {
+    let at = full.find(start)? + start.len();
+    let list = &full[at..at + end_of_list(&full[at..])?];
+    split(list).first().copied().filter(|first| !first.is_empty())
+}
+
+fn end_of_list(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' | b'(' => depth += 1,
+            b'>' | b')' if depth > 0 => depth -= 1,
+            b'>' => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The name of a block of elements, or of a node of a container.
+fn block(element: &str) -> String {
+    let (path, list) = element.split_once('<').unwrap_or((element, ""));
+    let arguments = end_of_list(list).map(|end| split(&list[..end])).unwrap_or_default();
+    let name = path.rsplit("::").next().unwrap_or_default();
+    let Some(first) = arguments.first() else {
+        return format!("{}[]", short(element));
+    };
+    match name {
+        "_Rb_tree_node" | "__tree_node" => format!("{} node", entry(first, "map", "set")),
+        "_Hash_node" | "__hash_node" => format!("{} node", entry(first, "unordered_map", "unordered_set")),
+        "_List_node" | "__list_node" => format!("list<{}> node", short(first)),
+        "_Fwd_list_node" => format!("forward_list<{}> node", short(first)),
+        "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => format!("shared_ptr<{}>", short(first)),
+        _ => format!("{}[]", short(element)),
+    }
+}
+
+/// `map<K, V>` for a pair, else `set<T>`.
+fn entry(element: &str, map: &str, set: &str) -> String {
+    let pair = element.strip_prefix("std::pair<").and_then(|rest| rest.trim_end().strip_suffix('>'));
+    match pair.map(split).as_deref() {
+        Some([key, value]) => {
+            let key = key.trim_end().strip_suffix("const").unwrap_or(key);
+            format!("{map}<{}, {}>", short(key.trim()), short(value.trim()))
+        }
+        _ => format!("{set}<{}>", short(element)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_name_the_type() {
+        let allocate = |element: &str| {
+            let full = format!("std::__new_allocator<{element}>::allocate(unsigned long, void const*)");
+            layer("std::__new_allocator::allocate", &full, false)
+        };
+        for (element, expected) in [
+            ("int", "int[]"),
+            ("std::vector<int, std::allocator<int> >", "vector<int>[]"),
+            ("std::_Rb_tree_node<std::pair<int const, app::Item> >", "map<int, Item> node"),
+            ("std::_Rb_tree_node<int>", "set<int> node"),
+            (
+                "std::__detail::_Hash_node<std::pair<unsigned long const, std::shared_ptr<app::Item> >, false>",
+                "unordered_map<unsigned long, shared_ptr<Item>> node",
+            ),
+            ("std::__detail::_Hash_node_base*", "_Hash_node_base*[]"),
+            ("std::_List_node<app::Item>", "list<Item> node"),
+            (
+                "std::_Sp_counted_ptr_inplace<app::Item, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>",
+                "shared_ptr<Item>",
+            ),
+        ] {
+            assert_eq!(allocate(element), Layer::Known(expected.into()), "{element}");
+        }
+        let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create(unsigned long&, unsigned long)";
+        assert_eq!(
+            layer("std::__cxx11::basic_string::_M_create", string, false),
+            Layer::Known("char[]".into())
+        );
+        let unique = "std::_MakeUniq<app::Item>::__single_object std::make_unique<app::Item, int>(int&&)";
+        let path = "std::_MakeUniq::__single_object std::make_unique";
+        assert_eq!(layer(path, unique, true), Layer::Known("Item".into()));
+        assert_eq!(layer(path, unique, false), Layer::Other);
+    }
+
+    #[test]
+    fn other_functions_do_not() {
+        assert_eq!(layer("operator new", "operator new(unsigned long)", false), Layer::Transparent);
+        assert_eq!(layer("mi_malloc", "mi_malloc", false), Layer::Transparent);
+        assert_eq!(layer("read_config", "read_config", true), Layer::Other);
+        assert_eq!(layer("app::allocator::allocate", "app::allocator<int>::allocate()", true), Layer::Other);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_name_is_read(full in "(std::allocator<)?[a-z<>:&(){}, *-]{0,40}") {
+            layer("std::allocator::allocate", &full, true);
+        }
+    }
+}
