@@ -80,14 +80,16 @@ fn counted_run(program: impl AsRef<Path>, arguments: &[&str]) -> (Outcome, Recor
     (outcome, recording, counted)
 }
 
-/// Both must agree. The peak may differ by one per cent.
+/// Both must agree. The peak may differ by one per cent, or by 4 KiB.
 #[track_caller]
 fn agrees(program: impl AsRef<Path>, arguments: &[&str]) -> AllocationCounts {
     let (_, recording, counted) = counted_run(program, arguments);
     let total = blocks(&recording);
     assert_eq!(sums(&total), counted.sums, "the recording, and the counting library");
-    let off = total.peak_bytes.abs_diff(counted.peak) as f64 / counted.peak.max(1) as f64;
-    assert!(off <= 0.01, "peak of {} bytes, {} recorded", counted.peak, total.peak_bytes);
+    // What threads do at the same instant has no order: each counts it in its own.
+    let most = (counted.peak / 100).max(4096);
+    let off = total.peak_bytes.abs_diff(counted.peak);
+    assert!(off <= most, "peak of {} bytes, {} recorded", counted.peak, total.peak_bytes);
     total
 }
 
@@ -212,9 +214,15 @@ fn larger_real_programs() {
     let programs: [(&str, &[&str]); 5] = [
         ("/usr/bin/python3", &["-c", "import json; print(len(json.dumps(list(range(5000)))))"]),
         ("/usr/bin/perl", &["-e", "my %h; $h{$_ % 1000} .= $_ for 1..20000; print scalar(keys %h)"]),
-        ("/usr/bin/sqlite3", &[":memory:", "create table t(a,b); insert into t values(1,2); select * from t;"]),
+        (
+            "/usr/bin/sqlite3",
+            &[":memory:", "create table t(a,b); insert into t values(1,2); select * from t;"],
+        ),
         ("/usr/bin/git", &["--no-pager", "config", "--list", "--system"]),
-        ("/usr/bin/mawk", &["BEGIN { for (i = 0; i < 20000; i++) n[i % 999] = n[i % 999] i; print length(n) }"]),
+        (
+            "/usr/bin/mawk",
+            &["BEGIN { for (i = 0; i < 20000; i++) n[i % 999] = n[i % 999] i; print length(n) }"],
+        ),
     ];
     let here: Vec<_> = programs.iter().filter(|(program, _)| Path::new(program).exists()).collect();
     for (program, _) in programs.iter().filter(|(program, _)| !Path::new(program).exists()) {

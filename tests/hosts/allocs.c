@@ -476,6 +476,41 @@ static void fibres(void)
     printf("%d switches\n", switches);
 }
 
+/* A stack without an end: what lies behind it looks like more frames, and is unmapped at some time. */
+__attribute__((noinline)) static void on_a_stack(void)
+{
+    free(used(malloc(10)));
+    for (int i = 0; i < 3; i++)
+        free(used(malloc(20)));
+}
+
+__attribute__((noinline)) static void run_on(char *top)
+{
+    __asm__ volatile("mov %%rsp, %%rbx\n mov %0, %%rsp\n call *%1\n mov %%rbx, %%rsp"
+                     :
+                     : "r"(top), "r"(on_a_stack)
+                     : "rbx", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+}
+
+static void endless_stacks(void)
+{
+    enum { PAGE = 4096 };
+    int runs = 0;
+    for (int i = 0; i < 300; i++) {
+        char *room = mmap(NULL, 32 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *top = room + 16 * PAGE;
+        for (int j = 0; j < 16 * PAGE / 8; j++)
+            ((void **)top)[j] = (char *)run_on + 16;
+        for (int turn = 0; turn < 6; turn++, runs++) {
+            run_on(top);
+            if (turn == 2)
+                i % 2 ? munmap(top, 16 * PAGE) : mprotect(top, 16 * PAGE, PROT_NONE);
+        }
+        munmap(room, 32 * PAGE);
+    }
+    printf("%d runs\n", runs);
+}
+
 static jmp_buf out;
 
 __attribute__((noinline)) static void jumps_from(int n)
@@ -722,6 +757,7 @@ int main(int argc, char **argv)
     else if (IS("live-threads")) live_threads(n);
     else if (IS("deep")) deep_recursion();
     else if (IS("fibres")) fibres();
+    else if (IS("endless")) endless_stacks();
     else if (IS("longjmp")) longjumps();
     else if (IS("cancel")) cancels();
     else if (IS("errno")) {

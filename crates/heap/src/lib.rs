@@ -31,7 +31,7 @@ pub use blocks::Granule;
 pub use commit::{InFolder, TablesError};
 pub use draw::Sampling;
 pub use recorder::{
-    Ended, Kind, Memory, after_fork, allocated, before_reallocation, end, freed, is_prepared,
+    Ended, Kind, Memory, after_fork, allocated, before_reallocation, confine, end, freed, is_prepared,
     modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
 pub use registers_x86_64::here;

@@ -18,6 +18,8 @@ const CHECK_EVERY: u64 = 1_000_000;
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static SINCE_UNLOAD: AtomicU32 = AtomicU32::new(0);
 static UPDATING: AtomicBool = AtomicBool::new(false);
+/// The list may have changed since the running update has read it.
+static OUTDATED: AtomicBool = AtomicBool::new(false);
 static CHECKED: AtomicU64 = AtomicU64::new(0);
 /// Ids of the modules in the table; 0 for none. Written under `UPDATING`.
 static KNOWN: [AtomicU32; CAPACITY] = [const { AtomicU32::new(0) }; CAPACITY];
@@ -35,24 +37,27 @@ pub fn since_unload() -> u32 {
     SINCE_UNLOAD.load(Acquire)
 }
 
-/// Brings the list up to date. True if it has changed. Does nothing while another thread does it.
+/// Brings the list up to date. True if it has changed. If another thread is doing that, it does it once more.
 #[cold]
 #[inline(never)]
 pub fn update(tables: &HeapTables) -> bool {
-    if UPDATING.swap(true, Acquire) {
-        return false;
+    let mut has_changed = false;
+    OUTDATED.store(true, Release);
+    while OUTDATED.load(Acquire) && !UPDATING.swap(true, AcqRel) {
+        OUTDATED.store(false, Release);
+        let errno = system::errno();
+        let changed = matches!(UNWINDER.try_refresh(), Some(true)) || generation() == 0;
+        if changed && let Some(list) = UNWINDER.modules() {
+            push_changes(tables, &list);
+        }
+        system::set_errno(errno);
+        has_changed |= changed;
+        UPDATING.store(false, Release);
     }
-    let errno = system::errno();
-    let changed = matches!(UNWINDER.try_refresh(), Some(true)) || generation() == 0;
-    if changed && let Some(list) = UNWINDER.modules() {
-        push_changes(tables, &list);
-    }
-    system::set_errno(errno);
-    UPDATING.store(false, Release);
-    changed
+    has_changed
 }
 
-/// As [`update`], at most once a millisecond: for an address that is in no module.
+/// As [`update`], for an address that is in no module: at most once a millisecond, unless the list has just changed.
 #[cold]
 #[inline(never)]
 pub fn update_now_and_then(tables: &HeapTables) -> bool {
@@ -63,7 +68,11 @@ pub fn update_now_and_then(tables: &HeapTables) -> bool {
     {
         return false;
     }
-    update(tables)
+    let changed = update(tables);
+    if changed {
+        CHECKED.store(0, Relaxed);
+    }
+    changed
 }
 
 fn push_changes(tables: &HeapTables, list: &ModuleList) {
@@ -129,5 +138,6 @@ pub fn after_fork() {
     GENERATION.store(0, Release);
     SINCE_UNLOAD.store(0, Release);
     KNOWN_COUNT.store(0, Release);
+    OUTDATED.store(false, Release);
     UPDATING.store(false, Release);
 }

@@ -105,21 +105,13 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
 #[cold]
 #[inline(never)]
 fn insert(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
-    let nodes = tables.page().nodes();
-    let number = nodes.load(Relaxed);
-    if number as usize >= MAX_NODES - 64 {
-        return None;
-    }
-    if !NODE_REGION.reserve(tables, (number as usize + 64) * size_of::<NodeEntry>()) {
-        return None;
-    }
-    // At most 63 threads are between the check above and this line.
-    let number = nodes.fetch_add(1, AcqRel);
-    if number as usize >= MAX_NODES - 1
-        || !NODE_REGION.reserve(tables, (number as usize + 1) * size_of::<NodeEntry>())
-    {
-        return None;
-    }
+    // Its page is reserved before it is taken, so that all nodes in use can be read.
+    let reserved = tables.page().nodes().fetch_update(AcqRel, Acquire, |number| {
+        let end = number as usize + 1;
+        let fits = end < MAX_NODES && NODE_REGION.reserve(tables, end * size_of::<NodeEntry>());
+        fits.then_some(number + 1)
+    });
+    let number = reserved.ok()?;
     let node = tables.node(number);
     node.parent.store(parent, Relaxed);
     node.generation.store(generation, Relaxed);

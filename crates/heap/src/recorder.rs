@@ -8,10 +8,10 @@ use crate::slots::{self, Slot};
 use crate::{modules, nodes, peak};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 use stackglass_host::image::Refused;
-use stackglass_host::{UNWINDER, fork_guard, system};
+use stackglass_host::{UNWINDER, confined, fork_guard, system};
 use stackglass_unwind::stack_cache::Start;
 use stackglass_unwind::walk::Cut;
-use stackglass_wire::heap::HeapTables;
+use stackglass_wire::heap::{HEAP_BYTES, HeapTables};
 
 /// What was allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,9 +109,20 @@ pub fn stop() {
     slots::wait_for_all();
 }
 
+/// Runs `act`, after which the calling thread may make no system calls (`seccomp`), if it succeeds. Its allocations are counted
+/// as lost then, and so are those of threads that begin later. `all`: all threads are confined.
+pub fn confine(all: bool, act: impl FnOnce() -> bool) {
+    let word = slots::leave();
+    let before = confined::set(all);
+    if !act() {
+        confined::restore(before);
+        slots::restore(word);
+    }
+}
+
 /// The process has reached its end.
 pub fn end() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
         tables.page().end_ns.store(system::now(), Relaxed);
         tables.page().ended.store(1, Release);
     }
@@ -119,7 +130,7 @@ pub fn end() {
 
 /// Modules may have been loaded or unloaded.
 pub fn modules_changed() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
         // What is allocated meanwhile on this thread finds the update in progress.
         modules::update(&tables);
     }
@@ -127,7 +138,12 @@ pub fn modules_changed() {
 
 /// In a forked child, before it allocates: the tables and the live blocks were its parent's. It may [`prepare`] its own.
 pub fn after_fork() {
-    TABLES.store(core::ptr::null_mut(), Release);
+    let tables = TABLES.swap(core::ptr::null_mut(), AcqRel);
+    // A child of a signal handler may return into the recorder, which then counts once more in its parent's tables.
+    if !tables.is_null() && !slots::is_busy() {
+        // SAFETY: this thread, the only one of the child, does not use them.
+        unsafe { system::munmap(tables.cast(), HEAP_BYTES) };
+    }
     SESSION.store(0, Release);
     blocks::after_fork();
     commit::after_fork();
@@ -201,6 +217,9 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     if !fork_guard::is_sampled() {
         return;
     }
+    if confined::are_all_confined() {
+        return lost(&tables);
+    }
     let size = (size as u64).min(blocks::MAX_SIZE);
     let Some(slot) = slots::current_or_new(&tables) else { return lost(&tables) };
     let Some(busy) = Busy::enter(slot) else { return lost(&tables) };
@@ -263,13 +282,11 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 #[inline]
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
     let generation = modules::generation();
-    let mut is_whole = true;
-    let mut node = |parent, lookup| match nodes::intern(tables, parent, lookup, generation) {
-        Some(node) => node,
-        None => {
-            is_whole = false;
-            parent
-        }
+    // A frame without a node gets that of its caller, marked, and so do the frames below it: without the mark, they would seem
+    // to be called by its caller.
+    let mut node = |parent, lookup| match parent & CUT_OFF {
+        0 => nodes::intern(tables, parent, lookup, generation).unwrap_or(parent | CUT_OFF),
+        _ => parent,
     };
     // SAFETY: by the caller; the cache is this thread's.
     let walk = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
@@ -278,10 +295,17 @@ unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool
         if walk.cut == Some(Cut::NoModule) && modules::update_now_and_then(tables) {
             // SAFETY: as above.
             let again = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
-            return (again.node, is_whole);
+            return without_mark(again.node);
         }
     }
-    (walk.node, is_whole)
+    without_mark(walk.node)
+}
+
+/// Marks the node of a stack whose inner frames found no memory.
+const CUT_OFF: u32 = 1 << 31;
+
+fn without_mark(node: u32) -> (u32, bool) {
+    (node & !CUT_OFF, node & CUT_OFF == 0)
 }
 
 /// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.

@@ -8,7 +8,7 @@ use crate::counters::Counters;
 use crate::draw::Countdown;
 use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
-use stackglass_host::{system, task};
+use stackglass_host::{confined, system, task};
 use stackglass_unwind::StackCache;
 use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
 use stackglass_wire::task::{TaskCell, TaskPool};
@@ -91,13 +91,32 @@ pub fn current() -> Option<*mut Slot> {
 #[inline(always)]
 pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
     match thread_pointer::get() {
-        0 => make(tables),
-        NONE => None,
+        0 if !confined::is_confined() => make(tables),
+        0 | NONE => None,
         word => Some(word as *mut Slot),
     }
 }
 
-/// In a forked child: the slots were not inherited.
+/// Takes the calling thread's slot away, so that nothing it allocates is recorded and no system call is made for it. Returns
+/// what [`restore`] needs.
+pub fn leave() -> usize {
+    let word = thread_pointer::get();
+    thread_pointer::set(NONE);
+    word
+}
+
+/// Gives the calling thread its slot back.
+pub fn restore(word: usize) {
+    thread_pointer::set(word);
+}
+
+/// Whether the recorder runs on the calling thread: it was interrupted by a signal handler.
+pub fn is_busy() -> bool {
+    // SAFETY: the slot of this thread.
+    current().is_some_and(|slot| unsafe { &(*slot).busy }.load(Relaxed) != 0)
+}
+
+/// In a forked child: the slots are copies, which are left.
 pub fn after_fork() {
     thread_pointer::set(0);
     for place in &ALL[..(COUNT.swap(0, AcqRel) as usize).min(SLOTS)] {
@@ -166,10 +185,10 @@ fn add(tables: &HeapTables) -> Option<*mut Slot> {
     if slot.is_null() {
         return None;
     }
+    // Forked children get a copy: those of a raw clone reach it before they know what they are.
     // SAFETY: advice on the mapping just made; all zeros is a slot, which this thread alone knows.
     let fields = unsafe {
         libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_NOHUGEPAGE);
-        libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_DONTFORK);
         &mut *slot
     };
     let tid = system::thread_id();
@@ -186,21 +205,18 @@ fn add(tables: &HeapTables) -> Option<*mut Slot> {
         return None;
     }
     ALL[place].store(slot, Release);
-    peak::thread_added();
+    peak::thread_added(tables);
     Some(slot)
 }
 
 /// A number for a thread.
 fn register(tables: &HeapTables, tid: u32) -> Option<u32> {
-    let threads = &tables.page().threads;
-    if threads.load(Relaxed) as usize >= MAX_THREADS - 64 {
-        return None;
-    }
-    let number = threads.load(Relaxed) as usize + 64;
-    if !THREAD_REGION.reserve(tables, number.min(MAX_THREADS) * size_of::<ThreadEntry>()) {
-        return None;
-    }
-    let number = threads.fetch_add(1, AcqRel) + 1;
+    let reserved = tables.page().threads.fetch_update(AcqRel, Acquire, |number| {
+        let end = number as usize + 2;
+        let fits = end <= MAX_THREADS && THREAD_REGION.reserve(tables, end * size_of::<ThreadEntry>());
+        fits.then_some(number + 1)
+    });
+    let number = reserved.ok()? + 1;
     let entry = tables.thread(number);
     entry.tid.store(tid, Relaxed);
     entry.first_ns.store(system::now(), Release);

@@ -4,21 +4,28 @@
 //! comparison reads a word of the session page, which the launcher changes at any moment. So a program under `stackglass run`
 //! is ready to be recorded.
 
+#[path = "allocations/confinement_x86_64.rs"]
+mod confinement;
 #[path = "allocations/entries_x86_64.rs"]
 mod entries;
 mod hooks;
 mod mappings;
 mod real;
 
-use crate::own_session;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use crate::{environment, own_session};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use stackglass_heap::{Granule, InFolder, Memory, Sampling};
 use stackglass_host::session::Session;
-use stackglass_host::system;
+use stackglass_host::{confined, system};
 
 /// The word that is not zero while allocations are recorded.
-static ON: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const NEVER).cast_mut());
+static ON: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const UNKNOWN).cast_mut());
+/// The word before the session is known: constructors of other libraries run before that of this one, and may allocate.
+static UNKNOWN: AtomicU32 = AtomicU32::new(u32::MAX);
+/// The word of a process that is not recorded.
 static NEVER: AtomicU32 = AtomicU32::new(0);
+/// The session is being looked for.
+static LOOKING: AtomicBool = AtomicBool::new(false);
 
 /// Allocations of a forked child before it gets its own tables. Most children exec earlier.
 const PATIENCE: u32 = 256;
@@ -27,13 +34,19 @@ static WAIT: AtomicU32 = AtomicU32::new(0);
 /// Number of the recording that one thread has begun, or tried to begin.
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
+/// Records no allocations in this process.
+pub fn never() {
+    ON.store((&raw const NEVER).cast_mut(), Release);
+}
+
 /// Records allocations of this process whenever the session says so. `own_session` must be set.
 pub fn begin(session: &Session) {
     let page = session.page;
     if page.allocation_sampling.load(Relaxed) == 0 {
-        return;
+        return never();
     }
     real::resolve();
+    confinement::resolve();
     if page.allocations.load(Acquire) != 0 {
         begin_recording();
     }
@@ -51,8 +64,28 @@ fn is_recording() -> bool {
 #[cold]
 #[inline(never)]
 fn begin_when_due() -> bool {
+    if ON.load(Acquire).cast_const() == &raw const UNKNOWN {
+        return begin_early();
+    }
+    if confined::is_confined() {
+        return false;
+    }
     let waits = WAIT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
     !waits && begin_recording()
+}
+
+/// Begins at the first allocation, if the C library is ready. Otherwise a later allocation or the constructor begins.
+fn begin_early() -> bool {
+    if !environment::is_there() || LOOKING.swap(true, Acquire) {
+        return false;
+    }
+    let errno = system::errno();
+    match own_session::find() {
+        Some(session) => begin(session),
+        None => never(),
+    }
+    system::set_errno(errno);
+    stackglass_heap::session() != 0
 }
 
 /// Makes the tables if there are none, and begins the recording with the session's number.
@@ -66,7 +99,8 @@ fn begin_recording() -> bool {
     }
     let errno = system::errno();
     let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
-    let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now() };
+    hooks::set_granule(granule);
+    let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now(), smaller: smaller() };
     let sampling = Sampling::from_numbers(
         page.allocation_sampling.load(Relaxed),
         page.allocation_parameter.load(Relaxed),
@@ -83,6 +117,15 @@ fn begin_recording() -> bool {
     begun
 }
 
+/// For tests: small tables, as on old kernels, or tiny ones, which are soon full.
+fn smaller() -> u32 {
+    match () {
+        _ if environment::has(c"STACKGLASS_TEST_TABLES", c"small") => 1,
+        _ if environment::has(c"STACKGLASS_TEST_TABLES", c"tiny") => 8,
+        _ => 0,
+    }
+}
+
 /// In a forked child. If children are recorded, it gets tables of its own after some allocations.
 pub fn after_fork(follows_children: bool) {
     if ON.load(Acquire).cast_const() == &raw const NEVER {
@@ -93,6 +136,6 @@ pub fn after_fork(follows_children: bool) {
         WAIT.store(PATIENCE, Relaxed);
         TRIED.store(0, Release);
     } else {
-        ON.store((&raw const NEVER).cast_mut(), Release);
+        never();
     }
 }

@@ -24,8 +24,9 @@ impl AllocationSettings {
         page.allocation_sampling.store(kind as u32, Release);
     }
 
-    /// Turns recording on or off in all processes of the session.
+    /// Turns recording on or off in all processes of a session that has settings.
     pub fn turn(page: &SessionPage, on: bool) {
-        page.allocations.store(on.into(), Release);
+        let has_settings = page.allocation_sampling.load(Relaxed) != HeapSampling::Off as u32;
+        page.allocations.store((on && has_settings).into(), Release);
     }
 }

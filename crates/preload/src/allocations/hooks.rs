@@ -4,7 +4,8 @@
 
 use super::{is_recording, real};
 use core::ffi::{c_int, c_void};
-use stackglass_heap::{Kind, Start};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
+use stackglass_heap::{Granule, Kind, Start};
 
 /// The state of the program's function after the return to it.
 ///
@@ -25,14 +26,57 @@ pub(super) unsafe fn count(block: *mut c_void, size: usize, kind: Kind, sp: *con
     if block.is_null() || !is_recording() {
         return;
     }
+    if size <= SMALL && kind == Kind::Block && IS_UNKNOWN.load(Relaxed) {
+        // SAFETY: the block was just made.
+        unsafe { look_at(block) };
+    }
     // SAFETY: by the caller.
     unsafe { stackglass_heap::allocated(block.addr(), size, kind, caller(sp, rbp)) };
+}
+
+/// Blocks are made at least this large: 0, or the distance by which the table of live blocks tells two apart.
+static SMALLEST: AtomicUsize = AtomicUsize::new(0);
+/// It is not known yet whether the allocator's smallest blocks are closer than that.
+static IS_UNKNOWN: AtomicBool = AtomicBool::new(false);
+/// Requests up to this size get such blocks.
+const SMALL: usize = 8;
+
+/// The allocator's `malloc_usable_size`.
+static USABLE_SIZE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+pub(super) fn set_granule(granule: Granule) {
+    // SAFETY: the name ends with a zero byte.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc_usable_size".as_ptr()) };
+    USABLE_SIZE.store(found, Relaxed);
+    IS_UNKNOWN.store(granule == Granule::Of16 && SMALLEST.load(Relaxed) == 0, Relaxed);
+}
+
+#[inline(always)]
+fn smallest() -> usize {
+    SMALLEST.load(Relaxed)
+}
+
+/// Looks at the first small block of an allocator with size classes.
+#[cold]
+unsafe fn look_at(block: *mut c_void) {
+    if !IS_UNKNOWN.swap(false, Relaxed) {
+        return;
+    }
+    type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
+    // SAFETY: null, which is `None`, or the allocator's function; a block of that allocator.
+    let usable = unsafe {
+        let function = core::mem::transmute::<*mut c_void, Option<UsableSize>>(USABLE_SIZE.load(Relaxed));
+        function.map_or(0, |usable_size| usable_size(block))
+    };
+    if usable < 16 {
+        SMALLEST.store(16, Relaxed);
+    }
 }
 
 pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
-        let block = real::malloc(size);
+        let block = real::malloc(size.max(smallest()));
         count(block, size, Kind::Block, sp, rbp);
         block
     }
@@ -41,8 +85,10 @@ pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) ->
 pub(super) unsafe extern "C" fn calloc(n: usize, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
     unsafe {
-        let block = real::calloc(n, size);
-        count(block, n.wrapping_mul(size), Kind::Block, sp, rbp);
+        let bytes = n.wrapping_mul(size);
+        let is_small = n.checked_mul(size).is_some_and(|bytes| bytes < smallest());
+        let block = if is_small { real::calloc(1, smallest()) } else { real::calloc(n, size) };
+        count(block, bytes, Kind::Block, sp, rbp);
         block
     }
 }
@@ -56,7 +102,7 @@ pub(super) unsafe extern "C" fn realloc(
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let ended = before_reallocation(old);
-        let block = real::realloc(old, size);
+        let block = real::realloc(old, if size == 0 { 0 } else { size.max(smallest()) });
         count_reallocation(ended, block, size, sp, rbp)
     }
 }
@@ -87,12 +133,13 @@ pub(super) unsafe extern "C" fn reallocarray(
     sp: *const u64,
     rbp: u64,
 ) -> *mut c_void {
-    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
+    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null. Otherwise it would call
+    // `realloc` by its name, which is that of this library.
     unsafe {
-        let ended = before_reallocation(old);
-        let block = real::reallocarray(old, n, size);
-        let bytes = n.saturating_mul(size);
-        count_reallocation(ended, block, bytes, sp, rbp)
+        match n.checked_mul(size) {
+            Some(bytes) => realloc(old, bytes, sp, rbp),
+            None => real::reallocarray(old, n, size),
+        }
     }
 }
 
@@ -112,7 +159,7 @@ macro_rules! aligned {
         ) -> *mut c_void {
             // SAFETY: the arguments of an entry, passed on.
             unsafe {
-                let block = real::$name(align, size);
+                let block = real::$name(align, size.max(smallest()));
                 count(block, size, Kind::Block, sp, rbp);
                 block
             }
@@ -131,7 +178,7 @@ pub(super) unsafe extern "C" fn posix_memalign(
 ) -> c_int {
     // SAFETY: the arguments of an entry, passed on. `place` holds the block if the call succeeds.
     unsafe {
-        let answer = real::posix_memalign(place, align, size);
+        let answer = real::posix_memalign(place, align, size.max(smallest()));
         if answer == 0 {
             count(*place, size, Kind::Block, sp, rbp);
         }
