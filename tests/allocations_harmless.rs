@@ -80,7 +80,7 @@ fn children_of_a_program_with_threads() {
 #[test]
 fn a_thread_in_strict_mode() {
     let equal = unharmed(&["confined"], "strict thread lives\n", 1);
-    assert_eq!(lost(&equal.recording), 5000);
+    assert_eq!(lost(&equal.recording), 10_000);
 }
 
 #[test]

@@ -255,6 +255,7 @@ static void children(void)
     }
     printf("exec %d\n", ended_with(child));
     /* The child of a child, which forks before it has tables. */
+    fflush(stdout);
     if ((child = fork()) == 0) {
         if ((child = fork()) == 0) {
             in_the_child(3000);

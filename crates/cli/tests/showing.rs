@@ -91,6 +91,36 @@ fn info_names_processes_threads_modules_and_counters() {
 }
 
 #[test]
+fn info_has_a_line_for_recorded_allocations() {
+    use stackglass_profile::{
+        AllocatingProcess, AllocationSampling, Nanos, Process, ProcessIndex, Recording,
+    };
+    let place = Place::new();
+    let mut recording = Recording::default();
+    for (pid, sampling) in [(7, AllocationSampling::Every), (8, AllocationSampling::Bytes(4096))] {
+        recording.processes.push(Process { pid, ..Process::default() });
+        recording.allocations.processes.push(AllocatingProcess {
+            process: ProcessIndex(pid - 7),
+            begin: Nanos(0),
+            end: Nanos(2_000_000_000),
+            sampling,
+            peak_at: Nanos(0),
+            lost: u64::from(pid),
+            without_stack: u64::from(pid - 7),
+            memory: Vec::new(),
+        });
+    }
+    stackglass_files::write(place.file("a.glass"), &recording).unwrap();
+    let message = place.stdout_of(&["info", "a.glass"]);
+    for line in [
+        "  allocations   every one, 0 groups, 0.000 s to 2.000 s, 7 lost\n",
+        "  allocations   one sample in 4096 bytes, 0 groups, 0.000 s to 2.000 s, 8 lost, 1 without a stack\n",
+    ] {
+        assert!(message.contains(line), "{message}");
+    }
+}
+
+#[test]
 fn info_of_samples_from_elsewhere_says_what_is_not_known() {
     let place = Place::new();
     fs::write(place.file("a.folded"), "main 1\nmain;f 4\n").unwrap();

@@ -9,30 +9,41 @@
 //! # Rules
 //! - Nothing here allocates or waits. A thread that finds no memory counts that and goes on.
 //! - The only state of a thread is a pointer in static thread-local storage, without constructor or destructor.
-//! - Single allocations are not stored. Memory grows with the number of distinct stacks, and with the live blocks.
+//! - Single allocations are not stored, unless a reader in the same process asks for [records](read_records). Memory grows with the number of distinct stacks, and with the live blocks.
 //! - A signal handler that allocates meanwhile is counted as lost; nothing is inconsistent.
 //! - A forked child finds the wiped page of `host::fork_guard` and records nothing.
 #![allow(unsafe_code, reason = "hooks of an allocator, shared memory, thread-local storage")]
 
+mod barrier;
 mod blocks;
+mod clear;
 mod commit;
 mod counters;
 mod draw;
+mod global_alloc;
 mod modules;
 mod nodes;
+pub mod own_recording;
 mod peak;
 mod recorder;
-mod registers_x86_64;
+mod records;
+#[path = "registers_x86_64.rs"]
+mod registers;
 mod slots;
+mod stats;
 #[path = "thread_pointer_x86_64.rs"]
 mod thread_pointer;
 
 pub use blocks::Granule;
+pub use clear::{RecordSums, read_records};
 pub use commit::{InFolder, TablesError};
 pub use draw::Sampling;
+pub use global_alloc::{Alloc, LeftOut, probe};
 pub use recorder::{
     Ended, Kind, Memory, after_fork, allocated, before_reallocation, confine, end, freed, is_prepared,
     modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
-pub use registers_x86_64::here;
+pub use records::Record;
+pub use registers::here;
 pub use stackglass_unwind::stack_cache::Start;
+pub use stats::{MOST_SCOPES, ProcessScope, ScopeCounts, ThreadScope};

@@ -37,6 +37,11 @@ pub fn since_unload() -> u32 {
     SINCE_UNLOAD.load(Acquire)
 }
 
+/// Whether an address is in no known module.
+pub fn is_nowhere(address: u64) -> bool {
+    UNWINDER.modules().is_none_or(|list| list.find(address).is_none())
+}
+
 /// Brings the list up to date. True if it has changed. If another thread is doing that, it does it once more.
 #[cold]
 #[inline(never)]

@@ -7,7 +7,7 @@
 use crate::commit::NODE_REGION;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::system;
-use stackglass_wire::heap::{HeapTables, MAX_NODES, NodeEntry};
+use stackglass_wire::heap::{HeapTables, MAX_NODES, NODE_NOWHERE, NodeEntry};
 
 /// Places of the first index.
 const FIRST_BITS: u32 = 13;
@@ -24,6 +24,13 @@ struct Place {
 static INDEX: AtomicPtr<Place> = AtomicPtr::new(core::ptr::null_mut());
 static BITS: AtomicU32 = AtomicU32::new(0);
 static GROWING: AtomicBool = AtomicBool::new(false);
+
+/// In the number of a place: the address was in no module when the node was made. The parent's bits are fewer.
+const NOWHERE: u64 = 1 << 63;
+
+fn is_nowhere(tables: &HeapTables, number: u32) -> bool {
+    tables.node(number).generation.load(Relaxed) & NODE_NOWHERE != 0
+}
 
 /// Addresses of programs have 47 bits.
 const LOOKUP_BITS: u32 = 47;
@@ -55,6 +62,43 @@ fn hash(parent: u32, lookup: u64) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
+/// A thread's own copies of places of the index, in the fastest cache of the CPU. All zeros is empty.
+#[repr(C)]
+pub struct NearNodes {
+    places: [(u64, u64); NEAR],
+    /// The generation of modules for which they hold; 0 for none.
+    pub since: u32,
+}
+
+const NEAR: usize = 512;
+
+impl NearNodes {
+    /// As [`intern`].
+    #[inline(always)]
+    pub fn intern(&mut self, tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
+        let (key, upper) = key_of(parent, lookup);
+        if lookup >> LOOKUP_BITS != 0 {
+            return intern(tables, parent, lookup, generation);
+        }
+        let place = &mut self.places[(lookup ^ (lookup >> 9) ^ (u64::from(parent) * 7)) as usize % NEAR];
+        if place.0 == key && place.1 & !0xffff_ffff == upper && place.1 != upper {
+            return Some(place.1 as u32);
+        }
+        let number = intern(tables, parent, lookup, generation)?;
+        *place = (key, upper | u64::from(number));
+        Some(number)
+    }
+
+    /// Forgets all copies of another generation.
+    #[cold]
+    pub fn begin(&mut self, generation: u32) {
+        if self.since != 0 {
+            self.places.fill((0, 0));
+        }
+        self.since = generation;
+    }
+}
+
 /// The node of a frame whose caller is `parent`; `None` if it is new and the table is full.
 #[inline]
 pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
@@ -76,6 +120,7 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
             if new == 0 {
                 new = insert(tables, parent, lookup, generation)?;
             }
+            let upper = if is_nowhere(tables, new) { upper | NOWHERE } else { upper };
             match place.key.compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
                     place.number.store(upper | u64::from(new), Release);
@@ -88,8 +133,17 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
             }
         }
         let number = place.number.load(Acquire);
-        if found == key && number & !0xffff_ffff == upper && number != upper {
+        if found == key && number & !0xffff_ffff & !NOWHERE == upper && number as u32 != 0 {
+            let is_nowhere = number & NOWHERE != 0;
             let number = number as u32;
+            if is_nowhere {
+                // By now its address may be in a module.
+                if tables.node(number).generation.load(Relaxed) == generation | NODE_NOWHERE {
+                    return Some(number);
+                }
+                at = (at + 1) & mask;
+                continue;
+            }
             // After a module was unloaded, its addresses may belong to another one.
             let since = crate::modules::since_unload();
             if since == 0 || tables.node(number).generation.load(Relaxed) >= since {
@@ -114,7 +168,8 @@ fn insert(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Opt
     let number = reserved.ok()?;
     let node = tables.node(number);
     node.parent.store(parent, Relaxed);
-    node.generation.store(generation, Relaxed);
+    let nowhere = if crate::modules::is_nowhere(lookup) { NODE_NOWHERE } else { 0 };
+    node.generation.store(generation | nowhere, Relaxed);
     node.lookup.store(lookup, Release);
     Some(number)
 }
@@ -140,6 +195,7 @@ fn grow(tables: &HeapTables, bits: u32) {
                     continue;
                 }
                 let (key, upper) = key_of(parent, lookup);
+                let upper = if is_nowhere(tables, number) { upper | NOWHERE } else { upper };
                 let mut at = hash(parent, lookup) as usize & mask;
                 // SAFETY: `mask + 1` places just mapped, more than twice as many as nodes.
                 unsafe {

@@ -5,11 +5,11 @@ use crate::commit::{self, InFolder, TablesError};
 use crate::counters::{self, Key};
 use crate::draw::{self, Sampling, Weight};
 use crate::slots::{self, Slot};
-use crate::{modules, nodes, peak};
+use crate::{barrier, modules, nodes, peak, records};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 use stackglass_host::image::Refused;
 use stackglass_host::{UNWINDER, confined, fork_guard, system};
-use stackglass_unwind::stack_cache::Start;
+use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;
 use stackglass_wire::heap::{HEAP_BYTES, HeapTables};
 
@@ -35,6 +35,8 @@ pub enum Memory<'a> {
 static TABLES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Number of the recording, 0 before the first; threads draw a new countdown for each.
 static SESSION: AtomicU32 = AtomicU32::new(0);
+/// Instead of a number: threads that enter now leave at once.
+const STOPPED: u32 = u32::MAX;
 
 /// The tables of this process, if it has some.
 #[inline(always)]
@@ -58,7 +60,7 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
         return Ok(tables);
     }
     let no_memory = Refused { step: "getting memory", errno: libc::ENOMEM };
-    if !fork_guard::arm() {
+    if !fork_guard::is_sampled() && !fork_guard::arm() {
         return Err(Refused {
             step: "a page that forked children do not get (Linux 4.14)",
             errno: libc::EINVAL,
@@ -83,18 +85,25 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
 /// The caller then turns the calls of [`allocated`] on.
 pub fn start(sampling: Sampling, number: u32) {
     let Some(tables) = tables() else { return };
-    draw::set(sampling);
     if SESSION.load(Acquire) != 0 {
         // Frees were not seen since then: the live blocks are not known any more.
         blocks::forget();
         counters::clear(&tables);
         peak::clear(&tables);
     }
+    tables.page().begin_ns.store(system::now(), Relaxed);
+    resume(sampling, number);
+}
+
+/// As [`start`], after [`stop`]: what was counted stays. Frees must have been counted meanwhile. With another sampling, the
+/// number must be another one.
+pub fn resume(sampling: Sampling, number: u32) {
+    let Some(tables) = tables() else { return };
+    draw::set(sampling);
     let page = tables.page();
     let (kind, parameter) = sampling.numbers();
     page.sampling.store(kind as u32, Relaxed);
     page.parameter.store(parameter, Relaxed);
-    page.begin_ns.store(system::now(), Relaxed);
     SESSION.store(number, Release);
 }
 
@@ -104,8 +113,12 @@ pub fn session() -> u32 {
     SESSION.load(Relaxed)
 }
 
-/// Waits until no other thread is inside the recorder. The caller has turned the calls off before.
+/// Ends the recording. When it returns, no other thread is inside the recorder, and none records any more. The caller has
+/// turned the calls of [`allocated`] off before. Frees may still be counted.
 pub fn stop() {
+    SESSION.store(STOPPED, SeqCst);
+    // A thread that is about to enter sees the line above, or is seen to be inside.
+    barrier::all_threads();
     slots::wait_for_all();
 }
 
@@ -151,6 +164,7 @@ pub fn after_fork() {
     modules::after_fork();
     peak::after_fork();
     slots::after_fork();
+    records::after_fork();
 }
 
 /// The recorder runs on this thread.
@@ -226,6 +240,9 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     // SAFETY: the slot of this thread, which no one else uses while it is busy.
     let fields = unsafe { &mut *slot };
     let session = SESSION.load(Relaxed);
+    if session == STOPPED {
+        return;
+    }
     if fields.session != session {
         fields.session = session;
         (fields.pending, fields.last) = (0, 0);
@@ -268,6 +285,9 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     }
     let weight = Weight::of(size);
     counters::allocated(counter.entry, weight, tables.page().peak_number().load(Acquire));
+    if records::wanted() {
+        slot.log.push(counter.number, counter.is_fallback, size, at);
+    }
     slot.last = at;
     slot.last_position = slot.countdown.position();
     if kind == Kind::Block {
@@ -281,24 +301,36 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 /// As for [`allocated`].
 #[inline]
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
+    // SAFETY: by the caller.
+    let first = unsafe { walk_once(tables, slot, start) };
+    if first.cut.is_none() || first.new_frames == 0 {
+        return without_mark(first.node);
+    }
+    tables.page().cut().fetch_add(1, Relaxed);
+    if first.cut != Some(Cut::NoModule) || !modules::update_now_and_then(tables) {
+        return without_mark(first.node);
+    }
+    // SAFETY: by the caller.
+    without_mark(unsafe { walk_once(tables, slot, start) }.node)
+}
+
+/// # Safety
+/// As for [`allocated`].
+#[inline]
+unsafe fn walk_once(tables: &HeapTables, slot: &mut Slot, start: Start) -> CachedWalk {
     let generation = modules::generation();
+    if slot.near.since != generation {
+        slot.near.begin(generation);
+    }
+    let near = &mut slot.near;
     // A frame without a node gets that of its caller, marked, and so do the frames below it: without the mark, they would seem
     // to be called by its caller.
     let mut node = |parent, lookup| match parent & CUT_OFF {
-        0 => nodes::intern(tables, parent, lookup, generation).unwrap_or(parent | CUT_OFF),
+        0 => near.intern(tables, parent, lookup, generation).unwrap_or(parent | CUT_OFF),
         _ => parent,
     };
     // SAFETY: by the caller; the cache is this thread's.
-    let walk = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
-    if walk.cut.is_some() && walk.new_frames > 0 {
-        tables.page().cut().fetch_add(1, Relaxed);
-        if walk.cut == Some(Cut::NoModule) && modules::update_now_and_then(tables) {
-            // SAFETY: as above.
-            let again = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
-            return without_mark(again.node);
-        }
-    }
-    without_mark(walk.node)
+    unsafe { slot.cache.walk(&UNWINDER, start, &mut node) }
 }
 
 /// Marks the node of a stack whose inner frames found no memory.
@@ -310,7 +342,7 @@ fn without_mark(node: u32) -> (u32, bool) {
 
 /// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.
 #[inline(always)]
-fn size_class(size: u64) -> u32 {
+pub(crate) fn size_class(size: u64) -> u32 {
     if size <= 128 {
         return size.div_ceil(8) as u32;
     }

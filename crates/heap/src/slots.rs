@@ -6,6 +6,8 @@
 use crate::commit::THREAD_REGION;
 use crate::counters::Counters;
 use crate::draw::Countdown;
+use crate::nodes::NearNodes;
+use crate::records::Log;
 use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_host::{confined, system, task};
@@ -48,6 +50,10 @@ pub struct Slot {
     task_claims: u32,
     /// The cell in which this thread's polls of async tasks are noted.
     task_cell: Option<&'static TaskCell>,
+    /// Nodes that it used lately.
+    pub near: NearNodes,
+    /// Its records.
+    pub log: Log,
     /// Its last walk.
     pub cache: StackCache,
 }
@@ -221,6 +227,16 @@ fn register(tables: &HeapTables, tid: u32) -> Option<u32> {
     entry.tid.store(tid, Relaxed);
     entry.first_ns.store(system::now(), Release);
     Some(number)
+}
+
+/// Calls `each` with every slot. Other threads may use theirs meanwhile.
+pub fn for_each(each: &mut dyn FnMut(*mut Slot)) {
+    for place in &ALL[..(COUNT.load(Acquire) as usize).min(SLOTS)] {
+        let slot = place.load(Acquire);
+        if !slot.is_null() {
+            each(slot);
+        }
+    }
 }
 
 /// Waits until no thread is inside the recorder. New calls must have been turned off before.

@@ -53,6 +53,11 @@ pub fn begin(session: &Session) {
     ON.store((&raw const page.allocations).cast_mut(), Release);
 }
 
+/// Whether allocations are recorded, or will be when the session says so.
+pub fn are_hooked() -> bool {
+    ON.load(Acquire).cast_const() != &raw const NEVER
+}
+
 /// Whether the recording that the session asks for has begun here. The first thread begins it.
 #[inline(always)]
 fn is_recording() -> bool {

@@ -34,6 +34,13 @@ pub extern "C" fn stackglass_agent_v1() -> u32 {
     if stackglass_sampler::is_running() { stackglass_wire::VERSION } else { 0 }
 }
 
+/// The version of the contract if this library records allocations or is ready to, else 0. Its name is
+/// `stackglass_wire::ALLOCATIONS_SYMBOL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn stackglass_allocations_v1() -> u32 {
+    if allocations::are_hooked() { stackglass_wire::VERSION } else { 0 }
+}
+
 /// The pool to which a program that links the crate `stackglass` writes the async tasks that its threads poll; null without
 /// memory. Its name is `stackglass_wire::TASKS_SYMBOL`.
 #[unsafe(no_mangle)]

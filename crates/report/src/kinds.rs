@@ -328,11 +328,8 @@ fn is_cpp_library(frame: &Frame) -> bool {
             || CPP_MODULES.iter().any(|library| module.starts_with(library)))
 }
 
-/// Functions that return a new block for their caller: those of the C library besides the allocator itself, and the
-/// wrappers of GLib, gnulib and other common libraries.
+/// Functions that return a new block for their caller, besides those with a telling end.
 const WRAPPERS: &[&str] = &[
-    "strdup",
-    "strndup",
     "wcsdup",
     "asprintf",
     "vasprintf",
@@ -340,59 +337,32 @@ const WRAPPERS: &[&str] = &[
     "getdelim",
     "realpath",
     "canonicalize_file_name",
-    "xmalloc",
-    "xcalloc",
-    "xzalloc",
-    "xrealloc",
-    "xreallocarray",
-    "xmemdup",
-    "xstrdup",
-    "xstrndup",
-    "x2realloc",
-    "x2nrealloc",
-    "xnmalloc",
-    "xnrealloc",
-    "ximalloc",
-    "xirealloc",
-    "g_malloc",
-    "g_malloc0",
-    "g_malloc_n",
-    "g_malloc0_n",
-    "g_realloc",
-    "g_realloc_n",
-    "g_try_malloc",
-    "g_try_malloc0",
-    "g_try_malloc_n",
-    "g_try_realloc",
-    "g_strdup",
-    "g_strndup",
-    "g_memdup",
-    "g_memdup2",
     "g_slice_alloc",
-    "g_slice_alloc0",
     "g_strdup_printf",
     "g_strdup_vprintf",
-    "av_malloc",
     "av_mallocz",
-    "av_realloc",
-    "OPENSSL_malloc",
-    "CRYPTO_malloc",
-    "CRYPTO_zalloc",
-    "CRYPTO_realloc",
-    "PyMem_Malloc",
-    "PyMem_RawMalloc",
-    "PyObject_Malloc",
-    "_PyObject_Malloc",
 ];
+
+/// Ends of the names of such functions: `xmalloc`, `g_malloc0_n`, `CRYPTO_zalloc`, `jv_mem_alloc`, `PyMem_RawMalloc`.
+const WRAPPER_ENDS: &[&str] =
+    &["malloc", "calloc", "zalloc", "realloc", "reallocarray", "mem_alloc", "strdup", "strndup", "memdup"];
 
 /// Whether a function allocates for its caller, as `xmalloc` does.
 fn is_wrapper(frame: &Frame) -> bool {
-    let name = plain(&frame.func);
-    frame.foreign && (WRAPPERS.contains(&name) || WRAPPERS.contains(&name.trim_start_matches('_')))
+    let name = plain(&frame.func).trim_start_matches('_');
+    let stem = name.strip_suffix("_n").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = stem.to_ascii_lowercase();
+    frame.foreign && (WRAPPERS.contains(&name) || WRAPPER_ENDS.iter().any(|end| stem.ends_with(end)))
+}
+
+/// Whether a module is Stackglass's own library, which records allocations inside the program.
+pub fn is_recorder(module: &str) -> bool {
+    file_name(module).starts_with("libstackglass-")
 }
 
 /// Whether a frame may be the reason for an allocation: it belongs to neither an allocator nor a function such as
-/// `xmalloc`, nor a standard library of Rust, C or C++, nor code that only starts a program. `rust` says whether the program is compiled from Rust.
+/// `xmalloc`, nor a standard library of Rust, C or C++, nor code that only starts a program. `rust` says whether the
+/// program is compiled from Rust.
 pub fn is_allocation_site(frame: &Frame, rust: bool) -> bool {
     class(frame) == Class::Own
         && !is_memory(frame)
@@ -477,6 +447,8 @@ mod tests {
             ("strdup", "libc.so.6"),
             ("malloc", "app"),
             ("xmalloc", "app"),
+            ("jv_mem_alloc", "libjq.so.1"),
+            ("PyMem_RawMalloc", "python3"),
             ("g_malloc0", "libglib-2.0.so.0"),
             ("main", "app"),
         ] {

@@ -104,7 +104,7 @@ impl Metric {
             Metric::LiveCount => "blocks alive at the end",
             Metric::PeakBytes => "bytes at the peak",
             Metric::LeakedBytes => "bytes leaked",
-            Metric::Temporary => "allocations freed at once",
+            Metric::Temporary => "temporary allocations",
         }
     }
 

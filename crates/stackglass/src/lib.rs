@@ -51,6 +51,8 @@
 //! program without changing it, use the command `stackglass record -- ./program`. Under that command this crate does not
 //! sample.
 
+#[cfg(feature = "allocs")]
+pub mod allocs;
 mod error;
 mod init;
 pub mod peek;
@@ -63,6 +65,11 @@ pub mod task;
 
 #[cfg(feature = "macros")]
 pub use stackglass_macros::task;
+
+#[cfg(feature = "files")]
+pub use stackglass_files::WriteError;
+#[cfg(feature = "allocs")]
+pub use stackglass_heap::Alloc;
 
 pub use error::{InitError, ProfileKind, StartError};
 pub use init::init;
@@ -77,7 +84,7 @@ pub use stackglass_profile::{
 };
 pub use stackglass_report::callers::{Answer, Called};
 pub use stackglass_report::{
-    Caller, Callers, CallersError, FILE_COLUMNS, FilePattern, Format, GroupBy, Links, NO_SAMPLES,
+    Caller, Callers, CallersError, FILE_COLUMNS, FilePattern, Format, GroupBy, Links, Metric, NO_SAMPLES,
     NO_SAMPLES_IN_GROUP, Pick, Recur, Report, ReportError, SortedBy, Source, Style, UnknownValue, Written,
 };
 
@@ -86,8 +93,10 @@ pub mod model {
     pub use stackglass_profile::symbols::{Missing, ModuleNote};
     pub use stackglass_profile::word_buffer::{Block, Blocks};
     pub use stackglass_profile::{
-        Address, Cut, End, Location, LocationId, Module, ModuleIndex, Nanos, Process, ProcessIndex,
-        RecordingInfo, Sample, StackId, Stacks, State, Symbols, Task, TaskId, Thread, ThreadNumber,
+        Address, AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling,
+        Allocations, Cut, End, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process,
+        ProcessIndex, RecordingInfo, Sample, SizeClass, StackId, Stacks, State, Symbols, Task, TaskId,
+        Thread, ThreadNumber,
     };
 }
 
@@ -137,5 +146,7 @@ macro_rules! profile_walltime {
 
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "allocs")]
+    pub use crate::allocs::region::Region as AllocsRegion;
     pub use crate::region::Region;
 }

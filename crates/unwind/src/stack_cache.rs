@@ -62,6 +62,22 @@ fn lookup(pc: u64, how: u32) -> u64 {
     if how & EXACT != 0 { pc } else { pc.wrapping_sub(1) }
 }
 
+/// Places for a thread's own copies of rules, in the fastest cache of the CPU.
+const RULES: usize = 256;
+
+/// A copy of a rule. All zeros is for an address that no function has.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct NearRule {
+    lookup: u64,
+    /// CFA minus its base in bytes.
+    offset: u32,
+    /// CFA minus the address of the saved rbp in bytes, 0 if rbp is the same in the caller.
+    saved: u16,
+    /// The base is rbp, else the stack pointer.
+    from_rbp: bool,
+}
+
 /// The words that a complex rule read.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -109,6 +125,7 @@ pub struct StackCache {
     cut: Option<Cut>,
     complex: [Reads; COMPLEX],
     scratch: Scratch,
+    rules: [NearRule; RULES],
     /// The last walk, the root first.
     frames: [Frame; FRAMES],
     /// Frames of the current walk that are not in the last one, the innermost first.
@@ -194,10 +211,10 @@ impl StackCache {
             };
             (place.pc, place.sp, place.rbp, place.rbp_at, place.how) = (pc, sp, rbp, rbp_at, how);
             fresh += 1;
-            if let Some(Rule::Frame { from_rbp, cfa, rbp: saved }) = unwinder.known_rule(lookup(pc, how)) {
+            if let Some(NearRule { offset, saved, from_rbp, .. }) = self.rule(unwinder, lookup(pc, how)) {
                 let base = if from_rbp { rbp } else { sp };
-                let cfa = base.wrapping_add(u64::from(cfa) * 8);
-                let saved_at = cfa.wrapping_sub(u64::from(saved) * 8);
+                let cfa = base.wrapping_add(u64::from(offset));
+                let saved_at = cfa.wrapping_sub(u64::from(saved));
                 // Both words lie in the stack that holds this thread's stack pointer.
                 let is_inside =
                     cfa > sp && cfa <= self.stack_high && cfa & 7 == 0 && saved_at >= sp.wrapping_sub(8);
@@ -258,6 +275,9 @@ impl StackCache {
     fn restart(&mut self, epoch: u64, sp: u64) {
         let stack = keep_errno(|| OwnStack::at(sp).range());
         (self.stack_low, self.stack_high) = (stack.start, stack.end);
+        if epoch != self.epoch {
+            self.rules.fill(NearRule { lookup: 0, offset: 0, saved: 0, from_rbp: false });
+        }
         (self.len, self.complex_len, self.epoch) = (0, 0, epoch);
         let own_end = own_stack_end().filter(|end| stack.contains(end) && *end > sp);
         self.is_own = own_end.is_some();
@@ -321,6 +341,18 @@ impl StackCache {
             index -= 1;
         }
         0
+    }
+
+    /// The rule for an address, from the thread's own few or from the table of all threads.
+    #[inline(always)]
+    fn rule(&mut self, unwinder: &Unwinder, lookup: u64) -> Option<NearRule> {
+        let place = &mut self.rules[(lookup ^ lookup >> 9) as usize % RULES];
+        if place.lookup != lookup {
+            let Some(Rule::Frame { from_rbp, cfa, rbp }) = unwinder.known_rule(lookup) else { return None };
+            let (offset, saved) = (u32::from(cfa) * 8, u16::from(rbp) * 8);
+            *place = NearRule { lookup, offset, saved, from_rbp };
+        }
+        Some(*place)
     }
 
     /// The caller of a frame by its whole rule, and how it was found. The error is the end of the stack: a reason, unless it is

@@ -183,12 +183,15 @@ pub struct ThreadEntry {
     pub first_ns: AtomicU64,
 }
 
+/// In the generation of a node: its address was in no module. The other bits are the generation.
+pub const NODE_NOWHERE: u32 = 1 << 31;
+
 /// A stack: a frame and the stack of its caller.
 #[repr(C)]
 pub struct NodeEntry {
     /// The caller's node, 0 for outermost frames. Smaller than the node's own number.
     pub parent: AtomicU32,
-    /// The generation of modules in which the address is to be looked up.
+    /// The generation of modules in which the address is to be looked up, and [`NODE_NOWHERE`].
     pub generation: AtomicU32,
     /// The frame's lookup address.
     pub lookup: AtomicU64,

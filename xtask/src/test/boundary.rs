@@ -11,6 +11,7 @@ const INSIDE: &[&str] = &[
     "stackglass-preload",
     "stackglass-sampler",
     "stackglass-sampling",
+    "stackglass-heap",
     "stackglass-host",
     "stackglass-unwind",
     "stackglass-wire",

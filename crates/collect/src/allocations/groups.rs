@@ -11,6 +11,7 @@ use stackglass_profile::{
 };
 use stackglass_wire::heap::{
     self, CounterEntry, HeapSampling, HeapTables, MAX_COUNTERS, MAX_NODES, MAX_THREADS, MODULE_WORDS,
+    NODE_NOWHERE,
 };
 use stackglass_wire::{Event, text_byte};
 use std::sync::Arc;
@@ -22,14 +23,35 @@ const COUNT_SCALE: u64 = 1 << 10;
 const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
 
+/// What the numbers in the tables of a process are in a recording.
+#[derive(Debug, Default)]
+pub struct Identities {
+    /// Stacks by node.
+    stacks: Vec<StackId>,
+    /// Threads by their number.
+    threads: Vec<ThreadNumber>,
+}
+
+impl Identities {
+    /// The stack and the thread of a counter.
+    pub fn of(&self, counter: &CounterEntry) -> (StackId, ThreadNumber) {
+        let stack = self.stacks.get(counter.node.load(Relaxed) as usize);
+        let thread = self.threads.get(counter.thread.load(Relaxed) as usize);
+        (stack.copied().unwrap_or_default(), thread.copied().unwrap_or_default())
+    }
+}
+
 /// Adds the allocations of a process to the recording. `end` is when its recording ended.
-pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: &mut Recorder) {
+pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: &mut Recorder) -> Identities {
     let page = tables.page();
     let begin = Nanos(page.begin_ns.load(Relaxed));
     let modules = Modules::read(tables, recorder);
-    let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else { return };
+    let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else {
+        return Identities::default();
+    };
     let threads = threads(tables, process, recorder);
     let stacks = stacks(tables, &modules, recorder);
+    let identities = Identities { stacks, threads };
     let sampling = match HeapSampling::from_number(page.sampling.load(Relaxed)) {
         HeapSampling::Rate => {
             AllocationSampling::Rate(f64::from_bits(page.parameter.load(Relaxed)).clamp(0.0, 1.0))
@@ -48,9 +70,9 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
             continue;
         }
         let class = entry.class.load(Relaxed);
-        let thread = threads.get(entry.thread.load(Relaxed) as usize).copied().unwrap_or_default();
+        let (stack, thread) = identities.of(entry);
         allocations.groups.push(AllocationGroup {
-            stack: stacks.get(entry.node.load(Relaxed) as usize).copied().unwrap_or_default(),
+            stack,
             thread,
             process,
             task: entry.task.load(Relaxed),
@@ -69,6 +91,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
         without_stack: page.without_stack().load(Relaxed),
         memory,
     });
+    identities
 }
 
 fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts {
@@ -231,7 +254,7 @@ fn stacks(tables: &HeapTables, modules: &Modules, recorder: &mut Recorder) -> Ve
     for number in 1..count {
         let node = tables.node(number);
         let lookup = node.lookup.load(Acquire);
-        let location = modules.at(node.generation.load(Relaxed)).locate(lookup);
+        let location = modules.at(node.generation.load(Relaxed) & !NODE_NOWHERE).locate(lookup);
         let caller = ids.get(node.parent.load(Relaxed) as usize).copied().unwrap_or_default();
         let location = stacks.intern_location(location);
         ids.push(stacks.extend(caller, location));

@@ -13,6 +13,9 @@ pub(crate) type FunctionNumber = u32;
 /// Index into [`FunctionTable::lines`].
 pub(crate) type LineNumber = u32;
 
+/// The name of all functions of Stackglass's own library.
+const RECORDER: &str = "[recording allocations]";
+
 /// The line of frames without one.
 pub(crate) const NO_LINE: LineNumber = 0;
 
@@ -124,7 +127,10 @@ impl Numbering {
         let module = file_name(module);
         let class = kinds::class(frame);
         let start = kinds::is_start(frame, self.rust);
+        let recorder = kinds::is_recorder(module);
         let name = match (&*frame.func, module) {
+            // The inside of the recorder is of no interest, but what it costs is.
+            _ if recorder => RECORDER.to_owned(),
             ("", "") => "[unknown code]".to_owned(),
             ("", module) => in_brackets(module),
             (func, _) if class == Class::C => harmless(public_name(func)).into_owned(),
@@ -140,7 +146,7 @@ impl Numbering {
                     module: key.1.clone(),
                     class,
                     start,
-                    by_start: frame.start_as_name().is_some(),
+                    by_start: !recorder && frame.start_as_name().is_some(),
                     own: weight,
                     total: weight,
                 });
@@ -163,7 +169,7 @@ impl Numbering {
         let next = self.instances.len() as u32;
         let full = frame.spec.clone().unwrap_or_else(|| frame.func.clone());
         let instance = *self.instances.entry(full).or_insert(next);
-        let nameless = frame.func.is_empty();
+        let nameless = recorder || frame.func.is_empty();
         TableFrame { function, line, class, start, inlined: frame.inlined, nameless, instance }
     }
 }

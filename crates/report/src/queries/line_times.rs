@@ -250,7 +250,7 @@ mod tests {
             recording.symbols.set(location, [frame]);
             location
         };
-        let (main, f, g, c) = (add(1, "main", 1), add(2, "f", 2), add(3, "f", 2), add(4, "", -1));
+        let (main, f, g, c) = (add(1, "demo::main", 1), add(2, "f", 2), add(3, "f", 2), add(4, "", -1));
         for (leaf_first, state, time) in [
             (vec![main], State::Awake, 1),
             (vec![c, g, f, main], State::Awake, 10),

@@ -343,6 +343,7 @@ const TRANSPARENT: &[&str] = &[
     "hashbrown::scopeguard",
     "allocator_api2::alloc",
     "allocator_api2::stable::alloc",
+    "stackglass_heap",
     "__rustc",
     "__rust_alloc",
     "__rust_alloc_zeroed",

@@ -108,7 +108,7 @@ fn typed_share(program: &Path, flags: &[&str]) -> f64 {
         unknown.iter().for_each(|(what, count)| println!("  {count} x {what}"));
         println!("{flags:?}: {typed} of {typable}");
     }
-    assert!(blocks.len() > 300, "{}", blocks.len());
+    assert!(blocks.len() > 50, "{}", blocks.len());
     assert!(wrong.is_empty(), "{flags:?}:\n{}", wrong.into_keys().collect::<Vec<_>>().join("\n"));
     typed as f64 / typable as f64
 }
@@ -116,11 +116,11 @@ fn typed_share(program: &Path, flags: &[&str]) -> f64 {
 /// Whether a block of this type can have this size. This fails when the standard library allocates something else.
 fn size_agrees(name: &str, block: &Block) -> bool {
     let Block { element, bytes, .. } = *block;
-    if name.starts_with('[') && !name.contains("; ") {
+    if name.ends_with("[]") || name.starts_with('[') && !name.contains("; ") {
         bytes % element == 0
     } else if name.starts_with("Rc<[") || name.starts_with("Arc<[") {
         bytes >= 16 + element
-    } else if name.starts_with("Rc<") || name.starts_with("Arc<") {
+    } else if name.starts_with("Rc<") || name.starts_with("Arc<") || name.starts_with("shared_ptr<") {
         bytes == (16 + element).next_multiple_of(8) || bytes == (16 + element).next_multiple_of(16)
     } else if [" table", " leaf", " internal", " node"].iter().any(|end| name.ends_with(end)) {
         bytes > element
@@ -160,7 +160,7 @@ fn blocks_have_types_in_small_and_in_plain_code() {
 }
 
 #[test]
-#[ignore = "builds 16 programs"]
+#[ignore = "builds 17 programs"]
 fn blocks_have_types_in_all_builds() {
     for level in LEVELS {
         for debuginfo in ["-Cdebuginfo=1", "-Cdebuginfo=2"] {
@@ -168,22 +168,24 @@ fn blocks_have_types_in_all_builds() {
             check(&[level, V0, debuginfo], NEW);
         }
     }
+    // In one unit, most functions with the same code are folded.
+    check(&["-Copt-level=3", "-Ccodegen-units=1", "-Clto=fat", LEGACY, "-Cdebuginfo=1"], 0.0);
 }
 
 #[test]
 fn types_are_never_wrong_with_line_tables() {
-    for mangling in [LEGACY, V0] {
-        let flags = ["-Copt-level=3", mangling, "-Cdebuginfo=line-tables-only"];
-        let program = build(&flags);
-        typed_share(&program.path, &flags);
-        program.tool("strip", &["--strip-all", "program"]);
-        typed_share(&program.path, &["stripped"]);
-    }
+    let flags = ["-Copt-level=3", LEGACY, "-Cdebuginfo=line-tables-only"];
+    let program = build(&flags);
+    typed_share(&program.path, &flags);
+    program.tool("strip", &["--strip-all", "program"]);
+    typed_share(&program.path, &["stripped"]);
 }
 
-/// In one unit, functions with the same code are folded.
 #[test]
-fn blocks_have_types_with_link_time_optimization() {
-    let flags = ["-Copt-level=3", "-Ccodegen-units=1", "-Clto=fat", LEGACY, "-Cdebuginfo=1"];
-    check(&flags, 0.0);
+fn containers_of_cpp_have_types() {
+    for flags in [&["-g", "-O2", "-fno-omit-frame-pointer"][..], &["-g", "-O0"], &["-O0"]] {
+        let program = Program::build("allocs.cpp", "g++", flags);
+        let share = typed_share(&program.path, flags);
+        assert!(share >= 0.99, "{flags:?}: {share}");
+    }
 }

@@ -48,7 +48,8 @@ impl Site {
 pub(crate) struct StackSites {
     /// Index into [`Sites::list`].
     pub site: u32,
-    /// The site if crates in Cargo's folders and shared libraries are no sites. The same as `site` if there is none.
+    /// The innermost source line of the program itself: not of other crates in Cargo's folders, nor of shared libraries.
+    /// The same as `site` if there is none.
     pub own: u32,
 }
 
@@ -76,7 +77,12 @@ enum Rank {
 impl<'a> Sites<'a> {
     pub(crate) fn new(recording: &'a Recording) -> Sites<'a> {
         let rust = recording.has_rust();
-        let ranks = recording.symbols.frames().iter().map(|frame| rank(frame, rust)).collect();
+        let program = program_crate(recording);
+        let rank = |frame| match rank(frame, rust) {
+            Rank::Dependency if is_of_program(frame, program) => Rank::Own,
+            rank => rank,
+        };
+        let ranks = recording.symbols.frames().iter().map(rank).collect();
         let (list, numbers, known) = Default::default();
         Sites { recording, list, numbers, ranks, known, rust }
     }
@@ -109,7 +115,7 @@ impl<'a> Sites<'a> {
         }
         let [innermost, outside, site, own] = found;
         let site = site.or(outside).or(innermost).unwrap_or_else(|| Site::of(&Frame::unknown(0)));
-        let own = own.unwrap_or_else(|| site.clone());
+        let own = own.filter(|own| own.line > 0).unwrap_or_else(|| site.clone());
         let sites = StackSites { site: self.number(site), own: self.number(own) };
         self.known.insert(stack, sites);
         sites
@@ -123,6 +129,19 @@ impl<'a> Sites<'a> {
             next
         })
     }
+}
+
+/// The crate of the function `main`. Empty if it is unknown.
+fn program_crate(recording: &Recording) -> &str {
+    let is_main = |frame: &&Frame| frame.func.strip_suffix("::main") == Some(&*frame.krate);
+    recording.symbols.frames().iter().find(is_main).map_or("", |frame| &*frame.krate)
+}
+
+/// Whether a frame belongs to the program's crate, or to one that carries its name: `jaq_core` in `jaq`. Programs that Cargo
+/// installed lie in its folders, as their dependencies do.
+fn is_of_program(frame: &Frame, program: &str) -> bool {
+    let rest = frame.krate.strip_prefix(program);
+    !program.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 fn rank(frame: &Frame, rust: bool) -> Rank {

@@ -2,10 +2,10 @@
 
 use super::AllocationsText;
 use super::digest::sampling;
-use crate::AllocationTable;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, percent_text};
 use crate::text::style::{Line, Paint};
+use crate::{AllocationTable, kinds};
 use stackglass_profile::frame::file_name;
 use stackglass_profile::symbols::Missing;
 use stackglass_profile::{Recording, harmless};
@@ -54,7 +54,8 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
     let share = percent_text(table.total.count.saturating_sub(table.typed), table.total.count);
     let poor = recording.symbols.notes().iter();
     let poor = poor.filter(|note| matches!(note.missing, Missing::DebugInfo | Missing::Names));
-    let modules: BTreeSet<&str> = poor.map(|note| file_name(&note.module)).collect();
+    let modules: BTreeSet<&str> =
+        poor.filter(|note| !kinds::is_recorder(&note.module)).map(|note| file_name(&note.module)).collect();
     let named: Vec<String> = modules.iter().take(MODULES).map(|name| harmless(name).into_owned()).collect();
     let of = match named.is_empty() {
         true => String::new(),

@@ -3,6 +3,7 @@
 use super::Summary;
 use super::cut_reasons::cut_reason;
 use super::run_time_code;
+use crate::kinds;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::wrap;
@@ -127,7 +128,7 @@ fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
         }
     }
     let mut notes: Vec<(u64, String)> = Vec::new();
-    for note in recording.symbols.notes() {
+    for note in recording.symbols.notes().iter().filter(|note| !kinds::is_recorder(&note.module)) {
         let same = recording.modules.iter().position(|module| module.path == note.module);
         let time = same.map_or(0, |index| times[index]);
         let least = if note.missing == Missing::DebugInfo { CONSIDERABLE } else { NOTICEABLE };
