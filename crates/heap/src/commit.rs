@@ -9,7 +9,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use stackglass_host::session::PATH_BYTES;
 use stackglass_host::system::{self, Fd, PathText};
 use stackglass_host::{file_limit, image::Refused};
-use stackglass_wire::heap::{COUNTERS, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MODULES, NODES, THREADS};
+use stackglass_wire::heap::{
+    COUNTERS, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MODULES, NODES, REFUSED_FILE_PREFIX, THREADS,
+};
 
 /// Pages are asked for in steps of this many bytes.
 const STEP: usize = 64 << 10;
@@ -152,6 +154,24 @@ fn in_file(session: InFolder<'_>) -> Result<*mut u8, Refused> {
         unsafe { libc::unlink(path.as_c_str().as_ptr()) };
     }
     mapped
+}
+
+/// Tells the launcher that this process cannot record its allocations.
+pub fn tell_refusal(session: InFolder<'_>, why: Refused) {
+    let path = PathText::<PATH_BYTES>::new()
+        .text(session.folder)
+        .text(b"/")
+        .text(REFUSED_FILE_PREFIX.as_bytes())
+        .number(u64::from(system::process_id()))
+        .text(b"-")
+        .number(u64::from(why.errno.unsigned_abs()));
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+    if let Some(file) = Fd::open(libc::AT_FDCWD, path.as_c_str(), flags, 0o600) {
+        // SAFETY: the descriptor and the text are live. Without room for the text, the name says enough.
+        file_limit::without_signal(|| unsafe {
+            libc::write(file.raw(), why.step.as_ptr().cast(), why.step.len())
+        });
+    }
 }
 
 fn map_file(file: &Fd, smaller: u32) -> Result<*mut u8, Refused> {

@@ -36,7 +36,7 @@ mod thread_pointer;
 
 pub use blocks::Granule;
 pub use clear::{RecordSums, read_records};
-pub use commit::{InFolder, TablesError};
+pub use commit::{InFolder, TablesError, tell_refusal};
 pub use draw::Sampling;
 pub use global_alloc::{Alloc, LeftOut, probe};
 pub use recorder::{

@@ -14,7 +14,9 @@ mod real;
 
 use crate::{environment, own_session};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+pub use real::is_in_glibc;
 use stackglass_heap::{Granule, InFolder, Memory, Sampling};
+use stackglass_host::image::Refused;
 use stackglass_host::session::Session;
 use stackglass_host::{confined, system};
 
@@ -46,7 +48,6 @@ pub fn begin(session: &Session) {
         return never();
     }
     real::resolve();
-    confinement::resolve();
     if page.allocations.load(Acquire) != 0 {
         begin_recording();
     }
@@ -58,11 +59,27 @@ pub fn are_hooked() -> bool {
     ON.load(Acquire).cast_const() != &raw const NEVER
 }
 
-/// Whether the recording that the session asks for has begun here. The first thread begins it.
+/// Why nothing is recorded in a program that defines `malloc`.
+const OTHER_ALLOCATOR: &str = "the program has an allocator of its own";
+
+/// Number of the recording that the session asks for, 0 for none.
+#[inline(always)]
+fn wanted() -> u32 {
+    // SAFETY: the word of the session page, which stays mapped, or one of this file's.
+    unsafe { (*ON.load(Acquire)).load(Relaxed) }
+}
+
+/// Whether the recording that the session asks for has begun here.
 #[inline(always)]
 fn is_recording() -> bool {
-    // SAFETY: the word of the session page, which stays mapped, or `NEVER`.
-    let wanted = unsafe { (*ON.load(Acquire)).load(Relaxed) };
+    let wanted = wanted();
+    wanted != 0 && wanted == stackglass_heap::session()
+}
+
+/// The same. The first thread that allocates begins it.
+#[inline(always)]
+fn begins_or_is_recording() -> bool {
+    let wanted = wanted();
     wanted != 0 && (wanted == stackglass_heap::session() || begin_when_due())
 }
 
@@ -81,7 +98,7 @@ fn begin_when_due() -> bool {
 
 /// Begins at the first allocation, if the C library is ready. Otherwise a later allocation or the constructor begins.
 fn begin_early() -> bool {
-    if !environment::is_there() || LOOKING.swap(true, Acquire) {
+    if !environment::is_there() || !real::resolve() || LOOKING.swap(true, Acquire) {
         return false;
     }
     let errno = system::errno();
@@ -104,19 +121,23 @@ fn begin_recording() -> bool {
     }
     let errno = system::errno();
     let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
-    hooks::set_granule(granule);
     let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now(), smaller: smaller() };
     let sampling = Sampling::from_numbers(
         page.allocation_sampling.load(Relaxed),
         page.allocation_parameter.load(Relaxed),
     );
-    // A session that has ended has removed its folder. This is no error.
     let begun = sampling.is_some_and(|sampling| {
-        let prepared = stackglass_heap::prepare(Memory::Session(folder), granule).is_ok();
-        if prepared {
-            stackglass_heap::start(sampling, number);
+        let prepared = match real::has_other_allocator() {
+            true => Err(Refused { step: OTHER_ALLOCATOR, errno: 0 }),
+            false => stackglass_heap::prepare(Memory::Session(folder), granule).map(drop),
+        };
+        match prepared {
+            Ok(()) => stackglass_heap::start(sampling, number),
+            // A session that has ended has removed its folder. This is no error.
+            Err(why) if why.errno == libc::ENOENT => {}
+            Err(why) => stackglass_heap::tell_refusal(folder, why),
         }
-        prepared
+        prepared.is_ok()
     });
     system::set_errno(errno);
     begun

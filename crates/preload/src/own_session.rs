@@ -1,6 +1,6 @@
 //! The session of this process: its file in the session folder, and its sampler.
 
-use crate::{environment, real_functions};
+use crate::{allocations, environment, real_functions};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{ProcessImage, Refused};
 use stackglass_host::session::{self, Session};
@@ -37,7 +37,8 @@ pub fn find() -> Option<&'static Session> {
     if let Some(session) = SESSION.get() {
         return Some(session);
     }
-    if !is_glibc() {
+    // Programs with another C library (musl) inherit the environment and load this library too; it must not affect them.
+    if !allocations::is_in_glibc() {
         return None;
     }
     let session = environment::session_folder().and_then(session::open)?;
@@ -47,13 +48,6 @@ pub fn find() -> Option<&'static Session> {
     }
     let _ = SESSION.set(session);
     SESSION.get()
-}
-
-/// Whether the program's C library is glibc. Programs with another one (musl) inherit the environment and load this library
-/// too; it must not affect them.
-fn is_glibc() -> bool {
-    // SAFETY: the name ends with a zero byte.
-    unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()).is_null() }
 }
 
 /// Creates this process's file in the session folder.

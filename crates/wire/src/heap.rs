@@ -18,6 +18,9 @@ use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 /// Prefix of the files in the session folder: `h-PID-START`, as for process files.
 pub const HEAP_FILE_PREFIX: &str = "h-";
 
+/// Prefix of files by which a process tells that it cannot record: `n-PID-ERRNO`. The content is the step that failed.
+pub const REFUSED_FILE_PREFIX: &str = "n-";
+
 /// `b"SGHEAP01"`.
 const MAGIC: u64 = u64::from_le_bytes(*b"SGHEAP01");
 

@@ -4,6 +4,7 @@
 //! The program is always waited for.
 
 use super::backend::Backend;
+use super::program::Obstacle;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::{LaunchError, Library, Options, unaccounted_cpu};
@@ -61,8 +62,12 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let library = || unpacked.as_ref().map(Library::path).or(backend.library());
     let obstacle =
         options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
+    let advice = |obstacle: Obstacle| match unpacked {
+        Some(_) => obstacle.advice_on_allocations(),
+        None => obstacle.advice(),
+    };
     let remarks: Vec<String> =
-        obstacle.map(|obstacle| format!("{name} {}", obstacle.advice())).into_iter().chain(line).collect();
+        obstacle.map(|obstacle| format!("{name} {}", advice(obstacle))).into_iter().chain(line).collect();
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
     let library = library().filter(|_| !forbids_preload);
@@ -204,7 +209,10 @@ impl RecordedProgram {
         let sampler_cpu = self.backend.close(&mut recording.recorder);
         if let Some(allocations) = self.allocations.take() {
             AllocationSettings::turn(recording.session.page(), false);
-            allocations.close(&mut recording.recorder);
+            if let Some(line) = allocations.close(&mut recording.recorder) {
+                observer.note(&line);
+                recording.recorder.remark(line);
+            }
         }
         let (has_begun, was_cleared) = (recording.has_begun(), recording.was_cleared());
         let RecordingLoop { session, signals, mut recorder, file, .. } = recording;

@@ -2,10 +2,10 @@
 //!
 //! The last two arguments describe the program's function: the address of its return address, and its `rbp`.
 
-use super::{is_recording, real};
+use super::{begins_or_is_recording, is_recording, real};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
-use stackglass_heap::{Granule, Kind, Start};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+use stackglass_heap::{Kind, Start};
 
 /// The state of the program's function after the return to it.
 ///
@@ -23,60 +23,44 @@ pub(super) unsafe fn caller(sp: *const u64, rbp: u64) -> Start {
 /// `sp` and `rbp` must be those of an entry that has not returned.
 #[inline(always)]
 pub(super) unsafe fn count(block: *mut c_void, size: usize, kind: Kind, sp: *const u64, rbp: u64) {
-    if block.is_null() || !is_recording() {
+    if block.is_null() || !begins_or_is_recording() {
         return;
-    }
-    if size <= SMALL && kind == Kind::Block && IS_UNKNOWN.load(Relaxed) {
-        // SAFETY: the block was just made.
-        unsafe { look_at(block) };
     }
     // SAFETY: by the caller.
     unsafe { stackglass_heap::allocated(block.addr(), size, kind, caller(sp, rbp)) };
 }
 
-/// Blocks are made at least this large: 0, or the distance by which the table of live blocks tells two apart.
+/// Blocks are made at least this large: 0, or the distance at which the table of live blocks tells two apart. Allocators with
+/// size classes put blocks of up to [`SMALL`] bytes closer together.
 static SMALLEST: AtomicUsize = AtomicUsize::new(0);
-/// It is not known yet whether the allocator's smallest blocks are closer than that.
-static IS_UNKNOWN: AtomicBool = AtomicBool::new(false);
-/// Requests up to this size get such blocks.
+const DISTANCE: usize = 16;
 const SMALL: usize = 8;
-
-/// The allocator's `malloc_usable_size`.
-static USABLE_SIZE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
-pub(super) fn set_granule(granule: Granule) {
-    // SAFETY: the name ends with a zero byte.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc_usable_size".as_ptr()) };
-    USABLE_SIZE.store(found, Relaxed);
-    IS_UNKNOWN.store(granule == Granule::Of16 && SMALLEST.load(Relaxed) == 0, Relaxed);
-}
 
 #[inline(always)]
 fn smallest() -> usize {
     SMALLEST.load(Relaxed)
 }
 
-/// Looks at the first small block of an allocator with size classes.
-#[cold]
-unsafe fn look_at(block: *mut c_void) {
-    if !IS_UNKNOWN.swap(false, Relaxed) {
-        return;
+/// A block that is too close to its neighbours, and that the program does not know yet, is made again.
+///
+/// # Safety
+/// It must be a block of the allocator.
+#[inline(always)]
+unsafe fn apart(block: *mut c_void, size: usize, again: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if block.addr() & SMALL == 0 || size > SMALL {
+        return block;
     }
-    type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
-    // SAFETY: null, which is `None`, or the allocator's function; a block of that allocator.
-    let usable = unsafe {
-        let function = core::mem::transmute::<*mut c_void, Option<UsableSize>>(USABLE_SIZE.load(Relaxed));
-        function.map_or(0, |usable_size| usable_size(block))
-    };
-    if usable < 16 {
-        SMALLEST.store(16, Relaxed);
-    }
+    SMALLEST.store(DISTANCE, Relaxed);
+    // SAFETY: by the caller.
+    unsafe { real::free(block) };
+    again()
 }
 
 pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let block = real::malloc(size.max(smallest()));
+        let block = apart(block, size, || real::malloc(DISTANCE));
         count(block, size, Kind::Block, sp, rbp);
         block
     }
@@ -88,6 +72,7 @@ pub(super) unsafe extern "C" fn calloc(n: usize, size: usize, sp: *const u64, rb
         let bytes = n.wrapping_mul(size);
         let is_small = n.checked_mul(size).is_some_and(|bytes| bytes < smallest());
         let block = if is_small { real::calloc(1, smallest()) } else { real::calloc(n, size) };
+        let block = apart(block, bytes, || real::calloc(1, DISTANCE));
         count(block, bytes, Kind::Block, sp, rbp);
         block
     }
