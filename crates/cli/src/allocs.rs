@@ -1,15 +1,18 @@
 //! `stackglass allocs [FILE]`: what a program allocates, by type, line and other keys.
 
+use crate::allocs_pid;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
 use crate::metric_flag::{metric_help, no_allocations};
+use crate::output::output_file;
 use crate::terminal::LayoutFlags;
-use crate::values::one_of;
+use crate::values::{allocation_sampling, one_of, positive_duration, process_id};
 use clap::Args;
-use stackglass_profile::Recording;
+use stackglass_profile::{AllocationSampling, Recording};
 use stackglass_report::{AllocationKey, AllocationTable, AllocationsText, Metric, Source, allocations};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +22,7 @@ Examples:
   stackglass allocs --metric peak-bytes     what the peak was made of
   stackglass allocs --metric leaked-bytes   what was never freed
   stackglass allocs --by function --all server.glass
+  stackglass allocs --pid 1234 --duration 10s   a program under `stackglass run`
   stackglass allocs --json | jq '.rows[0]'  all rows, for programs
 
 A site is the innermost line outside of allocators and standard libraries. A
@@ -32,6 +36,22 @@ print --metric bytes` and `stackglass flamegraph --metric bytes`.";
 pub(crate) struct Flags {
     /// A .glass file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
+
+    /// Record this process now: one that was started with `stackglass run`
+    #[arg(long, value_name = "PID", value_parser = process_id, conflicts_with = "file")]
+    pid: Option<u32>,
+
+    /// With --pid: for how long [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "pid")]
+    duration: Option<Duration>,
+
+    /// With --pid: which allocations, as for `record --allocs` [default: all]
+    #[arg(long, value_name = "RATE", value_parser = allocation_sampling, requires = "pid")]
+    rate: Option<AllocationSampling>,
+
+    /// With --pid: also write the recording to this file
+    #[arg(short, long, value_name = "FILE", value_parser = output_file(), requires = "pid")]
+    output: Option<PathBuf>,
 
     /// What the rows are [default: type]
     #[arg(long, value_name = "KEY", value_parser = one_of(AllocationKey::ALL, AllocationKey::word, key_help))]
@@ -76,8 +96,19 @@ fn key_help(key: AllocationKey) -> &'static str {
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let input = input::read(&input::choose(flags.file.as_deref())?)?;
-    let recording = recorded(&input)?;
+    let (input, live);
+    let recording = match flags.pid {
+        Some(pid) => {
+            let duration = flags.duration.unwrap_or(Duration::from_secs(10));
+            let sampling = flags.rate.unwrap_or(AllocationSampling::Every);
+            live = allocs_pid::record(pid, sampling, duration, flags.output.as_deref())?;
+            &live
+        }
+        None => {
+            input = input::read(&input::choose(flags.file.as_deref())?)?;
+            recorded(&input)?
+        }
+    };
     let key = flags.by.unwrap_or_default();
     let metric = flags.metric.unwrap_or(Metric::Bytes);
     let mut out = BufWriter::new(std::io::stdout().lock());

@@ -5,6 +5,7 @@
 //! program runs. An error is one line.
 
 mod allocs;
+mod allocs_pid;
 mod annotate;
 mod arguments;
 mod callers;

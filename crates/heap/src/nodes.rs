@@ -25,11 +25,14 @@ static INDEX: AtomicPtr<Place> = AtomicPtr::new(core::ptr::null_mut());
 static BITS: AtomicU32 = AtomicU32::new(0);
 static GROWING: AtomicBool = AtomicBool::new(false);
 
-/// In the number of a place: the address was in no module when the node was made. The parent's bits are fewer.
-const NOWHERE: u64 = 1 << 63;
+/// In the number of a node that [`intern`] returns, and in that of a place: the address was in no module when the node was made.
+pub const NOWHERE: u32 = 1 << 30;
+const _: () = assert!(MAX_NODES <= NOWHERE as usize);
 
-fn is_nowhere(tables: &HeapTables, number: u32) -> bool {
-    tables.node(number).generation.load(Relaxed) & NODE_NOWHERE != 0
+/// A node's number with its mark.
+fn marked(tables: &HeapTables, number: u32) -> u32 {
+    let is_nowhere = tables.node(number).generation.load(Relaxed) & NODE_NOWHERE != 0;
+    if is_nowhere { number | NOWHERE } else { number }
 }
 
 /// Addresses of programs have 47 bits.
@@ -99,7 +102,7 @@ impl NearNodes {
     }
 }
 
-/// The node of a frame whose caller is `parent`; `None` if it is new and the table is full.
+/// The node of a frame whose caller is `parent`, marked with [`NOWHERE`]; `None` if it is new and the table is full.
 #[inline]
 pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
     // Bits first: if an index is replaced meanwhile, the number of bits is too small for it, never too large.
@@ -120,25 +123,25 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
             if new == 0 {
                 new = insert(tables, parent, lookup, generation)?;
             }
-            let upper = if is_nowhere(tables, new) { upper | NOWHERE } else { upper };
             match place.key.compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
-                    place.number.store(upper | u64::from(new), Release);
+                    let marked = marked(tables, new);
+                    place.number.store(upper | u64::from(marked), Release);
                     if new as usize > mask / 2 {
                         grow(tables, bits);
                     }
-                    return Some(new);
+                    return Some(marked);
                 }
                 Err(other) => found = other,
             }
         }
         let number = place.number.load(Acquire);
-        if found == key && number & !0xffff_ffff & !NOWHERE == upper && number as u32 != 0 {
-            let is_nowhere = number & NOWHERE != 0;
+        if found == key && number & !0xffff_ffff == upper && number != upper {
             let number = number as u32;
-            if is_nowhere {
+            if number & NOWHERE != 0 {
                 // By now its address may be in a module.
-                if tables.node(number).generation.load(Relaxed) == generation | NODE_NOWHERE {
+                let made_in = tables.node(number & !NOWHERE).generation.load(Relaxed);
+                if made_in == generation | NODE_NOWHERE {
                     return Some(number);
                 }
                 at = (at + 1) & mask;
@@ -195,7 +198,6 @@ fn grow(tables: &HeapTables, bits: u32) {
                     continue;
                 }
                 let (key, upper) = key_of(parent, lookup);
-                let upper = if is_nowhere(tables, number) { upper | NOWHERE } else { upper };
                 let mut at = hash(parent, lookup) as usize & mask;
                 // SAFETY: `mask + 1` places just mapped, more than twice as many as nodes.
                 unsafe {
@@ -203,7 +205,8 @@ fn grow(tables: &HeapTables, bits: u32) {
                         at = (at + 1) & mask;
                     }
                     (*index.add(at)).key.store(key, Relaxed);
-                    (*index.add(at)).number.store(upper | u64::from(number), Relaxed);
+                    let marked = u64::from(marked(tables, number));
+                    (*index.add(at)).number.store(upper | marked, Relaxed);
                 }
             }
             INDEX.store(index, Release);

@@ -303,15 +303,19 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
     // SAFETY: by the caller.
     let first = unsafe { walk_once(tables, slot, start) };
-    if first.cut.is_none() || first.new_frames == 0 {
-        return without_mark(first.node);
+    if first.new_frames == 0 || (first.cut.is_none() && first.node & nodes::NOWHERE == 0) {
+        return without_marks(first.node);
     }
-    tables.page().cut().fetch_add(1, Relaxed);
-    if first.cut != Some(Cut::NoModule) || !modules::update_now_and_then(tables) {
-        return without_mark(first.node);
+    if first.cut.is_some() {
+        tables.page().cut().fetch_add(1, Relaxed);
+    }
+    // A library may have been loaded.
+    let is_nowhere = first.node & nodes::NOWHERE != 0 || first.cut == Some(Cut::NoModule);
+    if !is_nowhere || !modules::update_now_and_then(tables) {
+        return without_marks(first.node);
     }
     // SAFETY: by the caller.
-    without_mark(unsafe { walk_once(tables, slot, start) }.node)
+    without_marks(unsafe { walk_once(tables, slot, start) }.node)
 }
 
 /// # Safety
@@ -325,9 +329,14 @@ unsafe fn walk_once(tables: &HeapTables, slot: &mut Slot, start: Start) -> Cache
     let near = &mut slot.near;
     // A frame without a node gets that of its caller, marked, and so do the frames below it: without the mark, they would seem
     // to be called by its caller.
-    let mut node = |parent, lookup| match parent & CUT_OFF {
-        0 => near.intern(tables, parent, lookup, generation).unwrap_or(parent | CUT_OFF),
-        _ => parent,
+    let mut node = |parent: u32, lookup| {
+        if parent & CUT_OFF != 0 {
+            return parent;
+        }
+        match near.intern(tables, parent & !nodes::NOWHERE, lookup, generation) {
+            Some(node) => node | parent & nodes::NOWHERE,
+            None => parent | CUT_OFF,
+        }
     };
     // SAFETY: by the caller; the cache is this thread's.
     unsafe { slot.cache.walk(&UNWINDER, start, &mut node) }
@@ -336,8 +345,9 @@ unsafe fn walk_once(tables: &HeapTables, slot: &mut Slot, start: Start) -> Cache
 /// Marks the node of a stack whose inner frames found no memory.
 const CUT_OFF: u32 = 1 << 31;
 
-fn without_mark(node: u32) -> (u32, bool) {
-    (node & !CUT_OFF, node & CUT_OFF == 0)
+/// A node's number, and whether it is that of the whole stack.
+fn without_marks(node: u32) -> (u32, bool) {
+    (node & !(CUT_OFF | nodes::NOWHERE), node & CUT_OFF == 0)
 }
 
 /// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.

@@ -93,6 +93,14 @@ impl ImageKey {
     }
 }
 
+/// Whether a process has not ended. A process in another pid namespace looks ended.
+pub fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The state follows the name, which is in parentheses and may contain anything.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
+    !matches!(state, None | Some(b'Z' | b'X'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ pub struct SessionPage {
     /// Changes at least once a second while the launcher lives. A process stops sampling when it has not changed for
     /// five seconds.
     pub beat: AtomicU64,
-    /// Not zero: allocations are recorded now. May change at any moment.
+    /// Number of the recording of allocations that is on, 0 for none. May change at any moment.
     pub allocations: AtomicU32,
     /// Which of them, as a [`HeapSampling`](crate::heap::HeapSampling). 0: this session never records allocations.
     pub allocation_sampling: AtomicU32,
@@ -42,7 +42,9 @@ pub struct SessionPage {
     pub allocation_parameter: AtomicU64,
     /// Not zero: the library records allocations only; the launcher samples from outside.
     pub sampled_from_outside: AtomicU32,
-    _fill: u32,
+    /// Process id of the command that has turned the recording of allocations on in a session that only waits
+    /// (`stackglass run`). The launcher turns it off when that process has ended.
+    pub allocation_asker: AtomicU32,
 }
 
 /// What the processes of a session do.
@@ -90,7 +92,7 @@ impl SessionPage {
             allocation_sampling: AtomicU32::new(0),
             allocation_parameter: AtomicU64::new(0),
             sampled_from_outside: AtomicU32::new(0),
-            _fill: 0,
+            allocation_asker: AtomicU32::new(0),
         }
     }
 

@@ -4,6 +4,7 @@ use super::groups;
 use crate::Recorder;
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
 use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
@@ -146,6 +147,16 @@ impl AllocationDrain {
         self.open.iter().map(|file| file.tables().page().live_bytes().load(Relaxed).max(0) as u64).sum()
     }
 
+    /// Reads one process, which may run on and be recorded again.
+    pub fn read_one(mut self, pid: u32, recorder: &mut Recorder) {
+        self.find();
+        for file in self.open {
+            if file.pid() == pid && !is_ended(&file) {
+                file.read(recorder);
+            }
+        }
+    }
+
     /// Reads all processes. Returns a line if there are some whose allocations are not recorded.
     pub fn close(mut self, recorder: &mut Recorder) -> Option<String> {
         self.find();
@@ -178,7 +189,9 @@ impl AllocationDrain {
         let len = file.and_then(|mut file| file.read(&mut step)).unwrap_or(0);
         let step = String::from_utf8_lossy(&step[..len]).into_owned();
         let why = match (errno, step.is_empty()) {
-            (0, _) => step,
+            // It is still being written.
+            (0, true) => return None,
+            (0, false) => step,
             (_, true) => std::io::Error::from_raw_os_error(errno).to_string(),
             (_, false) => format!("{step}: {}", std::io::Error::from_raw_os_error(errno)),
         };
@@ -209,17 +222,14 @@ impl AllocationDrain {
     }
 }
 
+/// Whether the tables are those of a process that has ended.
+fn is_ended(file: &HeapFile) -> bool {
+    file.tables().page().ended.load(Relaxed) != 0
+}
+
 /// Whether the same process has later tables: these ended with an exec.
 fn is_replaced(file: &HeapFile, open: &[HeapFile]) -> bool {
     open.iter().any(|other| other.pid() == file.pid() && other.begin() > file.begin())
-}
-
-/// Whether a process has not ended.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The state follows the name, which is in parentheses and may contain anything.
-    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X'))
 }
 
 /// Resident set size of a process (proc(5), `/proc/PID/statm`).

@@ -24,9 +24,18 @@ impl AllocationSettings {
         page.allocation_sampling.store(kind as u32, Release);
     }
 
-    /// Turns recording on or off in all processes of a session that has settings.
+    /// Turns recording on or off in all processes of a session that has settings. Each recording has another number.
     pub fn turn(page: &SessionPage, on: bool) {
         let has_settings = page.allocation_sampling.load(Relaxed) != HeapSampling::Off as u32;
-        page.allocations.store((on && has_settings).into(), Release);
+        let number = if on && has_settings { monotonic_millis() | 1 } else { 0 };
+        page.allocations.store(number, Release);
     }
+}
+
+/// CLOCK_MONOTONIC in milliseconds, modulo 2^32.
+fn monotonic_millis() -> u32 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000) as u32
 }

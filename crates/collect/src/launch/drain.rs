@@ -3,6 +3,7 @@
 use super::stream_file::{PeekableImage, Refusal, StreamFile};
 use crate::Recorder;
 use foldhash::HashSet;
+use stackglass_procfs::process::is_alive;
 use stackglass_profile::Nanos;
 use stackglass_wire::PROCESS_FILE_PREFIX;
 use std::ffi::OsString;
@@ -186,13 +187,4 @@ impl Drain {
 /// START of `p-PID-START`, for sorting; 0 for other names.
 fn start_of(name: &OsString) -> u64 {
     name.to_str().and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
-}
-
-/// Whether a process has not ended. A process in another pid namespace looks ended; its stream stays open while it
-/// ticks.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The state follows the name, which is in parentheses and may contain anything.
-    let state = stat.iter().rposition(|b| *b == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X'))
 }

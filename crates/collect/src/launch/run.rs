@@ -9,10 +9,11 @@ use super::peek_counts::RequestPage;
 use super::record::{fill_page, pass_on};
 use super::start::{self, Child};
 use super::{LaunchError, Library, Options};
+use crate::allocations::{AllocationSettings, asked};
 use crate::recording::Observer;
 use crate::session::Session;
 use crate::session::signals::Signals;
-use stackglass_profile::End;
+use stackglass_profile::{AllocationSampling, End};
 use stackglass_wire::SessionState;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
     let signals = Signals::block_as_onlooker().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
     let requests = RequestPage::create(session.folder()).map_err(LaunchError::Session)?;
+    // The library gets ready to record allocations, which `stackglass allocs --pid` turns on.
+    AllocationSettings { sampling: AllocationSampling::Every }.store(session.page());
     fill_page(&session, options, SessionState::Ready);
     let obstacle = options.program.obstacle();
     if let Some(obstacle) = obstacle {
@@ -68,6 +71,7 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             peeks.receive(pid, count);
         }
         peeks.advance(observer);
+        asked::turn_off_if_abandoned(session.page());
     }
 }
 

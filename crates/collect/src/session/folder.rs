@@ -101,6 +101,34 @@ impl Session {
     }
 }
 
+/// The page of a session that another process has created.
+pub struct OtherSession {
+    map: GuardedMap,
+}
+
+impl OtherSession {
+    /// Opens the page in `folder`.
+    ///
+    /// # Errors
+    /// If it cannot be opened and written to, or is of another version.
+    pub fn open(folder: &Path) -> io::Result<OtherSession> {
+        let flags = libc::O_NOFOLLOW;
+        let file =
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(folder.join(SESSION_FILE))?;
+        if file.metadata()?.len() < PAGE as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let session = OtherSession { map: GuardedMap::new(file.as_fd(), PAGE)? };
+        if session.page().is_ready() { Ok(session) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+
+    /// The page.
+    pub fn page(&self) -> &SessionPage {
+        // SAFETY: as for `Session::page`.
+        unsafe { &*self.map.base().cast::<SessionPage>() }
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.set_state(SessionState::Stopped);

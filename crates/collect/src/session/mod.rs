@@ -5,4 +5,4 @@ pub mod clearing;
 pub mod folder;
 pub mod signals;
 
-pub use folder::Session;
+pub use folder::{OtherSession, Session};
