@@ -49,6 +49,7 @@ unharmed! {
     errno_is_kept: ["errno"] => "", 12_000;
     handlers: ["handlers"] => "handled 400\n", 800;
     handlers_that_jump_out: ["jumping-handlers"] => "handled 400\n", 800;
+    handlers_that_jump_out_of_the_recorder: ["jumping-out"] => "jumped out\n", 1000;
     destructors_of_threads: ["destructors"] => "", 1400;
     ten_thousand_short_threads: ["short-threads", "10000"] => "10000 threads\n", 10_000;
     a_thousand_threads: ["live-threads", "1000"] => "1000 threads at a time\n", 2000;
@@ -91,8 +92,7 @@ fn a_program_that_closes_every_descriptor() {
 
 #[test]
 fn libraries_at_the_same_address() {
-    let [first, second] = ["first", "second"]
-        .map(|name| host_with("makes", Language::C, &["-shared", "-fPIC", &format!("-DNAME={name}")]));
+    let [first, second] = ["first", "second"].map(library);
     let equal =
         compare(program(), &["libraries", &first.to_string_lossy(), &second.to_string_lossy()]).is_equal();
     equal.did("opened and closed\n", 0);
@@ -104,6 +104,35 @@ fn libraries_at_the_same_address() {
         });
         let count: u64 = groups.map(|group| group.counts.count).sum();
         assert_eq!(count, 500, "{name}");
+    }
+}
+
+fn library(name: &str) -> PathBuf {
+    host_with("makes", Language::C, &["-shared", "-fPIC", &format!("-DNAME={name}")])
+}
+
+#[test]
+fn an_allocation_needs_little_stack() {
+    let first = library("first");
+    unharmed(&["stack-use", &first.to_string_lossy()], "within 8 KiB\nwithin 8 KiB\n", 2);
+}
+
+#[test]
+fn another_allocator() {
+    let jemalloc = Path::new("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2");
+    let others = if jemalloc.exists() { vec![None, Some(jemalloc)] } else { vec![None] };
+    for other in others {
+        let of =
+            |how: &[&str]| compare(program(), how).variable("LD_PRELOAD", other.unwrap_or(Path::new("")));
+        let equal = of(&["tiny"]).is_equal();
+        let total = equal.recording.allocations.total(AllocationKind::Block);
+        assert!(total.count >= 9000 && total.live_count() <= 2, "{total:?} with {other:?}");
+        let equal = of(&["exchange", "50000"]).is_equal();
+        let total = equal.recording.allocations.total(AllocationKind::Block);
+        assert!(total.count >= 200_000 && total.live_count() <= 8, "{total:?} with {other:?}");
+    }
+    if !jemalloc.exists() {
+        eprintln!("libjemalloc2 is not installed");
     }
 }
 

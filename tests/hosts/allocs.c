@@ -332,6 +332,42 @@ static void in_handlers(int jump)
     printf("handled %d\n", (int)handled);
 }
 
+/* A handler jumps out of whatever is running: of the recorder, too. Only system calls are recorded here: jumping out of malloc
+   would break the program when it is alone. */
+static void jumps_out(int signal)
+{
+    (void)signal;
+    handled++;
+    siglongjmp(back, 1);
+}
+
+__attribute__((noinline)) static void maps(int depth)
+{
+    volatile char frame[64] = {0};
+    if (depth > 0)
+        maps(depth - 1);
+    void *at = mmap(NULL, 256 << 10, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    munmap(at, 256 << 10);
+    frame[0]++;
+}
+
+static void jumps_out_of_anything(void)
+{
+    struct sigaction action = {.sa_handler = jumps_out};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 70}, {0, 70}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (handled < 3000)
+        if (!sigsetjmp(back, 1))
+            for (volatile int depth = 0;; depth++)
+                maps(depth % 20);
+    struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &never, NULL);
+    for (int i = 0; i < 1000; i++)
+        free(used(malloc(300)));
+    puts("jumped out");
+}
+
 /* Destructors of thread-local storage that allocate, after the C library's. */
 static pthread_key_t key;
 
@@ -711,6 +747,62 @@ static void libraries(const char *first, const char *second)
     puts("opened and closed");
 }
 
+/* Blocks of 0 to 8 bytes, which some allocators put 8 bytes apart. */
+__attribute__((noinline)) static void tiny_blocks(void)
+{
+    enum { N = 9000 };
+    static char *all[N];
+    for (int i = 0; i < N; i++)
+        all[i] = used(i % 3 ? malloc(i % 9) : calloc(1, i % 9));
+    for (int i = 0; i < N; i += 2)
+        free(all[i]);
+    for (int i = 1; i < N; i += 2)
+        free(all[i]);
+}
+
+/* How much stack an allocation needs below its caller's frame. */
+enum { STACK = 128 << 10, ROOM = 8 << 10 };
+static char *painted;
+static const char *library_of_this_run;
+
+static void *allocates_on_paint(void *nothing)
+{
+    if (library_of_this_run) {
+        void *library = dlopen(library_of_this_run, RTLD_NOW | RTLD_LOCAL);
+        void *(*makes)(int) = (void *(*)(int))dlsym(library, "first_makes");
+        char here;
+        memset(painted, 0xa5, &here - painted - 512);
+        free(makes(1));
+    } else {
+        char here;
+        memset(painted, 0xa5, &here - painted - 512);
+        free(used(malloc(100)));
+    }
+    return nothing;
+}
+
+static void stack_use(const char *library)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        library_of_this_run = turn ? library : NULL;
+        painted = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstack(&attributes, painted, STACK);
+        pthread_t thread;
+        pthread_create(&thread, &attributes, allocates_on_paint, NULL);
+        pthread_join(thread, NULL);
+        int untouched = 0;
+        while (painted[untouched] == (char)0xa5)
+            untouched++;
+        /* The library's and the kernel's parts of a thread's stack are above the painted part. */
+        int used_below = STACK - 4096 - untouched;
+        if (getenv("SHOW_STACK"))
+            fprintf(stderr, "%d bytes\n", used_below);
+        printf("%s\n", used_below <= ROOM ? "within 8 KiB" : "too much stack");
+    }
+}
+
 /* Blocks older than the recording. */
 static void older(void)
 {
@@ -753,6 +845,7 @@ int main(int argc, char **argv)
     else if (IS("forks")) forks_with_threads();
     else if (IS("handlers")) in_handlers(0);
     else if (IS("jumping-handlers")) in_handlers(1);
+    else if (IS("jumping-out")) jumps_out_of_anything();
     else if (IS("destructors")) destructors();
     else if (IS("short-threads")) short_threads(n);
     else if (IS("live-threads")) live_threads(n);
@@ -773,6 +866,8 @@ int main(int argc, char **argv)
     else if (IS("confined")) confined();
     else if (IS("closed")) closed_descriptors();
     else if (IS("libraries")) libraries(argv[2], argv[3]);
+    else if (IS("tiny")) tiny_blocks();
+    else if (IS("stack-use")) stack_use(argv[2]);
     else if (IS("older")) older();
     else if (IS("waits")) waits();
     else return 2;

@@ -77,6 +77,12 @@ impl Counters {
         true
     }
 
+    /// Makes the counters usable again after a change that was interrupted. Their memory is left.
+    pub fn recover(&mut self) {
+        (self.index, self.places, self.used) = (core::ptr::null_mut(), 0, 0);
+        (self.next, self.end) = (0, 0);
+    }
+
     /// Forgets all counters: the memory serves another thread, which has a number of its own.
     pub fn forget(&mut self) {
         if !self.index.is_null() {

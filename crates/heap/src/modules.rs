@@ -2,6 +2,7 @@
 //! generation in which their address is to be looked up.
 
 use crate::commit::MODULE_REGION;
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::{UNWINDER, system};
 use stackglass_unwind::{Module, ModuleList};
@@ -114,11 +115,19 @@ fn push(tables: &HeapTables, event: &Event<'_>) -> bool {
     push_module_event(tables, event, |words| MODULE_REGION.reserve(tables, words * 8))
 }
 
+/// Build id and path of the module that is being pushed: too large for the stacks of some threads.
+struct Text(UnsafeCell<[u64; TEXT_WORDS]>);
+// SAFETY: used under `UPDATING` only.
+unsafe impl Sync for Text {}
+static TEXT: Text = Text(UnsafeCell::new([0; TEXT_WORDS]));
+
 fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -> bool {
     let path = list.path(module);
     let path = &path[..path.len().min(TEXT_BYTES)];
     let build_id = module.build_id();
-    let mut text = [0u64; TEXT_WORDS];
+    // SAFETY: `UPDATING` keeps this thread alone, and the reference ends with this function.
+    let text = unsafe { &mut *TEXT.0.get() };
+    text.fill(0);
     let mut words = 0;
     for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
         text[i / 8] |= u64::from(*byte) << (i % 8 * 8);

@@ -96,9 +96,14 @@ impl NearNodes {
     #[cold]
     pub fn begin(&mut self, generation: u32) {
         if self.since != 0 {
-            self.places.fill((0, 0));
+            self.forget();
         }
         self.since = generation;
+    }
+
+    /// Forgets all copies.
+    pub fn forget(&mut self) {
+        self.places.fill((0, 0));
     }
 }
 

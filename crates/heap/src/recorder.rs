@@ -178,8 +178,12 @@ impl Busy {
         let here = (&raw const marker).addr();
         // SAFETY: the slot of this thread.
         let busy = unsafe { &(*slot).busy };
-        if busy.load(Relaxed) != 0 && !is_abandoned(slot, here) {
-            return None;
+        if busy.load(Relaxed) != 0 {
+            if !is_abandoned(slot, here) {
+                return None;
+            }
+            // SAFETY: the slot of this thread, and no recorder runs on it.
+            unsafe { (*slot).recover() };
         }
         busy.store(here, Relaxed);
         compiler_fence(SeqCst);
@@ -187,12 +191,13 @@ impl Busy {
     }
 }
 
-/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's.
+/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's, or
+/// the same.
 #[cold]
 fn is_abandoned(slot: *mut Slot, here: usize) -> bool {
     // SAFETY: the slot of this thread; the cache's bounds are plain numbers.
     let (frame, stack) = unsafe { ((*slot).busy.load(Relaxed), (*slot).cache.stack()) };
-    frame < here && stack.contains(&(frame as u64)) && stack.contains(&(here as u64))
+    frame <= here && stack.contains(&(frame as u64)) && stack.contains(&(here as u64))
 }
 
 impl Drop for Busy {
@@ -325,6 +330,8 @@ unsafe fn walk_once(tables: &HeapTables, slot: &mut Slot, start: Start) -> Cache
     let generation = modules::generation();
     if slot.near.since != generation {
         slot.near.begin(generation);
+        // Stacks that could not be followed may be followed now.
+        slot.cache.forget();
     }
     let near = &mut slot.near;
     // A frame without a node gets that of its caller, marked, and so do the frames below it: without the mark, they would seem

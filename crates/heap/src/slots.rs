@@ -15,6 +15,8 @@ use stackglass_unwind::StackCache;
 use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
 use stackglass_wire::task::{TaskCell, TaskPool};
 
+/// Frames that are at most this far apart are on the same stack.
+const SAME_STACK: usize = 1 << 20;
 /// Most slots at a time.
 const SLOTS: usize = MAX_THREADS;
 /// From this many threads on, a thread that takes over a slot shares the number of the thread before it.
@@ -22,7 +24,8 @@ const OWN_NUMBERS: u32 = 8192;
 /// Slots that a new thread checks for one to take over.
 const CHECKS: usize = 4;
 
-/// The word of a thread that has no slot and gets none, or whose slot is being made.
+/// The word of a thread that has no slot and gets none. While its slot is being made, the word is an address in the frame of
+/// [`make`], plus one.
 const NONE: usize = 1;
 
 /// A thread's memory. All zeros is a new one.
@@ -59,6 +62,14 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Makes a slot usable again in which any change may have been interrupted.
+    #[cold]
+    pub fn recover(&mut self) {
+        self.counters.recover();
+        self.near.forget();
+        self.cache.forget();
+    }
+
     /// The async task that this thread polls, 0 for none.
     #[inline(always)]
     pub fn task(&mut self) -> u64 {
@@ -90,16 +101,21 @@ static NEXT_CHECK: AtomicU32 = AtomicU32::new(0);
 #[inline(always)]
 pub fn current() -> Option<*mut Slot> {
     let word = thread_pointer::get();
-    (word > NONE).then_some(word as *mut Slot)
+    is_slot(word).then_some(word as *mut Slot)
+}
+
+#[inline(always)]
+fn is_slot(word: usize) -> bool {
+    word > NONE && word & 1 == 0
 }
 
 /// The slot of the calling thread, made now if it has none. `None` without memory, or while it is being made.
 #[inline(always)]
 pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
     match thread_pointer::get() {
-        0 if !confined::is_confined() => make(tables),
-        0 | NONE => None,
-        word => Some(word as *mut Slot),
+        word if is_slot(word) => Some(word as *mut Slot),
+        NONE => None,
+        word => make(tables, word),
     }
 }
 
@@ -132,15 +148,22 @@ pub fn after_fork() {
 
 #[cold]
 #[inline(never)]
-fn make(tables: &HeapTables) -> Option<*mut Slot> {
-    // What a signal handler allocates meanwhile has no slot.
-    thread_pointer::set(NONE);
+fn make(tables: &HeapTables, word: usize) -> Option<*mut Slot> {
+    let marker = 0u8;
+    let here = (&raw const marker).addr();
+    // What a signal handler allocates while the slot is being made has no slot. If it has jumped out of here, that frame is
+    // below or the same.
+    let frame = word & !1;
+    let is_being_made = word != 0 && !(frame..frame.saturating_add(SAME_STACK)).contains(&here);
+    if confined::is_confined() || is_being_made {
+        return None;
+    }
+    thread_pointer::set(here | 1);
     let errno = system::errno();
     let slot = take_over(tables).or_else(|| add(tables));
     system::set_errno(errno);
-    let slot = slot?;
-    thread_pointer::set(slot.addr());
-    Some(slot)
+    thread_pointer::set(slot.map_or(NONE, |slot| slot.addr()));
+    slot
 }
 
 /// A slot whose thread has ended.

@@ -264,6 +264,11 @@ impl StackCache {
         CachedWalk { node: parent, new_frames: fresh, cut }
     }
 
+    /// Forgets the last walk, which may have been interrupted.
+    pub fn forget(&mut self) {
+        (self.len, self.stack_low, self.stack_high) = (0, 0, 0);
+    }
+
     /// The mapping that held the stack of the last walk.
     pub fn stack(&self) -> Range<u64> {
         self.stack_low..self.stack_high
