@@ -84,7 +84,9 @@ fn views_show_bytes() {
         "--cols",
         "80",
     ]);
-    assert!(lines.contains("bytes") && lines.contains(" 627 kB"), "{lines}");
+    assert!(lines.contains("blocks  line") && lines.contains(" 627 kB"), "{lines}");
+    let both = place.stdout_of(&["annotate", "a.glass", "--file", "main.rs", "--cols", "80"]);
+    assert!(both.contains("stacks  bytes  line"), "time and bytes side by side:\n{both}");
     let folded = place.stdout_of(&["convert", "a.glass", "-", "--to", "folded", "--metric", "count"]);
     assert!(folded.contains(";alloc::boxed::Box::new;Rc<Node> 1600\n"), "{folded}");
     let drawn = place.run(["flamegraph", "a.glass", "--metric", "bytes", "-o", "a.svg"]);

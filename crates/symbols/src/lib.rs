@@ -21,6 +21,7 @@ mod dwarf;
 mod elf;
 mod error;
 mod frames;
+mod kept;
 mod locate;
 mod mapped;
 mod module_path;

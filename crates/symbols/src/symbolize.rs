@@ -5,6 +5,7 @@ use crate::dwarf::split::PackageSections;
 use crate::dwarf::unit::DebugInfo;
 use crate::elf::{Elf, Table};
 use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
+use crate::kept;
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
 use crate::perf_map::PerfMaps;
@@ -95,6 +96,7 @@ pub fn symbolize(
         }
     }
     types::set(recording, &details);
+    kept::set(recording);
     outcome
 }
 

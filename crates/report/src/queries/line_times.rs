@@ -46,7 +46,7 @@ pub(crate) struct Counts {
     pub without_lines: Weight,
     /// False for samples without times, which say only how often.
     pub timed: bool,
-    /// All allocated bytes; `None` if allocations were not recorded.
+    /// All allocated bytes; `None` if there are no allocations.
     pub bytes: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ impl Counts {
             }
         }
         counts.timed = counts.all.time > 0;
-        counts.bytes = recording.allocations.were_recorded().then(|| {
+        counts.bytes = (!recording.allocations.groups.is_empty()).then(|| {
             numbering.allocated(recording, |line, bytes| {
                 let file = &mut files[numbering.lines[line as usize].file as usize].counted.bytes;
                 for sum in [&mut lines[line as usize].counted.bytes, file] {
