@@ -4,7 +4,10 @@
 //! allocator of the crate, for each allocation while a recording is on. They walk the stack, count, and remember the live
 //! block. The counts lie in [tables](stackglass_wire::heap) that the launcher, or another part of the program, reads.
 //!
-//! Not its duty: to interpose functions, to start recordings, names, types, files.
+//! [`Alloc`] is that allocator, [`own_recording`] the recording that a process makes of itself, [`ThreadScope`] and
+//! [`ProcessScope`] count without stacks.
+//!
+//! Not its duty: to interpose functions, names, types, files.
 //!
 //! # Rules
 //! - Nothing here allocates or waits. A thread that finds no memory counts that and goes on.
@@ -19,6 +22,8 @@ mod blocks;
 mod clear;
 mod commit;
 mod counters;
+#[path = "cycles_x86_64.rs"]
+mod cycles;
 mod draw;
 mod global_alloc;
 mod modules;

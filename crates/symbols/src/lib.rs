@@ -13,6 +13,7 @@
 //!
 //! Files are not trusted. A damaged file loses its names. It never causes a panic, or memory out of proportion to its size.
 
+mod allocators;
 mod code_lines;
 mod covering;
 mod cpp_path;
@@ -39,6 +40,7 @@ mod unnamed;
 mod unwind_table;
 mod vdso;
 
+pub use allocators::{LinkedAllocator, linked_allocator};
 pub use code_lines::code_lines;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};

@@ -2,6 +2,8 @@
 
 use super::groups;
 use crate::Recorder;
+use crate::launch::Program;
+use crate::launch::own_allocator::Executables;
 use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
@@ -33,6 +35,7 @@ pub struct AllocationDrain {
     /// Lines about processes whose allocations are not recorded.
     refusals: Vec<String>,
     next: Option<Instant>,
+    executables: Executables,
 }
 
 /// The tables of one process.
@@ -120,9 +123,20 @@ impl AllocationDrain {
             folder: folder.to_owned(),
             open: Vec::new(),
             refused: HashSet::new(),
+<<<<<<< HEAD
             refusals: Vec::new(),
             next: None,
         }
+=======
+            next: None,
+            executables: Executables::default(),
+        }
+    }
+
+    /// Says nothing more about the allocator of this program.
+    pub fn skip_executable(&mut self, program: &Program) {
+        self.executables.skip(program);
+>>>>>>> main
     }
 
     /// Finds new processes and adds points to the lines of memory over time.
@@ -150,6 +164,7 @@ impl AllocationDrain {
     /// Reads one process, which may run on and be recorded again.
     pub fn read_one(mut self, pid: u32, recorder: &mut Recorder) {
         self.find();
+        self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
         for file in self.open {
             if file.pid() == pid && !is_ended(&file) {
                 file.read(recorder);
@@ -174,6 +189,7 @@ impl AllocationDrain {
         let (gone, open): (Vec<HeapFile>, Vec<HeapFile>) =
             std::mem::take(&mut self.open).into_iter().partition(|_| ended.next().unwrap_or(false));
         self.open = open;
+        self.executables.take_remarks().into_iter().for_each(|remark| recorder.remark(remark));
         for file in gone {
             let _ = fs::remove_file(self.folder.join(&file.name));
             file.read(recorder);
@@ -215,6 +231,7 @@ impl AllocationDrain {
             }
             // A file that is not ready yet is tried again.
             if let Some(file) = HeapFile::open(&entry.path(), name) {
+                self.executables.look(file.pid());
                 self.open.push(file);
             }
         }

@@ -9,6 +9,7 @@ pub mod drain;
 mod inherited;
 pub mod library;
 mod outside_peeks;
+pub(crate) mod own_allocator;
 mod peek_counts;
 pub mod program;
 mod record;

@@ -198,6 +198,18 @@ impl Program {
         Ok(())
     }
 
+    /// The file that the kernel runs: the program, or the interpreter of a script.
+    pub fn executable(&self) -> PathBuf {
+        let mut path = self.path.clone();
+        for _ in 0..MOST_INTERPRETERS {
+            let mut start = [0u8; 256];
+            let len = File::open(&path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+            let Some(next) = interpreter(&start[..len]) else { break };
+            path = next;
+        }
+        path
+    }
+
     /// What keeps the preload library out, if anything.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if file_size_limit() < (STREAM_BYTES + CONTROL_BYTES) as u64 {

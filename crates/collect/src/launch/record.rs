@@ -7,7 +7,7 @@ use super::backend::Backend;
 use super::program::Obstacle;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
-use super::{LaunchError, Library, Options, unaccounted_cpu};
+use super::{LaunchError, Library, Options, own_allocator, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
 use crate::recording::machine::machine;
@@ -62,12 +62,19 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let library = || unpacked.as_ref().map(Library::path).or(backend.library());
     let obstacle =
         options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
+<<<<<<< HEAD
     let advice = |obstacle: Obstacle| match unpacked {
         Some(_) => obstacle.advice_on_allocations(),
         None => obstacle.advice(),
     };
     let remarks: Vec<String> =
         obstacle.map(|obstacle| format!("{name} {}", advice(obstacle))).into_iter().chain(line).collect();
+=======
+    let unseen = options.allocations.filter(|_| obstacle.is_none());
+    let unseen = unseen.and_then(|_| own_allocator::remark(&options.program));
+    let advice = obstacle.map(|obstacle| format!("{name} {}", obstacle.advice()));
+    let remarks: Vec<String> = advice.into_iter().chain(line).chain(unseen).collect();
+>>>>>>> main
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
     let library = library().filter(|_| !forbids_preload);
@@ -96,7 +103,11 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let limits = Limits { delay_start, duration: options.duration };
     let mut recording = RecordingLoop::new(session, signals, recorder, file, limits);
     let peeks = StreamPeeks::new(options.peek_defaults());
-    let allocations = options.allocations.map(|_| AllocationDrain::new(recording.session.folder()));
+    let allocations = options.allocations.map(|_| {
+        let mut drain = AllocationDrain::new(recording.session.folder());
+        drain.skip_executable(&options.program);
+        drain
+    });
     let time = options.time;
     let mut program =
         RecordedProgram { backend, allocations, time, child, peeks, interrupts: 0, end_requested: None };

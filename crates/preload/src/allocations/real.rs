@@ -105,7 +105,25 @@ fn look_around() {
     IN_GLIBC.store(!version.is_null(), Relaxed);
     IS_GLIBC.store(!version.is_null() && module(version) == module(MALLOC.load(Relaxed)), Relaxed);
     let own = module((&raw const MALLOC).cast());
-    HAS_OTHER.store(own != module(find(c"malloc")) || own != module(find(c"free")), Relaxed);
+    let is_other = |address: *mut c_void| own != module(address) && is_defined_at(address);
+    HAS_OTHER.store(is_other(find(c"malloc")) || is_other(find(c"free")), Relaxed);
+}
+
+/// Whether a function is really defined at an address: a program at a fixed address has entries of its own for functions of
+/// libraries.
+fn is_defined_at(address: *mut c_void) -> bool {
+    type Dladdr1 =
+        unsafe extern "C" fn(*const c_void, *mut libc::Dl_info, *mut *const libc::Elf64_Sym, c_int) -> c_int;
+    const RTLD_DL_SYMENT: c_int = 1;
+    // SAFETY: glibc's function of this name, or null, which is `None`. All zeros is a value of the structure, which it fills.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"dladdr1".as_ptr());
+        let Some(dladdr1) = transmute::<*mut c_void, Option<Dladdr1>>(found) else { return true };
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        let mut symbol = core::ptr::null();
+        let is_known = dladdr1(address, &mut info, &mut symbol, RTLD_DL_SYMENT) != 0;
+        !is_known || symbol.is_null() || (*symbol).st_shndx != 0
+    }
 }
 
 /// Whether the C library is glibc.

@@ -2,6 +2,7 @@
 //! damaged files.
 
 mod allocations;
+mod allocators;
 mod c_programs;
 mod code_lines;
 mod disassembly;
