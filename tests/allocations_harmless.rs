@@ -303,11 +303,11 @@ fn programs_without_recorded_allocations() {
     let fixed = host_with("allocs", Language::C, &["-static", FLAGS[0], FLAGS[1], FLAGS[2], FLAGS[3]]);
     let own = host_with("own_malloc", Language::C, &["-rdynamic"]);
     let cases: [(&Path, &str, i32, &str); 2] =
-        [(&fixed, "entries", 0, "is statically linked"), (&own, "", 0, "an allocator of its own")];
+        [(&fixed, "entries", 0, "is statically linked"), (&own, "", 0, "defines malloc itself")];
     for (program, how, code, why) in cases {
         let outcome = Record::of(program).args([how]).flag("--allocs").run();
         assert_eq!(outcome.code(), code, "{}", outcome.stderr);
-        let lines = outcome.lines_about("allocations");
+        let lines = outcome.lines_about(why);
         let lines: Vec<_> = lines.into_iter().filter(|line| line.starts_with("stackglass: ")).collect();
         assert_eq!(lines.len(), 1, "one line about it: {}", outcome.stderr);
         assert!(lines[0].contains(why), "{}", outcome.stderr);

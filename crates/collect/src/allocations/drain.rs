@@ -123,11 +123,7 @@ impl AllocationDrain {
             folder: folder.to_owned(),
             open: Vec::new(),
             refused: HashSet::new(),
-<<<<<<< HEAD
             refusals: Vec::new(),
-            next: None,
-        }
-=======
             next: None,
             executables: Executables::default(),
         }
@@ -136,7 +132,6 @@ impl AllocationDrain {
     /// Says nothing more about the allocator of this program.
     pub fn skip_executable(&mut self, program: &Program) {
         self.executables.skip(program);
->>>>>>> main
     }
 
     /// Finds new processes and adds points to the lines of memory over time.

@@ -4,7 +4,6 @@
 //! The program is always waited for.
 
 use super::backend::Backend;
-use super::program::Obstacle;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::{LaunchError, Library, Options, own_allocator, unaccounted_cpu};
@@ -62,19 +61,13 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let library = || unpacked.as_ref().map(Library::path).or(backend.library());
     let obstacle =
         options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
-<<<<<<< HEAD
-    let advice = |obstacle: Obstacle| match unpacked {
-        Some(_) => obstacle.advice_on_allocations(),
-        None => obstacle.advice(),
-    };
-    let remarks: Vec<String> =
-        obstacle.map(|obstacle| format!("{name} {}", advice(obstacle))).into_iter().chain(line).collect();
-=======
     let unseen = options.allocations.filter(|_| obstacle.is_none());
     let unseen = unseen.and_then(|_| own_allocator::remark(&options.program));
-    let advice = obstacle.map(|obstacle| format!("{name} {}", obstacle.advice()));
+    let advice = obstacle.map(|obstacle| match unpacked {
+        Some(_) => format!("{name} {}", obstacle.advice_on_allocations()),
+        None => format!("{name} {}", obstacle.advice()),
+    });
     let remarks: Vec<String> = advice.into_iter().chain(line).chain(unseen).collect();
->>>>>>> main
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
     let library = library().filter(|_| !forbids_preload);
