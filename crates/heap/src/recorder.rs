@@ -191,13 +191,12 @@ impl Busy {
     }
 }
 
-/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's, or
-/// the same.
+/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's, or the same.
 #[cold]
 fn is_abandoned(slot: *mut Slot, here: usize) -> bool {
-    // SAFETY: the slot of this thread; the cache's bounds are plain numbers.
-    let (frame, stack) = unsafe { ((*slot).busy.load(Relaxed), (*slot).cache.stack()) };
-    frame <= here && stack.contains(&(frame as u64)) && stack.contains(&(here as u64))
+    // SAFETY: the slot of this thread.
+    let frame = unsafe { (*slot).busy.load(Relaxed) };
+    slots::has_left(frame, here)
 }
 
 impl Drop for Busy {

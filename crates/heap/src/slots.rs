@@ -119,6 +119,25 @@ pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
     }
 }
 
+/// Whether the function with an address in `frame` has been left, seen from a function with an address in `here`. It has not if the
+/// caller is a signal handler that interrupted it.
+pub fn has_left(frame: usize, here: usize) -> bool {
+    (frame..frame.saturating_add(SAME_STACK)).contains(&here) && !is_on_alternate_stack()
+}
+
+fn is_on_alternate_stack() -> bool {
+    let errno = system::errno();
+    // SAFETY: all zeros is a value; the kernel fills it.
+    let flags = unsafe {
+        let mut stack: libc::stack_t = core::mem::zeroed();
+        let none: *const libc::stack_t = core::ptr::null();
+        libc::syscall(libc::SYS_sigaltstack, none, &raw mut stack);
+        stack.ss_flags
+    };
+    system::set_errno(errno);
+    flags & libc::SS_ONSTACK != 0
+}
+
 /// Takes the calling thread's slot away, so that nothing it allocates is recorded and no system call is made for it. Returns
 /// what [`restore`] needs.
 pub fn leave() -> usize {
@@ -153,8 +172,7 @@ fn make(tables: &HeapTables, word: usize) -> Option<*mut Slot> {
     let here = (&raw const marker).addr();
     // What a signal handler allocates while the slot is being made has no slot. If it has jumped out of here, that frame is
     // below or the same.
-    let frame = word & !1;
-    let is_being_made = word != 0 && !(frame..frame.saturating_add(SAME_STACK)).contains(&here);
+    let is_being_made = word != 0 && !has_left(word & !1, here);
     if confined::is_confined() || is_being_made {
         return None;
     }
