@@ -41,11 +41,11 @@ mod thread_pointer;
 
 pub use blocks::Granule;
 pub use clear::{RecordSums, read_records};
-pub use commit::{InFolder, TablesError};
+pub use commit::{InFolder, TablesError, tell_refusal};
 pub use draw::Sampling;
 pub use global_alloc::{Alloc, LeftOut, probe};
 pub use recorder::{
-    Ended, Kind, Memory, after_fork, allocated, before_reallocation, end, freed, is_prepared,
+    Ended, Kind, Memory, after_fork, allocated, before_reallocation, confine, end, freed, is_prepared,
     modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
 pub use records::Record;

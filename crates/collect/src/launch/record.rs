@@ -63,7 +63,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
     let unseen = options.allocations.filter(|_| obstacle.is_none());
     let unseen = unseen.and_then(|_| own_allocator::remark(&options.program));
-    let advice = obstacle.map(|obstacle| format!("{name} {}", obstacle.advice()));
+    let advice = obstacle.map(|obstacle| match unpacked {
+        Some(_) => format!("{name} {}", obstacle.advice_on_allocations()),
+        None => format!("{name} {}", obstacle.advice()),
+    });
     let remarks: Vec<String> = advice.into_iter().chain(line).chain(unseen).collect();
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
@@ -210,7 +213,10 @@ impl RecordedProgram {
         let sampler_cpu = self.backend.close(&mut recording.recorder);
         if let Some(allocations) = self.allocations.take() {
             AllocationSettings::turn(recording.session.page(), false);
-            allocations.close(&mut recording.recorder);
+            if let Some(line) = allocations.close(&mut recording.recorder) {
+                observer.note(&line);
+                recording.recorder.remark(line);
+            }
         }
         let (has_begun, was_cleared) = (recording.has_begun(), recording.was_cleared());
         let RecordingLoop { session, signals, mut recorder, file, .. } = recording;
