@@ -64,7 +64,7 @@ const GROUPS: &[Group] = &[
     ("allocs-tree", "Allocations: a text that becomes a tree", rows::allocs::tree),
     ("allocs-small", "Allocations: small objects of every container", rows::allocs::small),
     ("allocs-threads", "Allocations: four threads that free each other's blocks", rows::allocs::threads),
-    ("allocs-jaq", "Allocations: jaq over 14 MB of JSON", rows::allocs::jaq),
+    ("allocs-jaq", "Allocations: jaq over 12 MB of JSON", rows::allocs::jaq),
     ("allocs-exact", "Allocations: 10^8 by four threads, counted", rows::allocs::exact),
 ];
 
