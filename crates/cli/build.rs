@@ -11,7 +11,7 @@ use std::process::Command;
 /// The library is built for glibc, even if the command is linked to musl.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The crates whose changes require a new library.
-const CRATES: [&str; 6] = ["wire", "unwind", "host", "sampling", "sampler", "preload"];
+const CRATES: [&str; 7] = ["wire", "unwind", "host", "heap", "sampling", "sampler", "preload"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));

@@ -7,8 +7,14 @@
 #[path = "allocations/entries_x86_64.rs"]
 mod entries;
 mod hooks;
+#[path = "allocations/inside_x86_64.rs"]
+mod inside;
 mod mappings;
+#[path = "allocations/own_entries_x86_64.rs"]
+mod own_entries;
+mod own_hooks;
 mod real;
+mod takeover;
 
 use crate::own_session;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -34,6 +40,7 @@ pub fn begin(session: &Session) {
         return;
     }
     real::resolve();
+    takeover::begin(session);
     if page.allocations.load(Acquire) != 0 {
         begin_recording();
     }
@@ -70,7 +77,7 @@ fn begin_recording() -> bool {
         return false;
     }
     let errno = system::errno();
-    let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
+    let granule = if real::is_glibc() && !takeover::is_done() { Granule::Of32 } else { Granule::Of16 };
     let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now() };
     let sampling = Sampling::from_numbers(
         page.allocation_sampling.load(Relaxed),
