@@ -1,4 +1,4 @@
-//! A program that links the crate and runs under the command has one sampler, the command's.
+//! A program that links the crate and runs under the command has one sampler and one recorder of allocations, the command's.
 //!
 //! This file is its own host: called without `host`, it runs itself under `record`. A host must be a plain program, so this
 //! test has no harness and handles nextest's arguments itself.
@@ -8,6 +8,9 @@ use std::time::Duration;
 use whole_programs::Record;
 use workloads::clock::thread_cpu;
 
+#[global_allocator]
+static ALLOCATOR: stackglass::Alloc = stackglass::Alloc::system();
+
 const NAME: &str = "a_program_that_links_the_crate_as_well";
 
 fn main() {
@@ -15,12 +18,16 @@ fn main() {
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     if has("host") {
         host();
+    } else if has("allocating") {
+        allocating_host();
     } else if has("--list") {
         if !has("--ignored") {
             println!("{NAME}: test");
         }
     } else {
         test();
+        test_of_allocations();
+        println!("{NAME}: ok");
     }
 }
 
@@ -53,5 +60,29 @@ fn test() {
     assert_eq!((recording.processes.len(), recording.threads.len()), (1, 1), "{:#?}", recording.threads);
     let ticks = recording.processes[0].counters.get("ticks").copied().unwrap_or(0);
     assert!(seen.hits <= ticks, "{} stacks at {ticks} ticks: two samplers", seen.hits);
-    println!("{NAME}: ok");
+}
+
+#[inline(never)]
+fn allocates() -> Vec<Box<u64>> {
+    (0..1000).map(|n| black_box(Box::new(n))).collect()
+}
+
+fn allocating_host() {
+    let kept = stackglass::allocs::profile!(sample_rate = 1.0, allocates());
+    println!("{} {}", kept.len(), stackglass::allocs::fetch().allocs.len());
+}
+
+/// The command's recorder counts each allocation once; that of the crate leaves it to the command.
+fn test_of_allocations() {
+    let me = std::env::current_exe().expect("a test knows its own path");
+    let outcome = Record::of(&me).flag("--allocs").args(["allocating"]).run();
+    outcome.program_did("1000 0\n", 0);
+    let recording = outcome.recording();
+    let groups = recording.allocations.groups.iter().map(|group| (group.counts.count, group.counts.bytes));
+    let mut ours: Vec<_> = groups.filter(|(_, bytes)| *bytes >= 2000).collect();
+    ours.sort_unstable();
+    assert_eq!(ours, [(1, 8000), (1000, 8000)], "a vector of 1000 boxes");
+    // Without it, the crate records.
+    let outcome = Record::of(&me).args(["allocating"]).run();
+    outcome.program_did("1000 1001\n", 0);
 }

@@ -53,7 +53,7 @@ pub(crate) struct Flags {
     #[arg(short, long, value_name = "FILE", value_parser = output_file(), requires = "pid")]
     output: Option<PathBuf>,
 
-    /// What the rows are [default: type]
+    /// What the rows are [default: type, or site if few types are known]
     #[arg(long, value_name = "KEY", value_parser = one_of(AllocationKey::ALL, AllocationKey::word, key_help))]
     by: Option<AllocationKey>,
 
@@ -109,16 +109,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             recorded(&input)?
         }
     };
-    let key = flags.by.unwrap_or_default();
     let metric = flags.metric.unwrap_or(Metric::Bytes);
     let mut out = BufWriter::new(std::io::stdout().lock());
     if flags.json {
-        allocations::write_json(&AllocationTable::new(recording, key, metric), &mut out)?;
+        allocations::write_json(
+            &AllocationTable::new(recording, flags.by.unwrap_or_default(), metric),
+            &mut out,
+        )?;
     } else {
         let layout = flags.layout.of_stdout();
         let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
         let text = AllocationsText::new().cols(columns).style(layout.style).links(layout.links);
-        text.key(key).metric(metric).everything(flags.all).write(recording, &mut out)?;
+        let text = text.metric(metric).everything(flags.all);
+        let text = flags.by.map_or(text.clone(), |key| text.key(key));
+        text.write(recording, &mut out)?;
     }
     out.flush()?;
     Ok(0)

@@ -22,6 +22,11 @@ pub(crate) fn record(
                     `stackglass record --walltime -- PROGRAM`, or leave --walltime out";
         return Err(Failure { status: 2, line: line.into() });
     }
+    if sampling.allocs.is_some() {
+        let line = "allocations are recorded from a program's start (`stackglass record --allocs -- PROGRAM`), or \
+                    for a while in a program that was started with `stackglass run` (`stackglass allocs --pid PID`)";
+        return Err(Failure { status: 2, line: line.into() });
+    }
     let process = process_of(pid);
     let quiet = sampling.quiet;
     if process != pid && !quiet {

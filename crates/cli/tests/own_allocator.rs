@@ -73,7 +73,7 @@ fn programs_that_keep_their_allocator_are_told() {
     // The program that begins is the shell's; the program gets no plan.
     build(&place, &[]);
     let output =
-        place.run(["record", "--allocs", "-o", "child.glass", "--", "sh", "-c", "./own 20000; true"]);
+        place.run(["record", "--allocs", "-o", "child.glass", "--", "sh", "-c", "./own 2000000; true"]);
     let messages = text(&output.stderr);
     let line = "own contains the allocator mimalloc";
     assert!(output.status.success() && messages.contains(line) && messages.contains(SAYS), "{messages}");

@@ -11,7 +11,7 @@ use stackglass_host::system;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Granule {
-    /// 16 bytes: allocators with size classes, if requests of less than 16 bytes are rounded up.
+    /// 16 bytes: allocators with size classes, if smaller requests than 9 bytes are rounded up.
     Of16 = 4,
     /// 32 bytes: glibc, whose smallest chunk this is.
     Of32 = 5,
@@ -54,7 +54,7 @@ pub fn prepare(granule: Granule) -> bool {
     !directory.is_null()
 }
 
-/// Memory that children do not get and that is never filled in huge pages, of which most would stay unused.
+/// Memory that children get empty and that is never filled in huge pages, of which most would stay unused.
 fn map(bytes: usize) -> *mut u8 {
     let errno = system::errno();
     let at = system::map_private(bytes);
@@ -62,7 +62,7 @@ fn map(bytes: usize) -> *mut u8 {
         // SAFETY: advice on the mapping just made.
         unsafe {
             libc::madvise(at.cast(), bytes, libc::MADV_NOHUGEPAGE);
-            libc::madvise(at.cast(), bytes, libc::MADV_DONTFORK);
+            libc::madvise(at.cast(), bytes, libc::MADV_WIPEONFORK);
         }
     }
     system::set_errno(errno);

@@ -77,6 +77,12 @@ impl Counters {
         true
     }
 
+    /// Makes the counters usable again after a change that was interrupted. Their memory is left.
+    pub fn recover(&mut self) {
+        (self.index, self.places, self.used) = (core::ptr::null_mut(), 0, 0);
+        (self.next, self.end) = (0, 0);
+    }
+
     /// Forgets all counters: the memory serves another thread, which has a number of its own.
     pub fn forget(&mut self) {
         if !self.index.is_null() {
@@ -171,14 +177,16 @@ impl Counters {
     /// A new counter in the shared table.
     fn take(&mut self, tables: &HeapTables, thread: u32, key: Key) -> Option<u32> {
         if self.next == self.end {
-            let cursor = tables.page().counters();
+            // Counters are reserved before they are taken, so that none is ever given back: another thread may have taken the
+            // next ones meanwhile.
+            let reserved = tables.page().counters().fetch_update(AcqRel, Acquire, |first| {
+                let end = first as usize + BLOCK as usize;
+                let fits =
+                    end <= MAX_COUNTERS && COUNTER_REGION.reserve(tables, end * size_of::<CounterEntry>());
+                fits.then_some(end as u32)
+            });
+            let first = reserved.ok()?;
             // Entry 0 is not used.
-            let first = cursor.fetch_add(BLOCK, AcqRel);
-            let end = first as usize + BLOCK as usize;
-            if end > MAX_COUNTERS || !COUNTER_REGION.reserve(tables, end * size_of::<CounterEntry>()) {
-                cursor.fetch_sub(BLOCK, AcqRel);
-                return None;
-            }
             (self.next, self.end) = (first.max(1), first + BLOCK);
         }
         let number = self.next;

@@ -150,14 +150,20 @@ const SMALLEST: usize = 16;
 /// An allocator that counts what it allocates, on request. It passes all calls on to another one, by default the system's.
 ///
 /// ```
-/// use std::alloc::System;
-///
-/// # mod only { #[allow(unused_imports)] use stackglass_heap as stackglass;
+/// # use stackglass_heap as stackglass;
+/// # fn main() {}
 /// #[global_allocator]
 /// static ALLOCATOR: stackglass::Alloc = stackglass::Alloc::system();
-/// # }
-/// let around_another = stackglass_heap::Alloc::new(System);
-/// # let _ = around_another;
+/// ```
+///
+/// Around another allocator, which every allocator of a crate is that implements `GlobalAlloc`:
+///
+/// ```
+/// # use stackglass_heap as stackglass;
+/// # use std::alloc::System as MiMalloc;
+/// # fn main() {}
+/// #[global_allocator]
+/// static ALLOCATOR: stackglass::Alloc<MiMalloc> = stackglass::Alloc::new(MiMalloc);
 /// ```
 ///
 /// While nothing counts, a call costs one load and a branch. Requests for less than 16 bytes to another allocator than the

@@ -4,7 +4,10 @@
 //! allocator of the crate, for each allocation while a recording is on. They walk the stack, count, and remember the live
 //! block. The counts lie in [tables](stackglass_wire::heap) that the launcher, or another part of the program, reads.
 //!
-//! Not its duty: to interpose functions, to start recordings, names, types, files.
+//! [`Alloc`] is that allocator, [`own_recording`] the recording that a process makes of itself, [`ThreadScope`] and
+//! [`ProcessScope`] count without stacks.
+//!
+//! Not its duty: to interpose functions, names, types, files.
 //!
 //! # Rules
 //! - Nothing here allocates or waits. A thread that finds no memory counts that and goes on.
@@ -19,6 +22,8 @@ mod blocks;
 mod clear;
 mod commit;
 mod counters;
+#[path = "cycles_x86_64.rs"]
+mod cycles;
 mod draw;
 mod global_alloc;
 mod modules;
@@ -36,11 +41,11 @@ mod thread_pointer;
 
 pub use blocks::Granule;
 pub use clear::{RecordSums, read_records};
-pub use commit::{InFolder, TablesError};
+pub use commit::{InFolder, TablesError, tell_refusal};
 pub use draw::Sampling;
 pub use global_alloc::{Alloc, LeftOut, probe};
 pub use recorder::{
-    Ended, Kind, Memory, after_fork, allocated, before_reallocation, end, freed, is_prepared,
+    Ended, Kind, Memory, after_fork, allocated, before_reallocation, confine, end, freed, is_prepared,
     modules_changed, prepare, reallocation_failed, session, start, stop, tables,
 };
 pub use records::Record;

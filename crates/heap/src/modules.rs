@@ -2,6 +2,7 @@
 //! generation in which their address is to be looked up.
 
 use crate::commit::MODULE_REGION;
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::{UNWINDER, system};
 use stackglass_unwind::{Module, ModuleList};
@@ -18,6 +19,8 @@ const CHECK_EVERY: u64 = 1_000_000;
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static SINCE_UNLOAD: AtomicU32 = AtomicU32::new(0);
 static UPDATING: AtomicBool = AtomicBool::new(false);
+/// The list may have changed since the running update has read it.
+static OUTDATED: AtomicBool = AtomicBool::new(false);
 static CHECKED: AtomicU64 = AtomicU64::new(0);
 /// Ids of the modules in the table; 0 for none. Written under `UPDATING`.
 static KNOWN: [AtomicU32; CAPACITY] = [const { AtomicU32::new(0) }; CAPACITY];
@@ -35,24 +38,32 @@ pub fn since_unload() -> u32 {
     SINCE_UNLOAD.load(Acquire)
 }
 
-/// Brings the list up to date. True if it has changed. Does nothing while another thread does it.
+/// Whether an address is in no known module.
+pub fn is_nowhere(address: u64) -> bool {
+    UNWINDER.modules().is_none_or(|list| list.find(address).is_none())
+}
+
+/// Brings the list up to date. True if it has changed. If another thread is doing that, it does it once more.
 #[cold]
 #[inline(never)]
 pub fn update(tables: &HeapTables) -> bool {
-    if UPDATING.swap(true, Acquire) {
-        return false;
+    let mut has_changed = false;
+    OUTDATED.store(true, Release);
+    while OUTDATED.load(Acquire) && !UPDATING.swap(true, AcqRel) {
+        OUTDATED.store(false, Release);
+        let errno = system::errno();
+        let changed = matches!(UNWINDER.try_refresh(), Some(true)) || generation() == 0;
+        if changed && let Some(list) = UNWINDER.modules() {
+            push_changes(tables, &list);
+        }
+        system::set_errno(errno);
+        has_changed |= changed;
+        UPDATING.store(false, Release);
     }
-    let errno = system::errno();
-    let changed = matches!(UNWINDER.try_refresh(), Some(true)) || generation() == 0;
-    if changed && let Some(list) = UNWINDER.modules() {
-        push_changes(tables, &list);
-    }
-    system::set_errno(errno);
-    UPDATING.store(false, Release);
-    changed
+    has_changed
 }
 
-/// As [`update`], at most once a millisecond: for an address that is in no module.
+/// As [`update`], for an address that is in no module: at most once a millisecond, unless the list has just changed.
 #[cold]
 #[inline(never)]
 pub fn update_now_and_then(tables: &HeapTables) -> bool {
@@ -63,7 +74,11 @@ pub fn update_now_and_then(tables: &HeapTables) -> bool {
     {
         return false;
     }
-    update(tables)
+    let changed = update(tables);
+    if changed {
+        CHECKED.store(0, Relaxed);
+    }
+    changed
 }
 
 fn push_changes(tables: &HeapTables, list: &ModuleList) {
@@ -100,11 +115,19 @@ fn push(tables: &HeapTables, event: &Event<'_>) -> bool {
     push_module_event(tables, event, |words| MODULE_REGION.reserve(tables, words * 8))
 }
 
+/// Build id and path of the module that is being pushed: too large for the stacks of some threads.
+struct Text(UnsafeCell<[u64; TEXT_WORDS]>);
+// SAFETY: used under `UPDATING` only.
+unsafe impl Sync for Text {}
+static TEXT: Text = Text(UnsafeCell::new([0; TEXT_WORDS]));
+
 fn push_load(tables: &HeapTables, list: &ModuleList, module: &Module, at: u32) -> bool {
     let path = list.path(module);
     let path = &path[..path.len().min(TEXT_BYTES)];
     let build_id = module.build_id();
-    let mut text = [0u64; TEXT_WORDS];
+    // SAFETY: `UPDATING` keeps this thread alone, and the reference ends with this function.
+    let text = unsafe { &mut *TEXT.0.get() };
+    text.fill(0);
     let mut words = 0;
     for (i, byte) in build_id.iter().chain(path).enumerate().take(TEXT_WORDS * 8) {
         text[i / 8] |= u64::from(*byte) << (i % 8 * 8);
@@ -129,5 +152,6 @@ pub fn after_fork() {
     GENERATION.store(0, Release);
     SINCE_UNLOAD.store(0, Release);
     KNOWN_COUNT.store(0, Release);
+    OUTDATED.store(false, Release);
     UPDATING.store(false, Release);
 }

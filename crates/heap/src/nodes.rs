@@ -7,7 +7,7 @@
 use crate::commit::NODE_REGION;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::system;
-use stackglass_wire::heap::{HeapTables, MAX_NODES, NodeEntry};
+use stackglass_wire::heap::{HeapTables, MAX_NODES, NODE_NOWHERE, NodeEntry};
 
 /// Places of the first index.
 const FIRST_BITS: u32 = 13;
@@ -24,6 +24,16 @@ struct Place {
 static INDEX: AtomicPtr<Place> = AtomicPtr::new(core::ptr::null_mut());
 static BITS: AtomicU32 = AtomicU32::new(0);
 static GROWING: AtomicBool = AtomicBool::new(false);
+
+/// In the number of a node that [`intern`] returns, and in that of a place: the address was in no module when the node was made.
+pub const NOWHERE: u32 = 1 << 30;
+const _: () = assert!(MAX_NODES <= NOWHERE as usize);
+
+/// A node's number with its mark.
+fn marked(tables: &HeapTables, number: u32) -> u32 {
+    let is_nowhere = tables.node(number).generation.load(Relaxed) & NODE_NOWHERE != 0;
+    if is_nowhere { number | NOWHERE } else { number }
+}
 
 /// Addresses of programs have 47 bits.
 const LOOKUP_BITS: u32 = 47;
@@ -59,7 +69,7 @@ fn hash(parent: u32, lookup: u64) -> u64 {
 #[repr(C)]
 pub struct NearNodes {
     places: [(u64, u64); NEAR],
-    /// The recording for which they hold.
+    /// The generation of modules for which they hold; 0 for none.
     pub since: u32,
 }
 
@@ -82,13 +92,22 @@ impl NearNodes {
         Some(number)
     }
 
+    /// Forgets all copies of another generation.
+    #[cold]
+    pub fn begin(&mut self, generation: u32) {
+        if self.since != 0 {
+            self.forget();
+        }
+        self.since = generation;
+    }
+
     /// Forgets all copies.
-    pub fn clear(&mut self) {
+    pub fn forget(&mut self) {
         self.places.fill((0, 0));
     }
 }
 
-/// The node of a frame whose caller is `parent`; `None` if it is new and the table is full.
+/// The node of a frame whose caller is `parent`, marked with [`NOWHERE`]; `None` if it is new and the table is full.
 #[inline]
 pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
     // Bits first: if an index is replaced meanwhile, the number of bits is too small for it, never too large.
@@ -111,11 +130,12 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
             }
             match place.key.compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
-                    place.number.store(upper | u64::from(new), Release);
+                    let marked = marked(tables, new);
+                    place.number.store(upper | u64::from(marked), Release);
                     if new as usize > mask / 2 {
                         grow(tables, bits);
                     }
-                    return Some(new);
+                    return Some(marked);
                 }
                 Err(other) => found = other,
             }
@@ -123,6 +143,15 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
         let number = place.number.load(Acquire);
         if found == key && number & !0xffff_ffff == upper && number != upper {
             let number = number as u32;
+            if number & NOWHERE != 0 {
+                // By now its address may be in a module.
+                let made_in = tables.node(number & !NOWHERE).generation.load(Relaxed);
+                if made_in == generation | NODE_NOWHERE {
+                    return Some(number);
+                }
+                at = (at + 1) & mask;
+                continue;
+            }
             // After a module was unloaded, its addresses may belong to another one.
             let since = crate::modules::since_unload();
             if since == 0 || tables.node(number).generation.load(Relaxed) >= since {
@@ -138,24 +167,17 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
 #[cold]
 #[inline(never)]
 fn insert(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) -> Option<u32> {
-    let nodes = tables.page().nodes();
-    let number = nodes.load(Relaxed);
-    if number as usize >= MAX_NODES - 64 {
-        return None;
-    }
-    if !NODE_REGION.reserve(tables, (number as usize + 64) * size_of::<NodeEntry>()) {
-        return None;
-    }
-    // At most 63 threads are between the check above and this line.
-    let number = nodes.fetch_add(1, AcqRel);
-    if number as usize >= MAX_NODES - 1
-        || !NODE_REGION.reserve(tables, (number as usize + 1) * size_of::<NodeEntry>())
-    {
-        return None;
-    }
+    // Its page is reserved before it is taken, so that all nodes in use can be read.
+    let reserved = tables.page().nodes().fetch_update(AcqRel, Acquire, |number| {
+        let end = number as usize + 1;
+        let fits = end < MAX_NODES && NODE_REGION.reserve(tables, end * size_of::<NodeEntry>());
+        fits.then_some(number + 1)
+    });
+    let number = reserved.ok()?;
     let node = tables.node(number);
     node.parent.store(parent, Relaxed);
-    node.generation.store(generation, Relaxed);
+    let nowhere = if crate::modules::is_nowhere(lookup) { NODE_NOWHERE } else { 0 };
+    node.generation.store(generation | nowhere, Relaxed);
     node.lookup.store(lookup, Release);
     Some(number)
 }
@@ -188,7 +210,8 @@ fn grow(tables: &HeapTables, bits: u32) {
                         at = (at + 1) & mask;
                     }
                     (*index.add(at)).key.store(key, Relaxed);
-                    (*index.add(at)).number.store(upper | u64::from(number), Relaxed);
+                    let marked = u64::from(marked(tables, number));
+                    (*index.add(at)).number.store(upper | marked, Relaxed);
                 }
             }
             INDEX.store(index, Release);

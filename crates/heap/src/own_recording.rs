@@ -32,6 +32,8 @@ pub struct Keeping {
 }
 
 static HAS_FORK_HANDLER: AtomicBool = AtomicBool::new(false);
+/// Everything was forgotten: the next recording does not continue an earlier one.
+static FORGOTTEN: AtomicBool = AtomicBool::new(false);
 /// Number of the last sampling, and the sampling.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static KIND: AtomicU32 = AtomicU32::new(0);
@@ -48,7 +50,7 @@ pub fn begin(keeping: Keeping) -> Result<HeapTables, NotRecorded> {
     let granule = global_alloc::probe().ok_or(NotRecorded::OtherAllocator)?;
     let tables = prepare(granule).map_err(NotRecorded::Refused)?;
     let (kind, parameter) = keeping.sampling.numbers();
-    let is_new = recorder::session() == 0;
+    let is_new = FORGOTTEN.swap(false, Relaxed) || recorder::session() == 0;
     if is_new || KIND.load(Relaxed) != kind as u32 || PARAMETER.load(Relaxed) != parameter {
         NUMBER.fetch_add(1, Relaxed);
         KIND.store(kind as u32, Relaxed);
@@ -60,15 +62,17 @@ pub fn begin(keeping: Keeping) -> Result<HeapTables, NotRecorded> {
         true => recorder::start(keeping.sampling, number),
         false => recorder::resume(keeping.sampling, number),
     }
+    tables.page().end_ns.store(0, Relaxed);
     global_alloc::pass(Passing::All);
     Ok(tables)
 }
 
 /// Ends it. When this returns, no thread is inside the recorder. Frees stay followed, so that what is alive stays true.
 pub fn end() {
-    if recorder::is_prepared() {
+    if let Some(tables) = recorder::tables() {
         global_alloc::pass(Passing::Frees);
         recorder::stop();
+        tables.page().end_ns.store(now(), Relaxed);
     }
 }
 
@@ -78,6 +82,7 @@ pub fn forget() {
         global_alloc::pass(Passing::Nothing);
         recorder::stop();
         clear::clear();
+        FORGOTTEN.store(true, Relaxed);
     }
 }
 

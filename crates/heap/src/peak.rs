@@ -17,9 +17,14 @@ const PART: i64 = 1024;
 /// Threads that have a limit.
 static THREADS: AtomicU32 = AtomicU32::new(1);
 
-/// There is another thread.
-pub fn thread_added() {
+/// There is another thread: each one's limit is a smaller part of the peak.
+pub fn thread_added(tables: &HeapTables) {
     THREADS.fetch_add(1, Relaxed);
+    set_limit(tables.page().peak_bytes().load(Relaxed));
+}
+
+fn set_limit(peak: i64) {
+    LIMIT.store(peak / PART / i64::from(THREADS.load(Relaxed).max(1)), Relaxed);
 }
 
 /// Adds a change to a thread's own sum, and that to the shared one if it is large enough.
@@ -41,8 +46,7 @@ pub fn flush(tables: &HeapTables, change: i64) {
         page.peak_bytes().fetch_max(live, AcqRel);
         page.peak_at_ns().store(system::now(), Relaxed);
         page.peak_number().fetch_add(1, AcqRel);
-        let limit = live / PART / i64::from(THREADS.load(Relaxed).max(1));
-        LIMIT.store(limit, Relaxed);
+        set_limit(live);
     }
 }
 

@@ -8,10 +8,10 @@ use crate::slots::{self, Slot};
 use crate::{barrier, modules, nodes, peak, records};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
 use stackglass_host::image::Refused;
-use stackglass_host::{UNWINDER, fork_guard, system};
-use stackglass_unwind::stack_cache::Start;
+use stackglass_host::{UNWINDER, confined, fork_guard, system};
+use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;
-use stackglass_wire::heap::HeapTables;
+use stackglass_wire::heap::{HEAP_BYTES, HeapTables};
 
 /// What was allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,9 +122,20 @@ pub fn stop() {
     slots::wait_for_all();
 }
 
+/// Runs `act`, after which the calling thread may make no system calls (`seccomp`), if it succeeds. Its allocations are counted
+/// as lost then, and so are those of threads that begin later. `all`: all threads are confined.
+pub fn confine(all: bool, act: impl FnOnce() -> bool) {
+    let word = slots::leave();
+    let before = confined::set(all);
+    if !act() {
+        confined::restore(before);
+        slots::restore(word);
+    }
+}
+
 /// The process has reached its end.
 pub fn end() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
         tables.page().end_ns.store(system::now(), Relaxed);
         tables.page().ended.store(1, Release);
     }
@@ -132,7 +143,7 @@ pub fn end() {
 
 /// Modules may have been loaded or unloaded.
 pub fn modules_changed() {
-    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled()) {
+    if let Some(tables) = tables().filter(|_| fork_guard::is_sampled() && !confined::is_confined()) {
         // What is allocated meanwhile on this thread finds the update in progress.
         modules::update(&tables);
     }
@@ -140,7 +151,12 @@ pub fn modules_changed() {
 
 /// In a forked child, before it allocates: the tables and the live blocks were its parent's. It may [`prepare`] its own.
 pub fn after_fork() {
-    TABLES.store(core::ptr::null_mut(), Release);
+    let tables = TABLES.swap(core::ptr::null_mut(), AcqRel);
+    // A child of a signal handler may return into the recorder, which then counts once more in its parent's tables.
+    if !tables.is_null() && !slots::is_busy() {
+        // SAFETY: this thread, the only one of the child, does not use them.
+        unsafe { system::munmap(tables.cast(), HEAP_BYTES) };
+    }
     SESSION.store(0, Release);
     blocks::after_fork();
     commit::after_fork();
@@ -162,8 +178,12 @@ impl Busy {
         let here = (&raw const marker).addr();
         // SAFETY: the slot of this thread.
         let busy = unsafe { &(*slot).busy };
-        if busy.load(Relaxed) != 0 && !is_abandoned(slot, here) {
-            return None;
+        if busy.load(Relaxed) != 0 {
+            if !is_abandoned(slot, here) {
+                return None;
+            }
+            // SAFETY: the slot of this thread, and no recorder runs on it.
+            unsafe { (*slot).recover() };
         }
         busy.store(here, Relaxed);
         compiler_fence(SeqCst);
@@ -171,12 +191,12 @@ impl Busy {
     }
 }
 
-/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's.
+/// Whether a signal handler has jumped out of the recorder (siglongjmp): its frame is below the caller's, or the same.
 #[cold]
 fn is_abandoned(slot: *mut Slot, here: usize) -> bool {
-    // SAFETY: the slot of this thread; the cache's bounds are plain numbers.
-    let (frame, stack) = unsafe { ((*slot).busy.load(Relaxed), (*slot).cache.stack()) };
-    frame < here && stack.contains(&(frame as u64)) && stack.contains(&(here as u64))
+    // SAFETY: the slot of this thread.
+    let frame = unsafe { (*slot).busy.load(Relaxed) };
+    slots::has_left(frame, here)
 }
 
 impl Drop for Busy {
@@ -214,6 +234,9 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     let Some(tables) = tables() else { return };
     if !fork_guard::is_sampled() {
         return;
+    }
+    if confined::are_all_confined() {
+        return lost(&tables);
     }
     let size = (size as u64).min(blocks::MAX_SIZE);
     let Some(slot) = slots::current_or_new(&tables) else { return lost(&tables) };
@@ -282,32 +305,55 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
 /// As for [`allocated`].
 #[inline]
 unsafe fn walk(tables: &HeapTables, slot: &mut Slot, start: Start) -> (u32, bool) {
+    // SAFETY: by the caller.
+    let first = unsafe { walk_once(tables, slot, start) };
+    if first.new_frames == 0 || (first.cut.is_none() && first.node & nodes::NOWHERE == 0) {
+        return without_marks(first.node);
+    }
+    if first.cut.is_some() {
+        tables.page().cut().fetch_add(1, Relaxed);
+    }
+    // A library may have been loaded.
+    let is_nowhere = first.node & nodes::NOWHERE != 0 || first.cut == Some(Cut::NoModule);
+    if !is_nowhere || !modules::update_now_and_then(tables) {
+        return without_marks(first.node);
+    }
+    // SAFETY: by the caller.
+    without_marks(unsafe { walk_once(tables, slot, start) }.node)
+}
+
+/// # Safety
+/// As for [`allocated`].
+#[inline]
+unsafe fn walk_once(tables: &HeapTables, slot: &mut Slot, start: Start) -> CachedWalk {
     let generation = modules::generation();
-    let mut is_whole = true;
-    let since = modules::since_unload();
-    if slot.near.since != since {
-        slot.near.since = since;
-        slot.near.clear();
+    if slot.near.since != generation {
+        slot.near.begin(generation);
+        // Stacks that could not be followed may be followed now.
+        slot.cache.forget();
     }
     let near = &mut slot.near;
-    let mut node = |parent, lookup| match near.intern(tables, parent, lookup, generation) {
-        Some(node) => node,
-        None => {
-            is_whole = false;
-            parent
+    // A frame without a node gets that of its caller, marked, and so do the frames below it: without the mark, they would seem
+    // to be called by its caller.
+    let mut node = |parent: u32, lookup| {
+        if parent & CUT_OFF != 0 {
+            return parent;
+        }
+        match near.intern(tables, parent & !nodes::NOWHERE, lookup, generation) {
+            Some(node) => node | parent & nodes::NOWHERE,
+            None => parent | CUT_OFF,
         }
     };
     // SAFETY: by the caller; the cache is this thread's.
-    let walk = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
-    if walk.cut.is_some() && walk.new_frames > 0 {
-        tables.page().cut().fetch_add(1, Relaxed);
-        if walk.cut == Some(Cut::NoModule) && modules::update_now_and_then(tables) {
-            // SAFETY: as above.
-            let again = unsafe { slot.cache.walk(&UNWINDER, start, &mut node) };
-            return (again.node, is_whole);
-        }
-    }
-    (walk.node, is_whole)
+    unsafe { slot.cache.walk(&UNWINDER, start, &mut node) }
+}
+
+/// Marks the node of a stack whose inner frames found no memory.
+const CUT_OFF: u32 = 1 << 31;
+
+/// A node's number, and whether it is that of the whole stack.
+fn without_marks(node: u32) -> (u32, bool) {
+    (node & !(CUT_OFF | nodes::NOWHERE), node & CUT_OFF == 0)
 }
 
 /// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.

@@ -7,6 +7,7 @@
 //! Records are written only when they are [wanted](want). Counts do not depend on them: without memory for a record, it alone is
 //! lost.
 
+use crate::cycles;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::system;
@@ -18,8 +19,6 @@ const CHUNK: usize = 64 << 10;
 const ROOM: usize = CHUNK - 32;
 /// Longest record.
 const LONGEST: usize = 40;
-/// The clock's unit is 16 cycles, some nanoseconds.
-const CLOCK_SHIFT: u32 = 4;
 
 // Lowest bits of a record's first number.
 const HAS_DIFFERENCE: u64 = 1;
@@ -80,7 +79,7 @@ pub struct Record {
 /// Sets whether records are written, and in how many bytes of memory at most.
 pub fn want(limit: u64) {
     if BEGIN_CYCLES.load(Relaxed) == 0 {
-        BEGIN_CYCLES.store(cycles(), Relaxed);
+        BEGIN_CYCLES.store(cycles::now(), Relaxed);
         BEGIN_NS.store(system::now(), Relaxed);
     }
     LIMIT.store(limit, Relaxed);
@@ -91,12 +90,6 @@ pub fn want(limit: u64) {
 #[inline(always)]
 pub fn wanted() -> bool {
     WANTED.load(Relaxed)
-}
-
-#[inline(always)]
-fn cycles() -> u64 {
-    // SAFETY: every processor of this architecture has the instruction.
-    unsafe { core::arch::x86_64::_rdtsc() >> CLOCK_SHIFT }
 }
 
 /// The largest size of the class that holds `size`, by the rule of `profile::SizeClass`.
@@ -138,7 +131,7 @@ impl Log {
             chunk = unsafe { &*self.last };
             used = 0;
         }
-        let now = cycles().max(self.time);
+        let now = cycles::now().max(self.time);
         let address = at as u64;
         let moved = (address >> 3).wrapping_sub(self.address >> 3) as i64;
         // The counter for lack of counters has no size class.
@@ -187,7 +180,7 @@ impl Log {
             USED.fetch_sub(CHUNK as u64, Relaxed);
             return false;
         }
-        self.time = cycles();
+        self.time = cycles::now();
         // SAFETY: a new mapping that only this thread knows, all zeros.
         unsafe { ((*new).time, (*new).address) = (self.time, self.address) };
         // SAFETY: null, or the last chunk, which only this thread extends.
@@ -296,7 +289,10 @@ struct Clock {
 
 impl Clock {
     fn new() -> Clock {
-        Clock { begin: (BEGIN_CYCLES.load(Relaxed), BEGIN_NS.load(Relaxed)), now: (cycles(), system::now()) }
+        Clock {
+            begin: (BEGIN_CYCLES.load(Relaxed), BEGIN_NS.load(Relaxed)),
+            now: (cycles::now(), system::now()),
+        }
     }
 
     fn at(&self, cycles: u64) -> u64 {

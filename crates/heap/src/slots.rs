@@ -10,11 +10,13 @@ use crate::nodes::NearNodes;
 use crate::records::Log;
 use crate::{peak, thread_pointer};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
-use stackglass_host::{system, task};
+use stackglass_host::{confined, system, task};
 use stackglass_unwind::StackCache;
 use stackglass_wire::heap::{HeapTables, MAX_THREADS, ThreadEntry};
 use stackglass_wire::task::{TaskCell, TaskPool};
 
+/// Frames that are at most this far apart are on the same stack.
+const SAME_STACK: usize = 1 << 20;
 /// Most slots at a time.
 const SLOTS: usize = MAX_THREADS;
 /// From this many threads on, a thread that takes over a slot shares the number of the thread before it.
@@ -22,7 +24,8 @@ const OWN_NUMBERS: u32 = 8192;
 /// Slots that a new thread checks for one to take over.
 const CHECKS: usize = 4;
 
-/// The word of a thread that has no slot and gets none, or whose slot is being made.
+/// The word of a thread that has no slot and gets none. While its slot is being made, the word is an address in the frame of
+/// [`make`], plus one.
 const NONE: usize = 1;
 
 /// A thread's memory. All zeros is a new one.
@@ -59,6 +62,14 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Makes a slot usable again in which any change may have been interrupted.
+    #[cold]
+    pub fn recover(&mut self) {
+        self.counters.recover();
+        self.near.forget();
+        self.cache.forget();
+    }
+
     /// The async task that this thread polls, 0 for none.
     #[inline(always)]
     pub fn task(&mut self) -> u64 {
@@ -90,20 +101,63 @@ static NEXT_CHECK: AtomicU32 = AtomicU32::new(0);
 #[inline(always)]
 pub fn current() -> Option<*mut Slot> {
     let word = thread_pointer::get();
-    (word > NONE).then_some(word as *mut Slot)
+    is_slot(word).then_some(word as *mut Slot)
+}
+
+#[inline(always)]
+fn is_slot(word: usize) -> bool {
+    word > NONE && word & 1 == 0
 }
 
 /// The slot of the calling thread, made now if it has none. `None` without memory, or while it is being made.
 #[inline(always)]
 pub fn current_or_new(tables: &HeapTables) -> Option<*mut Slot> {
     match thread_pointer::get() {
-        0 => make(tables),
+        word if is_slot(word) => Some(word as *mut Slot),
         NONE => None,
-        word => Some(word as *mut Slot),
+        word => make(tables, word),
     }
 }
 
-/// In a forked child: the slots were not inherited.
+/// Whether the function with an address in `frame` has been left, seen from a function with an address in `here`. It has not if the
+/// caller is a signal handler that interrupted it.
+pub fn has_left(frame: usize, here: usize) -> bool {
+    (frame..frame.saturating_add(SAME_STACK)).contains(&here) && !is_on_alternate_stack()
+}
+
+fn is_on_alternate_stack() -> bool {
+    let errno = system::errno();
+    // SAFETY: all zeros is a value; the kernel fills it.
+    let flags = unsafe {
+        let mut stack: libc::stack_t = core::mem::zeroed();
+        let none: *const libc::stack_t = core::ptr::null();
+        libc::syscall(libc::SYS_sigaltstack, none, &raw mut stack);
+        stack.ss_flags
+    };
+    system::set_errno(errno);
+    flags & libc::SS_ONSTACK != 0
+}
+
+/// Takes the calling thread's slot away, so that nothing it allocates is recorded and no system call is made for it. Returns
+/// what [`restore`] needs.
+pub fn leave() -> usize {
+    let word = thread_pointer::get();
+    thread_pointer::set(NONE);
+    word
+}
+
+/// Gives the calling thread its slot back.
+pub fn restore(word: usize) {
+    thread_pointer::set(word);
+}
+
+/// Whether the recorder runs on the calling thread: it was interrupted by a signal handler.
+pub fn is_busy() -> bool {
+    // SAFETY: the slot of this thread.
+    current().is_some_and(|slot| unsafe { &(*slot).busy }.load(Relaxed) != 0)
+}
+
+/// In a forked child: the slots are copies, which are left.
 pub fn after_fork() {
     thread_pointer::set(0);
     for place in &ALL[..(COUNT.swap(0, AcqRel) as usize).min(SLOTS)] {
@@ -113,15 +167,21 @@ pub fn after_fork() {
 
 #[cold]
 #[inline(never)]
-fn make(tables: &HeapTables) -> Option<*mut Slot> {
-    // What a signal handler allocates meanwhile has no slot.
-    thread_pointer::set(NONE);
+fn make(tables: &HeapTables, word: usize) -> Option<*mut Slot> {
+    let marker = 0u8;
+    let here = (&raw const marker).addr();
+    // What a signal handler allocates while the slot is being made has no slot. If it has jumped out of here, that frame is
+    // below or the same.
+    let is_being_made = word != 0 && !has_left(word & !1, here);
+    if confined::is_confined() || is_being_made {
+        return None;
+    }
+    thread_pointer::set(here | 1);
     let errno = system::errno();
     let slot = take_over(tables).or_else(|| add(tables));
     system::set_errno(errno);
-    let slot = slot?;
-    thread_pointer::set(slot.addr());
-    Some(slot)
+    thread_pointer::set(slot.map_or(NONE, |slot| slot.addr()));
+    slot
 }
 
 /// A slot whose thread has ended.
@@ -172,10 +232,10 @@ fn add(tables: &HeapTables) -> Option<*mut Slot> {
     if slot.is_null() {
         return None;
     }
+    // Forked children get a copy: those of a raw clone reach it before they know what they are.
     // SAFETY: advice on the mapping just made; all zeros is a slot, which this thread alone knows.
     let fields = unsafe {
         libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_NOHUGEPAGE);
-        libc::madvise(slot.cast(), size_of::<Slot>(), libc::MADV_DONTFORK);
         &mut *slot
     };
     let tid = system::thread_id();
@@ -192,21 +252,18 @@ fn add(tables: &HeapTables) -> Option<*mut Slot> {
         return None;
     }
     ALL[place].store(slot, Release);
-    peak::thread_added();
+    peak::thread_added(tables);
     Some(slot)
 }
 
 /// A number for a thread.
 fn register(tables: &HeapTables, tid: u32) -> Option<u32> {
-    let threads = &tables.page().threads;
-    if threads.load(Relaxed) as usize >= MAX_THREADS - 64 {
-        return None;
-    }
-    let number = threads.load(Relaxed) as usize + 64;
-    if !THREAD_REGION.reserve(tables, number.min(MAX_THREADS) * size_of::<ThreadEntry>()) {
-        return None;
-    }
-    let number = threads.fetch_add(1, AcqRel) + 1;
+    let reserved = tables.page().threads.fetch_update(AcqRel, Acquire, |number| {
+        let end = number as usize + 2;
+        let fits = end <= MAX_THREADS && THREAD_REGION.reserve(tables, end * size_of::<ThreadEntry>());
+        fits.then_some(number + 1)
+    });
+    let number = reserved.ok()? + 1;
     let entry = tables.thread(number);
     entry.tid.store(tid, Relaxed);
     entry.first_ns.store(system::now(), Release);

@@ -57,6 +57,10 @@ pub fn is_sampled() -> bool {
 /// are separate. Its requests must not be recorded as its parent's.
 pub fn is_own_process() -> bool {
     let Some(page) = page() else { return true };
+    if crate::confined::is_confined() {
+        // The kernel must not be asked.
+        return page.pid.load(Acquire) != 0;
+    }
     let own = system::process_id();
     match page.pid.load(Acquire) {
         // The memory of a forked child that is not sampled belongs to the first process that asks.

@@ -15,6 +15,7 @@
 
 mod action;
 pub mod alternate_stack;
+pub mod confined;
 pub mod file_limit;
 pub mod fork_guard;
 pub mod guest;

@@ -4,6 +4,8 @@
 //! comparison reads a word of the session page, which the launcher changes at any moment. So a program under `stackglass run`
 //! is ready to be recorded.
 
+#[path = "allocations/confinement_x86_64.rs"]
+mod confinement;
 #[path = "allocations/entries_x86_64.rs"]
 mod entries;
 mod hooks;
@@ -16,15 +18,21 @@ mod own_hooks;
 mod real;
 mod takeover;
 
-use crate::own_session;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use crate::{environment, own_session};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+pub use real::is_in_glibc;
 use stackglass_heap::{Granule, InFolder, Memory, Sampling};
 use stackglass_host::session::Session;
-use stackglass_host::system;
+use stackglass_host::{confined, system};
 
 /// The word that is not zero while allocations are recorded.
-static ON: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const NEVER).cast_mut());
+static ON: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const UNKNOWN).cast_mut());
+/// The word before the session is known: constructors of other libraries run before that of this one, and may allocate.
+static UNKNOWN: AtomicU32 = AtomicU32::new(u32::MAX);
+/// The word of a process that is not recorded.
 static NEVER: AtomicU32 = AtomicU32::new(0);
+/// The session is being looked for.
+static LOOKING: AtomicBool = AtomicBool::new(false);
 
 /// Allocations of a forked child before it gets its own tables. Most children exec earlier.
 const PATIENCE: u32 = 256;
@@ -33,11 +41,16 @@ static WAIT: AtomicU32 = AtomicU32::new(0);
 /// Number of the recording that one thread has begun, or tried to begin.
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
+/// Records no allocations in this process.
+pub fn never() {
+    ON.store((&raw const NEVER).cast_mut(), Release);
+}
+
 /// Records allocations of this process whenever the session says so. `own_session` must be set.
 pub fn begin(session: &Session) {
     let page = session.page;
     if page.allocation_sampling.load(Relaxed) == 0 {
-        return;
+        return never();
     }
     real::resolve();
     takeover::begin(session);
@@ -52,19 +65,52 @@ pub fn are_hooked() -> bool {
     ON.load(Acquire).cast_const() != &raw const NEVER
 }
 
-/// Whether the recording that the session asks for has begun here. The first thread begins it.
+/// Number of the recording that the session asks for, 0 for none.
+#[inline(always)]
+fn wanted() -> u32 {
+    // SAFETY: the word of the session page, which stays mapped, or one of this file's.
+    unsafe { (*ON.load(Acquire)).load(Relaxed) }
+}
+
+/// Whether the recording that the session asks for has begun here.
 #[inline(always)]
 fn is_recording() -> bool {
-    // SAFETY: the word of the session page, which stays mapped, or `NEVER`.
-    let wanted = unsafe { (*ON.load(Acquire)).load(Relaxed) };
+    let wanted = wanted();
+    wanted != 0 && wanted == stackglass_heap::session()
+}
+
+/// The same. The first thread that allocates begins it.
+#[inline(always)]
+fn begins_or_is_recording() -> bool {
+    let wanted = wanted();
     wanted != 0 && (wanted == stackglass_heap::session() || begin_when_due())
 }
 
 #[cold]
 #[inline(never)]
 fn begin_when_due() -> bool {
+    if ON.load(Acquire).cast_const() == &raw const UNKNOWN {
+        return begin_early();
+    }
+    if confined::is_confined() {
+        return false;
+    }
     let waits = WAIT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
     !waits && begin_recording()
+}
+
+/// Begins at the first allocation, if the C library is ready. Otherwise a later allocation or the constructor begins.
+fn begin_early() -> bool {
+    if !environment::is_there() || !real::resolve() || LOOKING.swap(true, Acquire) {
+        return false;
+    }
+    let errno = system::errno();
+    match own_session::find() {
+        Some(session) => begin(session),
+        None => never(),
+    }
+    system::set_errno(errno);
+    stackglass_heap::session() != 0
 }
 
 /// Makes the tables if there are none, and begins the recording with the session's number.
@@ -78,21 +124,34 @@ fn begin_recording() -> bool {
     }
     let errno = system::errno();
     let granule = if real::is_glibc() && !takeover::is_done() { Granule::Of32 } else { Granule::Of16 };
-    let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now() };
+    let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now(), smaller: smaller() };
     let sampling = Sampling::from_numbers(
         page.allocation_sampling.load(Relaxed),
         page.allocation_parameter.load(Relaxed),
     );
-    // A session that has ended has removed its folder. This is no error.
     let begun = sampling.is_some_and(|sampling| {
-        let prepared = stackglass_heap::prepare(Memory::Session(folder), granule).is_ok();
-        if prepared {
-            stackglass_heap::start(sampling, number);
+        let prepared = stackglass_heap::prepare(Memory::Session(folder), granule).map(drop);
+        match prepared {
+            // Only a part of the calls would be seen. The launcher tells why from the empty tables.
+            Ok(()) if real::has_other_allocator() && !takeover::is_done() => return false,
+            Ok(()) => stackglass_heap::start(sampling, number),
+            // A session that has ended has removed its folder. This is no error.
+            Err(why) if why.errno == libc::ENOENT => {}
+            Err(why) => stackglass_heap::tell_refusal(folder, why),
         }
-        prepared
+        prepared.is_ok()
     });
     system::set_errno(errno);
     begun
+}
+
+/// For tests: small tables, as on old kernels, or tiny ones, which are soon full.
+fn smaller() -> u32 {
+    match () {
+        _ if environment::has(c"STACKGLASS_TEST_TABLES", c"small") => 1,
+        _ if environment::has(c"STACKGLASS_TEST_TABLES", c"tiny") => 8,
+        _ => 0,
+    }
 }
 
 /// In a forked child. If children are recorded, it gets tables of its own after some allocations.
@@ -105,6 +164,6 @@ pub fn after_fork(follows_children: bool) {
         WAIT.store(PATIENCE, Relaxed);
         TRIED.store(0, Release);
     } else {
-        ON.store((&raw const NEVER).cast_mut(), Release);
+        never();
     }
 }

@@ -39,11 +39,11 @@ unsafe extern "C" fn after_fork() {
     let Some(session) = own_session::get() else { return };
     let stopped = SessionState::from_number(session.page.state.load(Acquire)) == SessionState::Stopped;
     UNWINDER.after_fork();
-    let follows = session.page.follow_children.load(Relaxed) != 0 && !stopped;
+    let follows = session.page.follow_children.load(Relaxed) != 0;
     allocations::after_fork(follows);
     let is_sampled = session.page.sampled_from_outside.load(Relaxed) == 0
         && SessionState::from_number(session.page.state.load(Acquire)) != SessionState::Ready;
-    if !follows || !is_sampled {
+    if !follows || stopped || !is_sampled {
         return;
     }
     peek::after_fork();

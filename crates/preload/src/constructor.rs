@@ -4,7 +4,6 @@ use crate::own_session::{self, Begin};
 use crate::{allocations, children, environment, peek_only, threads};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
-use stackglass_host::session;
 use stackglass_host::{fork_guard, peek, restart, system};
 use stackglass_sampler::NotStarted;
 use stackglass_wire::SessionState;
@@ -22,41 +21,31 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 static DESTRUCTOR: extern "C" fn() = destructor;
 
 extern "C" fn constructor() {
-    if !is_glibc() {
-        return;
-    }
     let begin = Begin::now();
-    let Some(session) = environment::session_folder().and_then(session::open) else { return };
+    let Some(session) = own_session::find() else { return allocations::never() };
     let follow = session.page.follow_children.load(Relaxed) != 0;
     if !follow {
-        if session.page.only_pid.load(Relaxed) != system::process_id() {
-            return;
-        }
         environment::remove_session();
     }
     match SessionState::from_number(session.page.state.load(Acquire)) {
-        SessionState::Stopped => return,
+        SessionState::Stopped => {
+            // There is no more room for samples of time. Allocations need none.
+            allocations::begin(session);
+            children::watch();
+            return;
+        }
         SessionState::Ready => {
-            peek_only::begin(&session, follow);
-            if own_session::set(session)
-                && let Some(session) = own_session::get()
-            {
-                allocations::begin(session);
-                children::watch();
-            }
+            peek_only::begin(session, follow);
+            allocations::begin(session);
+            children::watch();
             return;
         }
         SessionState::Waiting | SessionState::Sampling => {}
     }
-    if !own_session::set(session) {
+    allocations::begin(session);
+    if session.page.sampled_from_outside.load(Relaxed) != 0 {
+        children::watch();
         return;
-    }
-    if let Some(session) = own_session::get() {
-        allocations::begin(session);
-        if session.page.sampled_from_outside.load(Relaxed) != 0 {
-            children::watch();
-            return;
-        }
     }
     // For benchmarks: the same signals and mailboxes, but no walks.
     stackglass_sampler::set_empty_handler(environment::has(c"STACKGLASS_BENCH_HANDLER", c"empty"));
@@ -76,13 +65,6 @@ extern "C" fn constructor() {
     restart::hooks_are_in_place();
     children::watch();
     let _ = peek::install();
-}
-
-/// Whether the program's C library is glibc. Programs with another one (musl) inherit the environment and load this library
-/// too; it must not affect them.
-fn is_glibc() -> bool {
-    // SAFETY: the name ends with a zero byte.
-    unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()).is_null() }
 }
 
 extern "C" fn destructor() {

@@ -9,6 +9,15 @@ use stackglass_wire::SESSION_ENV;
 /// File name of this library, the end of its entry in LD_PRELOAD.
 const LIBRARY: &[u8] = b"libstackglass_preload.so";
 
+/// Whether the C library has an environment yet. It has none before its own initialisation.
+pub fn is_there() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: a word of the C library, which stays.
+    unsafe { !environ.is_null() }
+}
+
 /// The session folder, from the environment.
 pub fn session_folder() -> Option<&'static CStr> {
     let mut name = [0u8; 32];

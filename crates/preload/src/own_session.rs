@@ -1,9 +1,9 @@
 //! The session of this process: its file in the session folder, and its sampler.
 
-use crate::real_functions;
+use crate::{allocations, environment, real_functions};
 use core::sync::atomic::Ordering::*;
 use stackglass_host::image::{ProcessImage, Refused};
-use stackglass_host::session::Session;
+use stackglass_host::session::{self, Session};
 use stackglass_host::signal::Placement;
 use stackglass_host::system;
 use stackglass_sampler::{NotStarted, Orders, Plan};
@@ -32,9 +32,22 @@ pub fn get() -> Option<&'static Session> {
     SESSION.get()
 }
 
-/// Sets the session of this process. False if it has one.
-pub fn set(session: Session) -> bool {
-    SESSION.set(session).is_ok()
+/// The session of this process, looked for if it is not known yet. `None` if there is none for this process.
+pub fn find() -> Option<&'static Session> {
+    if let Some(session) = SESSION.get() {
+        return Some(session);
+    }
+    // Programs with another C library (musl) inherit the environment and load this library too; it must not affect them.
+    if !allocations::is_in_glibc() {
+        return None;
+    }
+    let session = environment::session_folder().and_then(session::open)?;
+    let is_followed = session.page.follow_children.load(Relaxed) != 0;
+    if !is_followed && session.page.only_pid.load(Relaxed) != system::process_id() {
+        return None;
+    }
+    let _ = SESSION.set(session);
+    SESSION.get()
 }
 
 /// Creates this process's file in the session folder.

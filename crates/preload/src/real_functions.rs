@@ -1,6 +1,6 @@
 //! The interposed functions, looked up once in the libraries behind this one.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 /// A function of a later library.
@@ -69,6 +69,8 @@ next! {
     SIGTIMEDWAIT sigtimedwait: unsafe extern "C" fn(*const libc::sigset_t, *mut libc::siginfo_t, *const libc::timespec) -> c_int;
     /// signalfd(2).
     SIGNALFD signalfd: unsafe extern "C" fn(c_int, *const libc::sigset_t, c_int) -> c_int;
+    /// prctl(2).
+    PRCTL prctl: unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
     /// dlclose(3).
     DLCLOSE dlclose: unsafe extern "C" fn(*mut c_void) -> c_int;
 }

@@ -157,6 +157,7 @@ const MEMORY_FOLDERS: &[&str] = &["jemalloc", "mimalloc", "snmalloc", "gperftool
 
 /// Crates that pass Rust's allocations to such allocators.
 const MEMORY_CRATES: &[&str] = &[
+    "stackglass_heap",
     "tikv_jemallocator",
     "jemallocator",
     "mimalloc",

@@ -18,7 +18,7 @@ mod source;
 mod text;
 mod trees;
 
-pub use metric::Metric;
+pub use metric::{Metric, Unit};
 pub use options::{Format, GroupBy, Pick, Recur, SortedBy, UnknownValue};
 pub use queries::allocated_lines::AllocatedLines;
 pub use queries::allocations::{self as allocation_queries, AllocationKey, AllocationTable};

@@ -32,6 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The module `allocs` shows in the same way what the program allocates, and counts allocations in tests.
+//!
 //! **Set-up.** Build with line tables; otherwise reports name functions but no lines:
 //!
 //! ```toml

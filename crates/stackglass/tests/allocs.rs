@@ -40,6 +40,7 @@ fn functions(recording: &Recording, group: &AllocationGroup) -> Vec<String> {
 }
 
 #[inline(never)]
+#[allow(clippy::vec_box, reason = "the boxes are what is counted")]
 fn boxes_of_24(count: usize) -> Vec<Box<[u64; 3]>> {
     let mut all = Vec::with_capacity(count);
     for n in 0..count as u64 {
@@ -160,12 +161,16 @@ fn records_add_up_until_they_are_cleared() {
     assert_eq!(of_function(&allocs::recording(), "boxes_of_24").count, 44);
     allocs::start(1.0).unwrap();
     drop(boxes_of_24(10));
+    let first = allocs::recording().allocations.processes[0].clone();
     allocs::clear();
     assert!(allocs::is_running());
     drop(boxes_of_24(20));
     allocs::stop();
     assert!(!allocs::is_running());
     assert_eq!(of_function(&allocs::recording(), "boxes_of_24").count, 21);
+    let second = allocs::recording().allocations.processes[0].clone();
+    assert!(second.begin > first.end && second.end > second.begin, "{first:?} {second:?}");
+    assert_eq!(allocs::recording().allocations.processes[0].end, second.end);
     let sizes: Vec<_> = allocs::fetch().allocs.iter().map(|alloc| alloc.size).filter(|s| *s == 24).collect();
     assert_eq!(sizes.len(), 20);
 }
@@ -376,12 +381,14 @@ fn scopes_count_exactly() {
 fn scopes_of_the_process_count_all_threads() {
     let _turn = fresh();
     let stats = Stats::process();
-    let kept = std::thread::spawn(|| boxes_of_24(1000)).join().unwrap();
+    let kept = std::thread::spawn(|| boxes_of_24(100_000)).join().unwrap();
     let counts = stats.get();
-    assert!(counts.blocks >= 1001 && counts.bytes >= 32_000 && counts.peak_bytes >= 32_000, "{counts}");
+    assert!(counts.blocks >= 100_001 && counts.bytes >= 3_200_000, "{counts}");
+    assert!(counts.peak_bytes >= 3_200_000, "{counts}");
     let live = counts.live_bytes;
     drop(kept);
-    assert!(stats.get().live_bytes <= live - 20_000);
+    // Other tests run meanwhile.
+    assert!(stats.get().live_bytes <= live - 2_000_000);
 }
 
 /// Blocks of 8 bytes and more, as close together as their sizes allow.
@@ -414,7 +421,7 @@ fn small_requests_to_other_allocators_are_rounded_up() {
         for (size, align) in [(1, 1), (8, 8), (15, 2), (16, 16), (1000, 64), (3, 64)] {
             let layout = Layout::from_size_align(size, align).unwrap();
             let block = around.alloc(layout);
-            assert!(!block.is_null() && block.addr() % align == 0);
+            assert!(!block.is_null() && block.addr().is_multiple_of(align));
             block.write_bytes(7, size);
             let larger = around.realloc(block, layout, size + 9);
             assert_eq!(*larger, 7);

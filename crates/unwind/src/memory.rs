@@ -147,6 +147,50 @@ pub fn read_own(address: u64, into: &mut [u8]) -> usize {
     read_process(pid, address, into)
 }
 
+/// Whether all pages of a range of the own process can be read now. One system call for each 16 pages.
+pub(crate) fn is_readable(range: Range<u64>) -> bool {
+    const PAGE: u64 = 4096;
+    const PAGES: usize = 16;
+    // SAFETY: no arguments.
+    let pid = unsafe { libc::syscall(libc::SYS_gettid) };
+    let mut bytes = [0u8; PAGES];
+    let mut page = range.start & !(PAGE - 1);
+    while page < range.end {
+        let mut remote = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 1 }; PAGES];
+        let mut len = 0;
+        while len < PAGES && page < range.end {
+            remote[len].iov_base = page as *mut c_void;
+            page += PAGE;
+            len += 1;
+        }
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len };
+        let (one, no_flags) = (1usize, 0usize);
+        // SAFETY: as in `read_process`: one byte for each of `len` pages.
+        let got = unsafe {
+            let (local, remote) = (&raw const local, remote.as_ptr());
+            libc::syscall(libc::SYS_process_vm_readv, pid, local, one, remote, len, no_flags)
+        };
+        let all = got == len as i64
+            || got < 0 && remote[..len].iter().all(|at| read_own(at.iov_base as u64, &mut bytes[..1]) == 1);
+        if !all {
+            return false;
+        }
+    }
+    true
+}
+
+/// Runs `act` and puts errno back: an allocation that succeeds does not change it.
+pub(crate) fn keep_errno<T>(act: impl FnOnce() -> T) -> T {
+    // SAFETY: errno is this thread's own.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *place };
+    let result = act();
+    // SAFETY: as above.
+    unsafe { *place = before };
+    result
+}
+
 /// Copies memory of a process and returns how many bytes. Another process takes ptrace rights.
 pub fn read_process(pid: i32, address: u64, into: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
@@ -285,6 +329,8 @@ mod tests {
             assert_eq!(read(0, &mut bytes), 0);
             assert_eq!(read(u64::MAX - 3, &mut bytes), 0);
         }
+        assert!(is_readable(last - 8..last + 1) && is_readable(last..last));
+        assert!(!is_readable(last..last + 2) && !is_readable(last + 1..last + 9) && !is_readable(0..1));
         let mut stack = OwnStack::at(0);
         assert_eq!(stack.read_u64(last - 7), Some(7 << 56));
         assert_eq!(stack.read_u64(last - 6), None);

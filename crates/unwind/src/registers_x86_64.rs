@@ -157,3 +157,13 @@ impl Registers {
         }
     }
 }
+
+/// The thread pointer: the address of the C library's description of the calling thread.
+pub(crate) fn thread_pointer() -> u64 {
+    let address;
+    // SAFETY: reads the word at the thread pointer, which holds its own address (ABI for x86-64, thread-local storage).
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    address
+}

@@ -6,10 +6,15 @@
 //! their values, all callers are the same as well. Comparing costs about a nanosecond for each frame, without any
 //! lookup.
 //!
+//! A stack that belongs to the thread stays mapped while the thread runs. The stack of a fibre or of a signal handler lies anywhere,
+//! and what lies behind it may be unmapped at any moment. The end of such a stack is not known either, so a walk may go on
+//! behind it. There, only pages that the kernel has just found readable are read.
+//!
 //! The result of a walk is a *node*: the caller of the walk gives each frame a number that depends on the frame's lookup
 //! address and on the node of its caller.
 
-use crate::memory::{OwnModules, OwnStack, StackMemory};
+use crate::memory::{OwnModules, OwnStack, StackMemory, is_readable, keep_errno};
+use crate::registers::thread_pointer;
 use crate::rules::Rule;
 use crate::scratch::Scratch;
 use crate::unwinder::Unwinder;
@@ -22,6 +27,7 @@ const FRAMES: usize = 2048;
 const READS: usize = 4;
 /// Most frames of a walk with such rules.
 const COMPLEX: usize = 8;
+const PAGE: u64 = 4096;
 
 /// One frame, and how it follows from its callee. All fields are written and read as whole words: a wider read of fields that
 /// were just written waits for the writes.
@@ -111,6 +117,10 @@ pub struct StackCache {
     epoch: u64,
     stack_low: u64,
     stack_high: u64,
+    /// Memory from the stack pointer up to here can be read.
+    limit: u64,
+    /// It is the thread's own stack: all of it can be read.
+    is_own: bool,
     complex_len: u8,
     cut: Option<Cut>,
     complex: [Reads; COMPLEX],
@@ -159,6 +169,8 @@ impl StackCache {
         let epoch = unwinder.epoch();
         if epoch != self.epoch || sp < self.stack_low || sp >= self.stack_high {
             self.restart(epoch, sp);
+        } else if !self.is_own {
+            self.check(epoch, sp);
         }
         let mut fresh = 0;
         let mut cut;
@@ -206,8 +218,8 @@ impl StackCache {
                 // Both words lie in the stack that holds this thread's stack pointer.
                 let is_inside =
                     cfa > sp && cfa <= self.stack_high && cfa & 7 == 0 && saved_at >= sp.wrapping_sub(8);
-                if is_inside && saved_at >= self.stack_low {
-                    // SAFETY: `cfa - 8 >= sp - 7` and aligned, so at least `sp`, which is in the stack; `cfa <= stack_high`.
+                if is_inside && saved_at >= self.stack_low && (cfa <= self.limit || self.extends_to(cfa)) {
+                    // SAFETY: `cfa - 8 >= sp - 7` and aligned, so at least `sp`, which is in the stack; `cfa <= limit`.
                     // `saved_at` is at least `stack_low`, and below `cfa` where it is read.
                     unsafe {
                         pc = *((cfa - 8) as *const u64);
@@ -252,6 +264,11 @@ impl StackCache {
         CachedWalk { node: parent, new_frames: fresh, cut }
     }
 
+    /// Forgets the last walk, which may have been interrupted.
+    pub fn forget(&mut self) {
+        (self.len, self.stack_low, self.stack_high) = (0, 0, 0);
+    }
+
     /// The mapping that held the stack of the last walk.
     pub fn stack(&self) -> Range<u64> {
         self.stack_low..self.stack_high
@@ -261,12 +278,46 @@ impl StackCache {
     #[cold]
     #[inline(never)]
     fn restart(&mut self, epoch: u64, sp: u64) {
-        let stack = OwnStack::at(sp).range();
+        let stack = keep_errno(|| OwnStack::at(sp).range());
         (self.stack_low, self.stack_high) = (stack.start, stack.end);
         if epoch != self.epoch {
             self.rules.fill(NearRule { lookup: 0, offset: 0, saved: 0, from_rbp: false });
         }
         (self.len, self.complex_len, self.epoch) = (0, 0, epoch);
+        let own_end = own_stack_end().filter(|end| stack.contains(end) && *end > sp);
+        self.is_own = own_end.is_some();
+        if let Some(end) = own_end {
+            // What lies behind is another mapping, which the kernel has merged with that of the stack.
+            self.stack_high = end & !7;
+        }
+        self.limit = self.stack_high;
+    }
+
+    /// On a stack that is not the thread's own: makes sure that the memory of the last walk can still be read.
+    #[cold]
+    #[inline(never)]
+    fn check(&mut self, epoch: u64, sp: u64) {
+        let top = if self.len > 0 { self.frames[0].sp } else { sp };
+        self.limit = sp.next_multiple_of(PAGE).min(self.stack_high);
+        if top > self.limit && !self.extends_to(top) {
+            // The mapping has become another one, of which all can be read now.
+            self.restart(epoch, sp);
+        }
+    }
+
+    /// Whether the memory up to `end` can be read, on a stack that is not the thread's own.
+    #[cold]
+    #[inline(never)]
+    fn extends_to(&mut self, end: u64) -> bool {
+        if self.is_own || end > self.stack_high {
+            return false;
+        }
+        let end = end.next_multiple_of(PAGE).min(self.stack_high);
+        let is_mapped = end <= self.limit || keep_errno(|| is_readable(self.limit..end));
+        if is_mapped {
+            self.limit = self.limit.max(end);
+        }
+        is_mapped
     }
 
     /// The index down to which the frames of the last walk still follow from their callees; 0 is the root.
@@ -314,12 +365,15 @@ impl StackCache {
     #[cold]
     #[inline(never)]
     fn caller_by_row(&mut self, unwinder: &Unwinder, frame: OneStep) -> Result<(OneStep, u8), Option<Cut>> {
-        let mut stack = OwnStack::within(self.stack_low..self.stack_high, frame.sp);
+        self.extends_to(frame.sp + 8);
+        let mut stack = OwnStack::within(self.stack_low..self.limit, frame.sp);
         let mut recorded = Recorded { stack: &mut stack, reads: Reads { len: 0, words: [(0, 0); READS] } };
         let scratch = &mut self.scratch;
-        let step = unwinder.with_modules(|modules, table| {
-            let mut walker = Walker { modules, table: Some(table), memory: &OwnModules, scratch };
-            walker.one_step(frame, &mut recorded)
+        let step = keep_errno(|| {
+            unwinder.with_modules(|modules, table| {
+                let mut walker = Walker { modules, table: Some(table), memory: &OwnModules, scratch };
+                walker.one_step(frame, &mut recorded)
+            })
         });
         let reads = recorded.reads;
         let caller =
@@ -338,7 +392,7 @@ impl StackCache {
         let all_inside = |reads: &Reads| {
             reads.words.iter().take(reads.len as usize).all(|(address, _)| is_inside(&range, *address))
         };
-        if reads.len as usize > READS || !all_inside(&reads) {
+        if reads.len as usize > READS || !all_inside(&reads) || !self.is_own {
             return UNKNOWN;
         }
         if self.complex_len as usize == COMPLEX {
@@ -351,6 +405,19 @@ impl StackCache {
         self.complex_len += 1;
         self.complex_len
     }
+}
+
+/// An address of the calling thread's own stack, above all of its frames; `None` if it is not known.
+fn own_stack_end() -> Option<u64> {
+    // SAFETY: no arguments.
+    let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::syscall(libc::SYS_getpid) };
+    if is_first {
+        // The kernel puts these bytes above the frames of the first thread.
+        // SAFETY: reads the auxiliary vector.
+        return Some(unsafe { libc::getauxval(libc::AT_RANDOM) });
+    }
+    // The C library puts what it knows of a thread at the end of the thread's stack.
+    Some(thread_pointer())
 }
 
 fn is_inside(range: &Range<u64>, address: u64) -> bool {

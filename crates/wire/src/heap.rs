@@ -18,6 +18,9 @@ use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 /// Prefix of the files in the session folder: `h-PID-START`, as for process files.
 pub const HEAP_FILE_PREFIX: &str = "h-";
 
+/// Prefix of files by which a process tells that it cannot record: `n-PID-ERRNO`. The content is the step that failed.
+pub const REFUSED_FILE_PREFIX: &str = "n-";
+
 /// `b"SGHEAP01"`.
 const MAGIC: u64 = u64::from_le_bytes(*b"SGHEAP01");
 
@@ -183,12 +186,15 @@ pub struct ThreadEntry {
     pub first_ns: AtomicU64,
 }
 
+/// In the generation of a node: its address was in no module. The other bits are the generation.
+pub const NODE_NOWHERE: u32 = 1 << 31;
+
 /// A stack: a frame and the stack of its caller.
 #[repr(C)]
 pub struct NodeEntry {
     /// The caller's node, 0 for outermost frames. Smaller than the node's own number.
     pub parent: AtomicU32,
-    /// The generation of modules in which the address is to be looked up.
+    /// The generation of modules in which the address is to be looked up, and [`NODE_NOWHERE`].
     pub generation: AtomicU32,
     /// The frame's lookup address.
     pub lookup: AtomicU64,

@@ -8,10 +8,12 @@ use super::screen::{Action, Screen};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
 use stackglass_collect::Recorder;
+use stackglass_collect::allocations::live::LiveAllocations;
 use stackglass_collect::attached::{self, Attached};
 use stackglass_collect::session::signals::{Signal, Signals};
 use stackglass_procfs::process;
 use stackglass_profile::{Nanos, RecordingInfo};
+use stackglass_report::Unit;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime};
@@ -46,6 +48,9 @@ pub(super) struct LiveView {
     model: Model,
     screen: Screen,
     output: PathBuf,
+    pid: u32,
+    /// Allocations, while another command records them, and their number at the last refresh.
+    allocations: Option<(LiveAllocations, u64)>,
     /// Number of samples that the model already has.
     seen: usize,
     refreshed: Instant,
@@ -75,6 +80,8 @@ impl LiveView {
             model: Model::default(),
             screen: Screen { head, ..Screen::default() },
             output,
+            pid,
+            allocations: None,
             seen: 0,
             refreshed: Instant::now(),
         }
@@ -174,6 +181,9 @@ impl LiveView {
     fn refresh(&mut self) {
         let wall = self.refreshed.elapsed().as_nanos() as u64;
         self.refreshed = Instant::now();
+        if !self.screen.paused {
+            self.screen.allocations = self.allocations(wall).unwrap_or_default();
+        }
         // Samples must not grow after they are counted.
         self.recorder.settle();
         if !self.screen.paused {
@@ -186,6 +196,22 @@ impl LiveView {
             self.recorder.info_mut().start = Nanos(Attached::now());
             self.seen = 0;
         }
+    }
+
+    /// The rate of allocations since the last refresh, and live bytes, as text.
+    fn allocations(&mut self, wall: u64) -> Option<String> {
+        if self.allocations.is_none() {
+            let opened = LiveAllocations::open(self.pid)?;
+            let count = opened.read().count;
+            self.allocations = Some((opened, count));
+            return None;
+        }
+        let (tables, before) = self.allocations.as_mut()?;
+        let now = tables.read();
+        let new = now.count.saturating_sub(std::mem::replace(before, now.count));
+        let rate = (new as f64 / (wall.max(1) as f64 * 1e-9)) as u64;
+        let live = Unit::Bytes.text(now.live_bytes);
+        Some(format!(", {} allocations/s, {live} live", Unit::Allocations.text(rate)))
     }
 
     /// Writes the recording so far to a file.

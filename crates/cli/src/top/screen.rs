@@ -48,6 +48,8 @@ pub(super) struct Screen {
     pub(super) message: String,
     /// Program, process and driver.
     pub(super) head: String,
+    /// Rate of allocations and live bytes, as text; empty if they are not recorded.
+    pub(super) allocations: String,
 }
 
 impl Screen {

@@ -38,7 +38,8 @@ impl Screen {
         .areas(frame.area());
         let running = model.awake() as f64 / model.wall() as f64;
         let some = if threads.len() == 1 { "thread" } else { "threads" };
-        let line = format!("{}  {} {some}, {running:.2} running", self.head, threads.len());
+        let (program, allocations) = (&self.head, &self.allocations);
+        let line = format!("{program}  {} {some}, {running:.2} running{allocations}", threads.len());
         frame.render_widget(Paragraph::new(Line::styled(line, bold())), head);
         frame.render_widget(Paragraph::new(Line::styled(state, bold())), second);
         if !busiest.is_empty() {

@@ -8,12 +8,14 @@ use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
-use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables};
+use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
@@ -30,12 +32,14 @@ pub struct AllocationDrain {
     folder: PathBuf,
     open: Vec<HeapFile>,
     refused: HashSet<OsString>,
+    /// Lines about processes whose allocations are not recorded.
+    refusals: Vec<String>,
     next: Option<Instant>,
     executables: Executables,
 }
 
 /// The tables of one process.
-struct HeapFile {
+pub(super) struct HeapFile {
     name: OsString,
     map: GuardedMap,
     memory: Memory,
@@ -69,7 +73,7 @@ impl Memory {
 }
 
 impl HeapFile {
-    fn open(path: &Path, name: OsString) -> Option<HeapFile> {
+    pub(super) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
         let file = File::open(path).and_then(|_| File::options().read(true).write(true).open(path)).ok()?;
         if file.metadata().ok()?.len() < HEAP_BYTES as u64 {
             return None;
@@ -80,7 +84,7 @@ impl HeapFile {
     }
 
     /// The tables. What it gives must not be used any more when `self` is dropped.
-    fn tables(&self) -> HeapTables {
+    pub(super) fn tables(&self) -> HeapTables {
         // SAFETY: a mapping of this size, which stays until `self` is dropped; accesses behind the end of a truncated file are
         // guarded.
         unsafe { HeapTables::at(self.map.base()) }
@@ -119,6 +123,7 @@ impl AllocationDrain {
             folder: folder.to_owned(),
             open: Vec::new(),
             refused: HashSet::new(),
+            refusals: Vec::new(),
             next: None,
             executables: Executables::default(),
         }
@@ -162,10 +167,15 @@ impl AllocationDrain {
         }
     }
 
-    /// Reads all processes.
-    pub fn close(mut self, recorder: &mut Recorder) {
+    /// Reads all processes. Returns a line if there are some whose allocations are not recorded.
+    pub fn close(mut self, recorder: &mut Recorder) -> Option<String> {
         self.find();
         self.read_if(recorder, |_, _| true);
+        let first = self.refusals.first()?;
+        Some(match self.refusals.len() {
+            1 => first.clone(),
+            count => format!("{first} (and {} more processes)", count - 1),
+        })
     }
 
     fn read_if(&mut self, recorder: &mut Recorder, ended: impl Fn(&HeapFile, &[HeapFile]) -> bool) {
@@ -181,10 +191,33 @@ impl AllocationDrain {
         }
     }
 
+    /// What a process tells about the allocations that it cannot record.
+    fn refusal_of(&self, name: &OsStr) -> Option<String> {
+        let (pid, errno) = name.to_str()?.strip_prefix(REFUSED_FILE_PREFIX)?.split_once('-')?;
+        let (pid, errno): (u32, i32) = (pid.parse().ok()?, errno.parse().ok()?);
+        let mut step = [0u8; 128];
+        let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(self.folder.join(name));
+        let len = file.and_then(|mut file| file.read(&mut step)).unwrap_or(0);
+        let step = String::from_utf8_lossy(&step[..len]).into_owned();
+        let why = match (errno, step.is_empty()) {
+            // It is still being written.
+            (0, true) => return None,
+            (0, false) => step,
+            (_, true) => std::io::Error::from_raw_os_error(errno).to_string(),
+            (_, false) => format!("{step}: {}", std::io::Error::from_raw_os_error(errno)),
+        };
+        Some(format!("the allocations of process {pid} are not recorded: {why}"))
+    }
+
     fn find(&mut self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
+            if let Some(refusal) = self.refusal_of(&name) {
+                let _ = fs::remove_file(entry.path());
+                self.refusals.push(refusal);
+                continue;
+            }
             let is_new = name.as_bytes().starts_with(HEAP_FILE_PREFIX.as_bytes())
                 && !self.refused.contains(&name)
                 && self.open.iter().all(|file| file.name != name);

@@ -11,6 +11,7 @@ use stackglass_profile::{
 };
 use stackglass_wire::heap::{
     self, CounterEntry, HeapSampling, HeapTables, MAX_COUNTERS, MAX_NODES, MAX_THREADS, MODULE_WORDS,
+    NODE_NOWHERE,
 };
 use stackglass_wire::{Event, text_byte};
 use std::sync::Arc;
@@ -253,7 +254,7 @@ fn stacks(tables: &HeapTables, modules: &Modules, recorder: &mut Recorder) -> Ve
     for number in 1..count {
         let node = tables.node(number);
         let lookup = node.lookup.load(Acquire);
-        let location = modules.at(node.generation.load(Relaxed)).locate(lookup);
+        let location = modules.at(node.generation.load(Relaxed) & !NODE_NOWHERE).locate(lookup);
         let caller = ids.get(node.parent.load(Relaxed) as usize).copied().unwrap_or_default();
         let location = stacks.intern_location(location);
         ids.push(stacks.extend(caller, location));

@@ -9,6 +9,8 @@ pub mod asked;
 #[cfg(feature = "launch")]
 pub mod drain;
 pub mod groups;
+#[cfg(feature = "launch")]
+pub mod live;
 mod settings;
 
 pub use settings::AllocationSettings;

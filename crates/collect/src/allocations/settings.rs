@@ -24,10 +24,11 @@ impl AllocationSettings {
         page.allocation_sampling.store(kind as u32, Release);
     }
 
-    /// Turns recording on or off in all processes of the session. Each recording has another number.
+    /// Turns recording on or off in all processes of a session that has settings. Each recording has another number.
     pub fn turn(page: &SessionPage, on: bool) {
-        let number = monotonic_millis() | 1;
-        page.allocations.store(if on { number } else { 0 }, Release);
+        let has_settings = page.allocation_sampling.load(Relaxed) != HeapSampling::Off as u32;
+        let number = if on && has_settings { monotonic_millis() | 1 } else { 0 };
+        page.allocations.store(number, Release);
     }
 }
 

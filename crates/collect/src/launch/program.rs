@@ -102,6 +102,25 @@ impl Obstacle {
         }
     }
 
+    /// The same if the library is needed for allocations alone.
+    pub fn advice_on_allocations(self) -> &'static str {
+        match self {
+            Obstacle::Static => {
+                "is statically linked, so its allocations are not recorded, only its time; \
+                 link it dynamically, or use the crate"
+            }
+            Obstacle::Musl => {
+                "is linked to musl, so its allocations are not recorded, only its time; \
+                 link it to glibc, or use the crate"
+            }
+            Obstacle::FileSizeLimit => {
+                "runs under a limit on file sizes, so its allocations are not recorded, only its time; \
+                 raise it (ulimit -f unlimited)"
+            }
+            Obstacle::Privileged | Obstacle::Architecture => self.advice(),
+        }
+    }
+
     /// Whether a program cannot be sampled from outside either.
     pub fn is_the_kernels(self) -> bool {
         matches!(self, Obstacle::Privileged | Obstacle::Architecture)

@@ -66,7 +66,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let takeover = wanted.and_then(|_| Takeover::prepare(&options.program.executable(), session.folder()));
     let refused = takeover.as_ref().filter(|takeover| takeover.obstacle().is_some());
     let unseen = refused.map(|takeover| own_allocator::remark(&options.program, takeover));
-    let advice = obstacle.map(|obstacle| format!("{name} {}", obstacle.advice()));
+    let advice = obstacle.map(|obstacle| match unpacked {
+        Some(_) => format!("{name} {}", obstacle.advice_on_allocations()),
+        None => format!("{name} {}", obstacle.advice()),
+    });
     let remarks: Vec<String> = advice.into_iter().chain(line).chain(unseen).collect();
     remarks.iter().for_each(|remark| observer.note(remark));
     let forbids_preload = obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
@@ -224,7 +227,10 @@ impl RecordedProgram {
         let sampler_cpu = self.backend.close(&mut recording.recorder);
         if let Some(allocations) = self.allocations.take() {
             AllocationSettings::turn(recording.session.page(), false);
-            allocations.close(&mut recording.recorder);
+            if let Some(line) = allocations.close(&mut recording.recorder) {
+                observer.note(&line);
+                recording.recorder.remark(line);
+            }
         }
         if let Some(takeover) = self.takeover.take().filter(|takeover| !takeover.is_done()) {
             recording.recorder.remark(own_allocator::remark(&options.program, &takeover));

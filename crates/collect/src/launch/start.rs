@@ -44,6 +44,9 @@ pub fn start(
         command.env(SESSION_ENV, session.folder());
         let library = reachable(library, session)?;
         command.env("LD_PRELOAD", with_ours_first(library.as_os_str(), std::env::var_os("LD_PRELOAD")));
+        if options.allocations.is_some() {
+            command.env("ASAN_OPTIONS", with_any_order(std::env::var_os("ASAN_OPTIONS")));
+        }
     }
     // The page stays mapped until exec, and the session outlives the call.
     let only: *const std::sync::atomic::AtomicU32 = &session.page().only_pid;
@@ -181,6 +184,17 @@ fn with_ours_first(ours: &OsStr, theirs: Option<OsString>) -> OsString {
                 all.push(OsStr::from_bytes(entry));
             }
         }
+    }
+    all
+}
+
+/// AddressSanitizer ends a program in which its own library is not the first one, unless this option is set. Children of the
+/// program may be built with it.
+fn with_any_order(theirs: Option<OsString>) -> OsString {
+    let mut all = OsString::from("verify_asan_link_order=0");
+    if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
+        all.push(":");
+        all.push(theirs);
     }
     all
 }

@@ -4,6 +4,7 @@
 use super::progress::ProgressMeter;
 use super::recording_file::RecordingFile;
 use super::{Observer, Recorder};
+use crate::allocations::AllocationSettings;
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_procfs::clock;
@@ -165,6 +166,7 @@ impl RecordingLoop {
         if self.sampling_since.is_none() && self.began.elapsed() >= delay {
             if !delay.is_zero() {
                 self.set_sampling(true, source);
+                AllocationSettings::turn(self.session.page(), true);
                 self.recorder.info_mut().start = Nanos(clock::monotonic());
                 self.recorder.info_mut().started = clock::realtime();
             }

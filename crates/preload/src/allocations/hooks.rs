@@ -2,8 +2,9 @@
 //!
 //! The last two arguments describe the program's function: the address of its return address, and its `rbp`.
 
-use super::{is_recording, real};
+use super::{begins_or_is_recording, is_recording, real};
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 use stackglass_heap::{Kind, Start};
 
 /// The state of the program's function after the return to it.
@@ -22,17 +23,44 @@ pub(super) unsafe fn caller(sp: *const u64, rbp: u64) -> Start {
 /// `sp` and `rbp` must be those of an entry that has not returned.
 #[inline(always)]
 pub(super) unsafe fn count(block: *mut c_void, size: usize, kind: Kind, sp: *const u64, rbp: u64) {
-    if block.is_null() || !is_recording() {
+    if block.is_null() || !begins_or_is_recording() {
         return;
     }
     // SAFETY: by the caller.
     unsafe { stackglass_heap::allocated(block.addr(), size, kind, caller(sp, rbp)) };
 }
 
+/// Blocks are made at least this large: 0, or the distance at which the table of live blocks tells two apart. Allocators with
+/// size classes put blocks of up to [`SMALL`] bytes closer together.
+static SMALLEST: AtomicUsize = AtomicUsize::new(0);
+const DISTANCE: usize = 16;
+const SMALL: usize = 8;
+
+#[inline(always)]
+fn smallest() -> usize {
+    SMALLEST.load(Relaxed)
+}
+
+/// A block that is too close to its neighbours, and that the program does not know yet, is made again.
+///
+/// # Safety
+/// It must be a block of the allocator.
+#[inline(always)]
+unsafe fn apart(block: *mut c_void, size: usize, again: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if block.addr() & SMALL == 0 || size > SMALL {
+        return block;
+    }
+    SMALLEST.store(DISTANCE, Relaxed);
+    // SAFETY: by the caller.
+    unsafe { real::free(block) };
+    again()
+}
+
 pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
-        let block = real::malloc(size);
+        let block = real::malloc(size.max(smallest()));
+        let block = apart(block, size, || real::malloc(DISTANCE));
         count(block, size, Kind::Block, sp, rbp);
         block
     }
@@ -41,8 +69,11 @@ pub(super) unsafe extern "C" fn malloc(size: usize, sp: *const u64, rbp: u64) ->
 pub(super) unsafe extern "C" fn calloc(n: usize, size: usize, sp: *const u64, rbp: u64) -> *mut c_void {
     // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
     unsafe {
-        let block = real::calloc(n, size);
-        count(block, n.wrapping_mul(size), Kind::Block, sp, rbp);
+        let bytes = n.wrapping_mul(size);
+        let is_small = n.checked_mul(size).is_some_and(|bytes| bytes < smallest());
+        let block = if is_small { real::calloc(1, smallest()) } else { real::calloc(n, size) };
+        let block = apart(block, bytes, || real::calloc(1, DISTANCE));
+        count(block, bytes, Kind::Block, sp, rbp);
         block
     }
 }
@@ -56,7 +87,7 @@ pub(super) unsafe extern "C" fn realloc(
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let ended = before_reallocation(old);
-        let block = real::realloc(old, size);
+        let block = real::realloc(old, if size == 0 { 0 } else { size.max(smallest()) });
         count_reallocation(ended, block, size, sp, rbp)
     }
 }
@@ -87,12 +118,13 @@ pub(super) unsafe extern "C" fn reallocarray(
     sp: *const u64,
     rbp: u64,
 ) -> *mut c_void {
-    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null.
+    // SAFETY: the arguments of an entry, passed on. If the product overflows, the real one returns null. Otherwise it would call
+    // `realloc` by its name, which is that of this library.
     unsafe {
-        let ended = before_reallocation(old);
-        let block = real::reallocarray(old, n, size);
-        let bytes = n.saturating_mul(size);
-        count_reallocation(ended, block, bytes, sp, rbp)
+        match n.checked_mul(size) {
+            Some(bytes) => realloc(old, bytes, sp, rbp),
+            None => real::reallocarray(old, n, size),
+        }
     }
 }
 
@@ -112,7 +144,7 @@ macro_rules! aligned {
         ) -> *mut c_void {
             // SAFETY: the arguments of an entry, passed on.
             unsafe {
-                let block = real::$name(align, size);
+                let block = real::$name(align, size.max(smallest()));
                 count(block, size, Kind::Block, sp, rbp);
                 block
             }
@@ -131,7 +163,7 @@ pub(super) unsafe extern "C" fn posix_memalign(
 ) -> c_int {
     // SAFETY: the arguments of an entry, passed on. `place` holds the block if the call succeeds.
     unsafe {
-        let answer = real::posix_memalign(place, align, size);
+        let answer = real::posix_memalign(place, align, size.max(smallest()));
         if answer == 0 {
             count(*place, size, Kind::Block, sp, rbp);
         }

@@ -65,6 +65,8 @@ pub fn resolve() -> bool {
         return false;
     }
     look_up_all();
+    look_around();
+    super::confinement::resolve();
     if early::USED.load(Relaxed) != 0 {
         early::WRAPPED_FREE.store(FREE.load(Relaxed), Relaxed);
         early::WRAPPED_REALLOC.store(REALLOC.load(Relaxed), Relaxed);
@@ -83,8 +85,15 @@ fn look_up(word: &AtomicPtr<c_void>, name: &str, missing: *const ()) {
     word.store(if found.is_null() { missing.cast_mut().cast() } else { found }, Relaxed);
 }
 
-/// Whether the allocator is glibc's, in which two blocks are at least 32 bytes apart.
-pub fn is_glibc() -> bool {
+static IN_GLIBC: AtomicBool = AtomicBool::new(false);
+static HAS_OTHER: AtomicBool = AtomicBool::new(false);
+static IS_GLIBC: AtomicBool = AtomicBool::new(false);
+
+/// Looks up what else must be known of the process. Later, a hook may not ask the loader: it may have been called by the loader, in
+/// the middle of its work.
+fn look_around() {
+    // SAFETY: the name ends with a zero byte.
+    let find = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let module = |address: *const c_void| {
         // SAFETY: all zeros is a value, which the loader fills.
         unsafe {
@@ -92,9 +101,45 @@ pub fn is_glibc() -> bool {
             if libc::dladdr(address, &mut info) == 0 { core::ptr::null_mut() } else { info.dli_fbase }
         }
     };
-    // SAFETY: the name ends with a zero byte.
-    let version = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()) };
-    !version.is_null() && module(version) == module(MALLOC.load(Relaxed))
+    let version = find(c"gnu_get_libc_version");
+    IN_GLIBC.store(!version.is_null(), Relaxed);
+    IS_GLIBC.store(!version.is_null() && module(version) == module(MALLOC.load(Relaxed)), Relaxed);
+    let own = module((&raw const MALLOC).cast());
+    let is_other = |address: *mut c_void| own != module(address) && is_defined_at(address);
+    HAS_OTHER.store(is_other(find(c"malloc")) || is_other(find(c"free")), Relaxed);
+}
+
+/// Whether a function is really defined at an address: a program at a fixed address has entries of its own for functions of
+/// libraries.
+fn is_defined_at(address: *mut c_void) -> bool {
+    type Dladdr1 =
+        unsafe extern "C" fn(*const c_void, *mut libc::Dl_info, *mut *const libc::Elf64_Sym, c_int) -> c_int;
+    const RTLD_DL_SYMENT: c_int = 1;
+    // SAFETY: glibc's function of this name, or null, which is `None`. All zeros is a value of the structure, which it fills.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"dladdr1".as_ptr());
+        let Some(dladdr1) = transmute::<*mut c_void, Option<Dladdr1>>(found) else { return true };
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        let mut symbol = core::ptr::null();
+        let is_known = dladdr1(address, &mut info, &mut symbol, RTLD_DL_SYMENT) != 0;
+        !is_known || symbol.is_null() || (*symbol).st_shndx != 0
+    }
+}
+
+/// Whether the C library is glibc.
+pub fn is_in_glibc() -> bool {
+    resolve();
+    IN_GLIBC.load(Relaxed)
+}
+
+/// Whether the allocator is glibc's, in which two blocks are at least 32 bytes apart.
+pub fn is_glibc() -> bool {
+    IS_GLIBC.load(Relaxed)
+}
+
+/// Whether the program's own `malloc` or `free` comes before those of this library, which are then not called.
+pub fn has_other_allocator() -> bool {
+    HAS_OTHER.load(Relaxed)
 }
 
 /// What serves while the real functions are being looked up, and for functions that do not exist.

@@ -30,7 +30,7 @@ pub fn is_done() -> bool {
 /// Takes the functions over if there is a plan for this executable.
 pub fn begin(session: &Session) {
     let errno = system::errno();
-    if take_over(session).is_some() {
+    if !is_done() && take_over(session).is_some() {
         TAKEN.store(true, Relaxed);
     }
     system::set_errno(errno);

@@ -36,6 +36,8 @@
 //! **Limits.** Allocations of C code do not pass through the program's allocator: `stackglass record --allocs -- ./program` sees
 //! them, and needs no change to the program. Under that command this module records nothing.
 
+#[cfg(feature = "criterion")]
+mod measurement;
 mod options;
 mod recording;
 pub(crate) mod region;
@@ -45,6 +47,8 @@ mod running;
 mod stats;
 
 pub use crate::__allocs_profile as profile;
+#[cfg(feature = "criterion")]
+pub use measurement::AllocatedBytes;
 pub use options::{DEFAULT_RECORD_BYTES, DEFAULT_SAMPLE_RATE, Options, Sampling, StartError};
 pub use recording::recording;
 #[cfg(feature = "flame")]

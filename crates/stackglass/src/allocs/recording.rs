@@ -5,8 +5,10 @@ use stackglass_collect::Recorder;
 use stackglass_collect::allocations::groups::{self, Identities};
 use stackglass_heap::{LeftOut, tables};
 use stackglass_profile::{Frame, MemoryPoint, Nanos, Recording, RecordingInfo, StackId};
+use stackglass_wire::heap::HeapTables;
 use std::collections::HashMap;
 use std::fs;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
 /// Everything recorded so far, with names and types, for a [`Report`](crate::Report), a view of
@@ -50,7 +52,17 @@ impl Snapshot {
         let mut recorder = Recorder::new(info());
         let tables = tables();
         let identities = match &tables {
-            Some(tables) => groups::add(tables, Nanos(now()), memory(), &mut recorder),
+            Some(tables) => {
+                let page = tables.page();
+                let end = match page.end_ns.load(Relaxed) {
+                    0 => now(),
+                    end => end,
+                };
+                let info = recorder.info_mut();
+                info.start = Nanos(page.begin_ns.load(Relaxed));
+                info.wall = Nanos(end.saturating_sub(info.start.0));
+                groups::add(tables, Nanos(end), memory(tables), &mut recorder)
+            }
             None => Identities::default(),
         };
         let mut recording = recorder.into_recording();
@@ -86,9 +98,8 @@ fn info() -> RecordingInfo {
 }
 
 /// Live and resident bytes at this moment.
-fn memory() -> Vec<MemoryPoint> {
-    let Some(tables) = tables() else { return Vec::new() };
-    let live_bytes = tables.page().live_bytes().load(std::sync::atomic::Ordering::Relaxed).max(0) as u64;
+fn memory(tables: &HeapTables) -> Vec<MemoryPoint> {
+    let live_bytes = tables.page().live_bytes().load(Relaxed).max(0) as u64;
     vec![MemoryPoint { clock: Nanos(now()), live_bytes, resident_bytes: resident_bytes().unwrap_or(0) }]
 }
 

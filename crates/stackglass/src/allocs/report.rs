@@ -1,6 +1,7 @@
 //! Allocations as text, and as files.
 
 use super::recording;
+use stackglass_heap::LeftOut;
 use stackglass_heap::own_recording::is_delegated;
 use stackglass_profile::harmless;
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
@@ -14,6 +15,7 @@ pub const NO_ALLOCATIONS: &str =
 /// Prints a tree of the recorded bytes by stack to standard output, as wide as the terminal, with the number of allocations and
 /// their bytes below it. Without allocations, a warning on standard error says what to do.
 pub fn print() {
+    let _left_out = LeftOut::new();
     let out = io::stdout();
     let style = match out.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         true => Style::Ansi,
@@ -56,6 +58,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> Result<Written, ReportErro
         )?;
         return Ok(Written::default());
     }
+    let _left_out = LeftOut::new();
     let recording = weighted(recording(), Metric::Bytes, TypeLeaf::Without);
     let mut written = report.clone().metric(Metric::Bytes).write(&recording, out)?;
     for warning in &mut written.warnings {
@@ -72,6 +75,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> Result<Written, ReportErro
 /// If the file cannot be written.
 #[cfg(feature = "files")]
 pub fn save(path: impl AsRef<std::path::Path>) -> Result<(), crate::WriteError> {
+    let _left_out = LeftOut::new();
     stackglass_files::write(path, &recording()).map(|_| ())
 }
 
@@ -82,6 +86,7 @@ pub fn save(path: impl AsRef<std::path::Path>) -> Result<(), crate::WriteError> 
 /// If the page cannot be written.
 #[cfg(feature = "flame")]
 pub fn flamegraph(path: impl AsRef<std::path::Path>) -> io::Result<bool> {
+    let _left_out = LeftOut::new();
     let recording = weighted(recording(), Metric::Bytes, TypeLeaf::With);
     let drawn = stackglass_flame::Flamegraph::new().graph(&recording).map_err(io::Error::other)?;
     let Some(graph) = drawn.graph else { return Ok(false) };

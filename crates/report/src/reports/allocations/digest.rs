@@ -34,11 +34,13 @@ pub(super) fn write(
         lines.extend([at_end(table), shares(table)]);
         lines.extend(of_metric(text.metric, table));
         let whole = text.metric.of(&table.total);
-        let types = match text.key {
+        let types = match table.key {
             AllocationKey::Type => types(table),
             _ => types(&AllocationTable::of(recording, sites, AllocationKey::Type, text.metric)),
         };
-        lines.extend(largest(text, "types", &types, whole));
+        if table.typed_share() >= super::FEW_TYPES {
+            lines.extend(largest(text, "types", &types, whole));
+        }
         lines.extend(largest(text, "lines", &own_lines(text, recording, sites), whole));
     }
     lines.into_iter().try_for_each(|mut line| line.cut(text.cols).write(text.style, out))

@@ -35,11 +35,14 @@ pub struct AllocationsText {
     cols: usize,
     style: Style,
     links: Option<Links>,
-    key: AllocationKey,
+    key: Option<AllocationKey>,
     metric: Metric,
     everything: bool,
     closing: bool,
 }
+
+/// With a smaller share of typed allocations, lines say more than types.
+const FEW_TYPES: f64 = 0.1;
 
 impl Default for AllocationsText {
     fn default() -> AllocationsText {
@@ -47,7 +50,7 @@ impl Default for AllocationsText {
             cols: 80,
             style: Style::Plain,
             links: None,
-            key: AllocationKey::Type,
+            key: None,
             metric: Metric::Bytes,
             everything: false,
             closing: false,
@@ -81,7 +84,7 @@ impl AllocationsText {
 
     /// What the rows are.
     pub fn key(mut self, key: AllocationKey) -> AllocationsText {
-        self.key = key;
+        self.key = Some(key);
         self
     }
 
@@ -109,7 +112,10 @@ impl AllocationsText {
     /// When writing fails.
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let mut sites = Sites::new(recording);
-        let table = AllocationTable::of(recording, &mut sites, self.key, self.metric);
+        let mut table = AllocationTable::of(recording, &mut sites, self.key.unwrap_or_default(), self.metric);
+        if self.key.is_none() && table.typed_share() < FEW_TYPES {
+            table = AllocationTable::of(recording, &mut sites, AllocationKey::Site, self.metric);
+        }
         digest::write(self, recording, &table, &mut sites, out)?;
         if !table.rows.is_empty() || table.mappings.count > 0 {
             out.write_all(b"\n")?;

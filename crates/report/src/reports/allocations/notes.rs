@@ -67,7 +67,7 @@ fn untyped(recording: &Recording, table: &AllocationTable) -> Option<String> {
     };
     let advice = match recording.has_rust() {
         true => "set `debug = 1` or `debug = 2` under [profile.release] in Cargo.toml",
-        false => "compile with -g; C has no types for many of its blocks",
+        false => "C does not pass types to its allocator",
     };
     Some(format!("the type of {share} of the allocations is unknown{of}: {advice}"))
 }

@@ -1,0 +1,124 @@
+//! A program that confines itself to certain system calls (seccomp(2)) is noticed, so that none is made for it any more.
+//!
+//! C programs use prctl(2), or syscall(2), since glibc has no function for seccomp(2).
+
+use crate::real_functions;
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_long, c_ulong, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+
+/// prctl(2). The C library's takes a variable number of arguments, in the same registers.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    let Some(real) = real_functions::prctl() else { return crate::hooks::fail(libc::ENOSYS) };
+    // SAFETY: passed on unchanged.
+    let pass_on = || unsafe { real(option, second, third, fourth, fifth) };
+    if option != libc::PR_SET_SECCOMP {
+        return pass_on();
+    }
+    let mut answer = -1;
+    stackglass_heap::confine(false, || {
+        answer = pass_on();
+        answer == 0
+    });
+    answer
+}
+
+/// The C library's `syscall`, or `own_syscall` if it has not been looked up.
+static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(own_syscall as *const () as *mut c_void);
+
+/// Passes calls on to the next library's function.
+pub(super) fn resolve() {
+    // SAFETY: the name ends with a zero byte. RTLD_NEXT is relative to this library.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) };
+    if !found.is_null() {
+        SYSCALL.store(found, Release);
+    }
+}
+
+/// syscall(2): a comparison and a jump, since children of vfork(2) return from it twice.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(number: c_long) -> c_long {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, {seccomp}",
+        "je {confining}",
+        "jmp qword ptr [rip + {next}]",
+        ".cfi_endproc",
+        seccomp = const libc::SYS_seccomp,
+        confining = sym confining,
+        next = sym SYSCALL,
+    )
+}
+
+/// seccomp(2).
+unsafe extern "C" fn confining(
+    number: c_long,
+    operation: c_long,
+    flags: c_ulong,
+    argument: c_ulong,
+) -> c_long {
+    type Syscall = unsafe extern "C" fn(c_long, c_long, c_ulong, c_ulong) -> c_long;
+    // SAFETY: the C library's `syscall`, or the one below, which take what they need.
+    let real = unsafe { core::mem::transmute::<*mut c_void, Syscall>(SYSCALL.load(Acquire)) };
+    // SAFETY: passed on unchanged.
+    let pass_on = || unsafe { real(number, operation, flags, argument) };
+    if !matches!(operation as u32, libc::SECCOMP_SET_MODE_STRICT | libc::SECCOMP_SET_MODE_FILTER) {
+        return pass_on();
+    }
+    let mut answer = -1;
+    stackglass_heap::confine(flags & libc::SECCOMP_FILTER_FLAG_TSYNC != 0, || {
+        answer = pass_on();
+        // A filter with a listener answers with its descriptor.
+        answer >= 0
+    });
+    answer
+}
+
+/// The system call as the C library makes it, for callers before that is looked up.
+#[unsafe(naked)]
+unsafe extern "C" fn own_syscall(number: c_long) -> c_long {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, qword ptr [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 2f",
+        "ret",
+        "2:",
+        "neg eax",
+        "mov edi, eax",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "call {failed}",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "mov rax, -1",
+        "ret",
+        ".cfi_endproc",
+        failed = sym failed,
+    )
+}
+
+unsafe extern "C" fn failed(errno: c_int) {
+    stackglass_host::system::set_errno(errno);
+}
