@@ -3,13 +3,15 @@
 //! work is fixed, so that two runs can be compared; else it runs for `--seconds`.
 #![allow(unsafe_code, reason = "calls the C library")]
 
+mod allocator;
+
 use std::process::ExitCode;
 use workloads::clock::{Reading, resident_kib};
 use workloads::options::Options;
 use workloads::report::Report;
 use workloads::{
-    allocate, beside, bursts, chain, churn, deep, fib, hostile, measured, parked, shares, sleepers, threads,
-    variants, waiters,
+    allocate, beside, bursts, chain, churn, deep, fib, handed_over, hostile, measured, parked, shares,
+    sleepers, small_objects, text_tree, threads, variants, waiters,
 };
 
 /// Name, description, and the function that runs it.
@@ -26,6 +28,9 @@ const WORKLOADS: &[Workload] = &[
     ("sleepers", "--threads threads (100) that loop over every way to wait", sleepers::run),
     ("deep", "--depth calls deep (100000) on a large stack", deep::run),
     ("allocate", "--threads threads (4) that allocate and free as fast as they can", allocate::run),
+    ("text-tree", "a text becomes a tree, a copy and a text, --work times", text_tree::run),
+    ("small-objects", "small objects of every container, --work times", small_objects::run),
+    ("handed-over", "--threads threads (4), of which half free what the others allocate", handed_over::run),
     ("threads", "--work threads (10000) that start and end", churn::threads),
     ("forks", "--work forked children (200) that live on for a while", churn::forks),
     ("hostile", "all of this and more at once", hostile::run),
@@ -60,6 +65,11 @@ fn main() -> ExitCode {
         .pprof
         .as_ref()
         .map(|_| pprof::ProfilerGuardBuilder::default().frequency(options.hz).build().expect("pprof starts"));
+    #[cfg(any(feature = "stackglass", feature = "dhat"))]
+    let _recording = match options.allocs.as_deref().map(allocator::start).transpose() {
+        Ok(recording) => recording,
+        Err(message) => return usage(&message),
+    };
     let before = Reading::now();
     run(&options, &mut report);
     before.until_now(&mut report);

@@ -27,6 +27,9 @@ pub struct Options {
     /// Profile with pprof-rs and write folded stacks here.
     #[cfg(feature = "pprof")]
     pub pprof: Option<String>,
+    /// What the built-in profiler of allocations starts with.
+    #[cfg(any(feature = "stackglass", feature = "dhat"))]
+    pub allocs: Option<String>,
 }
 
 impl Options {
@@ -47,6 +50,8 @@ impl Options {
             hz: 1000,
             #[cfg(feature = "pprof")]
             pprof: None,
+            #[cfg(any(feature = "stackglass", feature = "dhat"))]
+            allocs: None,
         };
         while let [flag, value, more @ ..] = rest {
             match flag.as_str() {
@@ -62,6 +67,8 @@ impl Options {
                 "--hz" => options.hz = number(flag, value)?,
                 #[cfg(feature = "pprof")]
                 "--pprof" => options.pprof = Some(value.clone()),
+                #[cfg(any(feature = "stackglass", feature = "dhat"))]
+                "--allocs" => options.allocs = Some(value.clone()),
                 _ => return Err(format!("unknown flag {flag}")),
             }
             rest = more;

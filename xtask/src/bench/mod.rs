@@ -3,8 +3,10 @@
 //! Each group of rows measures in alternating pairs. Figures are intervals, and fail only if the whole interval is beyond the
 //! bound. Results go to `bench/RESULTS.md`; groups that are not measured keep their former figures and dates.
 
+mod builds;
 mod figure;
 mod made_c;
+mod made_json;
 mod made_stacks;
 mod others;
 mod peers;
@@ -12,6 +14,7 @@ mod results;
 mod rows;
 mod setup;
 mod statistics;
+mod tree_memory;
 mod turns;
 
 use anyhow::{Result, bail};
@@ -58,6 +61,11 @@ const GROUPS: &[Group] = &[
     ("differences", "What diff marks", rows::differences::measure),
     ("symbols-cold", "10 000 cold addresses of a large program", rows::symbols::measure),
     ("memory", "Memory in the program after 60 s", rows::memory::measure),
+    ("allocs-tree", "Allocations: a text that becomes a tree", rows::allocs::tree),
+    ("allocs-small", "Allocations: small objects of every container", rows::allocs::small),
+    ("allocs-threads", "Allocations: four threads that free each other's blocks", rows::allocs::threads),
+    ("allocs-jaq", "Allocations: jaq over 12 MB of JSON", rows::allocs::jaq),
+    ("allocs-exact", "Allocations: 10^8 by four threads, counted", rows::allocs::exact),
 ];
 
 /// Measures the named groups, or all. False if a figure misses its bound.

@@ -21,6 +21,16 @@ pub struct Peers {
     pub inferno: Option<PathBuf>,
     /// The workloads with pprof-rs in them.
     pub pprof: Option<PathBuf>,
+    /// heaptrack.
+    pub heaptrack: Option<PathBuf>,
+    /// valgrind.
+    pub valgrind: Option<PathBuf>,
+    /// The workloads with dhat-rs in them.
+    pub dhat: Option<PathBuf>,
+    /// The workloads with jemalloc and its profiler.
+    pub jemalloc: Option<PathBuf>,
+    /// jaq with the system's allocator and full debug information: a program to profile.
+    pub jaq: Option<PathBuf>,
     /// How to get each missing one.
     pub remarks: Vec<String>,
 }
@@ -54,7 +64,25 @@ impl Peers {
             install,
         );
         let pprof = look("pprof-rs", own("pprof/release/workloads"), install);
-        Peers { samply, perf, gperftools, ripgrep, inferno, pprof, remarks }
+        let heaptrack = look("heaptrack", on_path("heaptrack"), "`apt-get install heaptrack`");
+        let valgrind = look("valgrind", on_path("valgrind"), "`apt-get install valgrind`");
+        let dhat = look("dhat-rs", own("dhat/release/workloads"), install);
+        let jemalloc = look("jemalloc", own("jemalloc/release/workloads"), install);
+        let jaq = look("jaq", own("jaq/bin/jaq"), install);
+        Peers {
+            samply,
+            perf,
+            gperftools,
+            ripgrep,
+            inferno,
+            pprof,
+            heaptrack,
+            valgrind,
+            dhat,
+            jemalloc,
+            jaq,
+            remarks,
+        }
     }
 
     /// The words of `samply record` at 1 kHz into `file`, to which the program and its arguments are added.
@@ -99,29 +127,48 @@ impl Peers {
     }
 }
 
-/// Packages that Cargo installs, their folders, and whether they have full debug information.
-const PACKAGES: [(&str, &str, bool); 3] =
-    [("samply", "samply-full", true), ("ripgrep", "rg-full", true), ("inferno", "inferno", false)];
+/// A package that Cargo installs.
+struct Package {
+    name: &'static str,
+    /// Its folder in that of the peers.
+    place: &'static str,
+    /// Whether it has full debug information.
+    debug: bool,
+    /// Further arguments.
+    flags: &'static [&'static str],
+}
 
-/// Installs the named peers that Cargo can build, or all: [`PACKAGES`], and the workloads with `pprof`.
+const PACKAGES: [Package; 4] = [
+    Package { name: "samply", place: "samply-full", debug: true, flags: &[] },
+    Package { name: "ripgrep", place: "rg-full", debug: true, flags: &[] },
+    Package { name: "inferno", place: "inferno", debug: false, flags: &[] },
+    // By default it has an allocator of its own.
+    Package { name: "jaq", place: "jaq", debug: true, flags: &["--no-default-features"] },
+];
+
+/// Features of the workloads, each with a profiler inside.
+const INSIDE: [&str; 3] = ["pprof", "dhat", "jemalloc"];
+
+/// Installs the named peers that Cargo can build, or all: [`PACKAGES`], and the workloads with each of [`INSIDE`].
 pub fn install(folder: &Path, named: &[&str]) -> Result<bool> {
-    let known = |name: &&str| *name == "pprof" || PACKAGES.iter().any(|(package, ..)| package == name);
+    let known = |name: &&str| INSIDE.contains(name) || PACKAGES.iter().any(|package| package.name == *name);
     if let Some(unknown) = named.iter().find(|name| !known(name)) {
-        bail!("Cargo does not install {unknown:?}, but samply, ripgrep, inferno and pprof");
+        let packages = PACKAGES.map(|package| package.name);
+        bail!("Cargo does not install {unknown:?}, but {}", [&packages[..], &INSIDE].concat().join(", "));
     }
     let wanted = |name: &str| named.is_empty() || named.contains(&name);
     let mut good = true;
-    for (package, place, debug) in PACKAGES.iter().filter(|(package, ..)| wanted(package)) {
-        let mut install = cargo(&["install", "--locked", package, "--root"]);
-        install.arg(folder.join(place)).env_remove("CARGO_TARGET_DIR");
-        if *debug {
+    for package in PACKAGES.iter().filter(|package| wanted(package.name)) {
+        let mut install = cargo(&["install", "--locked", package.name, "--root"]);
+        install.arg(folder.join(package.place)).args(package.flags).env_remove("CARGO_TARGET_DIR");
+        if package.debug {
             install.env("CARGO_PROFILE_RELEASE_DEBUG", "2");
         }
         good &= succeeds(&mut install)?;
     }
-    if wanted("pprof") {
-        let flags = ["build", "--release", "-p", "workloads", "--features", "pprof", "--target-dir"];
-        good &= succeeds(cargo(&flags).arg(folder.join("pprof")))?;
+    for feature in INSIDE.into_iter().filter(|feature| wanted(feature)) {
+        let flags = ["build", "--release", "-p", "workloads", "--features", feature, "--target-dir"];
+        good &= succeeds(cargo(&flags).arg(folder.join(feature)))?;
     }
     Ok(good)
 }

@@ -66,8 +66,8 @@ pub fn write(order: &[&str], setup: &Setup) -> Result<()> {
     for remark in &setup.peers.remarks {
         writeln!(text, "- {remark}")?;
     }
-    let Peers { samply, perf, ripgrep, inferno, .. } = &setup.peers;
-    for peer in [samply, perf, ripgrep, inferno].into_iter().flatten() {
+    let Peers { samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq, .. } = &setup.peers;
+    for peer in [samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq].into_iter().flatten() {
         writeln!(text, "- {}", version(peer))?;
     }
     let all = kept();

@@ -1,5 +1,6 @@
 //! One file for each group of rows.
 
+pub mod allocs;
 pub mod attach;
 pub mod bursts;
 pub mod cpu_time;
