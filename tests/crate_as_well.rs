@@ -63,6 +63,7 @@ fn test() {
 }
 
 #[inline(never)]
+#[expect(clippy::vec_box, reason = "each number is an allocation")]
 fn allocates() -> Vec<Box<u64>> {
     (0..1000).map(|n| black_box(Box::new(n))).collect()
 }

@@ -9,8 +9,14 @@ mod confinement;
 #[path = "allocations/entries_x86_64.rs"]
 mod entries;
 mod hooks;
+#[path = "allocations/inside_x86_64.rs"]
+mod inside;
 mod mappings;
+#[path = "allocations/own_entries_x86_64.rs"]
+mod own_entries;
+mod own_hooks;
 mod real;
+mod takeover;
 
 use crate::{environment, own_session};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
@@ -47,6 +53,7 @@ pub fn begin(session: &Session) {
         return never();
     }
     real::resolve();
+    takeover::begin(session);
     if page.allocations.load(Acquire) != 0 {
         begin_recording();
     }
@@ -116,7 +123,7 @@ fn begin_recording() -> bool {
         return false;
     }
     let errno = system::errno();
-    let granule = if real::is_glibc() { Granule::Of32 } else { Granule::Of16 };
+    let granule = if real::is_glibc() && !takeover::is_done() { Granule::Of32 } else { Granule::Of16 };
     let folder = InFolder { folder: session.folder.as_bytes(), begin: system::now(), smaller: smaller() };
     let sampling = Sampling::from_numbers(
         page.allocation_sampling.load(Relaxed),
@@ -126,7 +133,7 @@ fn begin_recording() -> bool {
         let prepared = stackglass_heap::prepare(Memory::Session(folder), granule).map(drop);
         match prepared {
             // Only a part of the calls would be seen. The launcher tells why from the empty tables.
-            Ok(()) if real::has_other_allocator() => return false,
+            Ok(()) if real::has_other_allocator() && !takeover::is_done() => return false,
             Ok(()) => stackglass_heap::start(sampling, number),
             // A session that has ended has removed its folder. This is no error.
             Err(why) if why.errno == libc::ENOENT => {}

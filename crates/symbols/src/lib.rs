@@ -40,7 +40,9 @@ mod unnamed;
 mod unwind_table;
 mod vdso;
 
-pub use allocators::{LinkedAllocator, linked_allocator};
+pub use allocators::{
+    LinkedAllocator, MovableFunction, MovableStart, MovedDistance, linked_allocator, movable_functions,
+};
 pub use code_lines::code_lines;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};

@@ -25,6 +25,7 @@ pub mod heap;
 mod requests;
 mod session;
 pub mod stream;
+pub mod takeover;
 pub mod task;
 
 pub use control::{ControlPage, ImageFlags, ProcessState, TEXT_BYTES};

@@ -226,7 +226,7 @@ impl AllocationDrain {
             }
             // A file that is not ready yet is tried again.
             if let Some(file) = HeapFile::open(&entry.path(), name) {
-                self.executables.look(file.pid());
+                self.executables.look(file.pid(), &self.folder);
                 self.open.push(file);
             }
         }

@@ -17,6 +17,7 @@ mod run;
 pub mod start;
 pub mod stream_file;
 mod stream_peeks;
+pub(crate) mod takeover;
 mod unaccounted_cpu;
 
 pub use backend::Sampler;

@@ -1,18 +1,19 @@
 //! What is said about programs whose own allocator is not seen.
 
 use super::Program;
+use super::takeover::{self, Takeover};
 use stackglass_symbols::{LinkedAllocator, linked_allocator};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most executables that are looked at.
 const MOST: usize = 64;
 
-/// The remark about the program that is about to start; `None` for most programs.
-pub fn remark(program: &Program) -> Option<String> {
+/// The remark about a program whose own allocator is not taken over.
+pub fn remark(program: &Program, takeover: &Takeover) -> String {
     let name = program.path.file_name().unwrap_or(program.name.as_os_str()).to_string_lossy();
-    Some(line(&name, &linked_allocator(&program.executable())?))
+    line(&name, &takeover.allocator, takeover.obstacle())
 }
 
 /// Looks at the executables of processes, each executable once.
@@ -30,17 +31,20 @@ impl Executables {
         }
     }
 
-    /// Looks at the executable of a process, if it still runs.
-    pub fn look(&mut self, pid: u32) {
+    /// Looks at the executable of a process of the session in `folder`, if it still runs.
+    pub fn look(&mut self, pid: u32, folder: &Path) {
         let link = PathBuf::from(format!("/proc/{pid}/exe"));
         let Ok(meta) = std::fs::metadata(&link) else { return };
         if self.seen.len() >= MOST || !self.seen.insert((meta.dev(), meta.ino())) {
             return;
         }
+        if takeover::is_taken(folder, &meta) {
+            return;
+        }
         let Some(allocator) = linked_allocator(&link) else { return };
         let path = std::fs::read_link(&link).unwrap_or_default();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        self.remarks.push(line(&name, &allocator));
+        self.remarks.push(line(&name, &allocator, None));
     }
 
     /// The remarks since the last call.
@@ -49,7 +53,7 @@ impl Executables {
     }
 }
 
-fn line(program: &str, allocator: &LinkedAllocator) -> String {
+fn line(program: &str, allocator: &LinkedAllocator, obstacle: Option<&str>) -> String {
     let LinkedAllocator { name, symbol, replaces_malloc, is_rust } = allocator;
     let own = match (name, replaces_malloc) {
         (Some(name), true) => format!("defines malloc itself ({name})"),
@@ -62,8 +66,9 @@ fn line(program: &str, allocator: &LinkedAllocator) -> String {
     } else {
         "build it without"
     };
+    let why = obstacle.map(|why| format!(" ({why})")).unwrap_or_default();
     format!(
-        "{program} {own}: its blocks are not recorded, only those of the C library's malloc; to see all, {remedy}"
+        "{program} {own}: its blocks are not recorded{why}, only those of the C library's malloc; to see all, {remedy}"
     )
 }
 
@@ -80,10 +85,14 @@ mod tests {
             is_rust,
         };
         assert_eq!(
-            line("jaq", &allocator(Some("mimalloc"), false, true)),
+            line("jaq", &allocator(Some("mimalloc"), false, true), None),
             "jaq contains the allocator mimalloc (mi_malloc): its blocks are not recorded, only those of the C library's \
              malloc; to see all, build it without, or with `#[global_allocator] static A: stackglass::Alloc<...>` around it"
         );
-        assert!(line("x", &allocator(None, true, false)).starts_with("x defines malloc itself: its blocks"));
+        let replaced = line("x", &allocator(None, true, false), Some("reason"));
+        assert!(
+            replaced.starts_with("x defines malloc itself: its blocks are not recorded (reason), only"),
+            "{replaced}"
+        );
     }
 }

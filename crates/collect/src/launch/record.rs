@@ -6,6 +6,7 @@
 use super::backend::Backend;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
+use super::takeover::Takeover;
 use super::{LaunchError, Library, Options, own_allocator, unaccounted_cpu};
 use crate::allocations::AllocationSettings;
 use crate::allocations::drain::AllocationDrain;
@@ -61,8 +62,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
     let library = || unpacked.as_ref().map(Library::path).or(backend.library());
     let obstacle =
         options.program.obstacle().filter(|obstacle| library().is_some() || obstacle.is_the_kernels());
-    let unseen = options.allocations.filter(|_| obstacle.is_none());
-    let unseen = unseen.and_then(|_| own_allocator::remark(&options.program));
+    let wanted = options.allocations.filter(|_| obstacle.is_none());
+    let takeover = wanted.and_then(|_| Takeover::prepare(&options.program.executable(), session.folder()));
+    let refused = takeover.as_ref().filter(|takeover| takeover.obstacle().is_some());
+    let unseen = refused.map(|takeover| own_allocator::remark(&options.program, takeover));
     let advice = obstacle.map(|obstacle| match unpacked {
         Some(_) => format!("{name} {}", obstacle.advice_on_allocations()),
         None => format!("{name} {}", obstacle.advice()),
@@ -102,8 +105,17 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         drain
     });
     let time = options.time;
-    let mut program =
-        RecordedProgram { backend, allocations, time, child, peeks, interrupts: 0, end_requested: None };
+    let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
+    let mut program = RecordedProgram {
+        backend,
+        allocations,
+        takeover,
+        time,
+        child,
+        peeks,
+        interrupts: 0,
+        end_requested: None,
+    };
     recording.run(&mut program, observer);
     Ok(program.finish(recording, options, observer))
 }
@@ -112,6 +124,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 struct RecordedProgram {
     backend: Backend,
     allocations: Option<AllocationDrain>,
+    /// The plan for the program's own allocator.
+    takeover: Option<Takeover>,
     /// Samples of time are taken.
     time: bool,
     child: Child,
@@ -217,6 +231,9 @@ impl RecordedProgram {
                 observer.note(&line);
                 recording.recorder.remark(line);
             }
+        }
+        if let Some(takeover) = self.takeover.take().filter(|takeover| !takeover.is_done()) {
+            recording.recorder.remark(own_allocator::remark(&options.program, &takeover));
         }
         let (has_begun, was_cleared) = (recording.has_begun(), recording.was_cleared());
         let RecordingLoop { session, signals, mut recorder, file, .. } = recording;

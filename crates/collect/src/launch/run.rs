@@ -8,6 +8,7 @@ use super::outside_peeks::OutsidePeeks;
 use super::peek_counts::RequestPage;
 use super::record::{fill_page, pass_on};
 use super::start::{self, Child};
+use super::takeover::Takeover;
 use super::{LaunchError, Library, Options};
 use crate::allocations::{AllocationSettings, asked};
 use crate::recording::Observer;
@@ -43,6 +44,8 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
             .note(&format!("{name} {}; `stackglass peek PID` looks at it from outside", obstacle.advice()));
     }
     let harmless = !obstacle.is_some_and(|obstacle| obstacle.forbids_preload());
+    // The same for an allocator that is part of the program.
+    let _ = obstacle.is_none().then(|| Takeover::prepare(&options.program.executable(), session.folder()));
     let library = if harmless { Some((options.library)().map_err(LaunchError::Library)?) } else { None };
     let mut child =
         start::start(options, &session, library.as_ref().map(Library::path), signals.mask_before())

@@ -94,7 +94,7 @@ pub(super) unsafe extern "C" fn realloc(
 
 /// # Safety
 /// As for [`count`].
-unsafe fn count_reallocation(
+pub(super) unsafe fn count_reallocation(
     ended: stackglass_heap::Ended,
     block: *mut c_void,
     size: usize,

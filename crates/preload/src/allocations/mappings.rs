@@ -1,7 +1,7 @@
 //! Large anonymous mappings that the program itself requests: memory that no allocator of the C library gave out. Allocators that
 //! are linked into the program get theirs in this way.
 
-use super::{ON, hooks, real};
+use super::{ON, hooks, inside, real};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use stackglass_heap::Kind;
@@ -69,7 +69,8 @@ unsafe extern "C" fn record(
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let found = real::mmap(at, len, protection, flags, file, offset);
-        let is_new = flags & libc::MAP_FIXED == 0;
+        // An allocator that was taken over is counted by its blocks.
+        let is_new = flags & libc::MAP_FIXED == 0 && !inside::is_nested(sp);
         if found != libc::MAP_FAILED && flags & libc::MAP_ANONYMOUS != 0 && len >= LARGE && is_new {
             hooks::count(found, len, Kind::Mapping, sp, rbp);
         }

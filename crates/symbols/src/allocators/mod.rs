@@ -1,10 +1,14 @@
 //! Allocators that are part of an executable: those that are not reached through `malloc` of another library.
 //!
 //! A recording of allocations sees what goes through the dynamic linker. The symbols of an executable tell whether it contains an
-//! allocator of its own, and `__rust_alloc` tells whether Rust code uses it.
+//! allocator of its own, and `__rust_alloc` tells whether Rust code uses it. [`takeover`] proves which of its functions can be
+//! redirected.
 
 mod code;
 mod families;
+mod takeover;
+
+pub use takeover::{MovableFunction, MovableStart, MovedDistance, movable_functions};
 
 use crate::elf::{Elf, Table};
 use crate::mapped::Mapped;

@@ -1,7 +1,7 @@
 //! Executables with an allocator of their own, and those without.
 
 use crate::program::{Program, run};
-use stackglass_symbols::{LinkedAllocator, linked_allocator};
+use stackglass_symbols::{LinkedAllocator, MovableFunction, linked_allocator, movable_functions};
 use std::path::Path;
 use std::process::Command;
 
@@ -56,4 +56,41 @@ fn ordinary_programs_have_none() {
     }
     assert_eq!(linked_allocator(Path::new("/no/such/program")), None);
     assert_eq!(linked_allocator(Path::new(file!())), None);
+}
+
+/// Runs the moved instructions' checks on real functions: their bytes, decoded, are the same instructions with the same targets.
+#[test]
+fn moved_instructions_lead_to_the_same_places() {
+    for flags in [&["-O0"][..], &["-O1"], &["-O2"], &["-O3"], &["-O2", "-fcf-protection"], &["-Os"]] {
+        let program = c(flags);
+        let functions = match movable_functions(&program.path, &|name| name.starts_with("mi_")) {
+            Ok(functions) => functions,
+            Err(name) => panic!("{flags:?}: {name}"),
+        };
+        assert_eq!(functions.len(), 5, "{functions:?}");
+        for MovableFunction { name, start } in functions {
+            assert!(start.original.len() >= 5, "{name}");
+            for distance in &start.distances {
+                assert!(
+                    distance.at as usize + 4 <= start.moved.len()
+                        && distance.end as usize <= start.moved.len()
+                );
+            }
+            let back = start.distances.last().filter(|last| last.end as usize == start.moved.len());
+            let end = start.address + start.original.len() as u64;
+            assert_eq!(back.map(|back| back.target), Some(end), "{name}: a jump back");
+        }
+    }
+}
+
+#[test]
+fn functions_that_cannot_be_moved_are_named() {
+    let program = Program::build("immovable.c", "gcc", &["-O1", "-fno-inline"]);
+    for name in ["loops_to_its_second_instruction", "calls_first", "is_too_short", "has_a_table"] {
+        let found = movable_functions(&program.path, &|other| other == name);
+        assert_eq!(found, Err(name.to_owned()));
+    }
+    let found = movable_functions(&program.path, &|name| name == "jumps_far").expect("movable");
+    assert_eq!(found[0].start.original[0], 0x74, "a short conditional jump");
+    assert_eq!(found[0].start.moved[..2], [0x0f, 0x84], "becomes a long one");
 }

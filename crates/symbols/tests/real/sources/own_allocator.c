@@ -126,7 +126,6 @@ int main(int argc, char **argv) {
     pthread_t ids[64];
     for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, work, (void *)rounds);
     for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
-    small();
     printf("%zu %zu\n", count, bytes);
     return 0;
 }
