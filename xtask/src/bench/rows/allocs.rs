@@ -195,7 +195,7 @@ fn wall(setup: &Setup, subject: &Subject, plain: &Path) -> Result<Vec<Figure>> {
         let bound = Some(bounds::EVERY_WITH_FRAME_POINTERS);
         comparison.against(base, bound, "every allocation", recorded);
     }
-    comparison.figures(setup, setup.either(5, 2), "")
+    comparison.figures(setup, setup.either(4, 2), "")
 }
 
 /// Memory, size of the recording, and the time from the program's end to the report.
@@ -205,7 +205,7 @@ fn after(setup: &Setup, subject: &Subject, plain: &Path) -> Result<Vec<Figure>> 
     let every = every(setup, &file);
     let recorded = [&every[..], &work].concat();
 
-    let turns = setup.either(3, 1);
+    let turns = setup.either(2, 1);
     let before = tree_memory::peak(&work)?;
     let peaks = (0..turns).map(|_| tree_memory::peak(&recorded)).collect::<Result<Vec<f64>>>()?;
     let added: Vec<f64> = peaks.iter().map(|peak| peak - before).collect();
@@ -236,7 +236,7 @@ fn after(setup: &Setup, subject: &Subject, plain: &Path) -> Result<Vec<Figure>> 
     let measured =
         [setup.tools.workloads.display().to_string(), "measured".into(), stamp.display().to_string()];
     let stamped = [&every[..], &measured, &work].concat();
-    let times = (0..setup.either(5, 2))
+    let times = (0..setup.either(4, 2))
         .map(|_| {
             let _ = std::fs::remove_file(&stamp);
             let run = setup.run(&stamped)?;
