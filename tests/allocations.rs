@@ -171,9 +171,9 @@ fn blocks_that_other_threads_free() {
     assert!(total.live_count() < 10, "{} are alive", total.live_count());
 }
 
-/// The whole of it: run by hand, see the report of issue 13.
+/// A hundred times as many.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "long: takes a minute"]
 fn a_hundred_million_blocks_on_four_threads() {
     let outcome =
         Record::of(program()).args(["exchange", "25000000"]).flag("--allocs").flag("--no-time").run();

@@ -160,7 +160,7 @@ fn blocks_have_types_in_small_and_in_plain_code() {
 }
 
 #[test]
-#[ignore = "builds 17 programs"]
+#[ignore = "long: builds 17 programs"]
 fn blocks_have_types_in_all_builds() {
     for level in LEVELS {
         for debuginfo in ["-Cdebuginfo=1", "-Cdebuginfo=2"] {
