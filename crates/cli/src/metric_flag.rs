@@ -23,7 +23,7 @@ pub(crate) fn metric_help(metric: Metric) -> &'static str {
         Metric::LiveBytes => "bytes alive at the end",
         Metric::LiveCount => "blocks alive at the end",
         Metric::PeakBytes => "bytes alive at the peak",
-        Metric::LeakedBytes => "bytes alive at the end that no static holds",
+        Metric::LeakedBytes => "bytes alive at the end, but not allocated for a static",
         Metric::Temporary => "allocations freed before the next one",
     }
 }

@@ -87,6 +87,7 @@ pub(crate) fn allocation_sampling(text: &str) -> Result<AllocationSampling, Stri
     let n: u64 =
         text[..split].trim().parse().map_err(|_| "expected a whole number of bytes: 512KiB".to_string())?;
     match n.checked_mul(factor) {
+        Some(0) => Err("expected at least one byte".into()),
         Some(bytes) if bytes > 1 => Ok(AllocationSampling::Bytes(bytes)),
         Some(_) => Ok(AllocationSampling::Every),
         None => Err("too large".into()),

@@ -35,9 +35,11 @@ static NEVER: AtomicU32 = AtomicU32::new(0);
 static LOOKING: AtomicBool = AtomicBool::new(false);
 
 /// Allocations of a forked child before it gets its own tables. Most children exec earlier.
-const PATIENCE: u32 = 256;
+const PATIENCE: u32 = 32;
 /// Allocations until the tables are made: 0 in a process that starts with the recording.
 static WAIT: AtomicU32 = AtomicU32::new(0);
+/// Allocations that were waited for.
+static WAITED: AtomicU32 = AtomicU32::new(0);
 /// Number of the recording that one thread has begun, or tried to begin.
 static TRIED: AtomicU32 = AtomicU32::new(0);
 
@@ -96,7 +98,7 @@ fn begin_when_due() -> bool {
         return false;
     }
     let waits = WAIT.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
-    !waits && begin_recording()
+    !waits && begin_recording_late()
 }
 
 /// Begins at the first allocation, if the C library is ready. Otherwise a later allocation or the constructor begins.
@@ -111,6 +113,15 @@ fn begin_early() -> bool {
     }
     system::set_errno(errno);
     stackglass_heap::session() != 0
+}
+
+/// Begins in a forked child. The allocations that it made before count as lost.
+fn begin_recording_late() -> bool {
+    let begun = begin_recording();
+    if begun && let Some(tables) = stackglass_heap::tables() {
+        tables.page().lost().fetch_add(u64::from(WAITED.swap(0, AcqRel)), Relaxed);
+    }
+    begun
 }
 
 /// Makes the tables if there are none, and begins the recording with the session's number.
@@ -162,6 +173,7 @@ pub fn after_fork(follows_children: bool) {
     stackglass_heap::after_fork();
     if follows_children {
         WAIT.store(PATIENCE, Relaxed);
+        WAITED.store(PATIENCE, Relaxed);
         TRIED.store(0, Release);
     } else {
         never();

@@ -29,7 +29,7 @@ option_words! {
         LiveCount = "live-count",
         /// Bytes of the blocks that were alive when the process had the most live bytes.
         PeakBytes = "peak-bytes",
-        /// Bytes of the blocks that are alive at the end and that no static holds.
+        /// Bytes of the blocks that are alive at the end, without those that were allocated for a static.
         LeakedBytes = "leaked-bytes",
         /// Number of allocations that were freed before their thread allocated again.
         Temporary = "temporary",

@@ -8,7 +8,7 @@ use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
-use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, REFUSED_FILE_PREFIX};
+use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -72,6 +72,20 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Adds the peak, which lies between two looks.
+    fn insert_peak(&mut self, page: &HeapPage) {
+        let clock = Nanos(page.peak_at_ns().load(Relaxed));
+        let live_bytes = page.peak_bytes().load(Relaxed).max(0) as u64;
+        let place = self.points.partition_point(|point| point.clock <= clock);
+        let near = self.points.get(place).or(self.points.last());
+        let resident_bytes = near.map_or(0, |point| point.resident_bytes);
+        if clock.0 != 0 {
+            self.points.insert(place, MemoryPoint { clock, live_bytes, resident_bytes });
+        }
+    }
+}
+
 impl HeapFile {
     pub(super) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
         let file = File::open(path).and_then(|_| File::options().read(true).write(true).open(path)).ok()?;
@@ -108,6 +122,7 @@ impl HeapFile {
     fn read(mut self, recorder: &mut Recorder) {
         self.look();
         let tables = self.tables();
+        self.memory.insert_peak(tables.page());
         let end = match tables.page().end_ns.load(Relaxed) {
             0 => monotonic(),
             end => end,

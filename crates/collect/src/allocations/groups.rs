@@ -49,7 +49,8 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
     let Some(process) = process_of(page.pid.load(Relaxed), begin, &modules, recorder) else {
         return Identities::default();
     };
-    let threads = threads(tables, process, recorder);
+    let program = modules.program.rsplit('/').next().unwrap_or_default();
+    let threads = threads(tables, process, program, recorder);
     let stacks = stacks(tables, &modules, recorder);
     let identities = Identities { stacks, threads };
     let sampling = match HeapSampling::from_number(page.sampling.load(Relaxed)) {
@@ -63,6 +64,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
     let last_peak = page.peak_number().load(Acquire);
     let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
     let allocations = &mut recorder.recording_mut().allocations;
+    let first = allocations.groups.len();
     for number in 1..counters {
         let entry = tables.counter(number);
         let counts = counts(entry, last_peak, scale);
@@ -81,17 +83,38 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
             counts,
         });
     }
+    let (end, mut peak_at) = (end.max(begin), Nanos(page.peak_at_ns().load(Relaxed)).max(begin));
+    if end_is_peak(&mut allocations.groups[first..]) {
+        peak_at = end;
+    }
     allocations.processes.push(AllocatingProcess {
         process,
         begin,
-        end: end.max(begin),
+        end,
         sampling,
-        peak_at: Nanos(page.peak_at_ns().load(Relaxed)).max(begin),
+        peak_at,
         lost: page.lost().load(Relaxed),
         without_stack: page.without_stack().load(Relaxed),
         memory,
     });
     identities
+}
+
+/// If more is alive at the end than at the peak, the end is the peak: threads keep the last small changes to themselves. Returns
+/// whether it is.
+fn end_is_peak(groups: &mut [AllocationGroup]) -> bool {
+    let blocks = |group: &&AllocationGroup| group.kind == AllocationKind::Block;
+    let sum = |of: fn(&AllocationCounts) -> u64| -> u64 {
+        groups.iter().filter(blocks).map(|group| of(&group.counts)).sum()
+    };
+    if sum(AllocationCounts::live_bytes) <= sum(|counts| counts.peak_bytes) {
+        return false;
+    }
+    for group in groups {
+        let counts = &mut group.counts;
+        (counts.peak_count, counts.peak_bytes) = (counts.live_count(), counts.live_bytes());
+    }
+    true
 }
 
 fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts {
@@ -109,13 +132,16 @@ fn counts(entry: &CounterEntry, last_peak: u32, scale: u64) -> AllocationCounts 
         (others as i64, others_bytes as i64)
     };
     let not_negative = |n: i64| u64::try_from(n).unwrap_or(0);
+    let scaled = |n: u64| n.saturating_add(scale / 2) / scale;
+    let all = if count == 0 { 0 } else { scaled(count).max(1) };
+    let live = scaled(count.saturating_sub(freed.saturating_add(others))).min(all);
     AllocationCounts {
-        count: count.div_ceil(scale),
+        count: all,
         bytes,
-        freed_count: freed.saturating_add(others).min(count) / scale,
+        freed_count: all - live,
         freed_bytes: freed_bytes.saturating_add(others_bytes).min(bytes),
-        temporary_count: entry.temporary_count.load(Relaxed).min(count) / scale,
-        peak_count: not_negative(own_peak.0.wrapping_sub(others_peak.0)).min(count) / scale,
+        temporary_count: scaled(entry.temporary_count.load(Relaxed)).min(all - live),
+        peak_count: scaled(not_negative(own_peak.0.wrapping_sub(others_peak.0))).min(all),
         peak_bytes: not_negative(own_peak.1.wrapping_sub(others_peak.1)).min(bytes),
         kept_count: 0,
         kept_bytes: 0,
@@ -206,8 +232,13 @@ fn process_of(pid: u32, begin: Nanos, modules: &Modules, recorder: &mut Recorder
     recorder.add_process(Process { pid, exe: modules.program.clone(), start: begin, ..Process::default() })
 }
 
-/// The recording's threads by their number in the tables; 0 is unknown.
-fn threads(tables: &HeapTables, process: ProcessIndex, recorder: &mut Recorder) -> Vec<ThreadNumber> {
+/// The recording's threads by their number in the tables; 0 is unknown. Threads that it does not know yet are named like the program.
+fn threads(
+    tables: &HeapTables,
+    process: ProcessIndex,
+    program: &str,
+    recorder: &mut Recorder,
+) -> Vec<ThreadNumber> {
     let mut by_tid: HashMap<u32, Vec<(Nanos, ThreadNumber)>> = HashMap::default();
     for (thread, number) in recorder.recording().threads.iter().zip(1..) {
         if thread.process == process {
@@ -231,7 +262,7 @@ fn threads(tables: &HeapTables, process: ProcessIndex, recorder: &mut Recorder) 
             let new = Thread {
                 process,
                 tid,
-                name: "".into(),
+                name: program.into(),
                 start: first,
                 end: None,
                 cpu: Nanos(0),

@@ -116,7 +116,7 @@ fn at_end(table: &AllocationTable) -> Line {
         )),
     };
     if total.kept_bytes > 0 {
-        line.plain(format!(", {} of it held by statics", bytes_text(total.kept_bytes)));
+        line.plain(format!(", {} of it for statics", bytes_text(total.kept_bytes)));
     }
     line
 }
