@@ -45,7 +45,6 @@ struct Position {
     all: bool,
 }
 
-/// Result of one step.
 /// The registers that a walk follows, in one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OneStep {
@@ -56,6 +55,7 @@ pub(crate) struct OneStep {
     pub exact: bool,
 }
 
+/// Result of one step.
 enum Step {
     Caller,
     Outermost,
@@ -80,6 +80,7 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
     }
 
     /// The caller of one frame; `None` for an outermost one.
+    #[inline(never)]
     pub(crate) fn one_step<S: StackMemory>(
         &mut self,
         frame: OneStep,
