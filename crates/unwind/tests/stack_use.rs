@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Most bytes that the walk may use below the handler's frame.
-const LIMIT: u64 = 1340;
+const LIMIT: u64 = 1400;
 
 static UNWINDER: Unwinder = Unwinder::new();
 static HANDLER_FRAME: AtomicU64 = AtomicU64::new(0);
