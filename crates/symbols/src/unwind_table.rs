@@ -82,6 +82,10 @@ impl<'data> Index<'data> {
     /// `None` without a sorted index.
     fn of(elf: &Elf<'data>) -> Option<Index<'data>> {
         let (address, bytes) = elf.unwind_index()?;
+        // gimli multiplies the count without a check; every linker writes a count of four bytes, which cannot overflow.
+        if bytes.get(2) != Some(&gimli::constants::DW_EH_PE_udata4.0) {
+            return None;
+        }
         let bases = BaseAddresses::default().set_eh_frame_hdr(address);
         let index = EhFrameHdr::new(bytes, LittleEndian).parse(&bases, 8).ok()?;
         index.table()?;

@@ -156,6 +156,20 @@ fn inlining_without_end() {
     assert!(frames.iter().rev().skip(1).all(|frame| frame.inlined));
 }
 
+/// A sorted index whose number of entries has eight bytes, all set.
+#[test]
+fn an_index_of_too_many_entries() {
+    use object::{Object, ObjectSection};
+    let mut bytes = originals()[5].clone();
+    let (start, _) =
+        object::File::parse(&*bytes).unwrap().section_by_name(".eh_frame_hdr").unwrap().file_range().unwrap();
+    let start = start as usize;
+    assert_eq!(bytes[start + 2], 0x03);
+    bytes[start + 2] = 0x04;
+    bytes[start + 8..start + 16].fill(0xff);
+    survive(&bytes);
+}
+
 /// An unwind table with a million entries that all cover the same addresses is read in one pass.
 #[test]
 fn an_unwind_table_that_covers_everything() {
