@@ -13,6 +13,7 @@ mod cut;
 mod excerpt;
 pub mod frame;
 mod harmless;
+pub mod heap_graph;
 pub mod ids;
 pub mod recording;
 pub mod snapshots;

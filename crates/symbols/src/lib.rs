@@ -23,6 +23,7 @@ mod elf;
 mod error;
 mod frames;
 mod kept;
+pub mod layouts;
 mod locate;
 mod mapped;
 mod module_path;

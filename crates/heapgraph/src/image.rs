@@ -1,0 +1,93 @@
+//! The memory and the registers of a process that does not run: a frozen copy, or the process itself while it is stopped.
+
+use std::ops::Range;
+
+/// Reads memory.
+pub trait Memory: Sync {
+    /// Copies as many bytes from `address` on as can be read, and returns how many.
+    fn read(&self, address: u64, into: &mut [u8]) -> usize;
+}
+
+/// A mapping of the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// May be read.
+    pub readable: bool,
+    /// May be written.
+    pub writable: bool,
+    /// May be executed.
+    pub executable: bool,
+    /// Shared with other processes.
+    pub shared: bool,
+    /// Offset in the file.
+    pub offset: u64,
+    /// Inode of the file, 0 if there is none.
+    pub inode: u64,
+    /// Path of the file, a name in brackets, or empty.
+    pub path: String,
+}
+
+/// General registers of a thread, as the kernel's `struct user_regs_struct` orders them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThreadRegisters(pub [u64; 27]);
+
+impl ThreadRegisters {
+    /// Frame pointer.
+    pub fn rbp(&self) -> u64 {
+        self.0[4]
+    }
+
+    /// Program counter.
+    pub fn rip(&self) -> u64 {
+        self.0[16]
+    }
+
+    /// Stack pointer.
+    pub fn rsp(&self) -> u64 {
+        self.0[19]
+    }
+
+    /// Base of the thread's static thread-local storage.
+    pub fn fs_base(&self) -> u64 {
+        self.0[21]
+    }
+}
+
+/// A thread at the moment of the snapshot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Kernel id.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// `None` if they could not be read.
+    pub registers: Option<ThreadRegisters>,
+}
+
+/// A process that does not run.
+pub struct Image {
+    /// Id of the process of which this is a copy.
+    pub pid: u32,
+    /// Its mappings by address.
+    pub mappings: Vec<Mapping>,
+    /// Its threads; the first has the process id.
+    pub threads: Vec<Thread>,
+    /// Its memory.
+    pub memory: Box<dyn Memory>,
+}
+
+impl Image {
+    /// The mapping with this address.
+    pub fn mapping(&self, address: u64) -> Option<&Mapping> {
+        let behind = self.mappings.partition_point(|mapping| mapping.range.start <= address);
+        self.mappings.get(behind.checked_sub(1)?).filter(|mapping| mapping.range.contains(&address))
+    }
+
+    /// The word at an address, little-endian.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.memory.read(address, &mut bytes) == 8).then(|| u64::from_le_bytes(bytes))
+    }
+}

@@ -1,0 +1,59 @@
+//! Where values hold pointers to blocks, and what these blocks then contain.
+//!
+//! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
+//! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
+
+use stackglass_symbols::layouts::TypeId;
+
+/// What a block contains.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockType {
+    /// One value.
+    One(TypeId),
+    /// Elements: as many as fit, or as many as the owner says.
+    Elements(TypeId),
+    /// A reference-counted slice: two counters, then elements.
+    CountedElements(TypeId),
+    /// Slots and control bytes of a hashbrown table; the type is that of a slot.
+    Table(TypeId),
+    /// Bytes without pointers.
+    Bytes,
+}
+
+/// How a pointer holds its target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// Owns the block: `Box`, `Vec`, `String`, `Rc`, `Arc`, `unique_ptr`. It points to the block's first byte.
+    Owns,
+    /// A reference or raw pointer: keeps the block reachable, may point into it.
+    Refers,
+    /// Does not keep the block alive: `Weak`, or a stale or doubtful word.
+    Weak,
+}
+
+/// The name of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EdgeName<'text> {
+    /// A path of fields, such as `map.left`.
+    Field(&'text str),
+    /// The index of an element.
+    Index(u64),
+}
+
+/// A pointer in a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reference<'text> {
+    /// Its name in the block or root that contains it.
+    pub name: EdgeName<'text>,
+    /// For an element of an array: the path of fields within the element, often empty.
+    pub within: &'text str,
+    /// The address that it holds.
+    pub target: u64,
+    /// How it holds the target.
+    pub hold: Hold,
+    /// What the target contains, if the pointer tells.
+    pub contains: Option<BlockType>,
+    /// How many elements are initialized there, for [`BlockType::Elements`] and [`BlockType::CountedElements`]; for
+    /// [`BlockType::Table`], the number of buckets.
+    pub elements: Option<u64>,
+}

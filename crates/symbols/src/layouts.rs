@@ -1,0 +1,124 @@
+//! Layouts of types by debug information: where values of a type hold which fields.
+//!
+//! Sources: DWARF 5 §5 (types), and the descriptions that rustc, GCC and Clang write: `DW_TAG_variant_part` for enums with
+//! data, template parameters by name, `DW_TAG_inheritance` for base classes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Index of a type in [`Layouts`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TypeId(pub u32);
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Its full name as in debug information: `alloc::vec::Vec<alloc::string::String, alloc::alloc::Global>`.
+    pub name: Arc<str>,
+    /// Its name as a programmer writes it: `Vec<String>`.
+    pub short_name: Arc<str>,
+    /// Size of a value in bytes; 0 if it is unknown.
+    pub size: u64,
+    /// What a value consists of.
+    pub shape: Shape,
+    /// Template arguments that are types, by name: `T`, `K`, `V`, `A`, `_Tp`.
+    pub arguments: Vec<(Arc<str>, TypeId)>,
+}
+
+/// What a value consists of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// No pointers: numbers, `bool`, `char`, C enumerations. Also types that are only declared.
+    Plain,
+    /// A pointer or reference. `Box`, `Rc` and others are structs with a pointer inside.
+    Pointer {
+        /// The type behind it; `None` for `void` and functions.
+        target: Option<TypeId>,
+    },
+    /// Fields, base classes among them (their name is the name of the class).
+    Struct(Vec<Field>),
+    /// Elements without gaps.
+    Array {
+        /// Type of an element.
+        element: TypeId,
+        /// Their number.
+        count: u64,
+    },
+    /// A Rust enum with data.
+    Enum {
+        /// Where the discriminant lies: offset, size in bytes. `None` for a single variant.
+        tag: Option<(u64, u64)>,
+        /// The variants.
+        variants: Vec<Variant>,
+    },
+    /// Fields that overlap, of which any may be valid.
+    Union(Vec<Field>),
+}
+
+/// A field of a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Its name: `left`, `__0`.
+    pub name: Arc<str>,
+    /// Bytes from the begin of the value.
+    pub offset: u64,
+    /// Its type.
+    pub type_id: TypeId,
+}
+
+/// A variant of an enum.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variant {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Discriminants of this variant, as bit patterns of the tag's size. `None` for the variant of all other values.
+    pub values: Option<Vec<std::ops::RangeInclusive<u64>>>,
+    /// Its fields, by offsets in the whole value.
+    pub fields: Vec<Field>,
+}
+
+/// A variable with static storage.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// Its name with path: `app::CACHE`.
+    pub name: Arc<str>,
+    /// Address in the file; for thread-locals the offset in the module's thread-local storage.
+    pub address: u64,
+    /// Its type, or one of unknown shape if it has none.
+    pub type_id: Option<TypeId>,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What debug information and symbols tell of the types in some modules.
+#[derive(Clone, Debug, Default)]
+pub struct Layouts {
+    types: Vec<Layout>,
+    by_name: HashMap<Arc<str>, TypeId>,
+}
+
+impl Layouts {
+    /// The layout of a type.
+    ///
+    /// # Panics
+    /// If the id is not from these layouts.
+    pub fn get(&self, id: TypeId) -> &Layout {
+        &self.types[id.0 as usize]
+    }
+
+    /// The type with this full name.
+    pub fn by_name(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Adds a type, or returns the one with the same name and layout.
+    pub fn push(&mut self, layout: Layout) -> TypeId {
+        if let Some(known) = self.by_name(&layout.name).filter(|known| *self.get(*known) == layout) {
+            return known;
+        }
+        let id = TypeId(self.types.len() as u32);
+        self.by_name.entry(layout.name.clone()).or_insert(id);
+        self.types.push(layout);
+        id
+    }
+}
