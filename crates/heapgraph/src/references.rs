@@ -3,22 +3,7 @@
 //! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
-use stackglass_symbols::layouts::TypeId;
-
-/// What a block contains.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BlockType {
-    /// One value.
-    One(TypeId),
-    /// Elements: as many as fit, or as many as the owner says.
-    Elements(TypeId),
-    /// A reference-counted slice: two counters, then elements.
-    CountedElements(TypeId),
-    /// Slots and control bytes of a hashbrown table; the type is that of a slot.
-    Table(TypeId),
-    /// Bytes without pointers.
-    Bytes,
-}
+pub use stackglass_symbols::layouts::BlockType;
 
 /// How a pointer holds its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
