@@ -117,6 +117,7 @@ pub enum Pointers {
 }
 
 /// Lists the pointers in values and blocks of known types. Each type is looked at once.
+#[derive(Debug)]
 pub struct References<'a> {
     compiler: Compiler<'a>,
     /// By type.
@@ -152,18 +153,22 @@ impl<'a> References<'a> {
     /// # Panics
     /// If a type is not from these layouts. That holds for all methods.
     pub fn pointers(&mut self, contains: BlockType) -> Pointers {
-        let compiled = match contains {
-            BlockType::Bytes => return Pointers::None,
-            BlockType::Table(id) => self.entry(id),
-            BlockType::One(id) | BlockType::Elements(id) | BlockType::CountedElements(id) => {
-                self.compiled(id)
-            }
-        };
+        let Some(compiled) = self.content(contains) else { return Pointers::None };
         match (compiled.incomplete, compiled.ops.is_empty()) {
             (true, _) => Pointers::Unknown,
             (false, true) => Pointers::None,
             (false, false) => Pointers::Listed,
         }
+    }
+
+    /// Whether a block of this content may hold pointers.
+    pub fn has_pointers(&mut self, contains: BlockType) -> bool {
+        self.pointers(contains) != Pointers::None
+    }
+
+    /// Whether a block of this content may hold owners of buffers, which know how many elements these have.
+    pub fn has_lengths(&mut self, contains: BlockType) -> bool {
+        self.content(contains).is_some_and(|compiled| compiled.has_lengths)
     }
 
     /// Lists the pointers of a value at `address`, whose bytes are given. The name of a value that is itself a pointer is empty.
@@ -244,6 +249,16 @@ impl<'a> References<'a> {
         let vptr = u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?);
         let entry = self.vtables.get(vptr).filter(|entry| entry.offset == at as u64)?;
         entry.block(slots::Counted::No)
+    }
+
+    fn content(&mut self, contains: BlockType) -> Option<Arc<Compiled>> {
+        match contains {
+            BlockType::Bytes => None,
+            BlockType::Table(id) => Some(self.entry(id)),
+            BlockType::One(id) | BlockType::Elements(id) | BlockType::CountedElements(id) => {
+                Some(self.compiled(id))
+            }
+        }
     }
 
     fn compiled(&mut self, id: TypeId) -> Arc<Compiled> {

@@ -3,7 +3,7 @@
 use super::Hold;
 use super::models;
 use super::slots::{Case, Compiled, Count, Counted, Kind, Op, Repeat, Slot, Switch};
-use super::slots::{count, each_slot, holding, within};
+use super::slots::{count, each_slot, have_lengths, holding, within};
 use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId, Variant};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ const MAX_DEPTH: usize = 96;
 const MAX_PLACES: usize = 4096;
 
 /// Compiles types, each once.
+#[derive(Debug)]
 pub(super) struct Compiler<'a> {
     pub layouts: &'a Layouts,
     done: HashMap<TypeId, Arc<Compiled>>,
@@ -45,6 +46,7 @@ impl<'a> Compiler<'a> {
             compiled.ops.clear();
             compiled.incomplete = true;
         }
+        compiled.has_lengths = have_lengths(&compiled.ops);
         let compiled = Arc::new(compiled);
         self.done.insert(id, compiled.clone());
         compiled

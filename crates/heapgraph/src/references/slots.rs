@@ -13,6 +13,8 @@ pub(super) struct Compiled {
     pub incomplete: bool,
     /// Size of a value.
     pub size: u64,
+    /// Whether some places tell how many elements their target has.
+    pub has_lengths: bool,
     /// A type that begins like this one and is larger: nodes of a `BTreeMap` with children, behind pointers to leaves.
     pub larger: Option<(u64, TypeId)>,
     /// Where a C++ object holds the pointer to its vtable.
@@ -186,6 +188,21 @@ pub(super) fn each_slot(ops: &mut [Op], visit: &mut dyn FnMut(&mut Slot)) {
 pub(super) fn holding(mut ops: Vec<Op>, hold: Hold) -> Vec<Op> {
     each_slot(&mut ops, &mut |slot| slot.hold = hold);
     ops
+}
+
+/// Whether some slots tell how many elements their target has.
+pub(super) fn have_lengths(ops: &[Op]) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Slot(slot) => !matches!(
+            slot.kind,
+            Kind::Thin { .. } | Kind::Dyn { .. } | Kind::Tree { .. } | Kind::Tagged { .. }
+        ),
+        Op::Switch(switch) => {
+            have_lengths(&switch.default) || switch.cases.iter().any(|case| have_lengths(&case.ops))
+        }
+        Op::If(condition) => have_lengths(&condition.then) || have_lengths(&condition.otherwise),
+        Op::Repeat(repeat) => have_lengths(&repeat.ops),
+    })
 }
 
 /// Number of places.
