@@ -6,6 +6,9 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::system;
+use stackglass_wire::heap::blocks::{
+    ADDRESS_BITS, COUNTER_BITS, LEAF_BITS, LIVE, LeafTrailer, MAX_SIZE as LARGEST, UPPER, leaf_bytes,
+};
 
 /// Smallest distance between two blocks of an allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,21 +20,14 @@ pub enum Granule {
     Of32 = 5,
 }
 
-/// Address bits below a leaf.
-const LEAF_BITS: u32 = 26;
-/// User addresses have 47 bits.
-const ADDRESS_BITS: u32 = 47;
 const LEAVES: usize = 1 << (ADDRESS_BITS - LEAF_BITS);
 
-// The word of a block, from the top: live (1), upper half of a granule of 32 bytes (1), size (38), counter (24).
-const LIVE: u64 = 1 << 63;
-const UPPER: u64 = 1 << 62;
-const SIZE_SHIFT: u32 = 24;
-
 /// Largest size that is stored. Larger blocks count as this large.
-pub const MAX_SIZE: u64 = (1 << 38) - 1;
+pub const MAX_SIZE: u64 = LARGEST;
 
 static DIRECTORY: AtomicPtr<AtomicPtr<AtomicU64>> = AtomicPtr::new(core::ptr::null_mut());
+/// Address of the leaf that was made last. Each leaf ends with the address of the one before.
+static LAST_LEAF: AtomicU64 = AtomicU64::new(0);
 static SHIFT: AtomicU32 = AtomicU32::new(Granule::Of32 as u32);
 
 /// A live block.
@@ -54,16 +50,19 @@ pub fn prepare(granule: Granule) -> bool {
     !directory.is_null()
 }
 
-/// Memory that children get empty and that is never filled in huge pages, of which most would stay unused.
+/// For readers of this process: the address of the word with the address of the last leaf, and the granule.
+pub fn place() -> (u64, u32) {
+    ((&raw const LAST_LEAF).addr() as u64, SHIFT.load(Relaxed))
+}
+
+/// Memory that is never filled in huge pages, of which most would stay unused. A copy of the process has it, too: its blocks are
+/// read there.
 fn map(bytes: usize) -> *mut u8 {
     let errno = system::errno();
     let at = system::map_private(bytes);
     if !at.is_null() {
         // SAFETY: advice on the mapping just made.
-        unsafe {
-            libc::madvise(at.cast(), bytes, libc::MADV_NOHUGEPAGE);
-            libc::madvise(at.cast(), bytes, libc::MADV_WIPEONFORK);
-        }
+        unsafe { libc::madvise(at.cast(), bytes, libc::MADV_NOHUGEPAGE) };
     }
     system::set_errno(errno);
     at
@@ -102,12 +101,12 @@ pub fn insert(address: usize, block: Block) -> bool {
     let Some(entry) = leaf(address) else { return false };
     let mut at = entry.load(Acquire);
     if at.is_null() {
-        at = new_leaf(entry);
+        at = new_leaf(entry, address);
         if at.is_null() {
             return false;
         }
     }
-    let value = LIVE | half(address) | block.size.min(MAX_SIZE) << SIZE_SHIFT | u64::from(block.counter);
+    let value = LIVE | half(address) | block.size.min(MAX_SIZE) << COUNTER_BITS | u64::from(block.counter);
     // SAFETY: the leaf of this address.
     unsafe { word(at, address) }.store(value, Relaxed);
     true
@@ -115,17 +114,30 @@ pub fn insert(address: usize, block: Block) -> bool {
 
 #[cold]
 #[inline(never)]
-fn new_leaf(entry: &AtomicPtr<AtomicU64>) -> *mut AtomicU64 {
-    let bytes = (1usize << LEAF_BITS >> SHIFT.load(Relaxed)) * 8;
-    let new = map(bytes);
+fn new_leaf(entry: &AtomicPtr<AtomicU64>, address: usize) -> *mut AtomicU64 {
+    let bytes = leaf_bytes(SHIFT.load(Relaxed));
+    let size = bytes + size_of::<LeafTrailer>();
+    let new = map(size);
     if new.is_null() {
         return core::ptr::null_mut();
     }
     match entry.compare_exchange(core::ptr::null_mut(), new.cast(), AcqRel, Acquire) {
-        Ok(_) => new.cast(),
+        Ok(_) => {
+            // SAFETY: the mapping has room for the trailer behind the words, at a multiple of 8.
+            let trailer = unsafe { &*new.add(bytes).cast::<LeafTrailer>() };
+            trailer.first_address.store((address >> LEAF_BITS << LEAF_BITS) as u64, Relaxed);
+            let mut last = LAST_LEAF.load(Relaxed);
+            loop {
+                trailer.previous.store(last, Relaxed);
+                match LAST_LEAF.compare_exchange_weak(last, new.addr() as u64, AcqRel, Relaxed) {
+                    Ok(_) => return new.cast(),
+                    Err(other) => last = other,
+                }
+            }
+        }
         Err(other) => {
             // SAFETY: no one has seen the new mapping.
-            unsafe { system::munmap(new.cast(), bytes) };
+            unsafe { system::munmap(new.cast(), size) };
             other
         }
     }
@@ -145,31 +157,44 @@ pub fn remove(address: usize) -> Option<Block> {
         return None;
     }
     word.store(0, Relaxed);
-    Some(Block { counter: value as u32 & ((1 << SIZE_SHIFT) - 1), size: value >> SIZE_SHIFT & MAX_SIZE })
+    Some(Block { counter: value as u32 & ((1 << COUNTER_BITS) - 1), size: value >> COUNTER_BITS & MAX_SIZE })
+}
+
+/// Calls `each` with all leaves.
+fn for_each_leaf(mut each: impl FnMut(*mut u8)) {
+    let mut next = LAST_LEAF.load(Acquire);
+    while next != 0 {
+        let leaf = core::ptr::with_exposed_provenance_mut::<u8>(next as usize);
+        // SAFETY: a leaf of the list, which ends with a trailer.
+        let trailer = unsafe { &*leaf.add(leaf_bytes(SHIFT.load(Relaxed))).cast::<LeafTrailer>() };
+        next = trailer.previous.load(Relaxed);
+        each(leaf);
+    }
 }
 
 /// Forgets all blocks. Blocks that other threads insert meanwhile may be forgotten or not.
 pub fn forget() {
-    let directory = DIRECTORY.load(Acquire);
-    if directory.is_null() {
-        return;
-    }
-    let bytes = (1usize << LEAF_BITS >> SHIFT.load(Relaxed)) * 8;
-    for index in 0..LEAVES {
-        // SAFETY: the directory has LEAVES entries and is never unmapped. Leaves are private and anonymous: without their
-        // pages they read as zeros.
-        unsafe {
-            let leaf = (*directory.add(index)).load(Acquire);
-            if !leaf.is_null() {
-                libc::madvise(leaf.cast(), bytes, libc::MADV_DONTNEED);
-            }
-        }
-    }
+    let bytes = leaf_bytes(SHIFT.load(Relaxed));
+    // SAFETY: leaves are private and anonymous: without their pages they read as zeros. Their words end at a page's end.
+    for_each_leaf(|leaf| unsafe {
+        libc::madvise(leaf.cast(), bytes, libc::MADV_DONTNEED);
+    });
 }
 
-/// In a forked child: the leaves were not inherited.
-pub fn after_fork() {
-    DIRECTORY.store(core::ptr::null_mut(), Release);
+/// In a forked child: the leaves are its parent's. `is_unused`: no function of the recorder goes on in this child.
+pub fn after_fork(is_unused: bool) {
+    let directory = DIRECTORY.swap(core::ptr::null_mut(), AcqRel);
+    if is_unused && !directory.is_null() {
+        let size = leaf_bytes(SHIFT.load(Relaxed)) + size_of::<LeafTrailer>();
+        // SAFETY: this thread, the only one of the child, does not use them.
+        unsafe {
+            for_each_leaf(|leaf| {
+                system::munmap(leaf.cast(), size);
+            });
+            system::munmap(directory.cast(), LEAVES * 8);
+        }
+    }
+    LAST_LEAF.store(0, Release);
 }
 
 #[cfg(test)]

@@ -121,10 +121,7 @@ pub fn create(session: Option<InFolder<'_>>) -> Result<HeapTables, Refused> {
     let base = match session {
         Some(session) => in_file(session)?,
         None => {
-            let at = system::map_private(HEAP_BYTES);
-            if at.is_null() {
-                return Err(refused("getting memory"));
-            }
+            let at = private()?;
             // Anonymous pages come when they are touched.
             WHOLE.store(true, Relaxed);
             at
@@ -132,6 +129,17 @@ pub fn create(session: Option<InFolder<'_>>) -> Result<HeapTables, Refused> {
     };
     // SAFETY: a mapping of that size that is never unmapped; pages are touched only after they were populated.
     Ok(unsafe { HeapTables::at(base) })
+}
+
+/// Private memory behind a page that cannot be accessed, so that it is the first of a mapping: readers in other processes find it there.
+fn private() -> Result<*mut u8, Refused> {
+    const PAGE: usize = 4096;
+    let at = system::map_private(PAGE + HEAP_BYTES);
+    // SAFETY: the first page of the mapping that was just made, which no one uses.
+    if at.is_null() || unsafe { libc::mprotect(at.cast(), PAGE, libc::PROT_NONE) } != 0 {
+        return Err(refused("getting memory"));
+    }
+    Ok(at.wrapping_add(PAGE))
 }
 
 fn in_file(session: InFolder<'_>) -> Result<*mut u8, Refused> {

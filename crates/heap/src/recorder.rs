@@ -76,6 +76,9 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
     modules::update(&tables);
     let page = tables.page();
     page.pid.store(system::process_id(), Relaxed);
+    let (last_leaf, shift) = blocks::place();
+    page.last_leaf.store(last_leaf, Relaxed);
+    page.granule_shift.store(shift, Relaxed);
     TABLES.store(tables.base(), Release);
     page.publish();
     Ok(tables)
@@ -153,12 +156,13 @@ pub fn modules_changed() {
 pub fn after_fork() {
     let tables = TABLES.swap(core::ptr::null_mut(), AcqRel);
     // A child of a signal handler may return into the recorder, which then counts once more in its parent's tables.
-    if !tables.is_null() && !slots::is_busy() {
+    let is_unused = !slots::is_busy();
+    if !tables.is_null() && is_unused {
         // SAFETY: this thread, the only one of the child, does not use them.
         unsafe { system::munmap(tables.cast(), HEAP_BYTES) };
     }
     SESSION.store(0, Release);
-    blocks::after_fork();
+    blocks::after_fork(is_unused);
     commit::after_fork();
     nodes::after_fork();
     modules::after_fork();

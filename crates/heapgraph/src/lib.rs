@@ -8,5 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod graph;
 pub mod image;
 pub mod references;

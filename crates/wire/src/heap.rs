@@ -12,6 +12,8 @@
 //! | nodes | [`NodeEntry`]: interned stacks; entry 0 is the empty stack |
 //! | counters | [`CounterEntry`]: counts by stack, thread, task and size class; entry 0 is not used |
 
+pub mod blocks;
+
 use core::ops::Range;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
@@ -91,7 +93,11 @@ pub struct HeapPage {
     pub threads: AtomicU32,
     /// Words in use in the table of modules.
     pub module_words: AtomicU32,
-    _fill: [u64; 0],
+    /// Address of the word with the address of the last leaf of live blocks; see [`blocks`].
+    pub last_leaf: AtomicU64,
+    /// Bytes of an address that one word of a leaf stands for, as a shift.
+    pub granule_shift: AtomicU32,
+    _fill: u32,
     growing: Line<Growing>,
     sums: Line<Sums>,
 }

@@ -1,0 +1,5 @@
+//! Heap snapshots on disk.
+
+mod parts;
+#[path = "../support/heapsnapshot.rs"]
+mod structure;
