@@ -253,7 +253,7 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     }
     if fields.session != session {
         fields.session = session;
-        (fields.pending, fields.last) = (0, 0);
+        (fields.pending, fields.last) = (0, slots::NO_BLOCK);
         fields.countdown.begin(system::now() ^ slot.addr() as u64);
         if !fields.countdown.hits(size) {
             return;
@@ -296,7 +296,7 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     if records::wanted() {
         slot.log.push(counter.number, counter.is_fallback, size, at);
     }
-    slot.last = at;
+    slot.last = !at;
     slot.last_position = slot.countdown.position();
     if kind == Kind::Block {
         peak::add(tables, &mut slot.pending, weight.bytes as i64);
@@ -404,13 +404,13 @@ fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: boo
     let slot = unsafe { &mut *busy.0 };
     if entry.thread.load(Relaxed) == slot.number {
         let temporary =
-            may_be_temporary && slot.last == at && slot.last_position == slot.countdown.position();
+            may_be_temporary && slot.last == !at && slot.last_position == slot.countdown.position();
         counters::freed(entry, weight, peak, temporary);
     } else {
         counters::freed_elsewhere(entry, weight, peak);
     }
-    if slot.last == at {
-        slot.last = 0;
+    if slot.last == !at {
+        slot.last = slots::NO_BLOCK;
     }
     peak::add(tables, &mut slot.pending, change);
 }
