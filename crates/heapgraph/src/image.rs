@@ -6,6 +6,13 @@ use std::ops::Range;
 pub trait Memory: Sync {
     /// Copies as many bytes from `address` on as can be read, and returns how many.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
+
+    /// For each page of 4 KiB from `address` on, whether it may hold data. Pages that were never written do not, and read as
+    /// zeros. An implementation that does not know says `true`.
+    fn resident(&self, address: u64, pages: &mut [bool]) {
+        let _ = address;
+        pages.fill(true);
+    }
 }
 
 /// A mapping of the process.

@@ -95,6 +95,9 @@ pub struct HeapGraph {
     pub names: Vec<NameId>,
     /// Of each node: its own size in bytes.
     pub self_sizes: Vec<u64>,
+    /// Of each node: bytes at its end that its owner does not use, such as capacity beyond the length of a `Vec`. Empty
+    /// if no node has any.
+    pub unused: Vec<u32>,
     /// Of each node: the number of its first edge; one entry more than nodes.
     pub first_edges: Vec<u32>,
     /// Of each edge: index into [`HeapGraph::edge_kinds`].
@@ -149,6 +152,13 @@ pub trait HeapGraphSink {
     /// Interns a name.
     fn name(&mut self, text: &str) -> NameId;
 
+    /// Sets the unused bytes at the end of the node that is added next. See [`HeapGraph::unused`].
+    ///
+    /// A `.heapsnapshot` holds them in the field `trace_node_id`, which readers ignore unless there are allocation traces.
+    fn unused(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Adds the next node. Its `id` identifies it across snapshots of one process: half of its address for blocks.
     ///
     /// # Errors
@@ -179,6 +189,8 @@ pub trait HeapGraphSink {
 pub struct HeapGraphBuilder {
     graph: HeapGraph,
     known: HashMap<Box<str>, NameId>,
+    /// Unused bytes of the next node.
+    unused: u32,
 }
 
 impl HeapGraphBuilder {
@@ -204,6 +216,10 @@ impl HeapGraphSink for HeapGraphBuilder {
         id
     }
 
+    fn unused(&mut self, bytes: u64) {
+        self.unused = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
     fn node(
         &mut self,
         kind: NodeKind,
@@ -212,6 +228,13 @@ impl HeapGraphSink for HeapGraphBuilder {
         self_size: u64,
     ) -> Result<NodeIndex, Self::Error> {
         let index = NodeIndex(self.graph.kinds.len() as u32);
+        let unused = std::mem::take(&mut self.unused);
+        if unused > 0 {
+            self.graph.unused.resize(self.graph.len(), 0);
+        }
+        if unused > 0 || !self.graph.unused.is_empty() {
+            self.graph.unused.push(unused);
+        }
         self.graph.kinds.push(kind as u16);
         self.graph.names.push(name);
         self.graph.self_sizes.push(self_size);
@@ -238,6 +261,18 @@ impl HeapGraphSink for HeapGraphBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unused_bytes_belong_to_the_next_node() {
+        let mut builder = HeapGraphBuilder::default();
+        let name = builder.name("[u8]");
+        for bytes in [0, 7, 0, u64::MAX] {
+            builder.unused(bytes);
+            builder.node(NodeKind::Array, name, 1, 8).unwrap();
+        }
+        builder.node(NodeKind::Array, name, 1, 8).unwrap();
+        assert_eq!(builder.finish().unused, [0, 7, 0, u32::MAX, 0]);
+    }
 
     #[test]
     fn edges_belong_to_the_node_where_they_begin() {
