@@ -10,4 +10,7 @@
 pub mod blocks;
 pub mod graph;
 pub mod image;
+pub mod modules;
 pub mod references;
+pub mod roots;
+pub mod stacks;

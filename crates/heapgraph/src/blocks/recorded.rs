@@ -20,16 +20,46 @@ pub struct TablePlace {
     pub granule_shift: u32,
 }
 
-/// The live blocks. The site of each is the number of its counter.
-pub fn read(image: &Image, place: TablePlace) -> Blocks {
+/// The live blocks. The site of each is the number of its counter. `is_mapping`: this counter counts mappings of the program; those that hold
+/// other blocks, as the memory of an allocator of its own, are left out.
+pub fn read(image: &Image, place: TablePlace, is_mapping: &dyn Fn(u32) -> bool) -> Blocks {
     if !(4..=5).contains(&place.granule_shift) {
         return Blocks::default();
     }
-    let mut blocks = Blocks::default();
+    let mut found = Found { blocks: Blocks::default(), mapping: None, is_mapping };
     for (first_address, leaf) in leaves(image, place) {
-        read_leaf(image, leaf, first_address, place.granule_shift, &mut blocks);
+        read_leaf(image, leaf, first_address, place.granule_shift, &mut found);
     }
-    blocks
+    found.flush(u64::MAX);
+    found.blocks
+}
+
+struct Found<'a> {
+    blocks: Blocks,
+    /// A mapping, as long as no block is found in it.
+    mapping: Option<(u64, u64, SiteId)>,
+    is_mapping: &'a dyn Fn(u32) -> bool,
+}
+
+impl Found<'_> {
+    fn push(&mut self, address: u64, block: BlockWord) {
+        self.flush(address);
+        let site = SiteId(block.counter);
+        if (self.is_mapping)(block.counter) {
+            self.mapping = Some((address, block.size, site));
+        } else {
+            self.blocks.push(address, block.size, site);
+        }
+    }
+
+    /// Adds the last mapping, if it ends before `address`.
+    fn flush(&mut self, address: u64) {
+        if let Some((start, size, site)) =
+            self.mapping.take().filter(|(start, size, _)| start + size <= address)
+        {
+            self.blocks.push(start, size, site);
+        }
+    }
 }
 
 /// First address of the blocks and address of each leaf, by the former.
@@ -50,7 +80,7 @@ fn leaves(image: &Image, place: TablePlace) -> Vec<(u64, u64)> {
     found
 }
 
-fn read_leaf(image: &Image, leaf: u64, first_address: u64, shift: u32, blocks: &mut Blocks) {
+fn read_leaf(image: &Image, leaf: u64, first_address: u64, shift: u32, found: &mut Found<'_>) {
     let mut bytes = vec![0; WORDS * 8];
     let words = leaf_bytes(shift) / 8;
     for begin in (0..words).step_by(WORDS) {
@@ -59,7 +89,7 @@ fn read_leaf(image: &Image, leaf: u64, first_address: u64, shift: u32, blocks: &
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let Some(block) = BlockWord::decode(word) else { continue };
             let address = first_address + ((begin + index) as u64) * (1 << shift);
-            blocks.push(address + if block.upper { 16 } else { 0 }, block.size, SiteId(block.counter));
+            found.push(address + if block.upper { 16 } else { 0 }, block);
         }
     }
 }
