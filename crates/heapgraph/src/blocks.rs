@@ -1,5 +1,7 @@
 //! The live blocks of a process, by address.
 
+pub mod glibc;
+
 use stackglass_profile::heap_graph::NodeIndex;
 
 /// Where blocks were allocated, and with which type: an index into a table of [`Site`](crate::references::BlockType)s of the
