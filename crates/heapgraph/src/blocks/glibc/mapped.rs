@@ -14,6 +14,9 @@ const BATCH: u64 = 4096;
 /// Most pages of one image that are looked at: 256 GiB. Programs reserve far more than they use.
 const MOST_PAGES: u64 = 1 << 26;
 
+/// Most pages before an aligned block that are searched one by one.
+const MOST_ALIGNED: u64 = 1 << 14;
+
 /// A chunk with a mapping of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MappedChunk {
@@ -32,6 +35,15 @@ impl MappedChunk {
     }
 }
 
+/// Where aligned blocks are searched in a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Search {
+    /// At the aligned addresses of the mapping.
+    Aligned,
+    /// At each page, too, since `realloc` may have moved the mapping. Slow, so only done if malloc counts other blocks.
+    EachPage,
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -47,6 +59,7 @@ pub(super) struct Found {
 pub(super) fn find(
     words: &mut Words<'_>,
     known: &[Range<u64>],
+    search: Search,
     mut end_of_piece: impl FnMut(&mut Words<'_>, Range<u64>) -> Option<u64>,
 ) -> Found {
     let image = words.image();
@@ -82,7 +95,7 @@ pub(super) fn find(
                 if !resident[number as usize - 1] {
                     continue;
                 }
-                let behind = if let Some(chunk) = mapped_chunk(words, page, run.end) {
+                let behind = if let Some(chunk) = mapped_chunk(words, page, run.end, search) {
                     found.chunks.push(chunk);
                     chunk.start + chunk.size
                 } else if let Some(end) = end_of_piece(words, page..run.end) {
@@ -118,7 +131,7 @@ fn is_anonymous(mapping: &Mapping) -> bool {
     mapping.readable && mapping.writable && !mapping.shared && has_no_file && !has_other_use
 }
 
-fn mapped_chunk(words: &mut Words<'_>, page: u64, end: u64) -> Option<MappedChunk> {
+fn mapped_chunk(words: &mut Words<'_>, page: u64, end: u64, search: Search) -> Option<MappedChunk> {
     let mut first = [0; 16];
     if words.image().memory.read(page, &mut first) < 16 {
         return None;
@@ -126,21 +139,35 @@ fn mapped_chunk(words: &mut Words<'_>, page: u64, end: u64) -> Option<MappedChun
     let before = u64::from_le_bytes(first[..8].try_into().ok()?);
     let head = u64::from_le_bytes(first[8..].try_into().ok()?);
     let size = head & !FLAGS;
-    let is_sound = before == 0 && head & FLAGS == MAPPED && size >= PAGE && size.is_multiple_of(PAGE);
-    if !is_sound || page.checked_add(size)? > end {
+    if before != 0 || head & FLAGS != MAPPED || size < PAGE || !size.is_multiple_of(PAGE) {
         return None;
     }
     let plain = MappedChunk { start: page, size, block: page + HEAD };
-    Some(aligned_chunk(words, page, size, end).unwrap_or(plain))
+    aligned_chunk(words, page, size, end, search).or(Some(plain).filter(|_| size <= end - page))
 }
 
 /// The chunk that `memalign` made of a mapping. It moves the head to where the program's memory is aligned, and leaves the
 /// first head as it was. The moved head says its distance, and the new size.
-fn aligned_chunk(words: &mut Words<'_>, page: u64, size: u64, end: u64) -> Option<MappedChunk> {
+fn aligned_chunk(
+    words: &mut Words<'_>,
+    page: u64,
+    size: u64,
+    end: u64,
+    search: Search,
+) -> Option<MappedChunk> {
     let within_page = (6..=12).map(|bits| (1_u64 << bits) - HEAD);
-    let beyond = (13..48).map(|bits| 1_u64 << bits).take_while(|alignment| *alignment < size).filter_map(
-        |alignment| Some((page + HEAD + SMALLEST).checked_next_multiple_of(alignment)? - HEAD - page),
-    );
+    // Where memory is aligned to more than a page, it still begins a page.
+    let pages = match search {
+        Search::Aligned => Vec::new(),
+        Search::EachPage => (2..=(size / PAGE).min(MOST_ALIGNED)).collect(),
+    };
+    let beyond = (13..48)
+        .map(|bits| 1_u64 << bits)
+        .take_while(|alignment| *alignment < size)
+        .filter_map(|alignment| {
+            Some((page + HEAD + SMALLEST).checked_next_multiple_of(alignment)? - HEAD - page)
+        })
+        .chain(pages.into_iter().map(|number| number * PAGE - HEAD));
     within_page.chain(beyond).find_map(|distance| {
         let moved = page.checked_add(distance)?;
         let head = words.get(moved + 8)?;

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::Blocks;
 use crate::image::Image;
-use mapped::MappedChunk;
+use mapped::{MappedChunk, Search};
 use walk::{Region, Walk};
 use words::Words;
 
@@ -49,9 +49,18 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
     }
     let mut report = Report { other_allocators: others, ..Report::default() };
     let memory = Memory::of(&mut words, &mains, &mut report);
-    let found = mapped::find(&mut words, &memory.known, |words, range| {
-        memory.tops.iter().find_map(|&top| walk::end_of_piece(words, &piece(&range, top)))
-    });
+    let mut found = mapped::Found::default();
+    for search in [Search::Aligned, Search::EachPage] {
+        found = mapped::find(&mut words, &memory.known, search, |words, range| {
+            memory.tops.iter().find_map(|&top| walk::end_of_piece(words, &piece(&range, top)))
+        });
+        report.mapped.chunks = found.chunks.len() as u64;
+        report.mapped.bytes = found.chunks.iter().map(|chunk| chunk.size).sum();
+        report.mapped.is_cut = found.is_cut;
+        if report.mapped.agree() != Some(false) {
+            break;
+        }
+    }
     let free = caches::find(&mut words, &mains);
 
     let mut parts: Vec<Part> = memory.regions.into_iter().map(Part::Region).collect();
@@ -70,9 +79,6 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
             Part::Mapped(chunk) => walk.push(chunk.block, chunk.usable()),
         }
     }
-    report.mapped.chunks = found.chunks.len() as u64;
-    report.mapped.bytes = found.chunks.iter().map(|chunk| chunk.size).sum();
-    report.mapped.is_cut = found.is_cut;
     report.pieces += found.pieces.len() as u64;
     report.add_free(&free);
     let Walk { blocks, outcome, .. } = walk;

@@ -128,7 +128,10 @@ impl<'image, 'words> Walk<'image, 'words> {
                 Step::Fence => true,
                 Step::Broken => false,
             };
-            let Some((next, next_head)) = self.resume(chunk + 16, region) else {
+            // Behind memory of others, chunks should follow each other up to the end.
+            let by_end = if is_fence { self.resume(chunk + 16, region, MOST_TRIES) } else { None };
+            let Some((next, next_head)) = by_end.or_else(|| self.resume(chunk + 16, region, CONVINCING))
+            else {
                 let is_end = is_fence && region.top.is_none_or(|top| top < chunk);
                 if !is_end {
                     self.add_gap(chunk..region.top.filter(|top| *top > chunk).unwrap_or(region.end));
@@ -202,8 +205,8 @@ impl<'image, 'words> Walk<'image, 'words> {
         }
     }
 
-    /// The next address from which chunks follow each other, and the head there.
-    fn resume(&mut self, from: u64, region: &Region) -> Option<(u64, u64)> {
+    /// The next address from which `most` chunks follow each other, or all up to the end, and the head there.
+    fn resume(&mut self, from: u64, region: &Region, most: u64) -> Option<(u64, u64)> {
         let last = region.top.filter(|top| *top >= from).unwrap_or(region.end.saturating_sub(SMALLEST));
         let mut chunk = from;
         while chunk <= last {
@@ -212,7 +215,9 @@ impl<'image, 'words> Walk<'image, 'words> {
             }
             self.tries += 1;
             let head = self.head(chunk, region.end)?;
-            if Some(chunk) == region.top || follows(self.words, chunk, head, region, CONVINCING) {
+            if Some(chunk) == region.top
+                || chain(self.words, chunk, head, region, most, &mut self.tries).is_some()
+            {
                 return Some((chunk, head));
             }
             chunk += 16;
@@ -221,29 +226,32 @@ impl<'image, 'words> Walk<'image, 'words> {
     }
 }
 
-/// Whether `most` chunks follow each other from `chunk` on, or fewer up to the end of the piece.
-fn follows(words: &mut Words<'_>, chunk: u64, head: u64, region: &Region, most: u64) -> bool {
-    chain(words, chunk, head, region, most).is_some()
-}
-
 /// The end of the piece of a main heap that begins at the start of the region.
 pub(super) fn end_of_piece(words: &mut Words<'_>, region: &Region) -> Option<u64> {
     let head = words.get(region.start + 8)?;
     if head & FLAGS != BEFORE_IN_USE {
         return None;
     }
-    let last = chain(words, region.start, head, region, MOST_TRIES)?;
+    let last = chain(words, region.start, head, region, MOST_TRIES, &mut 0)?;
     let size = words.get(last + 8)? & !FLAGS;
     let is_end = size == 16 || Some(last) == region.top;
     is_end.then(|| last.saturating_add(size.max(SMALLEST)).min(region.end))
 }
 
 /// The last of `most` chunks that follow each other, or the top chunk or fence that ends the piece.
-fn chain(words: &mut Words<'_>, chunk: u64, head: u64, region: &Region, most: u64) -> Option<u64> {
+fn chain(
+    words: &mut Words<'_>,
+    chunk: u64,
+    head: u64,
+    region: &Region,
+    most: u64,
+    tries: &mut u64,
+) -> Option<u64> {
     let (mut chunk, mut head) = (chunk, head);
     for number in 0..most {
+        *tries += 1;
         let size = head & !FLAGS;
-        if Some(chunk) == region.top || size == 16 && number > 0 && head & BEFORE_IN_USE != 0 {
+        if Some(chunk) == region.top || size == 16 && number > 0 {
             return Some(chunk);
         }
         let next = chunk.checked_add(size)?;
@@ -253,6 +261,9 @@ fn chain(words: &mut Words<'_>, chunk: u64, head: u64, region: &Region, most: u6
             return None;
         }
         let next_head = words.get(next + 8)?;
+        if *tries > MOST_TRIES {
+            return None;
+        }
         let is_sound = if next_head & BEFORE_IN_USE != 0 {
             (head & THREAD_ARENA != 0) == region.of_thread_arena
         } else {
