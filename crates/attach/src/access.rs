@@ -90,6 +90,14 @@ fn allowed(pid: u32, driver: Driver) -> Result<(), Refusal> {
     }
 }
 
+/// The rule by which the kernel has refused to trace a thread of the process with `error`.
+pub(super) fn refused(pid: u32, error: io::Error) -> Refusal {
+    match Status::read(pid) {
+        Some(status) => why(pid, &status, error),
+        None => missing(pid),
+    }
+}
+
 /// A refusal that names the process of a tracer; `tracer` is the id of a thread.
 fn traced_by(pid: u32, name: String, tracer: u32) -> Refusal {
     let tracer = process_of(tracer);

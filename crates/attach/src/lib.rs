@@ -15,6 +15,7 @@ pub mod choice;
 mod clock;
 mod deadlock;
 mod driver;
+pub mod frozen;
 mod interrupted_call;
 pub mod leak_check;
 mod module_reader;

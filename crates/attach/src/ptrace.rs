@@ -9,8 +9,10 @@ use std::ptr::null_mut;
 
 /// Number of the event of a stop that was not caused by a signal (`PTRACE_EVENT_STOP`).
 const EVENT_STOP: i32 = 128;
-/// The register set that PTRACE_GETREGSET reads (`NT_PRSTATUS`).
+/// The set of general registers (`NT_PRSTATUS`).
 const NT_PRSTATUS: usize = 1;
+/// The set of all other registers, as `xsave` stores them (`NT_X86_XSTATE`).
+const NT_X86_XSTATE: usize = 0x202;
 
 /// A change of state of a traced thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +117,26 @@ pub fn report_of_own_child(tid: u32) -> Option<TraceReport> {
 
 /// Reaps a traced thread if it has ended. Its stops are left to the thread that traces it.
 pub fn reap_ended(tid: u32) {
-    let _ = wait_for(tid, libc::WEXITED);
+    // The kernel reports stops of tracees whatever is asked for, so the first call only peeks.
+    if let Ok(Some((libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED, _))) =
+        wait_for(tid, libc::WEXITED | libc::WNOWAIT)
+    {
+        let _ = wait_for(tid, libc::WEXITED);
+    }
+}
+
+/// Waits for the end of a task that was killed, and reaps it.
+pub fn reap(tid: u32) {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one integer.
+        let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL) };
+        let is_interrupted = got < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
+        // Stops that came before its end are reported first.
+        if !is_interrupted && (got < 0 || !libc::WIFSTOPPED(status)) {
+            return;
+        }
+    }
 }
 
 /// The meaning of a stop with this event and signal.
@@ -142,9 +163,137 @@ fn wait_for(tid: u32, which: i32) -> io::Result<Option<(i32, i32)>> {
     }
 }
 
+/// A stop of a traced thread, as the kernel reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// 0 for a signal or a system call, otherwise a `PTRACE_EVENT_*`.
+    pub event: i32,
+    /// The signal.
+    pub signal: i32,
+}
+
+impl Stop {
+    /// The thread stopped on request, or with its whole process.
+    pub fn is_requested(self) -> bool {
+        self.event == EVENT_STOP
+    }
+
+    /// The thread enters or leaves a system call ([`continue_to_call`], with `PTRACE_O_TRACESYSGOOD`).
+    pub fn is_at_call(self) -> bool {
+        self.event == 0 && self.signal == libc::SIGTRAP | 0x80
+    }
+}
+
+/// The next stop of a traced thread, without waiting; `None` if there is none. The end of the thread is not consumed.
+///
+/// # Errors
+/// If the thread has ended, or is not traced.
+pub fn next_stop(tid: u32) -> io::Result<Option<Stop>> {
+    // Peeks first, as in `report_of_own_child`: the kernel reports stops of tracees whatever is asked for.
+    match wait_for(tid, libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT)? {
+        None => Ok(None),
+        Some((libc::CLD_TRAPPED | libc::CLD_STOPPED, _)) => {
+            let stop = wait_for(tid, libc::WSTOPPED)?;
+            Ok(stop.map(|(_, status)| Stop { event: status >> 8, signal: status & 0xff }))
+        }
+        Some(_) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    }
+}
+
+/// Ends tracing of a stopped thread, which continues.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn detach(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, 0)
+}
+
+/// Sets the options (`PTRACE_O_*`) of a stopped thread.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed, EPERM or EINVAL if an option is not allowed.
+pub fn set_options(tid: u32, options: i32) -> io::Result<()> {
+    request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize)
+}
+
+/// Resumes a stopped thread, with a signal or 0, until it enters or leaves a system call.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn continue_to_call(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize)
+}
+
+/// The number that belongs to the event of a stop: for a clone, the id of the new task.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn event_message(tid: u32) -> io::Result<u64> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message).addr())?;
+    Ok(message)
+}
+
+/// The blocked signals of a stopped thread; in a call such as `sigsuspend`, those that it blocks afterwards.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn blocked_signals(tid: u32) -> io::Result<u64> {
+    let mut mask = 0u64;
+    request(libc::PTRACE_GETSIGMASK, tid, size_of::<u64>(), (&raw mut mask).addr())?;
+    Ok(mask)
+}
+
+/// Sets the blocked signals of a stopped thread.
+///
+/// # Errors
+/// ESRCH if it is not stopped or was killed.
+pub fn block_signals(tid: u32, mut mask: u64) -> io::Result<()> {
+    request(libc::PTRACE_SETSIGMASK, tid, size_of::<u64>(), (&raw mut mask).addr())
+}
+
+/// Whether signals are pending for a stopped thread or for its process, blocked ones included.
+pub fn has_pending_signals(tid: u32) -> bool {
+    /// `PTRACE_PEEKSIGINFO_SHARED`.
+    const OF_PROCESS: u32 = 1;
+    /// `struct ptrace_peeksiginfo_args`.
+    #[repr(C)]
+    struct Range {
+        from: u64,
+        flags: u32,
+        count: i32,
+    }
+    [0, OF_PROCESS].into_iter().any(|flags| {
+        let mut range = Range { from: 0, flags, count: 1 };
+        let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+        // SAFETY: the kernel reads the first struct and writes at most one element to the second; both are live.
+        let found = unsafe {
+            libc::ptrace(
+                libc::PTRACE_PEEKSIGINFO,
+                tid as libc::pid_t,
+                (&raw mut range).cast::<u8>(),
+                info.as_mut_ptr().cast::<u8>(),
+            )
+        };
+        found != 0
+    })
+}
+
+/// Vector and floating-point registers of a stopped thread, as `xsave` stores them; empty if the kernel does not tell.
+pub fn extended_state(tid: u32) -> Vec<u8> {
+    // AVX-512 and AMX take 11 KB.
+    let mut state = vec![0u8; 32 << 10];
+    let mut part = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() };
+    match request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, (&raw mut part).addr()) {
+        Ok(()) => state.truncate(part.iov_len),
+        Err(_) => state.clear(),
+    }
+    state
+}
+
 fn request(what: u32, tid: u32, address: usize, data: usize) -> io::Result<()> {
     // SAFETY: the requests change or read a tracee. For those that write to memory of this process, callers pass the
-    // address of a live iovec.
+    // address of a live iovec or integer.
     let answer = unsafe {
         libc::ptrace(
             what,

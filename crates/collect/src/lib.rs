@@ -4,6 +4,7 @@
 //! - [`launch`]: starts a program and records it. `outside` samples it with perf events; [`launch::drain`] reads the
 //!   streams of the preload library.
 //! - [`allocations`]: from the tables in which a program counts its allocations to groups.
+//! - [`heap`]: takes heap snapshots: freezes a process, finds its blocks and roots, and writes the graph.
 //! - [`attached`]: records a process that is already running, which the crate `attach` samples.
 //! - [`in_process`]: the collector of the crate `stackglass`, inside the profiled program.
 //! - [`session`]: how a launcher and other commands find each other. [`peeks`]: requests for a report of a running process.
@@ -19,6 +20,8 @@ pub mod allocations;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;
+#[cfg(feature = "launch")]
+pub mod heap;
 pub mod in_process;
 #[cfg(feature = "launch")]
 pub mod launch;

@@ -3,6 +3,7 @@
 //! * [`glass`]: `.glass`, the project's format. Files grow by complete chunks while the program runs, and are always
 //!   readable up to the last complete chunk. The layout is in `FORMAT.md`.
 //! * [`jlprof`]: samples and flame graphs in the format of Julia's FlameGraphs.jl.
+//! * [`heapsnapshot`]: heap snapshots, in the format of V8.
 //! * [`folded`]: folded stacks, `root;…;leaf N`, as used by many tools.
 //! * [`mem`]: sources with the bytes that each line allocated.
 //! * [`perf_script`]: the text of `perf script`.
@@ -36,6 +37,7 @@
 
 pub mod folded;
 pub mod glass;
+pub mod heapsnapshot;
 mod import;
 pub mod jlprof;
 pub mod mem;

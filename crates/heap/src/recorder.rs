@@ -11,7 +11,7 @@ use stackglass_host::image::Refused;
 use stackglass_host::{UNWINDER, confined, fork_guard, system};
 use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;
-use stackglass_wire::heap::{HEAP_BYTES, HeapTables};
+use stackglass_wire::heap::{HEAP_BYTES, HeapTables, is_mapping_class, size_class};
 
 /// What was allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -253,7 +253,7 @@ unsafe fn hit(at: usize, size: usize, kind: Kind, start: Start) {
     }
     if fields.session != session {
         fields.session = session;
-        (fields.pending, fields.last) = (0, 0);
+        (fields.pending, fields.last) = (0, slots::NO_BLOCK);
         fields.countdown.begin(system::now() ^ slot.addr() as u64);
         if !fields.countdown.hits(size) {
             return;
@@ -296,7 +296,7 @@ unsafe fn record(tables: &HeapTables, slot: &mut Slot, allocation: Allocation) {
     if records::wanted() {
         slot.log.push(counter.number, counter.is_fallback, size, at);
     }
-    slot.last = at;
+    slot.last = !at;
     slot.last_position = slot.countdown.position();
     if kind == Kind::Block {
         peak::add(tables, &mut slot.pending, weight.bytes as i64);
@@ -360,17 +360,6 @@ fn without_marks(node: u32) -> (u32, bool) {
     (node & !(CUT_OFF | nodes::NOWHERE), node & CUT_OFF == 0)
 }
 
-/// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.
-#[inline(always)]
-pub(crate) fn size_class(size: u64) -> u32 {
-    if size <= 128 {
-        return size.div_ceil(8) as u32;
-    }
-    let below = size - 1;
-    let doubling = 63 - below.leading_zeros();
-    17 + (doubling - 7) * 4 + (below >> (doubling - 2) & 3) as u32
-}
-
 #[cold]
 fn lost(tables: &HeapTables) {
     tables.page().lost().fetch_add(1, Relaxed);
@@ -393,7 +382,7 @@ fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: boo
     let entry = tables.counter(block.counter);
     let weight = Weight::of(block.size);
     let peak = tables.page().peak_number().load(Acquire);
-    let is_block = entry.class.load(Relaxed) >> 8 == Kind::Block as u32;
+    let is_block = !is_mapping_class(entry.class.load(Relaxed));
     let change = if is_block { -(weight.bytes as i64) } else { 0 };
     let busy = slots::current().and_then(Busy::enter);
     let Some(busy) = busy else {
@@ -404,13 +393,13 @@ fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: boo
     let slot = unsafe { &mut *busy.0 };
     if entry.thread.load(Relaxed) == slot.number {
         let temporary =
-            may_be_temporary && slot.last == at && slot.last_position == slot.countdown.position();
+            may_be_temporary && slot.last == !at && slot.last_position == slot.countdown.position();
         counters::freed(entry, weight, peak, temporary);
     } else {
         counters::freed_elsewhere(entry, weight, peak);
     }
-    if slot.last == at {
-        slot.last = 0;
+    if slot.last == !at {
+        slot.last = slots::NO_BLOCK;
     }
     peak::add(tables, &mut slot.pending, change);
 }

@@ -17,6 +17,8 @@ use stackglass_wire::task::{TaskCell, TaskPool};
 
 /// Frames that are at most this far apart are on the same stack.
 const SAME_STACK: usize = 1 << 20;
+/// In [`Slot::last`]: none.
+pub const NO_BLOCK: usize = !0;
 /// Most slots at a time.
 const SLOTS: usize = MAX_THREADS;
 /// From this many threads on, a thread that takes over a slot shares the number of the thread before it.
@@ -39,7 +41,8 @@ pub struct Slot {
     pub busy: AtomicUsize,
     /// Change of live bytes that is not in the shared sum yet.
     pub pending: i64,
-    /// The last recorded block, and the countdown's position then.
+    /// The complement of the address of the last recorded block, and the countdown's position then. An address would look like a
+    /// pointer that holds the block, in a heap snapshot.
     pub last: usize,
     /// See `last`.
     pub last_position: i64,
@@ -204,7 +207,7 @@ fn take_over(tables: &HeapTables) -> Option<*mut Slot> {
         // SAFETY: its thread has ended, and no other thread can take it over now.
         let fields = unsafe { &mut *slot };
         fields.busy.store(0, Relaxed);
-        fields.last = 0;
+        fields.last = NO_BLOCK;
         fields.session = 0;
         fields.task_claims = 0;
         fields.task_cell = None;

@@ -1,11 +1,12 @@
 //! The live blocks of a process, by address.
 
 pub mod glibc;
+pub mod lookup;
+pub mod recorded;
 
 use stackglass_profile::heap_graph::NodeIndex;
 
-/// Where blocks were allocated, and with which type: an index into a table of [`Site`](crate::references::BlockType)s of the
-/// caller. 0 is an unknown site.
+/// Where blocks were allocated, and with which type: an index into a table of [`Site`](crate::graph::Site)s. 0 is an unknown site.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SiteId(pub u32);
 
@@ -35,6 +36,25 @@ impl Blocks {
     /// Number of blocks.
     pub fn len(&self) -> usize {
         self.addresses.len()
+    }
+
+    /// Address behind a block.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[inline]
+    pub fn end(&self, index: usize) -> u64 {
+        self.addresses[index].saturating_add(self.sizes[index].max(1))
+    }
+
+    /// Adds a block, unless it overlaps the last one or lies before it.
+    pub fn push(&mut self, address: u64, size: u64, site: SiteId) {
+        if !self.is_empty() && address < self.end(self.len() - 1) {
+            return;
+        }
+        self.addresses.push(address);
+        self.sizes.push(size);
+        self.sites.push(site);
     }
 
     /// Whether there are none.

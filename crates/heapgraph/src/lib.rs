@@ -8,5 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod graph;
 pub mod image;
+pub mod modules;
 pub mod references;
+pub mod roots;
+pub mod stacks;

@@ -3,7 +3,9 @@
 //! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
+use crate::image::Image;
 pub use stackglass_symbols::layouts::BlockType;
+use stackglass_symbols::layouts::{Layouts, TypeId};
 
 /// How a pointer holds its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,4 +43,52 @@ pub struct Reference<'text> {
     /// How many elements are initialized there, for [`BlockType::Elements`] and [`BlockType::CountedElements`]; for
     /// [`BlockType::Table`], the number of buckets.
     pub elements: Option<u64>,
+}
+
+/// Finds the pointers in values of known types.
+///
+/// A first version that follows nothing: the signatures are those that [`graph`](crate::graph) calls.
+#[derive(Debug)]
+pub struct References<'a> {
+    _layouts: &'a Layouts,
+}
+
+impl<'a> References<'a> {
+    /// For types of these layouts.
+    pub fn new(layouts: &'a Layouts) -> References<'a> {
+        References { _layouts: layouts }
+    }
+
+    /// Whether a block of this content can hold pointers.
+    pub fn has_pointers(&mut self, contains: BlockType) -> bool {
+        contains != BlockType::Bytes
+    }
+
+    /// Whether a block of this content can hold owners of buffers, whose [`Reference::elements`] are known.
+    pub fn has_lengths(&mut self, _: BlockType) -> bool {
+        false
+    }
+
+    /// Calls `each` with the pointers in a value. `bytes` may be cut short.
+    pub fn of_value(
+        &mut self,
+        _: TypeId,
+        _address: u64,
+        _bytes: &[u8],
+        _: &Image,
+        _each: &mut dyn FnMut(Reference<'_>),
+    ) {
+    }
+
+    /// Calls `each` with the pointers in a block. `elements`: how many are initialized, if the owner tells.
+    pub fn of_block(
+        &mut self,
+        _contains: BlockType,
+        _elements: Option<u64>,
+        _address: u64,
+        _bytes: &[u8],
+        _: &Image,
+        _each: &mut dyn FnMut(Reference<'_>),
+    ) {
+    }
 }

@@ -7,8 +7,14 @@ pub struct Line<'a> {
     pub start: u64,
     /// Address after the last.
     pub end: u64,
+    /// The memory may be read.
+    pub readable: bool,
+    /// The memory may be written.
+    pub writable: bool,
     /// The memory may be executed.
     pub executable: bool,
+    /// Writes are shared with other processes.
+    pub shared: bool,
     /// Offset in the file.
     pub offset: u64,
     /// Inode of the file, 0 if there is none.
@@ -42,7 +48,10 @@ impl<'a> Line<'a> {
         Some(Line {
             start: hexadecimal(start)?,
             end: hexadecimal(end)?,
+            readable: flags.as_bytes().first() == Some(&b'r'),
+            writable: flags.as_bytes().get(1) == Some(&b'w'),
             executable: flags.as_bytes().get(2) == Some(&b'x'),
+            shared: flags.as_bytes().get(3) == Some(&b's'),
             offset: hexadecimal(offset)?,
             inode: inode.parse().ok()?,
             path: rest.trim_ascii(),
@@ -60,11 +69,26 @@ mod tests {
         let path = &b"/opt/a b/lib (deleted)"[..];
         assert_eq!(
             line,
-            Line { start: 0x7f00, end: 0x7f10, executable: true, offset: 0x21000, inode: 79, path }
+            Line {
+                start: 0x7f00,
+                end: 0x7f10,
+                readable: true,
+                writable: false,
+                executable: true,
+                shared: false,
+                offset: 0x21000,
+                inode: 79,
+                path
+            }
         );
         assert_eq!(line.size(), 0x10);
         let anonymous = Line::parse(b"7f00-7f10 rw-p 00000000 00:00 0 ").unwrap();
-        assert!(!anonymous.executable && anonymous.path.is_empty());
+        assert!(anonymous.writable && !anonymous.executable && !anonymous.shared);
+        assert!(anonymous.path.is_empty());
+        assert!(
+            Line::parse(b"7f00-7f10 -w-s 00000000 00:00 0 ")
+                .is_some_and(|line| line.shared && !line.readable)
+        );
         for other in [&b""[..], b"nonsense", b"-- r 0", b"7f00-7f10 r-xp 0 fe:00"] {
             assert_eq!(Line::parse(other), None);
         }

@@ -29,6 +29,10 @@ pub struct Status {
     pub filtered: bool,
     /// Effective capabilities, as bits.
     pub capabilities: u64,
+    /// Process id in the innermost pid namespace; 0 if the kernel does not tell.
+    pub innermost_pid: u32,
+    /// Its returns are checked against a shadow stack.
+    pub has_shadow_stack: bool,
 }
 
 impl Status {
@@ -61,6 +65,14 @@ impl Status {
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
                 "Seccomp" => status.filtered = first == "2",
+                "NSpid" => {
+                    let last = value.split_ascii_whitespace().next_back();
+                    status.innermost_pid = last.and_then(|pid| pid.parse().ok()).unwrap_or(0);
+                }
+                "x86_Thread_features" => {
+                    status.has_shadow_stack =
+                        value.split_ascii_whitespace().any(|feature| feature == "shstk");
+                }
                 "CapEff" => status.capabilities = u64::from_str_radix(first, 16).unwrap_or(0),
                 _ => {}
             }
@@ -92,13 +104,15 @@ mod tests {
     fn status_is_read_whatever_the_name() {
         let status = Status::parse(
             "Name:\tTgid:\t9\nState:\tS (sleeping)\nTgid:\t77\nPPid:\t1\nTracerPid:\t5\nUid:\t1000\t0\t0\t0\n\
-             VmSize:\t  100 kB\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000400\nSigBlk:\t0000000000000004\nSigCgt:\t0000000000000200\nCapEff:\t0000000000080000\nSeccomp:\t2\n",
+             VmSize:\t  100 kB\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000400\nSigBlk:\t0000000000000004\nSigCgt:\t0000000000000200\nCapEff:\t0000000000080000\nSeccomp:\t2\n\
+             NSpid:\t77\t12\t1\nx86_Thread_features:\tshstk wrss \n",
         );
         assert_eq!((status.process, status.parent, status.tracer, status.user), (77, 1, 5, 1000));
         assert_eq!((status.state, status.has_memory, status.filtered), (b'S', true, true));
         assert_eq!((status.caught, status.capabilities), (1 << 9, 1 << 19));
         assert_eq!((status.pending, status.blocked), (0x401, 4));
         assert!(!status.has_ended());
+        assert_eq!((status.innermost_pid, status.has_shadow_stack), (1, true));
         let own = Status::own();
         assert_eq!(own.process, std::process::id());
     }

@@ -39,7 +39,7 @@ pub struct AllocationDrain {
 }
 
 /// The tables of one process.
-pub(super) struct HeapFile {
+pub(crate) struct HeapFile {
     name: OsString,
     map: GuardedMap,
     memory: Memory,
@@ -87,7 +87,7 @@ impl Memory {
 }
 
 impl HeapFile {
-    pub(super) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
+    pub(crate) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
         let file = File::open(path).and_then(|_| File::options().read(true).write(true).open(path)).ok()?;
         if file.metadata().ok()?.len() < HEAP_BYTES as u64 {
             return None;
@@ -98,7 +98,7 @@ impl HeapFile {
     }
 
     /// The tables. What it gives must not be used any more when `self` is dropped.
-    pub(super) fn tables(&self) -> HeapTables {
+    pub(crate) fn tables(&self) -> HeapTables {
         // SAFETY: a mapping of this size, which stays until `self` is dropped; accesses behind the end of a truncated file are
         // guarded.
         unsafe { HeapTables::at(self.map.base()) }

@@ -1,0 +1,138 @@
+//! Makes the copy by an injected clone(2), and ends it.
+//!
+//! The copy shares the program's table of descriptors: what the program closes is closed. It has no exit signal, so the
+//! program gets no SIGCHLD and does not find it by wait(2). A process that is no reaper of orphans lets a short-lived task
+//! create the copy, so that the copy becomes a child of the reaper, which reaps it. A reaper itself is its parent, and must be
+//! made to reap it ([`reap`]).
+
+use super::error::FreezeError;
+use super::inject::{Borrowed, CallEnd, Injection};
+use super::stop::StoppedThreads;
+use crate::ptrace;
+use std::fs;
+use std::io;
+
+/// `PR_GET_CHILD_SUBREAPER` of prctl(2).
+const GET_CHILD_SUBREAPER: u64 = 37;
+
+/// A copy: a task that is stopped before its first instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Copy {
+    /// Its process id.
+    pub(super) pid: u32,
+    /// It is a child of the program, which must reap it.
+    pub(super) is_child: bool,
+}
+
+/// Copies a stopped process.
+///
+/// # Errors
+/// If no thread can make the call, or the call fails. The process is as it was.
+pub(super) fn make(borrowed: &Borrowed<'_>, stopped: &StoppedThreads<'_>) -> Result<Copy, FreezeError> {
+    let mut injection = Injection::prepare(borrowed, stopped)?;
+    let made = make_by(borrowed, &mut injection);
+    let made = match made {
+        Ok(copy) if injection.has_released_others => {
+            end(copy.pid);
+            Err(FreezeError::Stuck { pid: borrowed.pid })
+        }
+        made => made,
+    };
+    if let Ok(copy) = &made {
+        // The copy is of the moment before its making.
+        let (start, bytes) = injection.overwritten();
+        if let Ok(memory) = super::memory::ProcessMemory::open_writable(copy.pid) {
+            let _ = memory.write(start, bytes);
+        }
+    }
+    injection.restore();
+    made
+}
+
+fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Copy, FreezeError> {
+    if adopts_orphans(borrowed, injection)? {
+        let end = injection.clone_task(libc::CLONE_FILES)?;
+        let pid = created(borrowed, end)?;
+        protect(pid);
+        return Ok(Copy { pid, is_child: true });
+    }
+    // It shares the memory, so making it is cheap.
+    let middle = created(borrowed, injection.clone_task(libc::CLONE_VM | libc::CLONE_FILES)?)?;
+    let end = injection.clone_task_in(middle, libc::CLONE_FILES);
+    if let Ok(CallEnd::Created(pid)) = end {
+        protect(pid);
+    }
+    kill_and_reap(middle);
+    let is_reaped =
+        injection.call(libc::SYS_wait4, [u64::from(middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
+    match (end.and_then(|end| created(borrowed, end)), is_reaped) {
+        (Ok(pid), Ok(_)) => Ok(Copy { pid, is_child: false }),
+        (Ok(pid), Err(error)) => {
+            self::end(pid);
+            Err(error)
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// Whether orphans become children of the process: it is the first of its pid namespace, or a subreaper.
+fn adopts_orphans(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<bool, FreezeError> {
+    if borrowed.is_first_of_namespace {
+        return Ok(true);
+    }
+    let at = injection.scratch();
+    match injection.call(libc::SYS_prctl, [GET_CHILD_SUBREAPER, at, 0, 0])? {
+        CallEnd::Returned(0) => {
+            let mut answer = [0; 4];
+            let read = borrowed.memory.read(at, &mut answer);
+            // A process that does not tell counts as a reaper: then nothing depends on another process.
+            Ok(read != answer.len() || answer != [0; 4])
+        }
+        _ => Ok(true),
+    }
+}
+
+fn created(borrowed: &Borrowed<'_>, end: CallEnd) -> Result<u32, FreezeError> {
+    match end {
+        CallEnd::Created(task) => Ok(task),
+        CallEnd::Returned(code) => Err(FreezeError::NotCopied {
+            pid: borrowed.pid,
+            name: borrowed.name.to_owned(),
+            error: io::Error::from_raw_os_error(code.unsigned_abs() as i32),
+        }),
+    }
+}
+
+/// The copy ends with this process. If memory runs out, it goes before the program does.
+fn protect(copy: u32) {
+    let _ = ptrace::set_options(copy, libc::PTRACE_O_EXITKILL);
+    let _ = fs::write(format!("/proc/{copy}/oom_score_adj"), "1000");
+}
+
+/// Ends a copy.
+pub(super) fn end(copy: u32) {
+    kill_and_reap(copy);
+}
+
+/// Kills a task that this thread traces, and consumes its end, so that its parent learns of it.
+fn kill_and_reap(task: u32) {
+    // SAFETY: a signal to a task that this thread traces and has not reaped, so its id is not reused.
+    unsafe { libc::kill(task as libc::pid_t, libc::SIGKILL) };
+    ptrace::reap(task);
+}
+
+/// Makes a thread of the stopped process reap its child.
+///
+/// # Errors
+/// As [`make`].
+pub(super) fn reap(
+    borrowed: &Borrowed<'_>,
+    stopped: &StoppedThreads<'_>,
+    child: u32,
+) -> Result<(), FreezeError> {
+    let mut injection = Injection::prepare(borrowed, stopped)?;
+    let end =
+        injection.call(libc::SYS_wait4, [u64::from(child), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
+    injection.restore();
+    end.map(|_| ())
+}

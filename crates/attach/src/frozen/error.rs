@@ -1,0 +1,100 @@
+//! Why a process cannot be copied or stopped: one line for the user, with the remedy.
+
+use crate::refusal::Refusal;
+use std::io;
+
+/// Why there is no frozen copy of a process.
+#[derive(Debug, thiserror::Error)]
+pub enum FreezeError {
+    /// The process may not be traced.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A seccomp filter of the process could forbid the injected call, and only CAP_SYS_ADMIN can suspend it.
+    #[error(
+        "process {pid} ({name}) runs under a seccomp filter, which could end it at the call that copies it: use sudo, \
+         or --stop to read the process itself while it is stopped"
+    )]
+    Filtered {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Shadow stacks refuse the return frames that protect the process.
+    #[error(
+        "process {pid} ({name}) uses shadow stacks and cannot be copied: use --stop to read it while it is stopped"
+    )]
+    ShadowStack {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Its code has no system call that could be borrowed.
+    #[error(
+        "process {pid} ({name}) cannot be copied: its code has no system call instruction to borrow (is it linked \
+         without a C library?); use --stop to read it while it is stopped"
+    )]
+    NoCode {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// No thread has room on its stack for the return frames.
+    #[error(
+        "process {pid} ({name}) cannot be copied: no thread has {bytes} free bytes on its stack; use --stop to read it \
+         while it is stopped"
+    )]
+    NoRoom {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// Bytes that are needed.
+        bytes: usize,
+    },
+    /// The call that copies the process failed.
+    #[error(
+        "process {pid} ({name}) cannot be copied: {error} (a limit on processes or memory); use --stop to read it \
+         while it is stopped"
+    )]
+    NotCopied {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// The error of clone(2).
+        error: io::Error,
+    },
+    /// A thread did not stop in time.
+    #[error("thread {tid} of process {pid} does not stop: try again")]
+    NotStopped {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
+    /// The call that copies the process did not return in time.
+    #[error(
+        "process {pid} cannot be copied: clone(2) does not return; use --stop to read it while it is stopped"
+    )]
+    Stuck {
+        /// The process.
+        pid: u32,
+    },
+    /// The process or a thread of it ended or exec'ed meanwhile.
+    #[error("process {pid} has ended or executed another program meanwhile")]
+    Gone {
+        /// The process.
+        pid: u32,
+    },
+    /// A file or a call of this process failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// What failed.
+        what: &'static str,
+        /// The error.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,320 @@
+//! Makes a stopped thread call the kernel on behalf of this process.
+//!
+//! At every moment the thread can continue without this process. Its registers wait in a frame on its own stack
+//! ([`frame`](super::frame)), and each injected call begins as sigreturn: only while the thread is stopped at the entry of that call does it
+//! become another one. The stack of a new task ends that task.
+
+use super::code::BorrowedCode;
+use super::error::FreezeError;
+use super::frame;
+use super::mapping::{self, Mapping};
+use super::memory::ProcessMemory;
+use super::stop::{State, StoppedThreads, TracedThread, pause};
+use crate::clock::monotonic;
+use crate::ptrace::{self, Stop};
+use std::io;
+use std::time::Duration;
+
+/// Bytes below the stack pointer that belong to the running function (x86-64 psABI).
+const RED_ZONE: u64 = 128;
+/// A call takes longer only if another thread of the process must help it. The others are then let go.
+const LONGEST_CALL: Duration = Duration::from_secs(2);
+
+/// What a process lends to injected calls.
+pub(super) struct Borrowed<'a> {
+    pub(super) pid: u32,
+    pub(super) name: &'a str,
+    pub(super) code: BorrowedCode,
+    /// Its memory, writable.
+    pub(super) memory: &'a ProcessMemory,
+    /// The mapping of the main thread's stack, as it was before the stop.
+    pub(super) main_stack: Option<Mapping>,
+    /// It runs under a seccomp filter.
+    pub(super) is_filtered: bool,
+    /// It is the first process of its pid namespace.
+    pub(super) is_first_of_namespace: bool,
+}
+
+/// A thread that makes injected calls. [`Injection::restore`] must follow.
+pub(super) struct Injection<'a> {
+    borrowed: &'a Borrowed<'a>,
+    pub(super) tid: u32,
+    continues_with: libc::user_regs_struct,
+    mask: u64,
+    /// The frame that continues the thread.
+    resume: u64,
+    /// The frame that ends a new task.
+    end: u64,
+    /// First address of the overwritten stack, and its bytes.
+    overwritten: (u64, Vec<u8>),
+    /// Threads to be let go if a call takes too long.
+    others: Vec<u32>,
+    /// A call took too long, so the other threads were let go.
+    pub(super) has_released_others: bool,
+}
+
+/// How an injected call ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CallEnd {
+    /// It returned.
+    Returned(i64),
+    /// It has created this task, which is stopped before its first instruction.
+    Created(u32),
+}
+
+impl<'a> Injection<'a> {
+    /// Prepares the best thread: the main thread if it has room on its stack, or one that is outside of a call.
+    ///
+    /// # Errors
+    /// If no thread has room, or the process ends.
+    pub(super) fn prepare(
+        borrowed: &'a Borrowed<'a>,
+        stopped: &StoppedThreads<'_>,
+    ) -> Result<Injection<'a>, FreezeError> {
+        let pid = borrowed.pid;
+        let mut candidates: Vec<&TracedThread> = stopped
+            .threads
+            .iter()
+            .filter(|thread| thread.state == State::Stopped && thread.registers.is_some())
+            .collect();
+        candidates.sort_by_key(|thread| rank(pid, thread));
+        let mut mappings = None;
+        let mut bytes = 0;
+        for thread in candidates.into_iter().take(16) {
+            let Some(registers) = thread.continues_with else { continue };
+            let extended = ptrace::extended_state(thread.tid);
+            bytes = (2 * frame::size(&extended)).next_multiple_of(4096);
+            let Some(top) = borrowed.room(thread.tid, registers.rsp, bytes as u64, &mut mappings) else {
+                continue;
+            };
+            let others = stopped
+                .threads
+                .iter()
+                .filter(|other| other.tid != thread.tid)
+                .map(|other| other.tid)
+                .collect();
+            return Injection::write_frames(borrowed, thread.tid, registers, &extended, top, bytes, others);
+        }
+        Err(FreezeError::NoRoom { pid, name: borrowed.name.to_owned(), bytes })
+    }
+
+    fn write_frames(
+        borrowed: &'a Borrowed<'a>,
+        tid: u32,
+        continues_with: libc::user_regs_struct,
+        extended: &[u8],
+        top: u64,
+        bytes: usize,
+        others: Vec<u32>,
+    ) -> Result<Injection<'a>, FreezeError> {
+        let gone = |_| FreezeError::Gone { pid: borrowed.pid };
+        let mask = ptrace::blocked_signals(tid).map_err(gone)?;
+        let start = top - bytes as u64;
+        let mut saved = vec![0; bytes];
+        if borrowed.memory.read(start, &mut saved) != bytes {
+            return Err(FreezeError::NoRoom { pid: borrowed.pid, name: borrowed.name.to_owned(), bytes });
+        }
+        let ends_with = libc::user_regs_struct {
+            rip: borrowed.code.syscall,
+            rax: libc::SYS_exit_group as u64,
+            rdi: 0,
+            ..continues_with
+        };
+        let write = |top, registers: &libc::user_regs_struct| {
+            frame::write(borrowed.memory, top, borrowed.code.signal_return, registers, mask, extended)
+        };
+        let resume = write(top, &frame::restarted(&continues_with));
+        let end = write(top - bytes as u64 / 2, &ends_with);
+        let (Ok(resume), Ok(end)) = (resume, end) else {
+            let _ = borrowed.memory.write(start, &saved);
+            return Err(FreezeError::NoRoom { pid: borrowed.pid, name: borrowed.name.to_owned(), bytes });
+        };
+        Ok(Injection {
+            borrowed,
+            tid,
+            continues_with,
+            mask,
+            resume,
+            end,
+            overwritten: (start, saved),
+            others,
+            has_released_others: false,
+        })
+    }
+
+    /// A call by the prepared thread.
+    ///
+    /// # Errors
+    /// If the thread ends, or the call does not return in time.
+    pub(super) fn call(&mut self, number: i64, arguments: [u64; 4]) -> Result<CallEnd, FreezeError> {
+        self.call_by(self.tid, self.resume, number, arguments)
+    }
+
+    /// Creates a task by the prepared thread.
+    ///
+    /// # Errors
+    /// As [`Injection::call`].
+    pub(super) fn clone_task(&mut self, flags: i32) -> Result<CallEnd, FreezeError> {
+        self.clone_task_by(self.tid, self.resume, flags)
+    }
+
+    /// Creates a task by a task that was created before.
+    ///
+    /// # Errors
+    /// As [`Injection::call`].
+    pub(super) fn clone_task_in(&mut self, task: u32, flags: i32) -> Result<CallEnd, FreezeError> {
+        self.clone_task_by(task, self.end, flags)
+    }
+
+    fn clone_task_by(&mut self, tid: u32, frame: u64, flags: i32) -> Result<CallEnd, FreezeError> {
+        // The lowest byte is the exit signal: none.
+        self.call_by(tid, frame, libc::SYS_clone, [flags as u64, self.end, 0, 0])
+    }
+
+    /// The call by a thread in a requested stop, in which it is again afterwards.
+    fn call_by(
+        &mut self,
+        tid: u32,
+        frame: u64,
+        number: i64,
+        arguments: [u64; 4],
+    ) -> Result<CallEnd, FreezeError> {
+        let gone = |_: io::Error| FreezeError::Gone { pid: self.borrowed.pid };
+        let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
+        if self.borrowed.is_filtered {
+            let name = || self.borrowed.name.to_owned();
+            ptrace::set_options(tid, options | libc::PTRACE_O_SUSPEND_SECCOMP)
+                .map_err(|_| FreezeError::Filtered { pid: self.borrowed.pid, name: name() })?;
+        } else {
+            ptrace::set_options(tid, options).map_err(gone)?;
+        }
+        let mut registers = ptrace::registers(tid).map_err(gone)?;
+        // Sigreturn expects the frame's first word to be popped.
+        registers.rip = self.borrowed.code.syscall;
+        registers.rsp = frame + 8;
+        registers.rax = libc::SYS_rt_sigreturn as u64;
+        registers.orig_rax = u64::MAX;
+        ptrace::set_registers(tid, registers).map_err(gone)?;
+        // Only now: the frame restores the mask.
+        ptrace::block_signals(tid, u64::MAX).map_err(gone)?;
+        let mut has_entered = false;
+        let mut signal = 0;
+        let end = loop {
+            ptrace::continue_to_call(tid, signal).map_err(gone)?;
+            let stop = self.wait(tid)?;
+            signal = 0;
+            if stop.is_at_call() && !has_entered {
+                has_entered = true;
+                let mut registers = ptrace::registers(tid).map_err(gone)?;
+                registers.orig_rax = number as u64;
+                registers.rsp = frame;
+                [registers.rdi, registers.rsi, registers.rdx, registers.r10] = arguments;
+                ptrace::set_registers(tid, registers).map_err(gone)?;
+            } else if stop.is_at_call() {
+                break CallEnd::Returned(ptrace::registers(tid).map_err(gone)?.rax as i64);
+            } else if stop.event == libc::PTRACE_EVENT_CLONE {
+                let task = ptrace::event_message(tid).map_err(gone)? as u32;
+                self.wait(task)?;
+                break CallEnd::Created(task);
+            } else if stop.event == 0 {
+                // A signal that cannot be blocked.
+                signal = stop.signal;
+            }
+        };
+        ptrace::interrupt(tid).map_err(gone)?;
+        loop {
+            ptrace::resume(tid, signal).map_err(gone)?;
+            let stop = self.wait(tid)?;
+            if stop.is_requested() {
+                break;
+            }
+            signal = if stop.event == 0 { stop.signal } else { 0 };
+        }
+        ptrace::set_options(tid, 0).map_err(gone)?;
+        Ok(end)
+    }
+
+    /// The next stop of a thread or task.
+    fn wait(&mut self, tid: u32) -> Result<Stop, FreezeError> {
+        let start = monotonic();
+        let mut waits = 0;
+        loop {
+            match ptrace::next_stop(tid) {
+                Ok(Some(stop)) => return Ok(stop),
+                Ok(None) => {}
+                Err(_) => return Err(FreezeError::Gone { pid: self.borrowed.pid }),
+            }
+            if u128::from(monotonic().saturating_sub(start)) > LONGEST_CALL.as_nanos() {
+                self.has_released_others = true;
+                for other in self.others.drain(..) {
+                    let _ = ptrace::detach(other);
+                }
+            }
+            pause(waits);
+            waits += 1;
+        }
+    }
+
+    /// The address of some bytes of the overwritten stack that no frame uses.
+    pub(super) fn scratch(&self) -> u64 {
+        self.overwritten.0
+    }
+
+    /// The stack that was overwritten: first address and bytes.
+    pub(super) fn overwritten(&self) -> (u64, &[u8]) {
+        (self.overwritten.0, &self.overwritten.1)
+    }
+
+    /// Puts back the thread's mask, registers and stack, in this order: until its registers are back, it needs the frame.
+    pub(super) fn restore(self) {
+        // If one fails, the thread was killed.
+        let _ = ptrace::set_options(self.tid, 0);
+        let _ = ptrace::block_signals(self.tid, self.mask);
+        let _ = ptrace::set_registers(self.tid, self.continues_with);
+        let (start, bytes) = &self.overwritten;
+        let _ = self.borrowed.memory.write(*start, bytes);
+    }
+}
+
+/// Order in which threads are asked: the main thread, whose stack has room; those outside of a call; last those with a call
+/// that only the kernel can continue.
+fn rank(pid: u32, thread: &TracedThread) -> u32 {
+    const ERESTART_RESTARTBLOCK: i64 = -516;
+    let by_call = match thread.registers {
+        Some(registers) if (registers.orig_rax as i64) < 0 => 0,
+        Some(registers) if registers.rax as i64 == ERESTART_RESTARTBLOCK => 2,
+        _ => 1,
+    };
+    by_call + if thread.tid == pid { 0 } else { 4 }
+}
+
+impl Borrowed<'_> {
+    /// The address below which `bytes` bytes may be overwritten, on the thread's own stack: should this process die, all
+    /// threads continue at once.
+    fn room(
+        &self,
+        tid: u32,
+        stack_pointer: u64,
+        bytes: u64,
+        mappings: &mut Option<Vec<Mapping>>,
+    ) -> Option<u64> {
+        let top = stack_pointer.checked_sub(RED_ZONE)? & !63;
+        let has_room =
+            |mapping: &Mapping| mapping.writable && mapping.range.start.saturating_add(bytes) < top;
+        if let Some(stack) = self.main_stack.as_ref().filter(|stack| stack.range.contains(&top)) {
+            return has_room(stack).then_some(top);
+        }
+        if tid == self.pid {
+            // It runs on a stack of its own making (Go, fibers): the lowest bytes of the real one, if they were never used.
+            let stack = self.main_stack.as_ref()?;
+            let start = stack.range.start;
+            let mut lowest = vec![1; bytes as usize];
+            let is_unused = start + bytes < stack.range.end
+                && self.memory.read(start, &mut lowest) == lowest.len()
+                && lowest.iter().all(|byte| *byte == 0);
+            return is_unused.then_some(start + bytes);
+        }
+        let mappings = mappings.get_or_insert_with(|| mapping::read(tid).unwrap_or_default());
+        mapping::at(mappings, top).is_some_and(has_room).then_some(top)
+    }
+}

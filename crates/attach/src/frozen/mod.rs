@@ -1,0 +1,169 @@
+//! The memory of a process at one moment, read without holding the process up.
+//!
+//! [`FrozenCopy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them go. The
+//! new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
+//! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy shares its
+//! descriptors, sends no SIGCHLD and leaves no zombie. If this process dies at any moment, the program
+//! continues, and the copy ends.
+//!
+//! [`StoppedProcess`] gives the same view of the process itself while it stays stopped, where no copy can be had.
+//!
+//! Pages that the program writes while a copy lives are duplicated, which costs the program some microseconds each. End the copy
+//! soon.
+
+mod code;
+mod copy;
+mod error;
+mod frame;
+mod inject;
+mod mapping;
+mod memory;
+mod stop;
+mod tracer;
+
+pub use error::FreezeError;
+pub use mapping::Mapping;
+pub use memory::ProcessMemory;
+
+use std::time::Duration;
+use tracer::{Kind, Tracer};
+
+/// How a process is stopped and copied.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to wait for another Stackglass that traces the process.
+    pub wait: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { wait: Duration::from_secs(5) }
+    }
+}
+
+/// A thread at the moment of the stop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrozenThread {
+    /// Kernel id.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// General registers in the order of `struct user_regs_struct`. `None` if the thread waited in the kernel and could not be
+    /// stopped.
+    pub registers: Option<[u64; 27]>,
+}
+
+/// How long the process was held up.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Pause {
+    /// From the request to stop until all threads had stopped.
+    pub stop: Duration,
+    /// Making the copy.
+    pub clone: Duration,
+    /// From the request to stop until all threads continued; for a stopped process, until all had stopped.
+    pub whole: Duration,
+}
+
+/// A process that does not run.
+struct View {
+    pid: u32,
+    threads: Vec<FrozenThread>,
+    mappings: Vec<Mapping>,
+    memory: ProcessMemory,
+    pause: Pause,
+}
+
+/// A copy of a process that never runs. Dropping it ends the copy. It also ends when the program ends or executes another, and
+/// when this process ends.
+pub struct FrozenCopy {
+    view: View,
+    tracer: Tracer,
+}
+
+impl FrozenCopy {
+    /// Copies a process.
+    ///
+    /// # Errors
+    /// If the process may not be traced or cannot be copied. The message names the remedy.
+    pub fn take(pid: u32, options: &Options) -> Result<FrozenCopy, FreezeError> {
+        let (tracer, view) = Tracer::start(pid, Kind::Copy, options)?;
+        Ok(FrozenCopy { view, tracer })
+    }
+
+    /// The process of which this is a copy.
+    pub fn pid(&self) -> u32 {
+        self.view.pid
+    }
+
+    /// Its threads at the moment of the copy; the main thread is the first, unless it had ended.
+    pub fn threads(&self) -> &[FrozenThread] {
+        &self.view.threads
+    }
+
+    /// The mappings of the copy, by address.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.view.mappings
+    }
+
+    /// The memory of the copy.
+    pub fn memory(&self) -> &ProcessMemory {
+        &self.view.memory
+    }
+
+    /// How long the process was held up.
+    pub fn pause(&self) -> Pause {
+        self.view.pause
+    }
+
+    /// Whether the copy still exists. If not, what was read from it lately may be incomplete.
+    pub fn is_alive(&self) -> bool {
+        self.tracer.is_alive()
+    }
+}
+
+/// A process that is stopped until this value is dropped, or this process ends.
+pub struct StoppedProcess {
+    view: View,
+    tracer: Tracer,
+}
+
+impl StoppedProcess {
+    /// Stops a process.
+    ///
+    /// # Errors
+    /// If the process may not be traced.
+    pub fn take(pid: u32, options: &Options) -> Result<StoppedProcess, FreezeError> {
+        let (tracer, view) = Tracer::start(pid, Kind::Stop, options)?;
+        Ok(StoppedProcess { view, tracer })
+    }
+
+    /// Its id.
+    pub fn pid(&self) -> u32 {
+        self.view.pid
+    }
+
+    /// Its threads; the main thread is the first, unless it has ended.
+    pub fn threads(&self) -> &[FrozenThread] {
+        &self.view.threads
+    }
+
+    /// Its mappings, by address.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.view.mappings
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> &ProcessMemory {
+        &self.view.memory
+    }
+
+    /// How long it took to stop.
+    pub fn pause(&self) -> Pause {
+        self.view.pause
+    }
+
+    /// Whether the process still exists. If not, what was read from it lately may be incomplete.
+    pub fn is_alive(&self) -> bool {
+        self.tracer.is_alive()
+    }
+}

@@ -1,0 +1,315 @@
+//! Stops all threads of a process, and lets them go.
+//!
+//! A stop ends the wait of a sleeping thread. The kernel makes most calls again; others return EINTR although no handler ran.
+//! A thread with such a call is put back to the instruction of its call, at once after the stop: should this process die,
+//! the program notices nothing.
+
+use super::error::FreezeError;
+use crate::access;
+use crate::clock::monotonic;
+use crate::deadlock::Seizing;
+use crate::ptrace::{self, Stop};
+use stackglass_procfs::{Status, threads};
+use stackglass_unwind::call_site::SYSCALL;
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// A thread that does not run a program's code stops within this time, even on a busy machine.
+const LONGEST_STOP: Duration = Duration::from_secs(3);
+/// A thread that the kernel does not interrupt (the parent of a vfork, a read from a disk) runs no code of the program. It
+/// is not waited for longer than this.
+const LONGEST_IN_KERNEL: Duration = Duration::from_millis(3);
+/// Rounds in which new threads are found. Threads that are being created appear in the second.
+const MOST_ROUNDS: usize = 10_000;
+
+/// What a traced thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// It is traced and was asked to stop.
+    Running,
+    /// It is stopped.
+    Stopped,
+    /// It did not stop: it waits in the kernel, and stops before it returns to the program.
+    InKernel,
+    /// It is not traced any more.
+    Gone,
+}
+
+/// A thread of the process.
+pub(super) struct TracedThread {
+    pub(super) tid: u32,
+    pub(super) name: String,
+    pub(super) state: State,
+    /// Its registers when it stopped.
+    pub(super) registers: Option<libc::user_regs_struct>,
+    /// The registers with which it continues.
+    pub(super) continues_with: Option<libc::user_regs_struct>,
+    /// It makes a call again that had returned EINTR.
+    is_put_back: bool,
+    /// It is the main thread of a program that this process has started and waits for.
+    is_own_child: bool,
+}
+
+/// All threads of a process. They must be let go by the thread that stopped them; when it ends, the kernel does.
+pub(super) struct StoppedThreads<'a> {
+    pid: u32,
+    pub(super) threads: Vec<TracedThread>,
+    known: HashSet<u32>,
+    seizing: &'a Seizing,
+}
+
+impl<'a> StoppedThreads<'a> {
+    /// Starts to trace all threads. None stops yet.
+    ///
+    /// # Errors
+    /// If a thread may not be traced.
+    pub(super) fn seize(pid: u32, seizing: &'a Seizing) -> Result<StoppedThreads<'a>, FreezeError> {
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
+        process.seize_new()?;
+        match process.threads.is_empty() {
+            true => Err(FreezeError::Gone { pid }),
+            false => Ok(process),
+        }
+    }
+
+    /// Starts to trace the main thread, or another if it has ended.
+    ///
+    /// # Errors
+    /// As [`StoppedThreads::seize`].
+    pub(super) fn seize_one(pid: u32, seizing: &'a Seizing) -> Result<StoppedThreads<'a>, FreezeError> {
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
+        for tid in threads::list(pid) {
+            if process.seize_thread(tid)? {
+                return Ok(process);
+            }
+        }
+        Err(FreezeError::Gone { pid })
+    }
+
+    /// Traces threads that are not traced yet. Returns how many are new.
+    fn seize_new(&mut self) -> Result<usize, FreezeError> {
+        let before = self.threads.len();
+        for tid in threads::list(self.pid) {
+            if !self.known.contains(&tid) {
+                self.seize_thread(tid)?;
+            }
+        }
+        Ok(self.threads.len() - before)
+    }
+
+    /// Traces a thread; `false` if it has ended.
+    fn seize_thread(&mut self, tid: u32) -> Result<bool, FreezeError> {
+        if let Err(error) = self.seizing.seize(tid) {
+            // The main thread stays listed after its end; others are gone.
+            if Status::read(tid).is_none_or(|status| status.has_ended()) {
+                self.known.insert(tid);
+                return Ok(false);
+            }
+            return Err(access::refused(self.pid, error).into());
+        }
+        self.known.insert(tid);
+        let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", self.pid)).unwrap_or_default();
+        self.threads.push(TracedThread {
+            tid,
+            name: name.trim_end_matches('\n').to_owned(),
+            state: State::Running,
+            registers: None,
+            continues_with: None,
+            is_put_back: false,
+            is_own_child: tid == self.pid
+                && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
+        });
+        Ok(true)
+    }
+
+    /// Stops all threads, also those that begin meanwhile. Threads that wait in the kernel stay there.
+    ///
+    /// # Errors
+    /// If a thread keeps running, or none could be stopped.
+    pub(super) fn stop(&mut self) -> Result<(), FreezeError> {
+        let mut done = 0;
+        for _ in 0..MOST_ROUNDS {
+            self.stop_from(done)?;
+            done = self.threads.len();
+            if self.seize_new()? == 0 {
+                break;
+            }
+        }
+        self.check_stopped()
+    }
+
+    /// Stops the threads that are traced already.
+    ///
+    /// # Errors
+    /// As [`StoppedThreads::stop`].
+    pub(super) fn stop_traced(&mut self) -> Result<(), FreezeError> {
+        self.stop_from(0)?;
+        self.check_stopped()
+    }
+
+    fn stop_from(&mut self, first: usize) -> Result<(), FreezeError> {
+        for thread in &self.threads[first..] {
+            // One that has ended is noticed below.
+            let _ = ptrace::interrupt(thread.tid);
+        }
+        (first..self.threads.len()).try_for_each(|index| self.wait_for(index))
+    }
+
+    fn check_stopped(&self) -> Result<(), FreezeError> {
+        match self.threads.iter().any(|thread| thread.state == State::Stopped) {
+            true => Ok(()),
+            false => Err(self.none_stopped()),
+        }
+    }
+
+    fn none_stopped(&self) -> FreezeError {
+        match self.threads.iter().find(|thread| thread.state == State::InKernel) {
+            Some(thread) => FreezeError::NotStopped { pid: self.pid, tid: thread.tid },
+            None => FreezeError::Gone { pid: self.pid },
+        }
+    }
+
+    /// Waits until a thread is stopped, has ended, or is found to wait in the kernel.
+    fn wait_for(&mut self, index: usize) -> Result<(), FreezeError> {
+        let thread = &mut self.threads[index];
+        let start = monotonic();
+        let mut waits = 0u32;
+        while thread.state == State::Running {
+            thread.step();
+            if thread.state != State::Running {
+                break;
+            }
+            let waited = Duration::from_nanos(monotonic().saturating_sub(start));
+            if waited > LONGEST_IN_KERNEL && waits.is_multiple_of(16) {
+                match Status::read(thread.tid) {
+                    Some(status) if status.state == b'D' => thread.state = State::InKernel,
+                    Some(status) if !status.has_ended() => {}
+                    _ => thread.state = State::Gone,
+                }
+            }
+            if waited > LONGEST_STOP {
+                return Err(FreezeError::NotStopped { pid: self.pid, tid: thread.tid });
+            }
+            pause(waits);
+            waits += 1;
+        }
+        if thread.state == State::Gone {
+            self.seizing.ended(thread.tid);
+        }
+        Ok(())
+    }
+
+    /// Reads the registers of all stopped threads, and puts those back whose calls were interrupted.
+    pub(super) fn read_registers(&mut self) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.state == State::Stopped) {
+            let Ok(registers) = ptrace::registers(thread.tid) else { continue };
+            thread.registers = Some(registers);
+            thread.continues_with = Some(registers);
+            if let Some(before) = before_call(thread.tid, &registers)
+                && ptrace::set_registers(thread.tid, before).is_ok()
+            {
+                thread.continues_with = Some(before);
+                thread.is_put_back = true;
+                // A mask that holds only during the call ends with it.
+                if let Ok(mask) = ptrace::blocked_signals(thread.tid) {
+                    let _ = ptrace::block_signals(thread.tid, mask);
+                }
+            }
+        }
+    }
+
+    /// Lets all stopped threads go.
+    pub(super) fn release(&mut self) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.state == State::Stopped) {
+            // A signal that came meanwhile ends the call.
+            if thread.is_put_back
+                && let Some(registers) = thread.registers
+                && handler_will_run(thread.tid)
+            {
+                let _ = ptrace::set_registers(thread.tid, registers);
+            }
+            let _ = ptrace::detach(thread.tid);
+            thread.state = State::Gone;
+            self.seizing.ended(thread.tid);
+        }
+    }
+
+    /// Lets threads go that waited in the kernel and have stopped since. Returns whether some still wait.
+    pub(super) fn release_late(&mut self) -> bool {
+        for thread in self.threads.iter_mut().filter(|thread| thread.state == State::InKernel) {
+            thread.state = State::Running;
+            thread.step();
+            match thread.state {
+                State::Running => thread.state = State::InKernel,
+                State::Stopped => {
+                    let _ = ptrace::detach(thread.tid);
+                    thread.state = State::Gone;
+                }
+                _ => {}
+            }
+        }
+        self.threads.iter().any(|thread| thread.state == State::InKernel)
+    }
+}
+
+impl TracedThread {
+    /// Looks for a stop. Signals that come before are delivered.
+    fn step(&mut self) {
+        while self.state == State::Running {
+            match ptrace::next_stop(self.tid) {
+                Ok(None) => return,
+                Err(_) => self.end(),
+                Ok(Some(stop)) if stop.is_requested() => self.state = State::Stopped,
+                Ok(Some(stop)) => resume_with_signal(self.tid, stop),
+            }
+        }
+    }
+
+    /// It has ended. Its parent learns of that only after its tracer has.
+    fn end(&mut self) {
+        self.state = State::Gone;
+        if !self.is_own_child {
+            ptrace::reap_ended(self.tid);
+        }
+    }
+}
+
+/// Continues a thread that stopped before the one requested stop.
+fn resume_with_signal(tid: u32, stop: Stop) {
+    let signal = if stop.event == 0 { stop.signal } else { 0 };
+    // Fails if the thread was killed meanwhile, which the next report tells.
+    let _ = ptrace::resume(tid, signal);
+}
+
+/// The registers with which a thread makes a call again that returned EINTR only because of the stop. The time-out of the
+/// call begins anew.
+fn before_call(tid: u32, registers: &libc::user_regs_struct) -> Option<libc::user_regs_struct> {
+    let number = registers.orig_rax as i64;
+    let is_interrupted = number >= 0 && registers.rax as i64 == -i64::from(libc::EINTR);
+    // `close` has closed the descriptor, and a second `connect` means something else.
+    let may_be_repeated = !matches!(number, libc::SYS_close | libc::SYS_connect);
+    if !is_interrupted || !may_be_repeated || handler_will_run(tid) {
+        return None;
+    }
+    Some(libc::user_regs_struct {
+        rax: registers.orig_rax,
+        rip: registers.rip.wrapping_sub(SYSCALL.len() as u64),
+        orig_rax: u64::MAX,
+        ..*registers
+    })
+}
+
+/// Whether a handler runs when the thread continues: its signal has interrupted the call as well.
+fn handler_will_run(tid: u32) -> bool {
+    ptrace::has_pending_signals(tid)
+        && Status::read(tid).is_none_or(|status| status.pending & !status.blocked & status.caught != 0)
+}
+
+/// Waits a little for another thread: short at first.
+pub(super) fn pause(waits: u32) {
+    match waits {
+        0..50 => std::hint::spin_loop(),
+        50..200 => std::thread::yield_now(),
+        _ => std::thread::sleep(Duration::from_micros(20)),
+    }
+}

@@ -1,0 +1,70 @@
+//! The memory of a copy is that of one moment.
+
+use crate::program::{Program, eventually, relatives};
+use stackglass_attach::frozen::{FrozenCopy, Options, ProcessMemory, StoppedProcess};
+
+const PAGES: u64 = 4096;
+
+/// The numbers on all pages.
+fn numbers(memory: &ProcessMemory, pages: u64) -> Vec<u64> {
+    let read = |page| {
+        let mut word = [0; 8];
+        assert_eq!(memory.read(pages + page * 4096, &mut word), 8);
+        u64::from_le_bytes(word)
+    };
+    (0..PAGES).map(read).collect()
+}
+
+fn assert_one_moment(numbers: &[u64]) {
+    let first = numbers[0];
+    let boundary = numbers.partition_point(|number| *number == first);
+    assert!(numbers[boundary..].iter().all(|number| number + 1 == first), "{first} up to page {boundary}");
+}
+
+#[test]
+fn a_copy_is_of_one_moment_and_does_not_change() {
+    let (mut program, line) = Program::start("sweep", &[]);
+    let pages = u64::from_str_radix(&line, 16).unwrap();
+    let mut last = 0;
+    for _ in 0..5 {
+        let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+        let before = numbers(copy.memory(), pages);
+        assert_one_moment(&before);
+        assert!(before[0] > last, "the program runs between two copies");
+        last = before[0];
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(numbers(copy.memory(), pages), before);
+        assert!(copy.is_alive());
+        let threads = copy.threads();
+        assert_eq!(threads.len(), 4);
+        assert_eq!(threads[0].tid, program.pid());
+        for thread in threads {
+            let registers = thread.registers.expect("all threads stop");
+            let has = |address: u64| copy.mappings().iter().any(|mapping| mapping.range.contains(&address));
+            assert!(has(registers[16]) && has(registers[19]) && has(registers[21]), "rip, rsp, fs base");
+        }
+        assert!(copy.mappings().iter().any(|mapping| mapping.range.contains(&pages) && mapping.writable));
+        let pause = copy.pause();
+        assert!(pause.stop + pause.clone <= pause.whole);
+    }
+    assert!(program.lives());
+    eventually("all copies end", || relatives(program.pid()).is_empty());
+}
+
+#[test]
+fn a_stopped_process_shows_itself_and_continues() {
+    let (mut program, line) = Program::start("sweep", &[]);
+    let pages = u64::from_str_radix(&line, 16).unwrap();
+    let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+    let before = numbers(stopped.memory(), pages);
+    assert_one_moment(&before);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(numbers(stopped.memory(), pages), before);
+    assert_eq!(stopped.threads().len(), 4);
+    drop(stopped);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+    assert!(numbers(stopped.memory(), pages)[0] > before[0]);
+    drop(stopped);
+    assert!(program.lives());
+}

@@ -1,0 +1,101 @@
+//! The first reading of part files: checks every record, and counts the edges of each node.
+
+use super::{LARGEST, MOST_BYTES, Parts};
+use crate::heapsnapshot::error::Fault;
+use crate::heapsnapshot::part_files::{EdgeRecord, NodeRecord};
+
+/// What the first reading finds.
+pub(super) struct Found {
+    /// Of each node: edges that begin there.
+    pub counts: Vec<u32>,
+    /// Whether edges are in the order of the nodes where they begin.
+    pub grouped: bool,
+    /// Nodes of 4 GiB or more, with the number of further nodes that carry the rest of their size.
+    pub continued: Vec<(u32, u32)>,
+    pub self_size: u64,
+}
+
+impl Parts {
+    pub(in crate::heapsnapshot) fn edge(&self, row: u64, bytes: &[u8]) -> Result<EdgeRecord, Fault> {
+        let edge = EdgeRecord::read(bytes);
+        let nodes = self.nodes.count();
+        let Some(numbered) = self.numbered.get(edge.kind as usize) else {
+            return self.edges.fault(row, format!("edge {row} has an unknown kind, {}", edge.kind));
+        };
+        if edge.from >= nodes || edge.to >= nodes {
+            let (from, to) = (edge.from, edge.to);
+            return self.edges.fault(row, format!("edge {row} joins nodes {from} and {to} of {nodes}"));
+        }
+        if !numbered && edge.name_or_index >= self.strings.count {
+            let (name, strings) = (edge.name_or_index, self.strings.count);
+            return self.edges.fault(row, format!("edge {row} has name {name} of {strings}"));
+        }
+        Ok(edge)
+    }
+
+    /// Edges that begin at each node, and whether they are in the order of nodes.
+    pub(in crate::heapsnapshot) fn count_edges(&self) -> Result<(Vec<u32>, bool), Fault> {
+        let nodes = self.nodes.count() as usize;
+        let mut counts = vec![0_u32; nodes];
+        let mut incoming = vec![0_u64; nodes.div_ceil(64)];
+        let (mut row, mut grouped, mut last) = (0, true, 0);
+        self.edges.each(|bytes| -> Result<(), Fault> {
+            let edge = self.edge(row, bytes)?;
+            row += 1;
+            counts[edge.from as usize] += 1;
+            incoming[edge.to as usize / 64] |= 1 << (edge.to % 64);
+            grouped &= edge.from >= last;
+            last = edge.from;
+            Ok(())
+        })?;
+        incoming[0] |= 1;
+        let missing: u64 =
+            nodes as u64 - incoming.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
+        if missing > 0 {
+            let without = |row: &usize| incoming[row / 64] >> (row % 64) & 1 == 0;
+            let rows: Vec<String> = (0..nodes).filter(without).take(5).map(|row| row.to_string()).collect();
+            let more = if missing > 5 { ", …" } else { "" };
+            return Err(Fault::Whole(format!(
+                "{missing} nodes have no incoming edges: {}{more}",
+                rows.join(", ")
+            )));
+        }
+        Ok((counts, grouped))
+    }
+
+    pub(in crate::heapsnapshot) fn node(&self, row: u64, bytes: &[u8]) -> Result<NodeRecord, Fault> {
+        let node = NodeRecord::read(bytes);
+        if node.kind as usize >= self.meta.node_kinds.len() {
+            return self.nodes.fault(row, format!("node {row} has an unknown kind, {}", node.kind));
+        }
+        if node.name >= self.strings.count {
+            let (name, strings) = (node.name, self.strings.count);
+            return self.nodes.fault(row, format!("node {row} has name {name} of {strings}"));
+        }
+        if (node.trace_node_id, node.detachedness) != (0, 0) {
+            return self
+                .nodes
+                .fault(row, format!("node {row} has a trace or a detachedness, which must be 0"));
+        }
+        Ok(node)
+    }
+
+    /// The sum of sizes, and the nodes of 4 GiB or more.
+    pub(in crate::heapsnapshot) fn check_nodes(&self) -> Result<(u64, Vec<(u32, u32)>), Fault> {
+        let (mut row, mut sum) = (0, 0_u64);
+        let mut continued = Vec::new();
+        self.nodes.each(|bytes| {
+            let node = self.node(row, bytes)?;
+            sum = sum.saturating_add(node.self_size);
+            if sum > MOST_BYTES {
+                return self.nodes.fault(row, "the sizes add up to more than 256 TiB");
+            }
+            if node.self_size > LARGEST {
+                continued.push((row as u32, ((node.self_size - 1) / LARGEST) as u32));
+            }
+            row += 1;
+            Ok(())
+        })?;
+        Ok((sum, continued))
+    }
+}

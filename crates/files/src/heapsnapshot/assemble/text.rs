@@ -1,0 +1,188 @@
+//! The text of a snapshot.
+
+use super::check::Found;
+use super::{LARGEST, Parts, Stop};
+use crate::heapsnapshot::error::HeapSnapshotError;
+use crate::heapsnapshot::part_files::EdgeRecord;
+use crate::heapsnapshot::{CONTINUED, json_text};
+use std::io::Write;
+use std::path::Path;
+
+/// Bytes collected for one write.
+const FLUSH: usize = 1 << 20;
+
+/// The text, with what is not written yet.
+pub(super) struct Text<'a> {
+    path: &'a Path,
+    out: &'a mut dyn Write,
+    pub pending: Vec<u8>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(path: &'a Path, out: &'a mut dyn Write) -> Self {
+        Self { path, out, pending: Vec::with_capacity(FLUSH + 1024) }
+    }
+
+    pub(super) fn literal(&mut self, text: &str) {
+        self.pending.extend_from_slice(text.as_bytes());
+    }
+
+    /// Begins an item of an array after the first one.
+    #[inline]
+    fn begin(&mut self, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.pending.extend_from_slice(b",\n");
+        }
+    }
+
+    #[inline]
+    fn numbers(&mut self, numbers: &[u32]) {
+        for (index, number) in numbers.iter().enumerate() {
+            if index > 0 {
+                self.pending.push(b',');
+            }
+            json_text::number(&mut self.pending, *number);
+        }
+    }
+
+    #[inline]
+    fn added(&mut self) -> Result<(), HeapSnapshotError> {
+        if self.pending.len() < FLUSH { Ok(()) } else { self.flush() }
+    }
+
+    #[cold]
+    pub(super) fn flush(&mut self) -> Result<(), HeapSnapshotError> {
+        let written = self.out.write_all(&self.pending);
+        self.pending.clear();
+        written.map_err(HeapSnapshotError::system("write", self.path))
+    }
+}
+
+impl Parts {
+    pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
+        let mut continued = found.continued.iter().peekable();
+        // Kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
+        let mut rests = Vec::with_capacity(found.continued.len());
+        let (mut row, mut first) = (0_u32, true);
+        let mut write = |text: &mut Text, row: u32, [kind, name, size, edges]: [u32; 4]| {
+            text.begin(&mut first);
+            text.numbers(&[kind, name, 2 * row + 1, size, edges, 0, 0]);
+            text.added()
+        };
+        self.nodes.each(|bytes| -> Result<(), Stop> {
+            let node = self.node(row.into(), bytes)?;
+            let name = node.name as u32;
+            let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
+            let size = node.self_size.min(LARGEST);
+            if let Some((_, pieces)) = continued.next_if(|(at, _)| *at == row) {
+                edges += pieces;
+                rests.push((node.kind, name, node.self_size - size));
+            }
+            write(text, row, [node.kind, name, size as u32, edges])?;
+            row += 1;
+            Ok(())
+        })?;
+        for (kind, name, mut rest) in rests {
+            while rest > 0 {
+                let size = rest.min(LARGEST);
+                write(text, row, [kind, name, size as u32, 0])?;
+                rest -= size;
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_edges_in_order(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
+        let mut edges = EdgeText::new(self, found, text);
+        let mut row = 0;
+        self.edges.each(|bytes| -> Result<(), Stop> {
+            let edge = self.edge(row, bytes)?;
+            row += 1;
+            edges.continue_up_to(edge.from as u32)?;
+            Ok(edges.edge(&WrittenEdge::from(&edge))?)
+        })?;
+        Ok(edges.continue_up_to(u32::MAX)?)
+    }
+
+    pub(super) fn write_strings(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
+        let mut first = true;
+        self.strings.each(|string| -> Result<(), Stop> {
+            text.begin(&mut first);
+            text.pending.push(b'"');
+            if json_text::gets_space(string) {
+                text.pending.push(b' ');
+            }
+            json_text::contents(&mut text.pending, string);
+            text.pending.push(b'"');
+            Ok(text.added()?)
+        })?;
+        if !found.continued.is_empty() {
+            text.begin(&mut first);
+            json_text::string(&mut text.pending, CONTINUED.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// An edge as it is written, without the node where it begins.
+#[derive(Clone, Copy, Default)]
+pub(super) struct WrittenEdge {
+    kind: u32,
+    name_or_index: u32,
+    to: u32,
+}
+
+impl From<&EdgeRecord> for WrittenEdge {
+    fn from(edge: &EdgeRecord) -> Self {
+        // Only an index of an element can have more than 32 bits.
+        let name_or_index = edge.name_or_index.min(u32::MAX.into()) as u32;
+        Self { kind: edge.kind, name_or_index, to: edge.to as u32 }
+    }
+}
+
+/// Writes edges, grouped by the node where they begin.
+pub(super) struct EdgeText<'a, 'b> {
+    text: &'a mut Text<'b>,
+    first: bool,
+    /// Nodes of 4 GiB or more that are still to come, and how many nodes carry the rest of their size.
+    continued: std::iter::Peekable<std::slice::Iter<'a, (u32, u32)>>,
+    /// The next node that carries a rest.
+    next: u32,
+    continued_kind: u32,
+    continued_name: u32,
+}
+
+impl<'a, 'b> EdgeText<'a, 'b> {
+    pub(super) fn new(parts: &Parts, found: &'a Found, text: &'a mut Text<'b>) -> Self {
+        let internal = parts.meta.edge_kinds.iter().position(|kind| kind == "internal");
+        Self {
+            text,
+            first: true,
+            continued: found.continued.iter().peekable(),
+            next: parts.nodes.count() as u32,
+            continued_kind: internal.unwrap_or(0) as u32,
+            continued_name: parts.strings.count as u32,
+        }
+    }
+
+    /// Writes the edges to rests of sizes of all nodes up to this one.
+    #[inline]
+    pub(super) fn continue_up_to(&mut self, row: u32) -> Result<(), HeapSnapshotError> {
+        while let Some((_, pieces)) = self.continued.next_if(|(at, _)| *at <= row) {
+            for _ in 0..*pieces {
+                let (kind, name_or_index, to) = (self.continued_kind, self.continued_name, self.next);
+                self.edge(&WrittenEdge { kind, name_or_index, to })?;
+                self.next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn edge(&mut self, edge: &WrittenEdge) -> Result<(), HeapSnapshotError> {
+        self.text.begin(&mut self.first);
+        self.text.numbers(&[edge.kind, edge.name_or_index, 7 * edge.to]);
+        self.text.added()
+    }
+}

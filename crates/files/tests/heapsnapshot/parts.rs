@@ -1,0 +1,164 @@
+//! Part files, and what is assembled of them.
+
+use crate::structure::{Label, Snapshot, check, check_bytes};
+use stackglass_files::heapsnapshot::{CONTINUED, PartsWriter, assemble, assemble_to, cleanup};
+use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Path of a part file.
+pub fn part(prefix: &Path, ending: &str) -> PathBuf {
+    PathBuf::from(format!("{}{ending}", prefix.display()))
+}
+
+/// A root, a group, and a list of blocks.
+fn write(prefix: &Path, blocks: &[(NodeKind, &str, u64)]) {
+    let mut parts = PartsWriter::create(prefix).unwrap();
+    let (empty, group, field) = (parts.name(""), parts.name("(roots)"), parts.name(".field"));
+    parts.node(NodeKind::Synthetic, empty, 0, 0).unwrap();
+    parts.node(NodeKind::Synthetic, group, 1, 0).unwrap();
+    parts.edge(NodeIndex(0), NodeIndex(1), EdgeKind::Element, 1).unwrap();
+    for (index, (kind, name, size)) in (2..).zip(blocks) {
+        let name = parts.name(name);
+        parts.node(*kind, name, 0x5555_5555_0000 + 8 * u64::from(index), *size).unwrap();
+        parts.edge(NodeIndex(1), NodeIndex(index), EdgeKind::Property, field.0).unwrap();
+    }
+    parts.finish().unwrap();
+}
+
+fn assembled(prefix: &Path) -> Snapshot {
+    let out = part(prefix, ".heapsnapshot");
+    let counts = assemble(prefix, &out).unwrap();
+    let snapshot = check(&out);
+    assert_eq!(counts.nodes, snapshot.nodes.len() as u64);
+    assert_eq!(counts.edges, snapshot.edge_count as u64);
+    assert_eq!(counts.self_size, snapshot.self_size);
+    let mut again = Vec::new();
+    assert_eq!(assemble_to(prefix, &mut again).unwrap(), counts);
+    assert_eq!(check_bytes(&again), snapshot);
+    snapshot
+}
+
+#[test]
+fn parts_become_a_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("a.b");
+    write(
+        &prefix,
+        &[(NodeKind::Object, "App", 48), (NodeKind::Array, "[u16]", 6), (NodeKind::Object, "App", 48)],
+    );
+    let snapshot = assembled(&prefix);
+    let names: Vec<_> =
+        snapshot.nodes.iter().map(|node| (&*node.kind, &*node.name, node.self_size)).collect();
+    assert_eq!(
+        names,
+        [
+            ("synthetic", "", 0),
+            ("synthetic", "(roots)", 0),
+            ("object", "App", 48),
+            ("array", "[u16]", 6),
+            ("object", "App", 48)
+        ]
+    );
+    assert_eq!(snapshot.nodes[0].edges, [("element".to_owned(), Label::Index(1), 1)]);
+    let field = || Label::Name(".field".to_owned());
+    let edges: Vec<_> = (2..5).map(|to| ("property".to_owned(), field(), to)).collect();
+    assert_eq!(snapshot.nodes[1].edges, edges);
+    cleanup(&prefix).unwrap();
+    cleanup(&prefix).unwrap();
+    let left: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["a.b.heapsnapshot"]);
+}
+
+#[test]
+fn sizes_of_4_gib_and_more_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("large");
+    let sizes = [u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32, (10 << 32) + 5, 7];
+    let blocks = sizes.map(|size| (NodeKind::Array, "[u8]", size));
+    write(&prefix, &blocks);
+    let snapshot = assembled(&prefix);
+    assert_eq!(snapshot.self_size, sizes.iter().sum::<u64>());
+    for (row, size) in (2..).zip(sizes) {
+        let node = &snapshot.nodes[row];
+        let rests = node.edges.iter().map(|(kind, label, to)| {
+            assert_eq!((&**kind, label), ("internal", &Label::Name(CONTINUED.to_owned())));
+            let rest = &snapshot.nodes[*to];
+            assert_eq!((&*rest.kind, &*rest.name), ("array", "[u8]"));
+            rest.self_size
+        });
+        assert_eq!(node.self_size + rests.sum::<u64>(), size);
+    }
+    assert_eq!(snapshot.nodes.len(), 2 + 5 + 1 + 10);
+}
+
+#[test]
+fn names_that_viewers_change_are_written_in_another_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("names");
+    let names = ["Object", "<T as U>::V", "Objects", "a\"\\\n\u{1}é\u{fffd}", "<"];
+    write(&prefix, &names.map(|name| (NodeKind::Object, name, 1)));
+    let written: Vec<_> = assembled(&prefix).nodes.split_off(2).into_iter().map(|node| node.name).collect();
+    let replaced = "a\"\\\n\u{1}é[invalid unicode character]";
+    assert_eq!(written, [" Object", " <T as U>::V", "Objects", replaced, " <"]);
+}
+
+#[test]
+fn a_dropped_writer_leaves_older_parts_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("old");
+    write(&prefix, &[(NodeKind::Object, "App", 48)]);
+    let before = assembled(&prefix);
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let name = parts.name("other");
+    parts.node(NodeKind::Object, name, 1, 1).unwrap();
+    drop(parts);
+    assert_eq!(assembled(&prefix), before);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 5);
+}
+
+#[test]
+fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("bad");
+    let blocks = [(NodeKind::Object, "App", 48); 3];
+    write(&prefix, &blocks);
+    let out = folder.path().join("out.heapsnapshot");
+    fs::write(&out, "older").unwrap();
+    // Each: a part, where it is changed, and how the message goes.
+    let cut = usize::MAX;
+    let cases: [(&str, usize, u64, &str); 13] = [
+        (".nodes", cut, 0, "truncated, or belongs to another snapshot"),
+        (".edges", cut, 0, "truncated, or belongs to another snapshot"),
+        (".strings", cut, 0, "truncated strings file"),
+        (".metadata.json", cut, 0, "the file ends too early"),
+        (".nodes", 34 * 2, 15, "byte 68: node 2 has an unknown kind, 15"),
+        (".nodes", 34 * 2 + 1, 5, "has name 5 of 4"),
+        (".nodes", 34 * 2 + 17 + 6, 1, "more than 256 TiB"),
+        (".nodes", 34 * 2 + 25, 1, "node 2 has a trace"),
+        (".edges", 25, 7, "byte 25: edge 1 has an unknown kind, 7"),
+        (".edges", 26, 9, "edge 1 has name 9 of 4"),
+        (".edges", 25 + 9, 5, "edge 1 joins nodes 5 and 2 of 5"),
+        (".edges", 25 + 17, 5, "edge 1 joins nodes 1 and 5 of 5"),
+        (".edges", 25 + 17, 3, "1 nodes have no incoming edges: 2"),
+    ];
+    for (ending, at, value, message) in cases {
+        let path = part(&prefix, ending);
+        let good = fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        match at {
+            usize::MAX => bad.truncate(good.len() - 1),
+            at => bad[at] = value as u8,
+        }
+        fs::write(&path, bad).unwrap();
+        let error = assemble(&prefix, &out).unwrap_err().to_string();
+        assert!(error.contains(message), "{ending} {at}: {error}");
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+        fs::write(&path, good).unwrap();
+        assert_eq!(fs::read(&out).unwrap(), b"older");
+    }
+    fs::remove_file(part(&prefix, ".metadata.json")).unwrap();
+    let error = assemble(&prefix, &out).unwrap_err().to_string();
+    assert!(error.contains("the snapshot is incomplete, or the prefix is wrong"), "{error}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 4, "no temporary file is left");
+}

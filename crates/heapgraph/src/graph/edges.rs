@@ -1,0 +1,292 @@
+//! The edges of all roots and blocks.
+//!
+//! A value of a known type has the pointers that its layout tells. An owning pointer must lead to the first byte of a block of
+//! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
+//! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
+
+use super::names::Names;
+use super::{Input, Root};
+use crate::blocks::BlockIndex;
+use crate::blocks::lookup::Lookup;
+use crate::image::Image;
+use crate::references::{BlockType, EdgeName, Hold, Reference, References};
+use stackglass_profile::heap_graph::EdgeKind;
+
+/// Bytes that are read at once.
+const WINDOW: usize = 1 << 20;
+/// Unknown number of elements.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The edges of roots and blocks, grouped by where they begin: first the roots, then the blocks.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    /// Of each root and block: the number of its first edge; one more than roots and blocks.
+    pub first: Vec<u32>,
+    /// Target of each edge.
+    pub targets: Vec<BlockIndex>,
+    /// Kind of each edge, with [`WEAK`].
+    pub kinds: Vec<u8>,
+    /// Number in `names`, or the index of an element.
+    pub labels: Vec<u32>,
+    /// Texts.
+    pub names: Names,
+}
+
+/// In the kind of an edge that holds nothing.
+pub(super) const WEAK: u8 = 0x80;
+
+impl Edges {
+    /// The edges of a root or block, as a range of numbers.
+    pub fn of(&self, place: usize) -> std::ops::Range<usize> {
+        self.first[place] as usize..self.first[place + 1] as usize
+    }
+
+    fn push(&mut self, to: BlockIndex, kind: EdgeKind, label: u32, weak: bool) {
+        self.targets.push(to);
+        self.kinds.push(kind as u8 | if weak { WEAK } else { 0 });
+        self.labels.push(label);
+    }
+}
+
+/// Finds all edges.
+pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
+    let mut references = References::new(input.layouts);
+    let mut window = Window::new(input.image);
+    let lengths = lengths(input, lookup, &mut references, &mut window);
+    let mut search = Search {
+        input,
+        lookup,
+        seen: vec![0; input.blocks.len()],
+        place: 0,
+        edges: Edges::default(),
+        label: String::new(),
+    };
+    for root in input.roots {
+        search.begin();
+        search.root(root, &mut references, &mut window);
+    }
+    for index in 0..input.blocks.len() {
+        search.begin();
+        let length = lengths.get(index).copied().filter(|length| *length != UNKNOWN).map(u64::from);
+        search.block(index, length, &mut references, &mut window);
+    }
+    search.edges.first.push(search.edges.targets.len() as u32);
+    search.edges
+}
+
+fn contains(input: &Input<'_>, index: usize) -> Option<BlockType> {
+    let site = input.blocks.sites[index].0 as usize;
+    input.sites.get(site).unwrap_or(&input.sites[0]).contains
+}
+
+/// How many elements of each block are initialized, by what its owner says.
+fn lengths(
+    input: &Input<'_>,
+    lookup: &Lookup,
+    references: &mut References<'_>,
+    window: &mut Window<'_>,
+) -> Vec<u32> {
+    let Input { blocks, image, roots, .. } = input;
+    let mut lengths = vec![UNKNOWN; blocks.len()];
+    let mut note = |reference: Reference<'_>| {
+        let Some(elements) = reference.elements else { return };
+        let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
+            return;
+        };
+        let length = &mut lengths[found.block.0 as usize];
+        let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
+        *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
+    };
+    for root in *roots {
+        if let Some(type_id) = root.type_id {
+            let bytes = window.read(root.range.start, root.range.end.saturating_sub(root.range.start));
+            references.of_value(type_id, root.range.start, bytes, image, &mut note);
+        }
+    }
+    for index in 0..blocks.len() {
+        if let Some(contains) = contains(input, index).filter(|contains| references.has_lengths(*contains)) {
+            let bytes = window.read(blocks.addresses[index], blocks.sizes[index]);
+            references.of_block(contains, None, blocks.addresses[index], bytes, image, &mut note);
+        }
+    }
+    lengths
+}
+
+struct Search<'a> {
+    input: &'a Input<'a>,
+    lookup: &'a Lookup,
+    /// Of each block: the last place with an edge to it.
+    seen: Vec<u32>,
+    /// Number of the root or block whose edges are being found, from 1.
+    place: u32,
+    edges: Edges,
+    label: String,
+}
+
+impl Search<'_> {
+    fn begin(&mut self) {
+        self.place += 1;
+        self.edges.first.push(self.edges.targets.len() as u32);
+    }
+
+    fn root(&mut self, root: &Root, references: &mut References<'_>, window: &mut Window<'_>) {
+        for (name, value) in &root.registers {
+            if let Some(found) = self.lookup.find(self.input.blocks, *value) {
+                let label = self.edges.names.intern(name);
+                self.edges.push(found.block, EdgeKind::Property, label, false);
+            }
+        }
+        if root.range.is_empty() {
+            return;
+        }
+        let mut address = root.range.start;
+        if let Some(type_id) = root.type_id {
+            let bytes = window.read(address, root.range.end - address);
+            references
+                .of_value(type_id, address, bytes, self.input.image, &mut |reference| self.follow(reference));
+            return self.doubtful_words(bytes);
+        }
+        while address < root.range.end {
+            let bytes = window.read(address, (root.range.end - address).min(WINDOW as u64));
+            if bytes.is_empty() {
+                // A page that cannot be read.
+                address = (address | 4095) + 1;
+                continue;
+            }
+            self.words(bytes, (address - root.range.start) / 8, root.interior);
+            address += bytes.len() as u64;
+        }
+    }
+
+    fn block(
+        &mut self,
+        index: usize,
+        length: Option<u64>,
+        references: &mut References<'_>,
+        window: &mut Window<'_>,
+    ) {
+        let Input { blocks, image, .. } = self.input;
+        let (address, size) = (blocks.addresses[index], blocks.sizes[index]);
+        let Some(contains) = contains(self.input, index) else {
+            self.seen[index] = self.place;
+            let mut at = 0;
+            while at < size {
+                let bytes = window.read(address + at, (size - at).min(WINDOW as u64));
+                if bytes.is_empty() {
+                    return;
+                }
+                self.words(bytes, at / 8, true);
+                at += bytes.len() as u64;
+            }
+            return;
+        };
+        if !references.has_pointers(contains) {
+            return;
+        }
+        let bytes = window.read(address, size);
+        references.of_block(contains, length, address, bytes, image, &mut |reference| self.follow(reference));
+        self.seen[index] = self.place;
+        self.doubtful_words(bytes);
+    }
+
+    /// Adds the edge of a pointer in a value of a known type.
+    fn follow(&mut self, reference: Reference<'_>) {
+        let Input { blocks, layouts, .. } = self.input;
+        let Some(found) = self.lookup.find(blocks, reference.target) else { return };
+        let index = found.block.0 as usize;
+        let fits = || {
+            let wanted = match reference.contains {
+                Some(BlockType::One(type_id)) => layouts.get(type_id).size,
+                _ => 0,
+            };
+            found.offset == 0 && blocks.sizes[index] >= wanted
+        };
+        let is_weak = match reference.hold {
+            Hold::Owns => !fits(),
+            Hold::Refers => false,
+            Hold::Weak => true,
+        };
+        let (kind, label) = match reference.name {
+            EdgeName::Field(name) => (EdgeKind::Property, self.edges.names.intern(name)),
+            EdgeName::Index(index) if reference.within.is_empty() => (EdgeKind::Element, clamped(index)),
+            EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
+        };
+        self.seen[index] = self.place;
+        self.edges.push(found.block, kind, label, is_weak);
+    }
+
+    /// The name of a field of an element. Only the first elements have names of their own.
+    fn label_of(&mut self, index: u64, within: &str) -> u32 {
+        use std::fmt::Write;
+        self.label.clear();
+        let _ = match index {
+            0..NAMED_ELEMENTS => write!(self.label, "[{index}].{within}"),
+            _ => write!(self.label, "[…].{within}"),
+        };
+        self.edges.names.intern(&self.label)
+    }
+
+    /// Adds an edge for each word that is an address in a block. `first` is the number of the first word.
+    fn words(&mut self, bytes: &[u8], first: u64, interior: bool) {
+        for (number, word) in words(bytes).enumerate() {
+            let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
+            if self.seen[found.block.0 as usize] != self.place && (interior || found.offset == 0) {
+                self.seen[found.block.0 as usize] = self.place;
+                self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), false);
+            }
+        }
+    }
+
+    /// Adds a weak edge for each word that is the address of a block, but no pointer by its type.
+    fn doubtful_words(&mut self, bytes: &[u8]) {
+        for (number, word) in words(bytes).enumerate() {
+            let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
+            if self.seen[found.block.0 as usize] != self.place && found.offset == 0 {
+                self.seen[found.block.0 as usize] = self.place;
+                self.edges.push(found.block, EdgeKind::Element, clamped(number as u64), true);
+            }
+        }
+    }
+}
+
+/// So many elements of an array have edges with names of their own.
+const NAMED_ELEMENTS: u64 = 1000;
+
+fn clamped(index: u64) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// Words that may be user addresses are few; the others are zero or small, mostly.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}
+
+/// Memory of the process, read in large parts in the order of addresses.
+struct Window<'a> {
+    image: &'a Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Window<'a> {
+    fn new(image: &'a Image) -> Window<'a> {
+        Window { image, start: 0, bytes: Vec::new() }
+    }
+
+    /// As many of these bytes as can be read.
+    fn read(&mut self, address: u64, len: u64) -> &[u8] {
+        let len = usize::try_from(len).unwrap_or(usize::MAX).min(LARGEST_READ);
+        let end = self.start + self.bytes.len() as u64;
+        if address < self.start || address + len as u64 > end {
+            self.bytes.resize(len.max(WINDOW), 0);
+            let count = self.image.memory.read(address, &mut self.bytes);
+            self.bytes.truncate(count);
+            self.start = address;
+        }
+        let from = (address - self.start) as usize;
+        &self.bytes[from..self.bytes.len().min(from + len)]
+    }
+}
+
+/// Largest block that is read whole. What lies behind is not followed.
+const LARGEST_READ: usize = 4 << 30;

@@ -1,0 +1,57 @@
+//! Roots: parts of memory that the program can use without a pointer from elsewhere.
+
+use stackglass_symbols::layouts::TypeId;
+use std::ops::Range;
+
+/// Where a root lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RootKind {
+    /// In the writable data of a program or library.
+    Static,
+    /// In the thread-local storage of a thread.
+    ThreadLocal,
+    /// On the stack of a thread.
+    Stack,
+    /// In the registers of a thread.
+    Register,
+}
+
+impl RootKind {
+    /// All kinds, in the order of their nodes.
+    pub const ALL: [RootKind; 4] =
+        [RootKind::Static, RootKind::ThreadLocal, RootKind::Stack, RootKind::Register];
+
+    /// The name of the node above all roots of this kind.
+    pub fn node_name(self) -> &'static str {
+        match self {
+            RootKind::Static => "(static data)",
+            RootKind::ThreadLocal => "(thread locals)",
+            RootKind::Stack => "(thread stacks)",
+            RootKind::Register => "(registers)",
+        }
+    }
+
+    /// Whether its words may be left over from earlier: they hold only what nothing else holds.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, RootKind::Stack | RootKind::Register)
+    }
+}
+
+/// A variable, a stack frame, or other memory that holds pointers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Root {
+    /// Where it lies.
+    pub kind: RootKind,
+    /// The module or thread that it belongs to.
+    pub owner: String,
+    /// The variable or the function.
+    pub name: String,
+    /// Its addresses. Empty for registers.
+    pub range: Range<u64>,
+    /// Its type, if debug information tells; else its words are scanned.
+    pub type_id: Option<TypeId>,
+    /// Values that lie in registers, with their names.
+    pub registers: Vec<(&'static str, u64)>,
+    /// Pointers into the middle of blocks count. Not so in data of the C library's allocator.
+    pub interior: bool,
+}

@@ -1,0 +1,145 @@
+//! The stack frames of the threads, and which part of the stack each has.
+
+use crate::image::{Image, ThreadRegisters};
+use crate::modules::{LoadedModule, unwind_list};
+use stackglass_unwind::{Module, ModuleMemory, Register, Registers, RuleTable, Scratch, StackMemory, Walker};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// Bytes below the stack pointer that a function may use (System V ABI x86-64).
+pub(crate) const RED_ZONE: u64 = 128;
+/// Most frames of a stack.
+const MOST_FRAMES: usize = 4096;
+/// Most bytes of a stack in which frames are searched.
+const LONGEST_SEARCH: u64 = 8 << 20;
+/// Bytes of modules that are read at once.
+const PAGE: usize = 4096;
+
+/// A frame of a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackFrame {
+    /// Its lookup address: the pc, or the return address minus 1.
+    pub lookup: u64,
+    /// Its part of the stack.
+    pub range: Range<u64>,
+}
+
+/// The frames of a thread, innermost first; `end` is the end of its stack. The last frame contains the rest.
+pub fn frames(
+    image: &Image,
+    modules: &[LoadedModule],
+    threads: &[(ThreadRegisters, u64)],
+) -> Vec<Vec<StackFrame>> {
+    let list = unwind_list(modules);
+    let table = RuleTable::new();
+    let reader = ModuleReader { image, page: RefCell::new((u64::MAX, Vec::new())) };
+    let mut scratch = Box::<Scratch>::default();
+    let mut out = vec![0; MOST_FRAMES];
+    let mut walk = |registers: &ThreadRegisters| -> Vec<u64> {
+        let Some(list) = &list else { return vec![registers.rip()] };
+        let mut walker =
+            Walker { modules: list, table: Some(&table), memory: &reader, scratch: &mut scratch };
+        let mut stack = StackReader { image, start: 0, bytes: Vec::new() };
+        let walk = walker.walk(&all_registers(registers), &mut stack, &mut out);
+        out[..walk.len].to_vec()
+    };
+    threads.iter().map(|(registers, end)| ranges(image, registers.rsp(), *end, &walk(registers))).collect()
+}
+
+fn all_registers(registers: &ThreadRegisters) -> Registers {
+    // Places in `struct user_regs_struct`.
+    const PLACES: [(Register, usize); 14] = [
+        (Register::R15, 0),
+        (Register::R14, 1),
+        (Register::R13, 2),
+        (Register::R12, 3),
+        (Register::Rbx, 5),
+        (Register::R11, 6),
+        (Register::R10, 7),
+        (Register::R9, 8),
+        (Register::R8, 9),
+        (Register::Rax, 10),
+        (Register::Rcx, 11),
+        (Register::Rdx, 12),
+        (Register::Rsi, 13),
+        (Register::Rdi, 14),
+    ];
+    let some = Registers::new(registers.rip(), registers.rsp(), Some(registers.rbp()));
+    PLACES.iter().fold(some, |known, (register, place)| known.with(*register, registers.0[*place]))
+}
+
+/// The part of the stack of each frame: it ends with the return address to its caller.
+fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> {
+    let start = sp.saturating_sub(RED_ZONE);
+    let searched = end.saturating_sub(start).min(LONGEST_SEARCH);
+    let mut bytes = vec![0; searched as usize];
+    let count = image.memory.read(start, &mut bytes);
+    bytes.truncate(count);
+    let mut frames = Vec::new();
+    // Return addresses are stored at multiples of 8 in nearly all code.
+    let mut at = (start.next_multiple_of(8) - start) as usize;
+    let mut begin = start;
+    for (index, lookup) in lookups.iter().enumerate() {
+        let returns_to = lookups.get(index + 1).map(|caller| caller.wrapping_add(1).to_le_bytes());
+        let found = returns_to.and_then(|address| {
+            let first = at.max((sp - start) as usize);
+            let words = bytes.get(first..)?.chunks_exact(8);
+            words.clone().position(|word| word == address).map(|number| first + number * 8 + 8)
+        });
+        match found {
+            Some(behind) => {
+                at = behind;
+                frames.push(StackFrame { lookup: *lookup, range: begin..start + behind as u64 });
+                begin = start + behind as u64;
+            }
+            None => {
+                frames.push(StackFrame { lookup: *lookup, range: begin..end.max(begin) });
+                return frames;
+            }
+        }
+    }
+    frames
+}
+
+struct ModuleReader<'a> {
+    image: &'a Image,
+    page: RefCell<(u64, Vec<u8>)>,
+}
+
+impl ModuleMemory for ModuleReader<'_> {
+    fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
+        let (start, bytes) = &mut *self.page.borrow_mut();
+        let offset = address.wrapping_sub(*start);
+        if address < *start || offset + into.len() as u64 > bytes.len() as u64 {
+            bytes.resize(PAGE.max(into.len()), 0);
+            let count = self.image.memory.read(address, bytes);
+            bytes.truncate(count);
+            *start = address;
+        }
+        let from = (address - *start) as usize;
+        let available = &bytes[from.min(bytes.len())..];
+        let count = available.len().min(into.len());
+        into[..count].copy_from_slice(&available[..count]);
+        count
+    }
+}
+
+struct StackReader<'a> {
+    image: &'a Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl StackMemory for StackReader<'_> {
+    fn read_u64(&mut self, address: u64) -> Option<u64> {
+        let end = self.start + self.bytes.len() as u64;
+        if address < self.start || address.checked_add(8)? > end {
+            self.bytes.resize(PAGE * 2, 0);
+            let count = self.image.memory.read(address, &mut self.bytes);
+            self.bytes.truncate(count);
+            self.start = address;
+        }
+        let from = (address - self.start) as usize;
+        Some(u64::from_le_bytes(self.bytes.get(from..from + 8)?.try_into().ok()?))
+    }
+}

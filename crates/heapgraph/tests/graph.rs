@@ -1,0 +1,155 @@
+//! Graphs of small memories whose pointers are known.
+
+use stackglass_heapgraph::blocks::{Blocks, SiteId};
+use stackglass_heapgraph::graph::{Input, Root, RootKind, Site, Totals, build};
+use stackglass_heapgraph::image::{Image, Mapping, Memory};
+use stackglass_profile::heap_graph::{
+    EDGE_KINDS, HeapGraph, HeapGraphBuilder, NodeIndex, NodeKind, UNREACHABLE,
+};
+use stackglass_symbols::layouts::Layouts;
+use std::collections::BTreeMap;
+
+const BASE: u64 = 0x10_0000;
+
+struct Words(BTreeMap<u64, u64>);
+
+impl Memory for Words {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        for (index, byte) in into.iter_mut().enumerate() {
+            let at = address + index as u64;
+            let word = self.0.get(&(at & !7)).copied().unwrap_or(0);
+            *byte = word.to_le_bytes()[(at & 7) as usize];
+        }
+        into.len()
+    }
+}
+
+/// Block number `n` lies at `block(n)` and has 32 bytes.
+fn block(number: u64) -> u64 {
+    BASE + 0x1000 + number * 64
+}
+
+fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
+    let (owner, name) = ("owner".to_owned(), name.to_owned());
+    Root { kind, owner, name, range, type_id: None, registers: Vec::new(), interior: true }
+}
+
+fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
+    let mapping = Mapping {
+        range: BASE..BASE + (1 << 20),
+        readable: true,
+        writable: true,
+        executable: false,
+        shared: false,
+        offset: 0,
+        inode: 0,
+        path: String::new(),
+    };
+    let memory = Box::new(Words(words.iter().copied().collect()));
+    let image = Image { pid: 1, mappings: vec![mapping], threads: Vec::new(), memory };
+    let mut blocks = Blocks::default();
+    (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
+    let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None }];
+    let layouts = Layouts::default();
+    let input =
+        Input { image: &image, blocks: &blocks, sites: &sites, layouts: &layouts, roots, all_one: false };
+    let mut builder = HeapGraphBuilder::default();
+    let totals = build(&input, &mut builder).unwrap();
+    (builder.finish(), totals)
+}
+
+/// All edges as `from -> to`, by name for roots and by number for blocks; those that hold nothing end with `?`.
+fn edges(graph: &HeapGraph, blocks: u64) -> Vec<String> {
+    let first = graph.len() as u32 - blocks as u32;
+    let name = |node: NodeIndex| match node.0.checked_sub(first) {
+        Some(number) => number.to_string(),
+        None => graph.name(node).to_owned(),
+    };
+    let mut found = Vec::new();
+    for node in 0..graph.len() as u32 {
+        for edge in graph.edges(NodeIndex(node)).filter(|edge| edge.to.0 >= first) {
+            let weak = if EDGE_KINDS[usize::from(edge.kind)] == "weak" { "?" } else { "" };
+            found.push(format!("{} -> {}{weak}", name(NodeIndex(node)), name(edge.to)));
+        }
+    }
+    found
+}
+
+#[test]
+fn words_that_are_addresses_in_blocks_are_edges() {
+    let words = [
+        (BASE, block(0)),
+        (BASE + 8, block(2) + 31),
+        // Behind a block, and at no multiple of 8.
+        (BASE + 16, block(1) + 32),
+        (block(0) + 8, block(1)),
+        (block(1) + 24, block(0)),
+        // To itself.
+        (block(2), block(2) + 8),
+    ];
+    let (graph, totals) = graph(3, &words, &[root(RootKind::Static, "X", BASE..BASE + 24)]);
+    assert_eq!(edges(&graph, 3), ["X -> 0", "X -> 2", "0 -> 1", "1 -> 0"]);
+    assert_eq!((totals.blocks, totals.bytes, totals.unreached_blocks), (3, 96, 0));
+}
+
+#[test]
+fn stacks_hold_what_nothing_else_holds() {
+    let words = [
+        (BASE, block(0)),
+        (block(0), block(1)),
+        // The outer frame owns 2, which leads to 3; the inner one has both, and a block of the static variable.
+        (BASE + 0x100, block(2)),
+        (block(2), block(3)),
+        (BASE + 0x80, block(3)),
+        (BASE + 0x88, block(2)),
+        (BASE + 0x90, block(1)),
+    ];
+    let roots = [
+        root(RootKind::Static, "X", BASE..BASE + 8),
+        root(RootKind::Stack, "outer", BASE + 0x100..BASE + 0x120),
+        root(RootKind::Stack, "inner", BASE + 0x80..BASE + 0x100),
+        Root {
+            registers: vec![("rbx", block(4) + 4), ("rax", block(0))],
+            ..root(RootKind::Register, "r", 0..0)
+        },
+    ];
+    let (graph, _) = graph(5, &words, &roots);
+    let expected = [
+        "X -> 0",
+        "outer -> 2",
+        "inner -> 3?",
+        "inner -> 2?",
+        "inner -> 1?",
+        "r -> 4",
+        "r -> 0?",
+        "0 -> 1",
+        "2 -> 3",
+    ];
+    assert_eq!(edges(&graph, 5), expected);
+}
+
+/// A word of an inner frame is found before the word of an outer one from which its target is reached.
+#[test]
+fn the_order_of_frames_does_not_hide_owners() {
+    let words = [(BASE, block(0)), (BASE + 8, block(1)), (block(1), block(0))];
+    let roots = [root(RootKind::Stack, "frame", BASE..BASE + 16)];
+    let (graph, _) = graph(2, &words, &roots);
+    assert_eq!(edges(&graph, 2), ["frame -> 0?", "frame -> 1", "1 -> 0"]);
+}
+
+#[test]
+fn owners_of_unreached_blocks_come_first() {
+    let words = [
+        // 0 is what a cycle of 1 and 2 holds; 3 is alone; 4 is reached.
+        (block(1), block(2)),
+        (block(2), block(1)),
+        (block(2) + 8, block(0)),
+        (BASE, block(4)),
+    ];
+    let (graph, totals) = graph(5, &words, &[root(RootKind::ThreadLocal, "T", BASE..BASE + 8)]);
+    let unreachable = format!("{UNREACHABLE} -> ");
+    let all = edges(&graph, 5);
+    let owners: Vec<&str> = all.iter().filter_map(|edge| edge.strip_prefix(&unreachable)).collect();
+    assert_eq!(owners, ["1", "3"]);
+    assert_eq!(totals.unreached_blocks, 4);
+}
