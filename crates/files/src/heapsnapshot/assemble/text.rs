@@ -64,9 +64,9 @@ impl Parts {
         // Kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
         let mut rests = Vec::with_capacity(found.continued.len());
         let (mut row, mut first) = (0_u32, true);
-        let mut write = |text: &mut Text, row: u32, [kind, name, size, edges]: [u32; 4]| {
+        let mut write = |text: &mut Text, row: u32, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, 2 * row + 1, size, edges, 0, 0]);
+            text.numbers(&[kind, name, 2 * row + 1, size, edges, unused, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
@@ -78,14 +78,14 @@ impl Parts {
                 edges += pieces;
                 rests.push((node.kind, name, node.self_size - size));
             }
-            write(text, row, [node.kind, name, size as u32, edges])?;
+            write(text, row, [node.kind, name, size as u32, edges, node.trace_node_id as u32])?;
             row += 1;
             Ok(())
         })?;
         for (kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
-                write(text, row, [kind, name, size as u32, 0])?;
+                write(text, row, [kind, name, size as u32, 0, 0])?;
                 rest -= size;
                 row += 1;
             }
