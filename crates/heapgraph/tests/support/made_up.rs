@@ -215,7 +215,7 @@ impl MadeUp {
             }
             chunk += size;
         }
-        self.set(chunk + 8, end - chunk | u64::from(in_use_before));
+        self.set(chunk + 8, (end - chunk) | u64::from(in_use_before));
         self.set(arena + top_at, chunk);
     }
 
@@ -229,7 +229,7 @@ impl MadeUp {
         self.blocks.push((MAPPED + 16, 0x3000 - 16));
         self.set(MAPPED + 0x3008, 0x5002);
         self.set(MAPPED + 0x3ff0, 0xff0);
-        self.set(MAPPED + 0x3ff8, 0x5000 - 0xff0 | 2);
+        self.set(MAPPED + 0x3ff8, (0x5000 - 0xff0) | 2);
         self.blocks.push((MAPPED + 0x4000, 0x4000));
         let (counts, mapped_bytes) = self.version.parameters;
         let parameters = [(0, 128 << 10), (8, 128 << 10), (16, 128 << 10), (24, 8), (32, 0)];
