@@ -140,6 +140,21 @@ impl<R: Read> Scanner<R> {
         Ok(value)
     }
 
+    /// The next numbers of an array, as many as the slice has. Returns false at the end of the array.
+    #[inline]
+    pub(super) fn record(&mut self, record: &mut [u64], first: &mut bool) -> Result<bool, Fault> {
+        if !self.element(b']', first)? {
+            return Ok(false);
+        }
+        for (index, value) in record.iter_mut().enumerate() {
+            if index > 0 {
+                self.expect(b',')?;
+            }
+            *value = self.number()?;
+        }
+        Ok(true)
+    }
+
     /// A string. Invalid UTF-8 and lone surrogates become U+FFFD.
     pub(super) fn string(&mut self) -> Result<String, Fault> {
         let mut bytes = Vec::new();

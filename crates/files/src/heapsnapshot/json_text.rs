@@ -43,6 +43,13 @@ pub(super) fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
+/// Whether a name gets one more space before it. DevTools would show a node by another name if it began with "<" or were
+/// "Object". Names that look as if they had got such a space get one as well, so that readers can remove it.
+pub(super) fn gets_space(name: &[u8]) -> bool {
+    let name = name.trim_ascii_start();
+    name.starts_with(b"<") || name == b"Object"
+}
+
 /// Appends the inside of a string.
 pub(super) fn contents(out: &mut Vec<u8>, text: &[u8]) {
     for part in text.utf8_chunks() {

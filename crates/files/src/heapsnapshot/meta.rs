@@ -24,7 +24,13 @@ pub(super) struct Meta {
     pub node_count: u64,
     pub edge_count: u64,
     pub root_index: u64,
+    /// Whether [`assemble`](super::assemble()) wrote the file, which changes some names.
+    pub assembled_here: bool,
 }
+
+/// The key that tells that, and its value.
+const ASSEMBLER: &str = "assembled_by";
+const US: &str = "stackglass";
 
 impl Meta {
     /// The meta block of our own snapshots.
@@ -57,7 +63,11 @@ impl Meta {
         text(out, ",\"sample_fields\":[\"timestamp_us\",\"last_assigned_id\"]");
         text(out, ",\"location_fields\":[\"object_index\",\"script_id\",\"line\",\"column\"]}");
         let (nodes, edges) = (self.node_count, self.edge_count);
-        text(out, &format!(",\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}}"));
+        text(out, &format!(",\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0"));
+        if self.assembled_here {
+            text(out, &format!(",\"{ASSEMBLER}\":\"{US}\""));
+        }
+        out.push(b'}');
     }
 
     /// Reads the value of the key "snapshot".
@@ -70,6 +80,7 @@ impl Meta {
                 "meta" => meta.read_fields(json)?,
                 "node_count" => (meta.node_count, counts) = (json.number()?, counts | 1),
                 "edge_count" => (meta.edge_count, counts) = (json.number()?, counts | 2),
+                ASSEMBLER if json.peek()? == b'"' => meta.assembled_here = json.string()? == US,
                 "root_index" => meta.root_index = json.number()?,
                 _ => json.skip()?,
             }

@@ -3,6 +3,7 @@
 //! * [`PartsWriter`] writes a graph to four part files while it is found. They have the layout of Julia's streamed
 //!   snapshots.
 //! * [`assemble`] makes one `.heapsnapshot` of four part files, ours or Julia's, in constant memory.
+//! * [`read`] reads snapshots of ours, of V8 and of Julia.
 //! * [`cleanup`] removes part files.
 //!
 //! The layout of all files is in `HEAPSNAPSHOT.md`.
@@ -15,11 +16,13 @@ mod meta;
 mod part_files;
 mod part_strings;
 mod parts_writer;
+mod read;
 
 pub use assemble::{Assembled, assemble, assemble_to};
 pub use error::HeapSnapshotError;
 pub use part_files::cleanup;
 pub use parts_writer::PartsWriter;
+pub use read::read;
 
 /// The highest number of nodes: readers keep seven times the number of a node in 32 bits.
 pub const MOST_NODES: u32 = u32::MAX / 7;

@@ -1,5 +1,7 @@
 //! Heap snapshots on disk.
 
+mod others;
 mod parts;
+mod round_trip;
 #[path = "../support/heapsnapshot.rs"]
 mod structure;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Path of a part file.
-fn part(prefix: &Path, ending: &str) -> PathBuf {
+pub fn part(prefix: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", prefix.display()))
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Found {
 }
 
 impl Parts {
-    pub(super) fn edge(&self, row: u64, bytes: &[u8]) -> Result<EdgeRecord, Fault> {
+    pub(in crate::heapsnapshot) fn edge(&self, row: u64, bytes: &[u8]) -> Result<EdgeRecord, Fault> {
         let edge = EdgeRecord::read(bytes);
         let nodes = self.nodes.count();
         let Some(numbered) = self.numbered.get(edge.kind as usize) else {
@@ -34,7 +34,7 @@ impl Parts {
     }
 
     /// Edges that begin at each node, and whether they are in the order of nodes.
-    pub(super) fn count_edges(&self) -> Result<(Vec<u32>, bool), Fault> {
+    pub(in crate::heapsnapshot) fn count_edges(&self) -> Result<(Vec<u32>, bool), Fault> {
         let nodes = self.nodes.count() as usize;
         let mut counts = vec![0_u32; nodes];
         let mut incoming = vec![0_u64; nodes.div_ceil(64)];
@@ -63,7 +63,7 @@ impl Parts {
         Ok((counts, grouped))
     }
 
-    pub(super) fn node(&self, row: u64, bytes: &[u8]) -> Result<NodeRecord, Fault> {
+    pub(in crate::heapsnapshot) fn node(&self, row: u64, bytes: &[u8]) -> Result<NodeRecord, Fault> {
         let node = NodeRecord::read(bytes);
         if node.kind as usize >= self.meta.node_kinds.len() {
             return self.nodes.fault(row, format!("node {row} has an unknown kind, {}", node.kind));
@@ -81,7 +81,7 @@ impl Parts {
     }
 
     /// The sum of sizes, and the nodes of 4 GiB or more.
-    pub(super) fn check_nodes(&self) -> Result<(u64, Vec<(u32, u32)>), Fault> {
+    pub(in crate::heapsnapshot) fn check_nodes(&self) -> Result<(u64, Vec<(u32, u32)>), Fault> {
         let (mut row, mut sum) = (0, 0_u64);
         let mut continued = Vec::new();
         self.nodes.each(|bytes| {

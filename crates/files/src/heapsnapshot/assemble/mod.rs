@@ -71,17 +71,17 @@ pub fn assemble_to(prefix: &Path, out: &mut dyn Write) -> Result<Assembled, Heap
 }
 
 /// The part files of one snapshot.
-struct Parts {
-    meta: Meta,
-    nodes: Records,
-    edges: Records,
-    strings: Strings,
+pub(super) struct Parts {
+    pub meta: Meta,
+    pub nodes: Records,
+    pub edges: Records,
+    pub strings: Strings,
     /// By kind of edge: whether its label is a number.
     numbered: Vec<bool>,
 }
 
 impl Parts {
-    fn open(prefix: &Path) -> Result<Self, HeapSnapshotError> {
+    pub(super) fn open(prefix: &Path) -> Result<Self, HeapSnapshotError> {
         let path = part(prefix, METADATA);
         let file = File::open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => HeapSnapshotError::invalid(
@@ -122,6 +122,7 @@ impl Parts {
             edge_kinds: self.meta.edge_kinds.clone(),
             node_count: nodes,
             edge_count: edges,
+            assembled_here: true,
             ..Meta::default()
         };
         let mut text = Text::new(path, out);

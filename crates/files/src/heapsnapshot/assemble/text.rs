@@ -110,7 +110,7 @@ impl Parts {
         self.strings.each(|string| -> Result<(), Stop> {
             text.begin(&mut first);
             text.pending.push(b'"');
-            if string.starts_with(b"<") || string == b"Object" {
+            if json_text::gets_space(string) {
                 text.pending.push(b' ');
             }
             json_text::contents(&mut text.pending, string);

@@ -1,0 +1,91 @@
+//! Writes a made-up heap of a given number of blocks, assembles and reads it, and prints how long that takes.
+//!
+//! `cargo run --release -p stackglass-files --example heap_graph -- BLOCKS FOLDER`
+
+use stackglass_files::heapsnapshot::{PartsWriter, assemble, read};
+use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind};
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+/// Types of blocks, and their sizes.
+const TYPES: [(NodeKind, &str, u64); 5] = [
+    (NodeKind::Object, "Node", 48),
+    (NodeKind::Object, "RcInner<Shared>", 32),
+    (NodeKind::Array, "[u16]", 6),
+    (NodeKind::String, "String", 24),
+    (NodeKind::Native, "site: read_line", 16),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(blocks), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: heap_graph BLOCKS FOLDER".into());
+    };
+    let blocks: u32 = blocks.parse()?;
+    let prefix = Path::new(&folder).join(format!("made-{blocks}"));
+    let started = Instant::now();
+    write(&prefix, blocks)?;
+    let parts = started.elapsed();
+    let started = Instant::now();
+    let out = prefix.with_extension("heapsnapshot");
+    let assembled = assemble(&prefix, &out)?;
+    let assembling = started.elapsed();
+    let memory = peak_memory();
+    let rate = f64::from(blocks) / assembling.as_secs_f64() / 1e6;
+    println!("{} nodes, {} edges, {} bytes in blocks", assembled.nodes, assembled.edges, assembled.self_size);
+    println!("{} bytes in the file", out.metadata()?.len());
+    println!(
+        "parts {parts:.2?}, assembling {assembling:.2?} ({rate:.1} million nodes a second), {memory} so far"
+    );
+    for path in [&out, &prefix] {
+        let started = Instant::now();
+        let graph = read(path)?;
+        println!(
+            "{}: {} nodes read in {:.2?}, {}",
+            path.display(),
+            graph.len(),
+            started.elapsed(),
+            peak_memory()
+        );
+    }
+    Ok(())
+}
+
+/// A heap in which every sixteenth block holds the next fifteen, and those lists hold each other.
+fn write(prefix: &Path, blocks: u32) -> Result<(), Box<dyn Error>> {
+    let mut parts = PartsWriter::create(prefix)?;
+    let [root, stack, list, next] = ["", "(thread stacks)", "items", "next"].map(|name| parts.name(name));
+    let types = TYPES.map(|(kind, name, size)| (kind, parts.name(name), size));
+    parts.node(NodeKind::Synthetic, root, 0, 0)?;
+    parts.node(NodeKind::Synthetic, stack, 1, 0)?;
+    for block in 0..blocks {
+        let (kind, name, size) = match block % 16 {
+            0 => (NodeKind::Array, list, 15 * 8),
+            other => types[other as usize % types.len()],
+        };
+        parts.node(kind, name, 0x2aaa_aaaa_0000 + 32 * u64::from(block), size)?;
+    }
+    parts.edge(NodeIndex(0), NodeIndex(1), EdgeKind::Internal, stack.0)?;
+    let mut edge = |from: u32, to: u32, kind, label: NameId| {
+        parts.edge(NodeIndex(from), NodeIndex(2 + to), kind, label.0)
+    };
+    edge(1, 0, EdgeKind::Property, list)?;
+    for owner in (0..blocks).step_by(16) {
+        for (index, element) in (0..).zip((owner + 1..blocks).take(15)) {
+            edge(2 + owner, element, EdgeKind::Element, NameId(index))?;
+        }
+        if owner + 16 < blocks {
+            edge(2 + owner, owner + 16, EdgeKind::Property, next)?;
+        }
+    }
+    parts.finish()?;
+    Ok(())
+}
+
+/// The most memory that the process had so far.
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    format!("{} of memory at most", line.unwrap_or("unknown").trim())
+}

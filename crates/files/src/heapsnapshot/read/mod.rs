@@ -1,0 +1,46 @@
+//! Reads heap snapshots of any origin.
+
+mod from_parts;
+mod single;
+
+use super::error::{Fault, HeapSnapshotError};
+use super::part_files::{EDGES, METADATA, NODES, STRINGS, part};
+use stackglass_profile::heap_graph::HeapGraph;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Reads a heap snapshot: a `.heapsnapshot` of ours, of V8 or of Julia, or four part files.
+///
+/// Part files are named by their prefix, or by one of the four. Blocks of 4 GiB or more stay divided into nodes, as
+/// viewers show them; see [`CONTINUED`](super::CONTINUED).
+///
+/// # Errors
+/// If the file cannot be read, is damaged, truncated, or no heap snapshot.
+pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
+    if let Some(prefix) = prefix_of(path) {
+        return from_parts::read(&prefix);
+    }
+    let file = File::open(path).map_err(HeapSnapshotError::system("open", path))?;
+    let meta = file.metadata().map_err(HeapSnapshotError::system("open", path))?;
+    let size = if meta.is_file() { meta.len() } else { u64::MAX };
+    read_from(file, size).map_err(|fault| fault.of(path))
+}
+
+/// Reads a single file. `size` bounds the number of bytes in it.
+pub(super) fn read_from(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
+    single::read(input, size)
+}
+
+/// The prefix of part files, if a path is such a prefix or one of the files.
+fn prefix_of(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        let text = path.as_os_str().as_encoded_bytes();
+        let ending =
+            [METADATA, NODES, EDGES, STRINGS].into_iter().find(|end| text.ends_with(end.as_bytes()))?;
+        let name = path.file_name()?.to_str()?.strip_suffix(ending)?;
+        let prefix = path.with_file_name(name);
+        return part(&prefix, METADATA).exists().then_some(prefix);
+    }
+    (!path.exists() && part(path, METADATA).exists()).then(|| path.to_owned())
+}

@@ -1,0 +1,145 @@
+//! Any graph reads the same after every way through files.
+
+use crate::parts::part;
+use crate::structure::{Label, check};
+use proptest::prelude::*;
+use stackglass_files::heapsnapshot::{PartsWriter, assemble, read};
+use stackglass_profile::heap_graph::{
+    EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind,
+};
+use std::fs;
+use std::path::Path;
+
+/// A block: kind, name, size, the node that holds it, and by what.
+#[derive(Clone, Debug)]
+struct Block {
+    kind: NodeKind,
+    name: String,
+    size: u64,
+    owner: prop::sample::Index,
+    more: Vec<(prop::sample::Index, EdgeKind, u32)>,
+}
+
+fn blocks() -> impl Strategy<Value = Vec<Block>> {
+    let node = prop::sample::select(vec![
+        NodeKind::Hidden,
+        NodeKind::Array,
+        NodeKind::String,
+        NodeKind::Object,
+        NodeKind::Native,
+        NodeKind::Synthetic,
+    ]);
+    let name =
+        prop_oneof!["[a-c]", "<?[ -~éß\u{1}\n]{0,6}", Just("Object".to_owned()), Just(" <".to_owned())];
+    let size = prop_oneof![0..100_u64, any::<u32>().prop_map(u64::from)];
+    let more = prop::collection::vec((any::<prop::sample::Index>(), edge(), any::<u32>()), 0..4);
+    let block = (node, name, size, any::<prop::sample::Index>(), more);
+    prop::collection::vec(
+        block.prop_map(|(kind, name, size, owner, more)| Block { kind, name, size, owner, more }),
+        0..40,
+    )
+}
+
+fn edge() -> impl Strategy<Value = EdgeKind> {
+    prop::sample::select(vec![EdgeKind::Element, EdgeKind::Property, EdgeKind::Internal, EdgeKind::Weak])
+}
+
+/// A root, a group of roots, and the blocks, each held by one before it.
+fn build<S: HeapGraphSink>(sink: &mut S, blocks: &[Block])
+where
+    S::Error: std::fmt::Debug,
+{
+    let (root, group) = (sink.name(""), sink.name("(roots)"));
+    sink.node(NodeKind::Synthetic, root, 0, 0).unwrap();
+    sink.node(NodeKind::Synthetic, group, 1, 0).unwrap();
+    let mut edges = vec![(0, 1, EdgeKind::Internal, group.0)];
+    for (at, block) in (2..).zip(blocks) {
+        let name = sink.name(&block.name);
+        sink.node(block.kind, name, 1000 * u64::from(at), block.size).unwrap();
+        edges.push((1 + block.owner.index(at as usize - 1) as u32, at, EdgeKind::Property, name.0));
+        for (to, kind, label) in &block.more {
+            let to = 1 + to.index(blocks.len() + 1) as u32;
+            let label = if *kind == EdgeKind::Element { *label } else { name.0 };
+            edges.push((at, to, *kind, label));
+        }
+    }
+    edges.sort_by_key(|edge| edge.0);
+    for (from, to, kind, label) in edges {
+        sink.edge(NodeIndex(from), NodeIndex(to), kind, label).unwrap();
+    }
+}
+
+/// All columns of a graph.
+fn columns(graph: &HeapGraph) -> impl PartialEq + std::fmt::Debug + use<> {
+    let graph = graph.clone();
+    (
+        (graph.node_kinds, graph.edge_kinds, graph.kinds, graph.names, graph.self_sizes),
+        (graph.first_edges, graph.kinds_of_edges, graph.names_of_edges, graph.targets, graph.strings),
+    )
+}
+
+/// Gives every record of a part file a kind of four bytes.
+fn widen(path: &Path, width: usize) {
+    let narrow = fs::read(path).unwrap();
+    let wide = narrow.chunks(width).flat_map(|record| [&[record[0], 0, 0, 0][..], &record[1..]].concat());
+    fs::write(path, wide.collect::<Vec<u8>>()).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn a_graph_reads_the_same(blocks in blocks(), seed: u64, wide: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = folder.path().join("x");
+        let mut builder = HeapGraphBuilder::default();
+        build(&mut builder, &blocks);
+        let graph = builder.finish();
+        let mut parts = PartsWriter::create(&prefix).unwrap();
+        build(&mut parts, &blocks);
+        prop_assert_eq!(parts.node_count() as usize, graph.len());
+        parts.finish().unwrap();
+        if wide {
+            widen(&part(&prefix, ".nodes"), 34);
+            widen(&part(&prefix, ".edges"), 25);
+        }
+        prop_assert_eq!(columns(&read(&prefix).unwrap()), columns(&graph));
+        prop_assert_eq!(columns(&read(&part(&prefix, ".nodes")).unwrap()), columns(&graph));
+        let out = part(&prefix, ".heapsnapshot");
+        assemble(&prefix, &out).unwrap();
+        let mut shown = check(&out);
+        prop_assert_eq!(columns(&read(&out).unwrap()), columns(&graph));
+
+        // Edges of different nodes in any order give the same file.
+        let path = part(&prefix, ".edges");
+        let bytes = fs::read(&path).unwrap();
+        let mut edges: Vec<&[u8]> = bytes.chunks(if wide { 28 } else { 25 }).collect();
+        let hash = |edge: &&[u8]| seed.wrapping_mul(1 + 2 * u64::from(edge[edge.len() - 16])) >> 32;
+        edges.sort_by_key(hash);
+        fs::write(&path, edges.concat()).unwrap();
+        prop_assert_eq!(columns(&read(&prefix).unwrap()), columns(&graph));
+        let before = fs::read(&out).unwrap();
+        assemble(&prefix, &out).unwrap();
+        prop_assert!(before == fs::read(&out).unwrap());
+
+        // What an independent reader sees.
+        prop_assert_eq!(shown.nodes.len(), graph.len());
+        for (row, node) in shown.nodes.drain(..).enumerate() {
+            let at = NodeIndex(row as u32);
+            let name = match graph.name(at) {
+                name if name.trim_ascii_start().starts_with('<') || name == "Object" => format!(" {name}"),
+                name => name.to_owned(),
+            };
+            prop_assert_eq!(node.name, name);
+            prop_assert_eq!(node.self_size, graph.self_sizes[row]);
+            let edges: Vec<_> = graph.edges(at).collect();
+            prop_assert_eq!(node.edges.len(), edges.len());
+            for ((kind, label, to), edge) in node.edges.into_iter().zip(edges) {
+                prop_assert_eq!(&kind, &graph.edge_kinds[usize::from(edge.kind)]);
+                prop_assert_eq!(to, edge.to.0 as usize);
+                match label {
+                    Label::Index(index) => prop_assert_eq!(index, u64::from(edge.name_or_index)),
+                    Label::Name(_) => prop_assert!(kind != "element"),
+                }
+            }
+        }
+    }
+}
