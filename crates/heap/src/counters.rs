@@ -92,7 +92,7 @@ impl Counters {
         (self.used, self.fallback) = (0, 0);
     }
 
-    /// Whether there are so many that tasks are not told apart any more.
+    /// Whether there are so many that tasks are not distinguished any more.
     #[inline(always)]
     pub fn are_many(&self) -> bool {
         self.used > MANY

@@ -5,7 +5,7 @@
 //! 1 / (1 - exp(-size / mean)) allocations of its size, which makes sums unbiased (Horvitz and Thompson 1952).
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use stackglass_wire::heap::HeapSampling;
+use stackglass_wire::heap::{COUNT_SCALE, HeapSampling};
 
 /// Which allocations are recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -17,9 +17,6 @@ pub enum Sampling {
     /// One sample in this many bytes on average.
     Bytes(u64),
 }
-
-/// Counts of one sample in a number of bytes have this factor, since a sample stands for a fraction of allocations.
-pub const COUNT_SCALE: u64 = 1 << 10;
 
 static KIND: AtomicU32 = AtomicU32::new(0);
 /// 1 / ln(1 - p), or the mean number of bytes, as bits of a f64.

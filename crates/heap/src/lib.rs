@@ -12,7 +12,8 @@
 //! # Rules
 //! - Nothing here allocates or waits. A thread that finds no memory counts that and goes on.
 //! - The only state of a thread is a pointer in static thread-local storage, without constructor or destructor.
-//! - Single allocations are not stored, unless a reader in the same process asks for [records](read_records). Memory grows with the number of distinct stacks, and with the live blocks.
+//! - Single allocations are not stored, unless a reader in the same process asks for [records](read_records). Memory grows with
+//!   the number of distinct stacks, and with the live blocks.
 //! - A signal handler that allocates meanwhile is counted as lost; nothing is inconsistent.
 //! - A forked child finds the wiped page of `host::fork_guard` and records nothing.
 #![allow(unsafe_code, reason = "hooks of an allocator, shared memory, thread-local storage")]

@@ -11,7 +11,7 @@ use stackglass_host::image::Refused;
 use stackglass_host::{UNWINDER, confined, fork_guard, system};
 use stackglass_unwind::stack_cache::{CachedWalk, Start};
 use stackglass_unwind::walk::Cut;
-use stackglass_wire::heap::{HEAP_BYTES, HeapTables};
+use stackglass_wire::heap::{HEAP_BYTES, HeapTables, is_mapping_class, size_class};
 
 /// What was allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -360,17 +360,6 @@ fn without_marks(node: u32) -> (u32, bool) {
     (node & !(CUT_OFF | nodes::NOWHERE), node & CUT_OFF == 0)
 }
 
-/// The class of a size, by the rule of `profile::SizeClass`: steps of 8 bytes up to 128, then four for each doubling.
-#[inline(always)]
-pub(crate) fn size_class(size: u64) -> u32 {
-    if size <= 128 {
-        return size.div_ceil(8) as u32;
-    }
-    let below = size - 1;
-    let doubling = 63 - below.leading_zeros();
-    17 + (doubling - 7) * 4 + (below >> (doubling - 2) & 3) as u32
-}
-
 #[cold]
 fn lost(tables: &HeapTables) {
     tables.page().lost().fetch_add(1, Relaxed);
@@ -393,7 +382,7 @@ fn count_end(tables: &HeapTables, at: usize, block: Block, may_be_temporary: boo
     let entry = tables.counter(block.counter);
     let weight = Weight::of(block.size);
     let peak = tables.page().peak_number().load(Acquire);
-    let is_block = entry.class.load(Relaxed) >> 8 == Kind::Block as u32;
+    let is_block = !is_mapping_class(entry.class.load(Relaxed));
     let change = if is_block { -(weight.bytes as i64) } else { 0 };
     let busy = slots::current().and_then(Busy::enter);
     let Some(busy) = busy else {

@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn sizes_of_classes_agree() {
         for size in (1..5000).chain([1 << 20, (1 << 20) + 1, (1 << 38) - 1]) {
-            let class = crate::recorder::size_class(size) as u8;
+            let class = stackglass_wire::heap::size_class(size) as u8;
             assert_eq!(largest_like(size), largest_of(class), "{size}");
             assert!(largest_like(size) >= size);
         }

@@ -218,6 +218,16 @@ impl<'data> Elf<'data> {
         self.debug_section(".debug_info").is_some() && self.debug_section(".debug_abbrev").is_some()
     }
 
+    /// Whether a symbol is in a section of variables that may be written.
+    pub fn is_writable(&self, symbol: &Sym64<LittleEndian>) -> bool {
+        let index = usize::from(symbol.st_shndx.get(LITTLE).0);
+        let section = self.sections.section(object::SectionIndex(index));
+        section.is_ok_and(|section| {
+            section.sh_flags(LITTLE).contains(elf::SHF_WRITE)
+                && section.sh_flags(LITTLE).contains(elf::SHF_ALLOC)
+        })
+    }
+
     /// The address range of the section that defines a symbol.
     pub fn section_of(&self, symbol: &Sym64<LittleEndian>) -> Option<Range<u64>> {
         let index = usize::from(symbol.st_shndx.get(LITTLE).0);

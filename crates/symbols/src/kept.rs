@@ -1,6 +1,6 @@
 //! Which live blocks statics keep, as far as the stacks of their allocations tell: blocks from code that initialises a static
 //! once, from constructors of modules, and from the C library's own set-up. They are alive at the end of a program on purpose,
-//! and are told apart from leaks.
+//! and are no leaks.
 
 use stackglass_profile::{Frame, LocationId, Recording};
 

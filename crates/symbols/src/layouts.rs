@@ -3,6 +3,15 @@
 //! Sources: DWARF 5 §5 (types), and the descriptions that rustc, GCC and Clang write: `DW_TAG_variant_part` for enums with
 //! data, template parameters by name, `DW_TAG_inheritance` for base classes.
 
+mod derived;
+mod describe;
+mod entries;
+mod index;
+mod read;
+mod units;
+mod variables;
+mod vtables;
+
 use crate::{Options, Outcome};
 use stackglass_profile::recording::Module;
 use stackglass_profile::{Recording, StackId};
@@ -143,8 +152,8 @@ pub struct Layouts {
 impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
     /// by [`symbolize`](crate::symbolize()). A damaged or missing file has no types.
-    pub fn read(modules: &[Module], _options: &Options) -> Layouts {
-        Layouts { modules: modules.iter().map(|_| ModuleData::default()).collect(), ..Layouts::default() }
+    pub fn read(modules: &[Module], options: &Options) -> Layouts {
+        read::read(modules, options)
     }
 
     /// The variables and vtables of a module, by its index in the list that was read.
@@ -173,6 +182,10 @@ impl Layouts {
         if let Some(known) = self.by_name(&layout.name).filter(|known| *self.get(*known) == layout) {
             return known;
         }
+        self.add(layout)
+    }
+
+    fn add(&mut self, layout: Layout) -> TypeId {
         let id = TypeId(self.types.len() as u32);
         self.by_name.entry(layout.name.clone()).or_insert(id);
         self.types.push(layout);

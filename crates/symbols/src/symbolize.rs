@@ -155,7 +155,8 @@ fn jobs(recording: &mut Recording, allocating: &HashSet<LocationId>, outcome: &m
 pub(crate) struct Loaded<'data> {
     sections: Sections<'data>,
     shared: Option<Sections<'data>>,
-    package: Option<PackageSections<'data>>,
+    /// The package of split debug information, if there is one.
+    pub package: Option<PackageSections<'data>>,
     /// Where the code of the file is.
     pub code: Vec<Range<u64>>,
     /// The file with the debug information, if there is any.

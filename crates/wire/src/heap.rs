@@ -46,6 +46,26 @@ pub const COUNTERS: Range<usize> = NODES.end..NODES.end + MAX_COUNTERS * size_of
 /// Size of all tables.
 pub const HEAP_BYTES: usize = COUNTERS.end;
 
+/// Counts of one sample in a number of bytes have this factor, since a sample stands for a fraction of allocations.
+pub const COUNT_SCALE: u64 = 1 << 10;
+
+/// The class of a size: steps of 8 bytes up to 128, then four for each doubling.
+#[inline(always)]
+pub fn size_class(size: u64) -> u32 {
+    if size <= 128 {
+        return size.div_ceil(8) as u32;
+    }
+    let below = size - 1;
+    let doubling = 63 - below.leading_zeros();
+    17 + (doubling - 7) * 4 + (below >> (doubling - 2) & 3) as u32
+}
+
+/// Whether the [class of a counter](CounterEntry::class) counts mappings of the program itself, not blocks of an allocator.
+#[inline(always)]
+pub fn is_mapping_class(class: u32) -> bool {
+    class >> 8 & 1 == 1
+}
+
 /// Which allocations are recorded, as a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]

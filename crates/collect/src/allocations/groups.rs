@@ -17,8 +17,6 @@ use stackglass_wire::{Event, text_byte};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Counts of one sample in a number of bytes have this factor.
-const COUNT_SCALE: u64 = 1 << 10;
 /// Longest path and build id of a module.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_BUILD_ID: usize = 64;
@@ -60,7 +58,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
         HeapSampling::Bytes => AllocationSampling::Bytes(page.parameter.load(Relaxed)),
         HeapSampling::Every | HeapSampling::Off => AllocationSampling::Every,
     };
-    let scale = if matches!(sampling, AllocationSampling::Bytes(_)) { COUNT_SCALE } else { 1 };
+    let scale = if matches!(sampling, AllocationSampling::Bytes(_)) { heap::COUNT_SCALE } else { 1 };
     let last_peak = page.peak_number().load(Acquire);
     let counters = page.counters().load(Acquire).min(MAX_COUNTERS as u32);
     let allocations = &mut recorder.recording_mut().allocations;
@@ -78,7 +76,7 @@ pub fn add(tables: &HeapTables, end: Nanos, memory: Vec<MemoryPoint>, recorder: 
             thread,
             process,
             task: entry.task.load(Relaxed),
-            kind: if class >> 8 & 1 == 1 { AllocationKind::Mapping } else { AllocationKind::Block },
+            kind: if heap::is_mapping_class(class) { AllocationKind::Mapping } else { AllocationKind::Block },
             size_class: SizeClass(class as u8),
             counts,
         });
@@ -156,7 +154,7 @@ struct Modules {
     program: Arc<str>,
 }
 
-/// Most generations that are told apart.
+/// Most generations of modules that are distinguished.
 const MOST_GENERATIONS: usize = 4096;
 
 impl Modules {
@@ -291,4 +289,18 @@ fn stacks(tables: &HeapTables, modules: &Modules, recorder: &mut Recorder) -> Ve
         ids.push(stacks.extend(caller, location));
     }
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program stores numbers of classes; the recording reads them as its own.
+    #[test]
+    fn programs_and_recordings_have_the_same_size_classes() {
+        let powers = (0..38).flat_map(|bits| (0..9).map(move |n| (1u64 << bits) + n * (1 << bits) / 9));
+        for size in (0..2000).chain(powers).flat_map(|size| [size.saturating_sub(1), size, size + 1]) {
+            assert_eq!(heap::size_class(size), u32::from(SizeClass::of(size).0), "{size}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What is recorded of allocations, and how that is told to the program.
+//! What is recorded of allocations, and how the program learns it.
 
 use stackglass_profile::AllocationSampling;
 use stackglass_wire::SessionPage;

@@ -1,10 +1,33 @@
 //! Takes heap snapshots.
 //!
-//! A process is frozen ([`stackglass_attach::frozen`]) and becomes an [`Image`](stackglass_heapgraph::image::Image). Its blocks come from the table of the allocation
-//! recorder ([`recorded`]), if it has one, else from its C library's allocator. [`stackglass_heapgraph`] makes the graph.
+//! A process is frozen ([`stackglass_attach::frozen`]) and becomes an [`Image`](stackglass_heapgraph::image::Image). Its blocks
+//! come from the table of the allocation recorder (`recorded`), if it has one, else from its C library's allocator.
+//! [`stackglass_heapgraph`] makes the graph, and [`stackglass_files::heapsnapshot`] writes it.
 
-pub mod image;
+mod graph;
+mod image;
 mod recorded;
 mod take;
 
-pub use take::{HeapError, SiteName, Taken, snapshot};
+pub use graph::SiteName;
+pub use take::{TakeOptions, Taken, take};
+
+use stackglass_attach::frozen::FreezeError;
+use stackglass_files::heapsnapshot::HeapSnapshotError;
+
+/// Why there is no heap snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum HeapError {
+    /// The process cannot be frozen.
+    #[error(transparent)]
+    Freeze(#[from] FreezeError),
+    /// Its blocks are not known.
+    #[error("the heap of process {0} cannot be read: {1}")]
+    NoBlocks(u32, String),
+    /// It ended meanwhile, or the copy was ended by a lack of memory.
+    #[error("process {0} has ended while its heap was read")]
+    Ended(u32),
+    /// The result cannot be written.
+    #[error(transparent)]
+    Output(#[from] HeapSnapshotError),
+}

@@ -9,7 +9,7 @@ use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::image::Image;
 use stackglass_profile::{Nanos, Recording, StackId};
-use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS};
+use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS, is_mapping_class};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
         granule_shift: page.granule_shift.load(Relaxed),
     };
     let is_mapping = |counter: u32| {
-        (counter as usize) < MAX_COUNTERS && tables.counter(counter).class.load(Relaxed) >> 8 & 1 == 1
+        (counter as usize) < MAX_COUNTERS && is_mapping_class(tables.counter(counter).class.load(Relaxed))
     };
     let mut blocks = recorded::read(image, place, &is_mapping);
     let mut recorder = Recorder::new(Default::default());

@@ -64,7 +64,7 @@ struct Symbols {
     family_symbol: String,
     /// Address of `__rust_alloc`.
     rust_alloc: Option<u64>,
-    /// The Python interpreter contains mimalloc, and uses it only if it is told to.
+    /// The Python interpreter contains mimalloc, and uses it only on request.
     is_python: bool,
 }
 

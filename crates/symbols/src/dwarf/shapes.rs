@@ -5,7 +5,7 @@ use crate::dwarf::abbreviations::{Abbreviations, Declaration};
 use crate::dwarf::leb::{read_leb, skip_leb};
 use crate::sections::Reader;
 use foldhash::HashMap;
-use gimli::{AttributeSpecification, UnitHeader};
+use gimli::{AttributeSpecification, DwTag, UnitHeader};
 
 /// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +38,7 @@ enum Step {
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub attributes: Box<[AttributeSpecification]>,
+    pub tag: DwTag,
     pub kind: Kind,
     pub has_children: bool,
     /// It gives the position of the entry after its children.
@@ -143,6 +144,7 @@ impl Shape {
         Shape {
             fixed,
             attributes,
+            tag: declaration.tag,
             kind,
             has_children: declaration.has_children,
             has_sibling,

@@ -20,6 +20,7 @@ impl<'data> PackageSections<'data> {
     pub fn load(elf: &Elf<'data>) -> Result<Self, Error> {
         let all = [
             SectionId::DebugCuIndex,
+            SectionId::DebugTuIndex,
             SectionId::DebugInfo,
             SectionId::DebugTypes,
             SectionId::DebugAbbrev,
@@ -115,16 +116,21 @@ impl Skeleton {
     pub fn unit_in<'data>(&self, info: &DebugInfo<'data>) -> Option<Unit<'data>> {
         (0..info.headers.len()).find_map(|index| {
             let mut unit = info.open(index).ok()?;
-            if unit.unit.dwo_id != Some(self.id) {
-                return None;
-            }
-            unit.unit.low_pc = self.low_pc;
-            unit.unit.addr_base = self.addr_base;
-            if unit.unit.header.version() < 5 {
-                unit.unit.rnglists_base = self.rnglists_base;
-            }
-            unit.language = unit.language.or(self.language);
-            Some(unit)
+            self.complete(&mut unit).then_some(unit)
         })
+    }
+
+    /// Completes the split unit. Returns false, and changes nothing, if it is another unit.
+    pub fn complete(&self, unit: &mut Unit<'_>) -> bool {
+        if unit.unit.dwo_id != Some(self.id) {
+            return false;
+        }
+        unit.unit.low_pc = self.low_pc;
+        unit.unit.addr_base = self.addr_base;
+        if unit.unit.header.version() < 5 {
+            unit.unit.rnglists_base = self.rnglists_base;
+        }
+        unit.language = unit.language.or(self.language);
+        true
     }
 }

@@ -57,7 +57,8 @@ impl<'data> DebugInfo<'data> {
         Unit::new(&self.dwarf, header, self.abbreviations(header.debug_abbrev_offset().0))
     }
 
-    fn abbreviations(&self, offset: usize) -> Arc<Abbreviations<'data>> {
+    /// The table of abbreviations at an offset.
+    pub fn abbreviations(&self, offset: usize) -> Arc<Abbreviations<'data>> {
         // Nothing panics while it is locked, so a poisoned lock is consistent.
         let mut known = self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Abbreviations::new(self.dwarf.debug_abbrev.reader().slice(), offset));
@@ -85,7 +86,7 @@ fn start_of(header: &UnitHeader<Reader<'_>>) -> Option<usize> {
 
 impl<'data> Unit<'data> {
     /// Reads the root entry.
-    fn new(
+    pub fn new(
         dwarf: &gimli::Dwarf<Reader<'data>>,
         header: UnitHeader<Reader<'data>>,
         abbreviations: Arc<Abbreviations<'data>>,

@@ -12,6 +12,8 @@ mod display;
 mod rules;
 mod stack;
 
+pub(crate) use display::short;
+
 use crate::naming::name_of_symbol;
 use crate::rust_path;
 use foldhash::{HashMap, HashSet};

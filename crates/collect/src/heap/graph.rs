@@ -1,0 +1,176 @@
+//! From a frozen process to a graph in a sink.
+
+use super::HeapError;
+use super::recorded::{self, Recorded};
+use stackglass_heapgraph::blocks::Blocks;
+use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
+use stackglass_heapgraph::image::Image;
+use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_heapgraph::{roots, stacks};
+use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
+use stackglass_profile::{Location, Module, ModuleIndex, Recording, StackId};
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
+use std::collections::HashMap;
+
+/// Names the place that allocated a block of unknown type: its function and line.
+pub type SiteName<'a> = &'a dyn Fn(&Recording, StackId) -> String;
+
+/// What a graph contains.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Written {
+    /// Sums.
+    pub totals: Totals,
+    /// Remarks for the user.
+    pub remarks: Vec<String>,
+}
+
+/// Writes the graph of a frozen process to a sink.
+///
+/// # Errors
+/// [`HeapError`].
+pub(super) fn write<S: HeapGraphSink>(
+    image: &Image,
+    options: &Options,
+    all_one: bool,
+    site_name: SiteName<'_>,
+    sink: &mut S,
+) -> Result<Written, HeapError>
+where
+    HeapError: From<S::Error>,
+{
+    let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
+    let modules = modules::find(image, &executable);
+    let files: Vec<Module> = modules.iter().map(module_file).collect();
+    let layouts = Layouts::read(&files, options);
+    let mut remarks = Vec::new();
+    let Recorded { mut recording, mut blocks, stacks: site_stacks, lost, is_sampled } = recorded::read(image)
+        .ok_or_else(|| HeapError::NoBlocks(image.pid, "its allocations are not recorded".into()))?;
+    if lost > 0 {
+        remarks.push(format!("{lost} allocations were not recorded; their blocks are missing"));
+    }
+    if is_sampled {
+        remarks.push("only a part of all allocations is recorded; the other blocks are missing".into());
+    }
+    keep_stacks(&mut recording, &site_stacks);
+    let threads = roots::thread_stacks(image, &modules);
+    let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
+    let frames = stacks::frames(image, &modules, &states);
+    let frame_locations = intern_frames(&mut recording, &modules, &frames);
+    let (_, contents) = allocated_blocks(&mut recording, &layouts, options);
+    let sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
+    let mut all = roots::statics(&modules, &layouts);
+    all.extend(roots::thread_locals(image, &modules, &layouts));
+    for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
+        let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
+        all.extend(roots::stack(image, thread, frames, &names));
+    }
+    all.extend(other_memory(image, &modules, &blocks, &all));
+    blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
+    let input = Input { image, blocks: &blocks, sites: &sites, layouts: &layouts, roots: &all, all_one };
+    let totals = graph::build(&input, sink)?;
+    Ok(Written { totals, remarks })
+}
+
+fn module_file(module: &LoadedModule) -> Module {
+    Module { path: module.path.as_str().into(), build_id: module.module.build_id().into() }
+}
+
+/// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.
+fn keep_stacks(recording: &mut Recording, stacks: &[StackId]) {
+    let alive: std::collections::HashSet<StackId> = stacks.iter().copied().collect();
+    recording.allocations.groups.retain(|group| alive.contains(&group.stack));
+}
+
+/// The locations of the frames of all threads, which then get names as well.
+fn intern_frames(
+    recording: &mut Recording,
+    modules: &[LoadedModule],
+    frames: &[Vec<stacks::StackFrame>],
+) -> Vec<Vec<stackglass_profile::LocationId>> {
+    let mut indices: HashMap<usize, ModuleIndex> = HashMap::new();
+    let mut locate = |lookup: u64| {
+        let (index, module) =
+            modules.iter().enumerate().find(|(_, module)| module.module.range().contains(&lookup))?;
+        let known = indices.entry(index).or_insert_with(|| {
+            let file = module_file(module);
+            let known = recording.modules.iter().position(|known| *known == file);
+            ModuleIndex(known.unwrap_or_else(|| {
+                recording.modules.push(file);
+                recording.modules.len() - 1
+            }) as u32)
+        });
+        Some(Location { module: Some(*known), offset: lookup.wrapping_sub(module.bias()) })
+    };
+    let located: Vec<Vec<Location>> = frames
+        .iter()
+        .map(|frames| {
+            let locations = frames
+                .iter()
+                .map(|frame| locate(frame.lookup).unwrap_or(Location { module: None, offset: frame.lookup }));
+            locations.collect()
+        })
+        .collect();
+    let intern = |location: &Location| recording.stacks.intern_location(*location);
+    let mut intern = intern;
+    located.iter().map(|locations| locations.iter().map(&mut intern).collect()).collect()
+}
+
+/// The function of a frame and the line where it is.
+fn frame_name(recording: &Recording, location: stackglass_profile::LocationId) -> String {
+    match recording.symbols.frames_of(location).last() {
+        Some(frame) if !frame.func.is_empty() && frame.line > 0 => {
+            let file = frame.file.rsplit('/').next().unwrap_or_default();
+            format!("{} ({file}:{})", frame.func, frame.line)
+        }
+        Some(frame) if !frame.func.is_empty() => frame.func.to_string(),
+        _ => "(unknown function)".into(),
+    }
+}
+
+fn sites(
+    recording: &Recording,
+    layouts: &Layouts,
+    stacks: &[StackId],
+    contents: &HashMap<StackId, BlockType>,
+    site_name: SiteName<'_>,
+) -> Vec<Site> {
+    let site = |stack: &StackId| {
+        let contains = contents.get(stack).copied();
+        let (name, kind) = match recording.symbols.allocated_type(*stack) {
+            Some(name) => (name.to_string(), kind_of(name, contains)),
+            None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
+            None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
+        };
+        Site { name, kind, contains: contains.filter(|contains| is_usable(layouts, *contains)) }
+    };
+    stacks.iter().map(site).collect()
+}
+
+/// Whether the layout is known, so that pointers can be followed.
+fn is_usable(layouts: &Layouts, contains: BlockType) -> bool {
+    match contains {
+        BlockType::One(id)
+        | BlockType::Elements(id)
+        | BlockType::CountedElements(id)
+        | BlockType::Table(id) => layouts.get(id).size > 0,
+        BlockType::Bytes => true,
+    }
+}
+
+fn kind_of(name: &str, contains: Option<BlockType>) -> NodeKind {
+    match contains {
+        Some(BlockType::Bytes) => NodeKind::String,
+        Some(BlockType::One(_)) => NodeKind::Object,
+        Some(_) => NodeKind::Array,
+        None if name.starts_with('[') => NodeKind::Array,
+        None => NodeKind::Object,
+    }
+}
+
+fn other_memory(image: &Image, modules: &[LoadedModule], blocks: &Blocks, known: &[Root]) -> Vec<Root> {
+    let mut ranges: Vec<_> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
+    let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
+    ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));
+    roots::other_memory(image, blocks, &ranges)
+}

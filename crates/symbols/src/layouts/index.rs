@@ -1,0 +1,353 @@
+//! First pass: the types and variables that a unit describes, by offset, with hashes of their names and contents.
+//!
+//! Each unit describes the types that it uses, so most types are described many times. The hashes tell which descriptions
+//! are of one type. Only one of them is read in the second pass.
+
+use super::entries::{Entries, Entry, Head, Reference};
+use super::units::TypeUnit;
+use super::variables;
+use crate::dwarf::names::has_paths;
+use foldhash::HashSet;
+use foldhash::fast::FixedState;
+use gimli::DwTag;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Deepest nesting of entries that are read.
+const DEEPEST: usize = 64;
+
+/// Longest name of a type; types with longer names have no name.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// A type that a unit describes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// Unit offset of its entry.
+    pub offset: usize,
+    /// Hash of its name; 0 if it has none.
+    pub name: u64,
+    /// Hash of what distinguishes it from other types, its name included.
+    pub key: u64,
+    /// Bytes of a value.
+    pub size: u64,
+    /// Whether this is only a declaration.
+    pub declared: bool,
+}
+
+/// A variable with an address.
+#[derive(Clone, Debug)]
+pub(super) struct FoundVariable {
+    /// Its path, or its linkage name if it completes another entry.
+    pub name: Name,
+    pub place: variables::Place,
+    pub a_type: Option<Reference>,
+    /// The entry that it completes.
+    pub origin: Option<Reference>,
+}
+
+/// The name of a variable.
+#[derive(Clone, Debug)]
+pub(super) enum Name {
+    Path(String),
+    Linkage(String),
+}
+
+/// What a unit describes.
+#[derive(Debug, Default)]
+pub(super) struct UnitIndex {
+    /// By offset.
+    pub types: Vec<Found>,
+    /// Names of types, by the hash of the name, except those that this thread has found before.
+    pub names: Vec<(u64, Arc<str>)>,
+    pub variables: Vec<FoundVariable>,
+}
+
+/// What remains of a number of bytes or entries that files of this size may lead to.
+#[derive(Debug)]
+pub(super) struct Budget(AtomicU64);
+
+impl Budget {
+    pub fn new(amount: u64) -> Budget {
+        Budget(AtomicU64::new(amount))
+    }
+
+    /// Takes an amount, if it remains.
+    pub fn take(&self, amount: usize) -> bool {
+        let less = |remains: u64| remains.checked_sub(amount as u64);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+const HASH: FixedState = FixedState::with_seed(0x5717_6c61_7373);
+
+/// Lists the types and variables of a unit. `known` has the hashes of names that this thread has found.
+pub(super) fn index(
+    number: usize,
+    unit: &TypeUnit<'_, '_>,
+    known: &mut HashSet<u64>,
+    budget: &Budget,
+) -> UnitIndex {
+    let mut found = UnitIndex::default();
+    let Some(entries) = Entries::new(&unit.unit, unit.dwarf) else { return found };
+    let language = unit.unit.language;
+    let mut walk = Walk {
+        number,
+        entries,
+        has_paths: has_paths(language),
+        is_rust: language == Some(gimli::DW_LANG_Rust),
+        budget,
+        known,
+        found: &mut found,
+        open: Vec::new(),
+        path: String::new(),
+        scope: 0,
+        anonymous: Vec::new(),
+    };
+    walk.run();
+    while !walk.open.is_empty() {
+        walk.close();
+    }
+    found
+}
+
+/// An entry whose children the walk is in.
+struct Open {
+    /// Length of the path, and hash of the scope, outside of it.
+    path: usize,
+    scope: u64,
+    /// The type that its members belong to, as an index into the types of the unit.
+    a_type: Option<usize>,
+}
+
+struct Walk<'walk, 'data> {
+    number: usize,
+    entries: Entries<'walk, 'data>,
+    has_paths: bool,
+    is_rust: bool,
+    budget: &'walk Budget,
+    known: &'walk mut HashSet<u64>,
+    found: &'walk mut UnitIndex,
+    open: Vec<Open>,
+    path: String,
+    scope: u64,
+    /// Types without a name that a `typedef` may name: index and offset.
+    anonymous: Vec<(usize, usize)>,
+}
+
+impl<'data> Walk<'_, 'data> {
+    /// Walks to the end of the unit or to the first damage.
+    fn run(&mut self) -> Option<()> {
+        let root = self.entries.head(self.entries.root())?;
+        let mut at = self.entries.skip(root)?;
+        if !root.has_children {
+            return None;
+        }
+        loop {
+            let head = self.entries.head(at)?;
+            let Some(tag) = head.tag else {
+                at = self.entries.skip(head)?;
+                if self.open.is_empty() {
+                    return None;
+                }
+                self.close();
+                continue;
+            };
+            at = self.visit(head, tag)?;
+        }
+    }
+
+    /// Reads an entry, and returns the offset of the next one to visit.
+    fn visit(&mut self, head: Head, tag: DwTag) -> Option<usize> {
+        match tag {
+            gimli::DW_TAG_namespace | gimli::DW_TAG_module => {
+                let entry = self.entries.entry(head)?;
+                self.enter(head, &entry, None)
+            }
+            gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_interface_type => {
+                let entry = self.entries.entry(head)?;
+                let a_type = self.add(head, &entry);
+                self.enter(head, &entry, Some(a_type))
+            }
+            gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_base_type
+            | gimli::DW_TAG_unspecified_type
+            | gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type => {
+                let entry = self.entries.entry(head)?;
+                if entry.name.is_some() || tag == gimli::DW_TAG_enumeration_type {
+                    self.add(head, &entry);
+                }
+                self.entries.skip_children(head, entry.end)
+            }
+            gimli::DW_TAG_typedef => {
+                let entry = self.entries.entry(head)?;
+                self.name_anonymous(&entry);
+                self.entries.skip_children(head, entry.end)
+            }
+            gimli::DW_TAG_member => {
+                let entry = self.entries.entry(head)?;
+                self.add_member(&entry);
+                self.entries.skip_children(head, entry.end)
+            }
+            gimli::DW_TAG_variant_part | gimli::DW_TAG_variant => {
+                let after = self.entries.skip(head)?;
+                let a_type = self.open.last().and_then(|open| open.a_type);
+                self.descend(head, after, a_type)
+            }
+            gimli::DW_TAG_variable => {
+                let entry = self.entries.entry(head)?;
+                self.add_variable(&entry);
+                self.entries.skip_children(head, entry.end)
+            }
+            gimli::DW_TAG_subprogram if !self.is_rust => {
+                let entry = self.entries.entry(head)?;
+                // Types of templates' arguments are elsewhere; declarations have no more.
+                if entry.declaration || self.open.len() >= DEEPEST {
+                    return self.entries.skip_children(head, entry.end);
+                }
+                let mut named = entry;
+                for _ in 0..4 {
+                    let Some(Reference::Unit(origin)) = named.origin.filter(|_| named.name.is_none()) else {
+                        break;
+                    };
+                    let Some(origin) = self.entries.read(origin) else { break };
+                    (named.name, named.origin) = (origin.name, origin.origin);
+                }
+                self.enter(head, &named, None)
+            }
+            gimli::DW_TAG_lexical_block if !self.is_rust => {
+                let after = self.entries.skip(head)?;
+                self.descend(head, after, None)
+            }
+            _ => {
+                let after = self.entries.skip(head)?;
+                self.entries.skip_children(head, after)
+            }
+        }
+    }
+
+    /// Goes to the children of an entry that is part of their paths.
+    fn enter(&mut self, head: Head, entry: &Entry<'data>, a_type: Option<usize>) -> Option<usize> {
+        let (path, scope) = (self.path.len(), self.scope);
+        if head.has_children && self.open.len() < DEEPEST {
+            if self.has_paths {
+                self.scope = self.push(entry);
+            }
+            self.open.push(Open { path, scope, a_type });
+            return Some(entry.end);
+        }
+        self.entries.skip_children(head, entry.end)
+    }
+
+    fn descend(&mut self, head: Head, after: usize, a_type: Option<usize>) -> Option<usize> {
+        if !head.has_children || self.open.len() >= DEEPEST {
+            return self.entries.skip_children(head, after);
+        }
+        self.open.push(Open { path: self.path.len(), scope: self.scope, a_type });
+        Some(after)
+    }
+
+    /// Adds a name to the path, and returns the hash of the path.
+    fn push(&mut self, entry: &Entry<'data>) -> u64 {
+        let name = self.entries.text(entry.name);
+        if !self.path.is_empty() {
+            self.path.push_str("::");
+        }
+        if name.is_empty() {
+            self.path.push_str("(anonymous namespace)");
+            // Each file has its own.
+            return HASH.hash_one((self.scope, self.number));
+        }
+        let hash = HASH.hash_one((self.scope, name));
+        if self.path.len() + name.len() <= LONGEST_NAME {
+            self.path.push_str(&String::from_utf8_lossy(name));
+        } else {
+            self.path.push('…');
+        }
+        hash
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.pop() else { return };
+        self.path.truncate(open.path);
+        self.scope = open.scope;
+    }
+
+    /// Adds a type, and returns its index.
+    fn add(&mut self, head: Head, entry: &Entry<'data>) -> usize {
+        let index = self.found.types.len();
+        let offset = head.offset;
+        let size = entry.byte_size.unwrap_or(0);
+        let name = self.entries.text(entry.name);
+        let mut found = Found { offset, name: 0, key: 0, size, declared: entry.declaration };
+        if name.is_empty() {
+            // Names of members follow.
+            found.key = HASH.hash_one((self.scope, entry.tag.0, size, entry.line));
+            self.anonymous.push((index, offset));
+        } else {
+            found.name = HASH.hash_one((self.scope, name));
+            let line = if self.has_paths { 0 } else { entry.line };
+            found.key = HASH.hash_one((found.name, entry.tag.0, size, line));
+            self.add_name(found.name, name);
+        }
+        self.found.types.push(found);
+        index
+    }
+
+    fn add_name(&mut self, hash: u64, name: &[u8]) {
+        let length = self.path.len() + name.len() + 2;
+        if length <= LONGEST_NAME && !self.known.contains(&hash) && self.budget.take(length) {
+            self.known.insert(hash);
+            let name = String::from_utf8_lossy(name);
+            let separator = if self.path.is_empty() { "" } else { "::" };
+            self.found.names.push((hash, format!("{}{separator}{name}", self.path).into()));
+        }
+    }
+
+    /// Adds a member to what distinguishes its type.
+    fn add_member(&mut self, entry: &Entry<'data>) {
+        let Some(index) = self.open.last().and_then(|open| open.a_type) else { return };
+        let offset = entry.offset(self.entries.unit().encoding());
+        let name = self.entries.text(entry.name);
+        let known = &mut self.found.types[index];
+        if !entry.external && !entry.declaration {
+            known.key = HASH.hash_one((known.key, name, offset));
+        }
+    }
+
+    /// `typedef struct { … } Name;`
+    fn name_anonymous(&mut self, entry: &Entry<'data>) {
+        let Some(Reference::Unit(target)) = entry.a_type else { return };
+        let Ok(at) = self.anonymous.binary_search_by_key(&target, |(_, offset)| *offset) else { return };
+        let found = &mut self.found.types[self.anonymous[at].0];
+        let name = self.entries.text(entry.name);
+        if found.name == 0 && !name.is_empty() {
+            found.name = HASH.hash_one((self.scope, name));
+            found.key = HASH.hash_one((found.key, found.name));
+            let hash = found.name;
+            self.add_name(hash, name);
+        }
+    }
+
+    fn add_variable(&mut self, entry: &Entry<'data>) {
+        let Some(place) = variables::place(entry, self.entries.unit()) else { return };
+        let linkage = self.entries.text(entry.linkage_name);
+        let name = self.entries.text(entry.name);
+        let name = if name.is_empty() {
+            Name::Linkage(String::from_utf8_lossy(linkage).into_owned())
+        } else {
+            let separator = if self.path.is_empty() { "" } else { "::" };
+            Name::Path(format!("{}{separator}{}", self.path, String::from_utf8_lossy(name)))
+        };
+        let (Name::Path(text) | Name::Linkage(text)) = &name;
+        if text.len() <= LONGEST_NAME && self.budget.take(text.len()) {
+            let variable = FoundVariable { name, place, a_type: entry.a_type, origin: entry.origin };
+            self.found.variables.push(variable);
+        }
+    }
+}

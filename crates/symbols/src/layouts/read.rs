@@ -1,0 +1,189 @@
+//! Reads the types, variables and vtables of modules in two passes over their units: see [`index`](super::index) and
+//! [`describe`](super::describe).
+
+use super::derived::DerivedTypes;
+use super::describe::{self, Types};
+use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
+use super::units::{self, Units};
+use super::variables::{self, Place};
+use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
+use crate::locate;
+use crate::naming::name_of_symbol;
+use crate::{Options, parallel};
+use foldhash::{HashMap, HashSet};
+use stackglass_profile::recording::Module;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of names, and fields of variants, for each byte of debug information.
+const MOST_PER_BYTE: u64 = 16;
+
+pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
+    let threads = options.threads();
+    let files =
+        parallel::map(threads, modules, || (), |(), module| locate::files_of(module, options), &mut |_| ());
+    let mut layouts =
+        units::with_units(modules, &files, options, |units| of_units(units, modules.len(), threads));
+    for (data, files) in layouts.modules.iter_mut().zip(&files) {
+        variables::complete(data, files.symbols());
+    }
+    for (module, files) in files.iter().enumerate() {
+        let found = vtables::of_symbols(&layouts, files);
+        let vtables = &mut layouts.modules[module].vtables;
+        vtables.extend(found);
+        vtables.sort_by_key(|vtable| vtable.address);
+        vtables.dedup_by_key(|vtable| vtable.address);
+    }
+    layouts
+}
+
+/// What the second pass reads in a unit.
+struct Job {
+    unit: usize,
+    /// Types by id and unit offset.
+    types: Vec<(TypeId, usize)>,
+    variables: Vec<FoundVariable>,
+}
+
+/// What the second pass finds in a unit.
+#[derive(Default)]
+struct Described {
+    layouts: Vec<(TypeId, Layout)>,
+    statics: Vec<Variable>,
+    thread_locals: Vec<Variable>,
+    vtables: Vec<Vtable>,
+}
+
+fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
+    let bytes =
+        units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
+    let budget = || Budget::new((bytes * MOST_PER_BYTE).max(1 << 20));
+    let names = budget();
+    // The largest units first, so that no thread works on one alone at the end.
+    let mut order: Vec<usize> = (0..units.units.len()).collect();
+    order.sort_by_key(|unit| std::cmp::Reverse(units.units[*unit].unit.unit.header.length_including_self()));
+    let found = parallel::map(
+        threads,
+        &order,
+        HashSet::default,
+        |known, unit| index::index(*unit, &units.units[*unit], known, &names),
+        &mut |_| (),
+    );
+    let mut indexes: Vec<UnitIndex> = order.iter().map(|_| UnitIndex::default()).collect();
+    for (unit, found) in order.iter().zip(found) {
+        indexes[*unit] = found;
+    }
+    let (mut types, places) = number(units, &mut indexes);
+    types.fields = budget();
+    let mut jobs: Vec<Job> = indexes
+        .into_iter()
+        .enumerate()
+        .map(|(unit, index)| Job { unit, types: Vec::new(), variables: index.variables })
+        .collect();
+    for (id, (unit, offset)) in places.into_iter().enumerate() {
+        jobs[unit].types.push((TypeId(id as u32), offset));
+    }
+    jobs.retain(|job| !job.types.is_empty() || !job.variables.is_empty());
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.types.len() + job.variables.len()));
+    let described = parallel::map(
+        threads,
+        &jobs,
+        || describe::Reader::new(&types),
+        |reader, job| describe(reader, job),
+        &mut |_| (),
+    );
+    let mut data: Vec<ModuleData> = (0..modules).map(|_| ModuleData::default()).collect();
+    let mut all: Vec<Option<Layout>> = types.named.iter().map(|_| None).collect();
+    for (job, mut described) in jobs.iter().zip(described) {
+        for (id, layout) in described.layouts {
+            all[id.0 as usize] = Some(layout);
+        }
+        let data = &mut data[units.units[job.unit].module];
+        data.statics.append(&mut described.statics);
+        data.thread_locals.append(&mut described.thread_locals);
+        data.vtables.append(&mut described.vtables);
+    }
+    let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
+    let mut layouts = Layouts { modules: data, ..Layouts::default() };
+    for layout in all.into_iter().flatten().chain(derived) {
+        layouts.add(layout);
+    }
+    for data in &mut layouts.modules {
+        for variable in data.statics.iter_mut().chain(&mut data.thread_locals) {
+            variable.size = variable.type_id.map_or(0, |id| layouts.types[id.0 as usize].size);
+        }
+    }
+    layouts
+}
+
+/// Gives each distinct type an id: the place of the first description by id.
+fn number<'units, 'data>(
+    units: &'units Units<'units, 'data>,
+    indexes: &mut [UnitIndex],
+) -> (Types<'units, 'data>, Vec<(usize, usize)>) {
+    let mut names: HashMap<u64, Arc<str>> = HashMap::default();
+    for index in indexes.iter_mut() {
+        names.extend(std::mem::take(&mut index.names));
+    }
+    let mut by_key: HashMap<u64, TypeId> = HashMap::default();
+    let mut by_name: HashMap<u64, TypeId> = HashMap::default();
+    let (mut named, mut places) = (Vec::new(), Vec::new());
+    let nameless: Arc<str> = "{unnamed}".into();
+    let mut new = |unit: usize, found: &Found| {
+        let id = TypeId(places.len() as u32);
+        places.push((unit, found.offset));
+        named.push((names.get(&found.name).unwrap_or(&nameless).clone(), found.size));
+        id
+    };
+    for (unit, index) in indexes.iter().enumerate() {
+        for found in index.types.iter().filter(|found| !found.declared) {
+            let id = *by_key.entry(found.key).or_insert_with(|| new(unit, found));
+            if found.name != 0 {
+                by_name.entry(found.name).or_insert(id);
+            }
+        }
+    }
+    let mut ids = Vec::with_capacity(indexes.len());
+    for (unit, index) in indexes.iter_mut().enumerate() {
+        let types = std::mem::take(&mut index.types);
+        let id = |found: &Found| match found.declared {
+            false => by_key.get(&found.key).copied(),
+            true => Some(*by_name.entry(found.name).or_insert_with(|| new(unit, found))),
+        };
+        ids.push(
+            types.iter().map(id).zip(&types).filter_map(|(id, found)| Some((found.offset, id?))).collect(),
+        );
+    }
+    let derived = Mutex::new(DerivedTypes::new(places.len() as u32));
+    (Types { units, ids, named, derived, fields: Budget::new(0) }, places)
+}
+
+fn describe(reader: &mut describe::Reader<'_, '_>, job: &Job) -> Described {
+    let unit = job.unit;
+    let mut found = Described::default();
+    for (id, offset) in &job.types {
+        found.layouts.push((*id, reader.layout(*id, unit, *offset)));
+    }
+    for variable in &job.variables {
+        if let (Name::Path(name), Place::Static(address)) = (&variable.name, variable.place)
+            && (name.ends_with("{vtable}") || name == "vtable")
+            && let Some(type_id) = reader.containing_type(unit, variable.a_type)
+        {
+            found.vtables.push(Vtable { address, type_id, offset: 0 });
+            continue;
+        }
+        let type_id = match variable.a_type {
+            Some(_) => reader.type_id(unit, variable.a_type),
+            None => reader.type_of_origin(unit, variable.origin),
+        };
+        let name = match &variable.name {
+            Name::Path(path) => Arc::from(variables::display_name(path)),
+            Name::Linkage(symbol) => name_of_symbol(symbol).func,
+        };
+        let (list, address) = match variable.place {
+            Place::Static(address) => (&mut found.statics, address),
+            Place::ThreadLocal(offset) => (&mut found.thread_locals, offset),
+        };
+        list.push(Variable { name, address, type_id, size: 0 });
+    }
+    found
+}
