@@ -45,6 +45,10 @@ pub struct Input<'a> {
     pub layouts: &'a Layouts,
     /// Where the search for reachable blocks begins.
     pub roots: &'a [Root],
+    /// Address in memory minus address in the file of each module of the layouts.
+    pub biases: &'a [u64],
+    /// Name text by its content.
+    pub with_texts: bool,
     /// Give all nodes the size 1, so that retained sizes are numbers of nodes.
     pub all_one: bool,
 }

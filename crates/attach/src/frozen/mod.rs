@@ -81,7 +81,8 @@ pub struct FrozenCopy {
 }
 
 impl FrozenCopy {
-    /// Copies a process.
+    /// Copies a process. If it is a child of this process, no other thread may wait for it meanwhile without `WNOWAIT`: it
+    /// would take the report of a stop away.
     ///
     /// # Errors
     /// If the process may not be traced or cannot be copied. The message names the remedy.
