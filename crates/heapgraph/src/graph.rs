@@ -6,6 +6,7 @@
 //!    reaches.
 //! 4. **Output**: nodes in order of address behind the roots, each with its edges ([`emit`]).
 
+mod counts;
 mod edges;
 mod emit;
 mod names;
@@ -64,6 +65,7 @@ pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Totals
     assert!(!input.sites.is_empty());
     let lookup = Lookup::new(input.blocks);
     let mut edges = edges::find(input, &lookup);
+    counts::apply(&mut edges, input);
     let unreached = reach::reach(&mut edges, input);
     emit::emit(input, &edges, &unreached, sink)
 }

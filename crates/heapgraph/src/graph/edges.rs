@@ -60,6 +60,8 @@ impl Owned {
 
 /// In the kind of an edge that holds nothing.
 pub(super) const WEAK: u8 = 0x80;
+/// In the kind of an edge from an owner.
+pub(super) const OWNS: u8 = 0x40;
 
 impl Edges {
     /// The edges of a root or block, as a range of numbers.
@@ -68,8 +70,12 @@ impl Edges {
     }
 
     fn push(&mut self, to: BlockIndex, kind: EdgeKind, label: u32, weak: bool) {
+        self.push_marked(to, kind as u8 | if weak { WEAK } else { 0 }, label);
+    }
+
+    fn push_marked(&mut self, to: BlockIndex, kind: u8, label: u32) {
         self.targets.push(to);
-        self.kinds.push(kind as u8 | if weak { WEAK } else { 0 });
+        self.kinds.push(kind);
         self.labels.push(label);
     }
 }
@@ -246,10 +252,10 @@ impl Search<'_> {
             };
             found.offset == 0 && blocks.sizes[index] >= wanted
         };
-        let is_weak = match reference.hold {
-            Hold::Owns => !fits(),
-            Hold::Refers => false,
-            Hold::Weak => true,
+        let mark = match reference.hold {
+            Hold::Owns if fits() => OWNS,
+            Hold::Owns | Hold::Weak => WEAK,
+            Hold::Refers => 0,
         };
         let (kind, label) = match reference.name {
             EdgeName::Field(name) => (EdgeKind::Property, self.edges.names.intern(name)),
@@ -257,7 +263,7 @@ impl Search<'_> {
             EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
         };
         self.seen[index] = self.place;
-        self.edges.push(found.block, kind, label, is_weak);
+        self.edges.push_marked(found.block, kind as u8 | mark, label);
     }
 
     /// The name of a field of an element. Only the first elements have names of their own.
