@@ -66,9 +66,9 @@ impl Parts {
         let mut rests = Vec::with_capacity(found.continued.len());
         let (mut row, mut first) = (0_u32, true);
         let mut ids = Ids::new(self.nodes.count());
-        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges]: [u32; 4]| {
+        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, ids.take(id), size, edges, 0, 0]);
+            text.numbers(&[kind, name, ids.take(id), size, edges, unused, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
@@ -80,14 +80,14 @@ impl Parts {
                 edges += pieces;
                 rests.push((node.id, node.kind, name, node.self_size - size));
             }
-            write(text, node.id, [node.kind, name, size as u32, edges])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, node.trace_node_id as u32])?;
             row += 1;
             Ok(())
         })?;
         for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
-                write(text, id, [kind, name, size as u32, 0])?;
+                write(text, id, [kind, name, size as u32, 0, 0])?;
                 rest -= size;
             }
         }
