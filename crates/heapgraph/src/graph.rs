@@ -6,8 +6,10 @@
 //!    reaches.
 //! 4. **Output**: nodes in order of address behind the roots, each with its edges ([`emit`]).
 
+mod counts;
 mod edges;
 mod emit;
+mod headers;
 mod names;
 mod reach;
 mod roots;
@@ -64,6 +66,7 @@ pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Totals
     assert!(!input.sites.is_empty());
     let lookup = Lookup::new(input.blocks);
     let mut edges = edges::find(input, &lookup);
+    counts::apply(&mut edges, input);
     let unreached = reach::reach(&mut edges, input);
     emit::emit(input, &edges, &unreached, sink)
 }

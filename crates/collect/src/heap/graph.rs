@@ -53,7 +53,8 @@ where
     all.extend(roots::thread_locals(image, &modules, &layouts));
     for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
-        all.extend(roots::stack(image, thread, frames, &names));
+        let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
+        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
     }
     all.extend(other_memory(image, &modules, &blocks, &all));
     blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
@@ -140,6 +141,16 @@ fn intern_frames(
     let intern = |location: &Location| recording.stacks.intern_location(*location);
     let mut intern = intern;
     located.iter().map(|locations| locations.iter().map(&mut intern).collect()).collect()
+}
+
+/// Whether a function of a container of Rust's standard library is at this location, or inlined there.
+fn is_in_container(recording: &Recording, location: stackglass_profile::LocationId) -> bool {
+    const CONTAINERS: [&str; 3] = ["alloc::vec::", "alloc::collections::", "hashbrown::"];
+    let mut frames = recording.symbols.frames_of(location);
+    frames.any(|frame| {
+        let path = frame.spec.as_deref().unwrap_or(&frame.func).trim_start_matches('<');
+        CONTAINERS.iter().any(|container| path.starts_with(container) || frame.func.starts_with(container))
+    })
 }
 
 /// The function of a frame and the line where it is.

@@ -3,6 +3,7 @@
 use crate::structure::{Label, Snapshot, check, check_bytes};
 use stackglass_files::heapsnapshot::{
     AssembleOptions, CONTINUED, PartsWriter, assemble, assemble_to, assemble_with, cleanup, grouped_blocks,
+    read,
 };
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind};
 use std::fs;
@@ -137,7 +138,7 @@ fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
         (".nodes", 34 * 2, 15, "byte 68: node 2 has an unknown kind, 15"),
         (".nodes", 34 * 2 + 1, 5, "has name 5 of 4"),
         (".nodes", 34 * 2 + 17 + 6, 1, "more than 256 TiB"),
-        (".nodes", 34 * 2 + 25, 1, "node 2 has a trace"),
+        (".nodes", 34 * 2 + 33, 1, "node 2 has a trace"),
         (".edges", 25, 7, "byte 25: edge 1 has an unknown kind, 7"),
         (".edges", 26, 9, "edge 1 has name 9 of 4"),
         (".edges", 25 + 9, 5, "edge 1 joins nodes 5 and 2 of 5"),
@@ -172,7 +173,10 @@ fn leaves_of_one_type_under_one_owner_become_one_node() {
     let mut parts = PartsWriter::create(&prefix).unwrap();
     let [empty, group, list, bytes, other] =
         ["", "(roots)", "Vec<Box<[u8]>>", "[u8]", "Other"].map(|name| parts.name(name));
-    let mut node = |kind, name, size| parts.node(kind, name, 77, size).unwrap();
+    let mut node = |kind, name, size| {
+        parts.unused(if size == 10 { 4 } else { 0 });
+        parts.node(kind, name, 77, size).unwrap()
+    };
     node(NodeKind::Synthetic, empty, 0);
     let roots = node(NodeKind::Synthetic, group, 0);
     let owner = node(NodeKind::Array, list, 80_000);
@@ -223,6 +227,7 @@ fn leaves_of_one_type_under_one_owner_become_one_node() {
             ("2 × [u8]", (6 << 30) - u64::from(u32::MAX)),
         ]
     );
+    assert_eq!(read(&out).unwrap().unused[4], 5012 * 4);
     let labels: Vec<_> = small.nodes[2].edges.iter().map(|(kind, _, to)| (&**kind, *to)).collect();
     assert_eq!(labels, [("element", 3), ("element", 5), ("element", 4), ("element", 6)]);
     assert_eq!(small.nodes[6].edges.len(), 1);
@@ -230,5 +235,27 @@ fn leaves_of_one_type_under_one_owner_become_one_node() {
     assert_eq!(grouped_blocks("5 012 × [u8]"), Some((5012, "[u8]")));
     for name in ["× a", " × a", "+5 × a", "5×a", "99999999999999999999 × a"] {
         assert_eq!(grouped_blocks(name), None, "{name}");
+    }
+}
+
+#[test]
+fn unused_bytes_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("unused");
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let name = parts.name("[u8]");
+    for (row, unused) in [0, 0, 24, 0, u64::MAX].into_iter().enumerate() {
+        parts.unused(unused);
+        let kind = if row == 0 { NodeKind::Synthetic } else { NodeKind::Array };
+        parts.node(kind, name, row as u64 * 16, 64).unwrap();
+        parts
+            .edge(NodeIndex(row as u32), NodeIndex((row as u32 + 1) % 5), EdgeKind::Property, name.0)
+            .unwrap();
+    }
+    parts.finish().unwrap();
+    let out = folder.path().join("unused.heapsnapshot");
+    assemble(&prefix, &out).unwrap();
+    for path in [&prefix, &out] {
+        assert_eq!(read(path).unwrap().unused, [0, 0, 24, 0, u32::MAX], "{}", path.display());
     }
 }

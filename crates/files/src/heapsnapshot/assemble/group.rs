@@ -16,6 +16,8 @@ pub(super) struct Group {
     name: u32,
     pub members: u32,
     pub self_size: u64,
+    /// Unused bytes of its members.
+    pub unused: u32,
     /// Index of its name in [`Groups::names`].
     pub own_name: u32,
 }
@@ -110,7 +112,14 @@ impl Parts {
             }
             let number = *group.get_or_insert_with(|| {
                 let name = types[to as usize] / self.meta.node_kinds.len() as u32;
-                groups.groups.push(Group { row: *first, name, members: 1, self_size: 0, own_name: 0 });
+                groups.groups.push(Group {
+                    row: *first,
+                    name,
+                    members: 1,
+                    self_size: 0,
+                    unused: 0,
+                    own_name: 0,
+                });
                 groups.groups.len() as u32 - 1
             });
             groups.groups[number as usize].members += 1;
@@ -190,7 +199,9 @@ impl Parts {
             let first = firsts[row as usize];
             row += 1;
             if let Ok(group) = groups.binary_search_by_key(&first, |group| group.row) {
-                groups[group].self_size += node.self_size;
+                let group = &mut groups[group];
+                group.self_size += node.self_size;
+                group.unused = group.unused.saturating_add(node.trace_node_id as u32);
             }
             Ok(())
         })

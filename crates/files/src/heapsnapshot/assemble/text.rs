@@ -67,20 +67,22 @@ impl Parts {
         let (mut row, mut first, mut next_group) = (0_u32, true, 0);
         let remark = self.strings.count as u32 + u32::from(!found.continued.is_empty());
         let mut ids = Ids::new(self.nodes.count());
-        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges]: [u32; 4]| {
+        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, ids.take(id), size, edges, 0, 0]);
+            text.numbers(&[kind, name, ids.take(id), size, edges, unused, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
             let node = self.node(row.into(), bytes)?;
             let (mut name, mut self_size) = (node.name as u32, node.self_size);
+            let mut unused = node.trace_node_id as u32;
             let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
             if let Some(groups) = &found.groups {
                 if row == 0 {
                     name = remark;
                 } else if let Some(group) = groups.at(row, &mut next_group) {
                     (name, self_size) = (remark + 1 + group.own_name, group.self_size);
+                    unused = group.unused;
                 } else if !groups.row(row).1 {
                     row += 1;
                     return Ok(());
@@ -91,14 +93,14 @@ impl Parts {
                 edges += pieces;
                 rests.push((node.id, node.kind, name, self_size - size));
             }
-            write(text, node.id, [node.kind, name, size as u32, edges])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, unused])?;
             row += 1;
             Ok(())
         })?;
         for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
-                write(text, id, [kind, name, size as u32, 0])?;
+                write(text, id, [kind, name, size as u32, 0, 0])?;
                 rest -= size;
             }
         }
