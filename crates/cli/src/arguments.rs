@@ -2,7 +2,7 @@
 
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
-    flamegraph, info, man, peek, print, record, run, save, top,
+    flamegraph, heap, info, man, peek, print, record, run, save, top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -57,6 +57,7 @@ pub(crate) enum Verb {
     Annotate(annotate::Flags),
     Flamegraph(flamegraph::Flags),
     Diff(diff::Flags),
+    Heap(heap::Flags),
     Convert(convert::Flags),
     Info(info::Flags),
     Save(save::Flags),
