@@ -28,6 +28,7 @@ Examples:
   stackglass annotate --file search.rs    source lines with their times
   stackglass flamegraph                   a flame graph as an HTML page
   stackglass diff before.glass after.glass   which functions became slower
+  stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, then record
 

@@ -1,7 +1,7 @@
 //! Part files, and what is assembled of them.
 
 use crate::structure::{Label, Snapshot, check, check_bytes};
-use stackglass_files::heapsnapshot::{CONTINUED, PartsWriter, assemble, assemble_to, cleanup};
+use stackglass_files::heapsnapshot::{CONTINUED, PartsWriter, assemble, assemble_to, cleanup, read};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
         (".nodes", 34 * 2, 15, "byte 68: node 2 has an unknown kind, 15"),
         (".nodes", 34 * 2 + 1, 5, "has name 5 of 4"),
         (".nodes", 34 * 2 + 17 + 6, 1, "more than 256 TiB"),
-        (".nodes", 34 * 2 + 25, 1, "node 2 has a trace"),
+        (".nodes", 34 * 2 + 33, 1, "node 2 has a trace"),
         (".edges", 25, 7, "byte 25: edge 1 has an unknown kind, 7"),
         (".edges", 26, 9, "edge 1 has name 9 of 4"),
         (".edges", 25 + 9, 5, "edge 1 joins nodes 5 and 2 of 5"),
@@ -161,4 +161,26 @@ fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
     let error = assemble(&prefix, &out).unwrap_err().to_string();
     assert!(error.contains("the snapshot is incomplete, or the prefix is wrong"), "{error}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 4, "no temporary file is left");
+}
+
+#[test]
+fn unused_bytes_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("unused");
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let name = parts.name("[u8]");
+    for (row, unused) in [0, 0, 24, 0, u64::MAX].into_iter().enumerate() {
+        parts.unused(unused);
+        let kind = if row == 0 { NodeKind::Synthetic } else { NodeKind::Array };
+        parts.node(kind, name, row as u64 * 16, 64).unwrap();
+        parts
+            .edge(NodeIndex(row as u32), NodeIndex((row as u32 + 1) % 5), EdgeKind::Property, name.0)
+            .unwrap();
+    }
+    parts.finish().unwrap();
+    let out = folder.path().join("unused.heapsnapshot");
+    assemble(&prefix, &out).unwrap();
+    for path in [&prefix, &out] {
+        assert_eq!(read(path).unwrap().unused, [0, 0, 24, 0, u32::MAX], "{}", path.display());
+    }
 }

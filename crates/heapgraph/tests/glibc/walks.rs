@@ -81,6 +81,23 @@ fn python_with_malloc() {
     assert!(heap.blocks.len() > 80_000 && heap.report.is_complete(), "{:#?}", heap.report);
 }
 
+/// Time and memory. A build for tests on a busy machine is slower than a user's.
+#[test]
+fn a_million_blocks() {
+    let tools = Tools::build();
+    let process = Process::start(&mut Command::new(tools.c("million.c")), &tools.registers);
+    process.stop();
+    let image = process.image();
+    let begin = std::time::Instant::now();
+    let (heap, peak) = super::memory::peak(|| live_blocks(&image).unwrap());
+    let time = begin.elapsed();
+    let count = heap.blocks.len();
+    eprintln!("{count} blocks in {time:?}, {:.1} bytes each", peak as f64 / count as f64);
+    assert!(count >= 1_000_000 && heap.report.is_complete(), "{:#?}", heap.report);
+    assert!(time < std::time::Duration::from_secs(2), "{time:?}");
+    assert!(peak <= 24 * count + (8 << 20), "{peak} bytes for {count} blocks");
+}
+
 #[test]
 fn images_amid_allocations() {
     amid_allocations(6);

@@ -72,10 +72,9 @@ impl Parts {
             let (name, strings) = (node.name, self.strings.count);
             return self.nodes.fault(row, format!("node {row} has name {name} of {strings}"));
         }
-        if (node.trace_node_id, node.detachedness) != (0, 0) {
-            return self
-                .nodes
-                .fault(row, format!("node {row} has a trace or a detachedness, which must be 0"));
+        // Julia writes no traces. Ours has unused bytes there.
+        if node.trace_node_id > u32::MAX.into() || node.detachedness != 0 {
+            return self.nodes.fault(row, format!("node {row} has a trace or a detachedness"));
         }
         Ok(node)
     }

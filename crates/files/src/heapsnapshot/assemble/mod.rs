@@ -5,6 +5,7 @@
 //! buffer of limited size, range by range of nodes, with one more reading for each range.
 
 mod check;
+mod ids;
 mod sort;
 mod text;
 

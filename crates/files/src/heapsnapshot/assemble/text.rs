@@ -1,6 +1,7 @@
 //! The text of a snapshot.
 
 use super::check::Found;
+use super::ids::Ids;
 use super::{LARGEST, Parts, Stop};
 use crate::heapsnapshot::error::HeapSnapshotError;
 use crate::heapsnapshot::part_files::EdgeRecord;
@@ -61,12 +62,13 @@ impl<'a> Text<'a> {
 impl Parts {
     pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
         let mut continued = found.continued.iter().peekable();
-        // Kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
+        // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
         let mut rests = Vec::with_capacity(found.continued.len());
         let (mut row, mut first) = (0_u32, true);
-        let mut write = |text: &mut Text, row: u32, [kind, name, size, edges]: [u32; 4]| {
+        let mut ids = Ids::new(self.nodes.count());
+        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, 2 * row + 1, size, edges, 0, 0]);
+            text.numbers(&[kind, name, ids.take(id), size, edges, unused, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
@@ -76,18 +78,17 @@ impl Parts {
             let size = node.self_size.min(LARGEST);
             if let Some((_, pieces)) = continued.next_if(|(at, _)| *at == row) {
                 edges += pieces;
-                rests.push((node.kind, name, node.self_size - size));
+                rests.push((node.id, node.kind, name, node.self_size - size));
             }
-            write(text, row, [node.kind, name, size as u32, edges])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, node.trace_node_id as u32])?;
             row += 1;
             Ok(())
         })?;
-        for (kind, name, mut rest) in rests {
+        for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
-                write(text, row, [kind, name, size as u32, 0])?;
+                write(text, id, [kind, name, size as u32, 0, 0])?;
                 rest -= size;
-                row += 1;
             }
         }
         Ok(())

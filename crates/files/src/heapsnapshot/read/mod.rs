@@ -44,3 +44,15 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
     }
     (!path.exists() && part(path, METADATA).exists()).then(|| path.to_owned())
 }
+
+/// Adds the unused bytes of the last node. The column is empty as long as no node has any.
+#[inline]
+fn push_unused(graph: &mut HeapGraph, bytes: u64) {
+    if bytes > 0 && graph.unused.is_empty() {
+        graph.unused.reserve_exact(graph.self_sizes.capacity());
+        graph.unused.resize(graph.len() - 1, 0);
+    }
+    if bytes > 0 || !graph.unused.is_empty() {
+        graph.unused.push(bytes.min(u32::MAX.into()) as u32);
+    }
+}
