@@ -45,6 +45,8 @@ pub struct Graph {
     pub texts: BTreeMap<u64, String>,
     /// Used and capacity, by address of the buffer.
     pub usage: BTreeMap<u64, (u64, u64)>,
+    /// Owners that point into a block.
+    pub doubtful_owners: usize,
 }
 
 struct Running(Child);
@@ -173,6 +175,7 @@ fn search(image: &Image, program: &Path, root: &str, printed: &Printed) -> Graph
         contains: BTreeMap::new(),
         texts: BTreeMap::new(),
         usage: BTreeMap::new(),
+        doubtful_owners: 0,
     };
     let mut pending = VecDeque::from([(printed.root, BlockType::One(root), Extent::default())]);
     let mut bytes = Vec::new();
@@ -186,13 +189,14 @@ fn search(image: &Image, program: &Path, root: &str, printed: &Printed) -> Graph
         assert_ne!(references.pointers(contains), Pointers::Unknown, "{}", describe(&layouts, contains));
         bytes.resize(size as usize, 0);
         assert_eq!(image.memory.read(at, &mut bytes), bytes.len());
-        let Graph { edges, texts, usage, .. } = &mut graph;
+        let Graph { edges, texts, usage, doubtful_owners, .. } = &mut graph;
         references.of_block(contains, extent, at, &bytes, image, &mut |reference| {
             let Some(to) = block(&printed.blocks, reference.target) else { return };
-            edges.push(Found { from: at, to, hold: reference.hold, name: name(&reference) });
-            if reference.hold == Hold::Owns {
-                assert_eq!(to, reference.target, "owners point to first bytes: {}", name(&reference));
-            }
+            // As in a graph, an owner that points into a block is doubtful.
+            let doubtful = reference.hold == Hold::Owns && to != reference.target;
+            let hold = if doubtful { Hold::Weak } else { reference.hold };
+            *doubtful_owners += usize::from(doubtful);
+            edges.push(Found { from: at, to, hold, name: name(&reference) });
             if let Some(used) = reference.usage {
                 usage.insert(to, (used.used, used.capacity));
             }

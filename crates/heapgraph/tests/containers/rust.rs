@@ -11,6 +11,7 @@ fn structures(level: &str) -> (Printed, Graph) {
     let program = build(&folder, "structures.rs", "rustc", &flags);
     let (printed, graph) = follow(&program, "structures::App");
     graph.compare(&printed);
+    assert_eq!(graph.doubtful_owners, 0);
     (printed, graph)
 }
 
