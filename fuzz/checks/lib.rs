@@ -3,6 +3,8 @@
 
 pub mod folded;
 pub mod glass;
+pub mod heap_parts;
+pub mod heapsnapshot;
 pub mod glibc_heap;
 pub mod jlprof;
 #[path = "../../crates/heapgraph/tests/support/made_up.rs"]

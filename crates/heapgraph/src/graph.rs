@@ -9,6 +9,7 @@
 mod counts;
 mod edges;
 mod emit;
+mod headers;
 mod names;
 mod reach;
 mod roots;

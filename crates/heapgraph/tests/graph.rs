@@ -31,7 +31,16 @@ fn block(number: u64) -> u64 {
 
 fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
     let (owner, name) = ("owner".to_owned(), name.to_owned());
-    Root { kind, owner, name, range, type_id: None, registers: Vec::new(), interior: true }
+    Root {
+        kind,
+        owner,
+        name,
+        range,
+        type_id: None,
+        registers: Vec::new(),
+        may_be_filling: false,
+        interior: true,
+    }
 }
 
 fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {

@@ -6,6 +6,7 @@ use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, Module, ModuleIndex, Recording, StackId};
@@ -41,23 +42,31 @@ where
     let modules = modules::find(image, &executable);
     let files: Vec<Module> = modules.iter().map(module_file).collect();
     let layouts = Layouts::read(&files, &options.symbols);
-    let Found { mut recording, mut blocks, stacks: site_stacks, remarks } = found_blocks(image)?;
+    let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
+        found_blocks(image)?;
     keep_stacks(&mut recording, &site_stacks);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
     let frame_locations = intern_frames(&mut recording, &modules, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
-    let sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
+    let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
     for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
-        all.extend(roots::stack(image, thread, frames, &names));
+        let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
+        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
     }
     all.extend(other_memory(image, &modules, &blocks, &all));
-    blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    if !is_recorded {
+        let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
+        let typing = typing::infer(evidence);
+        sites = typing.sites(&layouts, &mut blocks);
+        remarks.push(typing.remark());
+    }
+    blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
     let input = Input {
         image,
         blocks: &blocks,
@@ -79,6 +88,8 @@ struct Found {
     /// The stack of each site. Site 0 is unknown.
     stacks: Vec<StackId>,
     remarks: Vec<String>,
+    /// Whether allocations are recorded, so that blocks have sites.
+    is_recorded: bool,
 }
 
 /// The blocks that the recorder knows, else those of the C library's allocator.
@@ -91,11 +102,17 @@ fn found_blocks(image: &Image) -> Result<Found, HeapError> {
         if is_sampled {
             remarks.push("only a part of all allocations is recorded; the other blocks are missing".into());
         }
-        return Ok(Found { recording, blocks, stacks, remarks });
+        return Ok(Found { recording, blocks, stacks, remarks, is_recorded: true });
     }
     let heap = glibc::live_blocks(image)?;
     let remarks = heap.report.remarks();
-    Ok(Found { recording: Recording::default(), blocks: heap.blocks, stacks: vec![StackId(0)], remarks })
+    Ok(Found {
+        recording: Recording::default(),
+        blocks: heap.blocks,
+        stacks: vec![StackId(0)],
+        remarks,
+        is_recorded: false,
+    })
 }
 
 fn module_file(module: &LoadedModule) -> Module {
@@ -140,6 +157,16 @@ fn intern_frames(
     let intern = |location: &Location| recording.stacks.intern_location(*location);
     let mut intern = intern;
     located.iter().map(|locations| locations.iter().map(&mut intern).collect()).collect()
+}
+
+/// Whether a function of a container of Rust's standard library is at this location, or inlined there.
+fn is_in_container(recording: &Recording, location: stackglass_profile::LocationId) -> bool {
+    const CONTAINERS: [&str; 3] = ["alloc::vec::", "alloc::collections::", "hashbrown::"];
+    let mut frames = recording.symbols.frames_of(location);
+    frames.any(|frame| {
+        let path = frame.spec.as_deref().unwrap_or(&frame.func).trim_start_matches('<');
+        CONTAINERS.iter().any(|container| path.starts_with(container) || frame.func.starts_with(container))
+    })
 }
 
 /// The function of a frame and the line where it is.

@@ -4,13 +4,14 @@
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
+use super::headers;
 use super::names::Names;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
 use crate::references::{BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
 
 /// Bytes that are read at once.
@@ -42,6 +43,8 @@ pub(super) struct Owned {
     lengths: Vec<u32>,
     /// Where the elements of a `VecDeque` begin, if not at the first.
     rotated: HashMap<u32, Extent>,
+    /// Buffers that may have more elements than their owners know: a thread is filling them.
+    filling: HashSet<u32>,
     /// Bytes that are allocated ahead.
     pub unused: Vec<u32>,
     /// Blocks that are text of their length.
@@ -50,6 +53,9 @@ pub(super) struct Owned {
 
 impl Owned {
     fn extent(&self, index: usize) -> Extent {
+        if self.filling.contains(&(index as u32)) {
+            return Extent::default();
+        }
         if let Some(rotated) = self.rotated.get(&(index as u32)) {
             return *rotated;
         }
@@ -160,6 +166,19 @@ fn owned(
             let bytes = window.read(blocks.addresses[index], blocks.sizes[index]);
             references.of_block(contains, None, blocks.addresses[index], bytes, image, &mut note);
         }
+    }
+    for root in roots.iter().filter(|root| root.kind.is_doubtful()) {
+        let bytes = window.read(root.range.start, root.range.end.saturating_sub(root.range.start));
+        if root.may_be_filling {
+            let values = words(bytes).chain(root.registers.iter().map(|(_, value)| *value));
+            let found = values.filter_map(|word| lookup.find(blocks, word));
+            owned.filling.extend(found.map(|found| found.block.0));
+        }
+        headers::find(input, lookup, bytes, &mut |index, length| {
+            let known = &mut owned.lengths[index];
+            let length = length.min(u64::from(UNKNOWN - 1)) as u32;
+            *known = if *known == UNKNOWN { length } else { length.max(*known) };
+        });
     }
     owned
 }

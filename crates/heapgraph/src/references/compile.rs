@@ -161,7 +161,10 @@ impl<'a> Compiler<'a> {
                 compiled
             })
             .collect();
-        let hide = library && compiled.iter().filter(|variant| !variant.ops.is_empty()).count() == 1;
+        // The flavors of channels are not for users.
+        let hide = library
+            && (compiled.iter().filter(|variant| !variant.ops.is_empty()).count() == 1
+                || base(&layout.name).ends_with("Flavor"));
         let mut default = Vec::new();
         let mut cases = Vec::new();
         for (variant, compiled) in variants.iter().zip(compiled) {

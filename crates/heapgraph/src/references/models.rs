@@ -60,7 +60,6 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
             uninitialized::once(compiler, layout)
         }
         "std::sys::thread_local::native::lazy::Storage" => uninitialized::thread_local(compiler, layout),
-        "std::__cxx11::basic_string" => cpp::string(compiler, layout),
-        _ => None,
+        name => cpp::model(compiler, name, id, layout),
     }
 }

@@ -73,6 +73,21 @@ pub(super) enum Kind {
     Tagged { mask: u64, tag: u64 },
     /// `std::string`: its length, and where short text, or else the capacity, lies.
     CppString { length: u64, local: u64 },
+    /// `std::vector`: pointers behind the last element and behind the buffer.
+    CppVector { finish: u64, end: u64, size: u64 },
+    /// `std::deque`: the number of places in its map, and the iterators of its begin and its end. `start` and `finish` are
+    /// pointers to an element and to the begin of its chunk; `last` points behind the chunk; nodes point into the map.
+    CppDeque {
+        map_size: u64,
+        start: [u64; 2],
+        last: u64,
+        first_node: u64,
+        finish: [u64; 2],
+        last_node: u64,
+        size: u64,
+    },
+    /// A pointer to something else than the part of the value at `own`.
+    Other { own: u64 },
 }
 
 /// What lies before the value that a Rust vtable belongs to.

@@ -13,6 +13,9 @@ const LOWEST: u64 = 4096;
 /// Where control bytes begin is a multiple of this.
 const GROUP: u64 = 16;
 
+/// Chunks of a `std::deque`, at most. Each has some 512 bytes.
+const MOST_CHUNKS: u64 = 1 << 24;
+
 /// Size of the counters before the elements of an `Rc` or `Arc`.
 const COUNTERS: u64 = 16;
 
@@ -206,7 +209,14 @@ impl Walk<'_> {
         if pointer < LOWEST {
             return;
         }
-        let Some(target) = self.target(slot, base, pointer) else { return };
+        if let Kind::CppDeque { .. } = slot.kind {
+            self.cpp_deque(slot, base, pointer, place);
+        } else if let Some(target) = self.target(slot, base, pointer) {
+            self.emit(slot, place, target);
+        }
+    }
+
+    fn emit(&mut self, slot: &Slot, place: Place, target: Target) {
         let length = self.path.len();
         let text = if length == 0 {
             &slot.name
@@ -297,6 +307,20 @@ impl Walk<'_> {
             Kind::Tagged { mask, tag } => {
                 (pointer & mask == tag).then(|| Target::new(pointer - tag, slot.contains))
             }
+            Kind::CppVector { finish, end, size } => {
+                let used = field(finish)?.checked_sub(pointer)? / size;
+                let capacity = field(end)?.checked_sub(pointer)? / size;
+                if used > capacity {
+                    return Some(plain);
+                }
+                let usage = Some(Usage { used, capacity });
+                Some(Target { elements: Some(used), usage, ..plain })
+            }
+            Kind::CppDeque { .. } => None,
+            Kind::Other { own } => {
+                let is_own = pointer == self.address.wrapping_add(base).wrapping_add(own);
+                (!is_own).then_some(plain)
+            }
             Kind::CppString { length, local } => {
                 if pointer == self.address.wrapping_add(base).wrapping_add(local) {
                     return None;
@@ -306,6 +330,44 @@ impl Walk<'_> {
                 Some(Target { elements: Some(used), usage, ..plain })
             }
         }
+    }
+
+    /// The map and the chunks of a `std::deque`. Only the first and the last chunk may hold less than they can.
+    fn cpp_deque(&mut self, slot: &Slot, base: u64, map: u64, place: Place) -> Option<()> {
+        let Kind::CppDeque { map_size, start, last, first_node, finish, last_node, size } = slot.kind else {
+            return None;
+        };
+        let field = |offset: u64| self.word(base.checked_add(offset)?);
+        let [start, first] = [field(start[0])?, field(start[1])?];
+        let [finish, finish_first] = [field(finish[0])?, field(finish[1])?];
+        let capacity = field(last)?.checked_sub(first)? / size;
+        let (first_node, last_node) = (field(first_node)?, field(last_node)?);
+        let nodes = last_node.checked_sub(first_node)? / 8;
+        if first_node < map || (last_node - map) / 8 >= field(map_size)?.min(MOST_CHUNKS) {
+            return None;
+        }
+        // The map owns its chunks, but does not know their elements.
+        self.emit(slot, place, Target::new(map, Some(BlockType::Bytes)));
+        let length = self.path.len();
+        push_name(self.path, &slot.name);
+        for node in 0..=nodes {
+            let Some(chunk) = self.image.word(first_node + node * 8) else { break };
+            let begin = if node == 0 { start.saturating_sub(first) / size } else { 0 };
+            let end = if node == nodes { finish.saturating_sub(finish_first) / size } else { capacity };
+            let chunk = Target {
+                elements: Some(end.saturating_sub(begin)),
+                first: begin,
+                ..Target::new(chunk, slot.contains)
+            };
+            let named = self.path.len();
+            push_name(self.path, "chunks");
+            let _ = write!(self.path, "[{node}]");
+            let unnamed = Slot { name: "".into(), ..slot.clone() };
+            self.emit(&unnamed, place, chunk);
+            self.path.truncate(named);
+        }
+        self.path.truncate(length);
+        Some(())
     }
 
     /// A capacity, if elements were allocated.

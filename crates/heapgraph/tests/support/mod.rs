@@ -31,11 +31,22 @@ pub struct Process {
 impl Process {
     /// Starts a program and waits until it prints `ready`. `registers` is the program that prints registers.
     pub fn start(command: &mut Command, registers: &Path) -> Process {
+        Process::start_with_lines(command, registers).0
+    }
+
+    /// The same, with the lines before.
+    pub fn start_with_lines(command: &mut Command, registers: &Path) -> (Process, Vec<String>) {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{command:?}");
-        Process { child, registers: registers.to_owned() }
+        let printed = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
+        let mut is_ready = false;
+        let lines = printed.take_while(|line| {
+            is_ready = line == "ready";
+            !is_ready
+        });
+        let lines = lines.collect();
+        let process = Process { child, registers: registers.to_owned() };
+        assert!(is_ready, "{command:?} is not ready");
+        (process, lines)
     }
 
     pub fn pid(&self) -> u32 {

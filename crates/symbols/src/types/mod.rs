@@ -12,7 +12,8 @@ mod display;
 mod rules;
 mod stack;
 
-pub(crate) use display::short;
+pub(crate) use display::{block as named_block, short};
+pub(crate) use rules::Family;
 
 use crate::naming::name_of_symbol;
 use crate::rust_path;

@@ -101,7 +101,7 @@ mod tests {
     fn a_block_keeps_its_id_when_others_come_and_go() {
         let heap = |index: u64| 0x5581_2345_0000 + 48 * index;
         let arena = |index: u64| 0x7f12_0000_0030 + 32 * index;
-        let address = |index: u64| if index % 3 == 0 { arena(index) } else { heap(index) };
+        let address = |index: u64| if index.is_multiple_of(3) { arena(index) } else { heap(index) };
         let before = ids((0..30_000).map(address));
         let kept: Vec<u64> = (0..30_000).filter(|index| index % 7 != 0).collect();
         let after = ids(kept.iter().map(|index| address(*index)));

@@ -64,7 +64,8 @@ impl Parts {
         let mut continued = found.continued.iter().peekable();
         // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
         let mut rests = Vec::with_capacity(found.continued.len());
-        let (mut row, mut first) = (0_u32, true);
+        let (mut row, mut first, mut next_group) = (0_u32, true, 0);
+        let remark = self.strings.count as u32 + u32::from(!found.continued.is_empty());
         let mut ids = Ids::new(self.nodes.count());
         let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
@@ -73,14 +74,26 @@ impl Parts {
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
             let node = self.node(row.into(), bytes)?;
-            let name = node.name as u32;
+            let (mut name, mut self_size) = (node.name as u32, node.self_size);
+            let mut unused = node.trace_node_id as u32;
             let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
-            let size = node.self_size.min(LARGEST);
+            if let Some(groups) = &found.groups {
+                if row == 0 {
+                    name = remark;
+                } else if let Some(group) = groups.at(row, &mut next_group) {
+                    (name, self_size) = (remark + 1 + group.own_name, group.self_size);
+                    unused = group.unused;
+                } else if !groups.row(row).1 {
+                    row += 1;
+                    return Ok(());
+                }
+            }
+            let size = self_size.min(LARGEST);
             if let Some((_, pieces)) = continued.next_if(|(at, _)| *at == row) {
                 edges += pieces;
-                rests.push((node.id, node.kind, name, node.self_size - size));
+                rests.push((node.id, node.kind, name, self_size - size));
             }
-            write(text, node.id, [node.kind, name, size as u32, edges, node.trace_node_id as u32])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, unused])?;
             row += 1;
             Ok(())
         })?;
@@ -96,12 +109,16 @@ impl Parts {
 
     pub(super) fn write_edges_in_order(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
         let mut edges = EdgeText::new(self, found, text);
+        let weak = self.kind_of_edges("weak");
         let mut row = 0;
         self.edges.each(|bytes| -> Result<(), Stop> {
             let edge = self.edge(row, bytes)?;
             row += 1;
             edges.continue_up_to(edge.from as u32)?;
-            Ok(edges.edge(&WrittenEdge::from(&edge))?)
+            if let Some(to) = found.target(&edge, weak) {
+                edges.edge(&WrittenEdge { to, ..WrittenEdge::from(&edge) })?;
+            }
+            Ok(())
         })?;
         Ok(edges.continue_up_to(u32::MAX)?)
     }
@@ -121,6 +138,13 @@ impl Parts {
         if !found.continued.is_empty() {
             text.begin(&mut first);
             json_text::string(&mut text.pending, CONTINUED.as_bytes());
+        }
+        if let Some(groups) = &found.groups {
+            for name in std::iter::once(&groups.remark()).chain(&groups.names) {
+                text.begin(&mut first);
+                json_text::string(&mut text.pending, name.as_bytes());
+                text.added()?;
+            }
         }
         Ok(())
     }
@@ -156,13 +180,14 @@ pub(super) struct EdgeText<'a, 'b> {
 
 impl<'a, 'b> EdgeText<'a, 'b> {
     pub(super) fn new(parts: &Parts, found: &'a Found, text: &'a mut Text<'b>) -> Self {
-        let internal = parts.meta.edge_kinds.iter().position(|kind| kind == "internal");
+        let gone = found.groups.as_ref().map_or(0, |groups| groups.gone);
         Self {
             text,
             first: true,
             continued: found.continued.iter().peekable(),
-            next: parts.nodes.count() as u32,
-            continued_kind: internal.unwrap_or(0) as u32,
+            next: (parts.nodes.count() - gone) as u32,
+            continued_kind: parts.meta.edge_kinds.iter().position(|kind| kind == "internal").unwrap_or(0)
+                as u32,
             continued_name: parts.strings.count as u32,
         }
     }
