@@ -3,7 +3,12 @@
 
 pub mod folded;
 pub mod glass;
+pub mod heap_parts;
+pub mod heapsnapshot;
+pub mod glibc_heap;
 pub mod jlprof;
+#[path = "../../crates/heapgraph/tests/support/made_up.rs"]
+pub mod made_up;
 pub mod memory;
 pub mod perf_script;
 pub mod stream;

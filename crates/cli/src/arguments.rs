@@ -2,7 +2,7 @@
 
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
-    flamegraph, info, man, peek, print, record, run, save, top,
+    flamegraph, heap, info, man, peek, print, record, run, save, top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -28,6 +28,7 @@ Examples:
   stackglass annotate --file search.rs    source lines with their times
   stackglass flamegraph                   a flame graph as an HTML page
   stackglass diff before.glass after.glass   which functions became slower
+  stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, then record
 
@@ -57,6 +58,7 @@ pub(crate) enum Verb {
     Annotate(annotate::Flags),
     Flamegraph(flamegraph::Flags),
     Diff(diff::Flags),
+    Heap(heap::Flags),
     Convert(convert::Flags),
     Info(info::Flags),
     Save(save::Flags),

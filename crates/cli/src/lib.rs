@@ -20,6 +20,7 @@ mod diff;
 mod driver;
 mod failure;
 mod flamegraph;
+mod heap;
 mod info;
 mod input;
 mod library;
@@ -74,6 +75,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Annotate(flags) => annotate::run(&flags),
         Verb::Flamegraph(flags) => flamegraph::run(&flags),
         Verb::Diff(flags) => diff::run(&flags),
+        Verb::Heap(flags) => heap::run(&flags),
         Verb::Convert(flags) => convert::run(&flags),
         Verb::Info(flags) => info::run(&flags),
         Verb::Save(flags) => save::run(&flags),

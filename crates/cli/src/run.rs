@@ -5,11 +5,12 @@ use crate::message;
 use crate::values::{delay, positive_duration};
 use crate::{library, peek_text};
 use clap::Args;
+use stackglass_collect::allocations::AllocationSettings;
 use stackglass_collect::launch::{self, Options, Program};
 use stackglass_collect::peeks::PeekPart;
 use stackglass_collect::peeks::responder::Responder;
 use stackglass_collect::recording::{Observer, Saved};
-use stackglass_profile::Recording;
+use stackglass_profile::{AllocationSampling, Recording};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   stackglass run -- ./server &      until it ends
   kill -USR1 $(pidof server)        what is it doing?
+  stackglass run --allocs -- ./server
+  stackglass heap take PID          what is in its memory?
 
 SIGUSR1 to the program, or to a process that it starts, prints on stderr what
 each thread is doing now, and then a profile of the next second. Until then
@@ -42,12 +45,17 @@ pub(crate) struct Flags {
     #[arg(long)]
     no_children: bool,
 
+    /// Record allocations from the start, so that heap snapshots know the type and the place of each block
+    #[arg(long)]
+    allocs: bool,
+
     /// Program to run, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(flags: Flags) -> Outcome {
+    let every = AllocationSettings { sampling: AllocationSampling::Every };
     let mut words = flags.command.into_iter();
     let name = words.next().unwrap_or_default();
     let program = Program::find(&name)
@@ -67,7 +75,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         follow_children: !flags.no_children,
         peek: flags.peek_duration,
         walltime: false,
-        allocations: None,
+        allocations: flags.allocs.then_some(every),
         time: true,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };

@@ -1,4 +1,5 @@
-//! Writes a made-up heap of a given number of blocks, assembles and reads it, and prints how long that takes.
+//! Writes a made-up heap of a given number of blocks, assembles and reads it, and prints how long that takes, and how much
+//! of that time is CPU time.
 //!
 //! `cargo run --release -p stackglass-files --example heap_graph -- BLOCKS FOLDER`
 
@@ -6,7 +7,7 @@ use stackglass_files::heapsnapshot::{PartsWriter, assemble, read};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind};
 use std::error::Error;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Types of blocks, and their sizes.
 const TYPES: [(NodeKind, &str, u64); 5] = [
@@ -24,32 +25,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let blocks: u32 = blocks.parse()?;
     let prefix = Path::new(&folder).join(format!("made-{blocks}"));
-    let started = Instant::now();
-    write(&prefix, blocks)?;
-    let parts = started.elapsed();
-    let started = Instant::now();
     let out = prefix.with_extension("heapsnapshot");
-    let assembled = assemble(&prefix, &out)?;
-    let assembling = started.elapsed();
-    let memory = peak_memory();
-    let rate = f64::from(blocks) / assembling.as_secs_f64() / 1e6;
+    timed("parts", || write(&prefix, blocks))?;
+    let assembled = timed("assembling", || assemble(&prefix, &out))?;
     println!("{} nodes, {} edges, {} bytes in blocks", assembled.nodes, assembled.edges, assembled.self_size);
     println!("{} bytes in the file", out.metadata()?.len());
-    println!(
-        "parts {parts:.2?}, assembling {assembling:.2?} ({rate:.1} million nodes a second), {memory} so far"
-    );
     for path in [&out, &prefix] {
-        let started = Instant::now();
-        let graph = read(path)?;
-        println!(
-            "{}: {} nodes read in {:.2?}, {}",
-            path.display(),
-            graph.len(),
-            started.elapsed(),
-            peak_memory()
-        );
+        let graph = timed("reading", || read(path))?;
+        println!("{}: {} nodes", path.display(), graph.len());
     }
     Ok(())
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let (started, cpu) = (Instant::now(), cpu_time());
+    let result = work();
+    let (elapsed, cpu) = (started.elapsed(), cpu_time() - cpu);
+    println!("{what}: {elapsed:.2?}, {cpu:.2?} of CPU time, {} so far", peak_memory());
+    result
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0))
 }
 
 /// A heap in which every sixteenth block holds the next fifteen, and those lists hold each other.

@@ -6,6 +6,10 @@
 mod folded;
 #[path = "../../../fuzz/checks/glass.rs"]
 mod glass;
+#[path = "../../../fuzz/checks/heap_parts.rs"]
+mod heap_parts;
+#[path = "../../../fuzz/checks/heapsnapshot.rs"]
+mod heapsnapshot;
 #[path = "../../../fuzz/checks/jlprof.rs"]
 mod jlprof;
 #[path = "../../../fuzz/checks/memory.rs"]
@@ -59,6 +63,8 @@ fn corpus(target: &str, check: fn(&[u8])) {
 #[test]
 fn what_fuzzing_began_with_or_found() {
     corpus("glass", glass::check);
+    corpus("heapsnapshot", heapsnapshot::check);
+    corpus("heap_parts", heap_parts::check);
     corpus("jlprof", jlprof::check);
     corpus("folded", folded::check);
     corpus("perf_script", perf_script::check);
@@ -104,6 +110,22 @@ proptest! {
         let mut bytes = which.get(&FILES).clone();
         changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
         jlprof::check(&bytes);
+    }
+
+    #[test]
+    fn changed_heapsnapshot(which: prop::sample::Index, changes in changes()) {
+        static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| files_of(&["fuzz/corpus/heapsnapshot"]));
+        let mut bytes = which.get(&FILES).clone();
+        changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
+        heapsnapshot::check(&bytes);
+    }
+
+    #[test]
+    fn changed_heap_parts(which: prop::sample::Index, changes in changes()) {
+        static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| files_of(&["fuzz/corpus/heap_parts"]));
+        let mut bytes = which.get(&FILES).clone();
+        changes.into_iter().for_each(|(at, value, how)| change(&mut bytes, at, value, how));
+        heap_parts::check(&bytes);
     }
 
     #[test]

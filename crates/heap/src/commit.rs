@@ -44,7 +44,7 @@ impl Region {
     }
 
     /// Size of the table in bytes.
-    fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.range.len() >> SMALLER.load(Relaxed)
     }
 

@@ -3,11 +3,15 @@
 //! Inserting takes no lock. When the index is half full, one thread makes a larger one; meanwhile others use the old one. A
 //! node that is inserted meanwhile may be missing in the new index and be inserted once more. Equal nodes are harmless: the
 //! reader merges them.
+//!
+//! Recursion makes a node of each path through it. When a large part of the tables is in use, new nodes are *folded*: a frame
+//! whose function is called at an address that the stack contains already gets the node of that earlier frame. The inner frames of stacks, which tell
+//! types and sites, stay as they are.
 
-use crate::commit::NODE_REGION;
+use crate::commit::{COUNTER_REGION, NODE_REGION};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use stackglass_host::system;
-use stackglass_wire::heap::{HeapTables, MAX_NODES, NODE_NOWHERE, NodeEntry};
+use stackglass_wire::heap::{CounterEntry, HeapTables, MAX_NODES, NODE_NOWHERE, NodeEntry};
 
 /// Places of the first index.
 const FIRST_BITS: u32 = 13;
@@ -126,7 +130,10 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
         let mut found = place.key.load(Acquire);
         if found == 0 {
             if new == 0 {
-                new = insert(tables, parent, lookup, generation)?;
+                new = match folded(tables, parent, lookup) {
+                    Some(earlier) => earlier,
+                    None => insert(tables, parent, lookup, generation)?,
+                };
             }
             match place.key.compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
@@ -162,6 +169,36 @@ pub fn intern(tables: &HeapTables, parent: u32, lookup: u64, generation: u32) ->
     }
     // A full index: the node exists without an entry in it.
     insert(tables, parent, lookup, generation)
+}
+
+/// Nodes are folded when more than this part of the tables is in use.
+const FOLDED_FROM: usize = 8;
+/// Most callers that are compared.
+const FOLDED_AMONG: usize = 512;
+
+/// The node of an earlier call at the same address in the same stack, if nodes are to be folded.
+#[cold]
+#[inline(never)]
+fn folded(tables: &HeapTables, parent: u32, lookup: u64) -> Option<u32> {
+    let nodes = NODE_REGION.limit() / size_of::<NodeEntry>();
+    let counters = COUNTER_REGION.limit() / size_of::<CounterEntry>();
+    if (tables.page().nodes().load(Relaxed) as usize) < nodes / FOLDED_FROM
+        && (tables.page().counters().load(Relaxed) as usize) < counters / FOLDED_FROM
+    {
+        return None;
+    }
+    let mut number = parent;
+    for _ in 0..FOLDED_AMONG {
+        if number == 0 {
+            return None;
+        }
+        let node = tables.node(number);
+        if node.lookup.load(Relaxed) == lookup {
+            return Some(number);
+        }
+        number = node.parent.load(Relaxed);
+    }
+    None
 }
 
 #[cold]

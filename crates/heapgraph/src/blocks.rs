@@ -1,5 +1,6 @@
 //! The live blocks of a process, by address.
 
+pub mod glibc;
 pub mod lookup;
 pub mod recorded;
 

@@ -6,8 +6,10 @@
 //!    reaches.
 //! 4. **Output**: nodes in order of address behind the roots, each with its edges ([`emit`]).
 
+mod counts;
 mod edges;
 mod emit;
+mod headers;
 mod names;
 mod reach;
 mod roots;
@@ -45,6 +47,10 @@ pub struct Input<'a> {
     pub layouts: &'a Layouts,
     /// Where the search for reachable blocks begins.
     pub roots: &'a [Root],
+    /// Address in memory minus address in the file of each module of the layouts.
+    pub biases: &'a [u64],
+    /// Name text by its content.
+    pub with_texts: bool,
     /// Give all nodes the size 1, so that retained sizes are numbers of nodes.
     pub all_one: bool,
 }
@@ -60,6 +66,7 @@ pub fn build<S: HeapGraphSink>(input: &Input<'_>, sink: &mut S) -> Result<Totals
     assert!(!input.sites.is_empty());
     let lookup = Lookup::new(input.blocks);
     let mut edges = edges::find(input, &lookup);
+    counts::apply(&mut edges, input);
     let unreached = reach::reach(&mut edges, input);
     emit::emit(input, &edges, &unreached, sink)
 }

@@ -14,3 +14,4 @@ pub mod modules;
 pub mod references;
 pub mod roots;
 pub mod stacks;
+pub mod typing;

@@ -3,9 +3,26 @@
 //! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
-use crate::image::Image;
+mod compile;
+mod models;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vtables;
+mod walk;
+
 pub use stackglass_symbols::layouts::BlockType;
+pub use text::text;
+
+use crate::image::Image;
+use compile::Compiler;
+use slots::Compiled;
 use stackglass_symbols::layouts::{Layouts, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use vtables::Vtables;
+use walk::{Place, Walk};
 
 /// How a pointer holds its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,52 +60,235 @@ pub struct Reference<'text> {
     /// How many elements are initialized there, for [`BlockType::Elements`] and [`BlockType::CountedElements`]; for
     /// [`BlockType::Table`], the number of buckets.
     pub elements: Option<u64>,
+    /// For [`BlockType::Elements`]: the index of the first element. Those of a `VecDeque` continue at the begin of the block.
+    pub first: u64,
+    /// How much of the container is in use, if it allocates ahead.
+    pub usage: Option<Usage>,
+    /// Whether the target is text of `elements` bytes.
+    pub text: bool,
 }
 
-/// Finds the pointers in values of known types.
-///
-/// A first version that follows nothing: the signatures are those that [`graph`](crate::graph) calls.
+/// How much of a container is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Usage {
+    /// Elements or entries in it.
+    pub used: u64,
+    /// Elements or entries that it can hold without a new allocation.
+    pub capacity: u64,
+}
+
+/// Which elements of a block are initialized, as its owner says. By default all that fit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Extent {
+    /// As [`Reference::elements`].
+    pub elements: Option<u64>,
+    /// As [`Reference::first`].
+    pub first: u64,
+    /// Elements that the container can hold, if that is known.
+    pub capacity: Option<u64>,
+}
+
+impl From<Option<u64>> for Extent {
+    fn from(elements: Option<u64>) -> Extent {
+        Extent { elements, ..Extent::default() }
+    }
+}
+
+impl Reference<'_> {
+    /// Which elements of the target are initialized.
+    pub fn extent(&self) -> Extent {
+        Extent {
+            elements: self.elements,
+            first: self.first,
+            capacity: self.usage.map(|usage| usage.capacity),
+        }
+    }
+}
+
+/// What is known of the pointers in values of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pointers {
+    /// There are none.
+    None,
+    /// All are listed.
+    Listed,
+    /// There may be some that are not listed: the layout is not known completely.
+    Unknown,
+}
+
+/// Lists the pointers in values and blocks of known types. Each type is looked at once.
 #[derive(Debug)]
 pub struct References<'a> {
-    _layouts: &'a Layouts,
+    compiler: Compiler<'a>,
+    /// By type.
+    types: Vec<Option<Arc<Compiled>>>,
+    /// Entries of hash tables, by type of the slot.
+    entries: HashMap<TypeId, Arc<Compiled>>,
+    vtables: Vtables,
+    path: String,
 }
 
 impl<'a> References<'a> {
-    /// For types of these layouts.
+    /// Without vtables, the types of `dyn` values and C++ objects are not known.
     pub fn new(layouts: &'a Layouts) -> References<'a> {
-        References { _layouts: layouts }
+        References {
+            compiler: Compiler::new(layouts),
+            types: Vec::new(),
+            entries: HashMap::new(),
+            vtables: Vtables::default(),
+            path: String::new(),
+        }
     }
 
-    /// Whether a block of this content can hold pointers.
+    /// Adds the vtables of a module. Its addresses in the process are `bias` above those in its file.
+    ///
+    /// # Panics
+    /// If the layouts have no such module.
+    pub fn load_module(&mut self, module: usize, bias: u64) {
+        self.vtables.load(self.compiler.layouts, module, bias);
+    }
+
+    /// Whether blocks of a type hold pointers.
+    ///
+    /// # Panics
+    /// If a type is not from these layouts. That holds for all methods.
+    pub fn pointers(&mut self, contains: BlockType) -> Pointers {
+        let Some(compiled) = self.content(contains) else { return Pointers::None };
+        match (compiled.incomplete, compiled.ops.is_empty()) {
+            (true, _) => Pointers::Unknown,
+            (false, true) => Pointers::None,
+            (false, false) => Pointers::Listed,
+        }
+    }
+
+    /// Whether a block of this content may hold pointers.
     pub fn has_pointers(&mut self, contains: BlockType) -> bool {
-        contains != BlockType::Bytes
+        self.pointers(contains) != Pointers::None
     }
 
-    /// Whether a block of this content can hold owners of buffers, whose [`Reference::elements`] are known.
-    pub fn has_lengths(&mut self, _: BlockType) -> bool {
-        false
+    /// Whether a block of this content may hold owners of buffers, which know how many elements these have.
+    pub fn has_lengths(&mut self, contains: BlockType) -> bool {
+        self.content(contains).is_some_and(|compiled| compiled.has_lengths)
     }
 
-    /// Calls `each` with the pointers in a value. `bytes` may be cut short.
+    /// Lists the pointers of a value at `address`, whose bytes are given. The name of a value that is itself a pointer is empty.
     pub fn of_value(
         &mut self,
-        _: TypeId,
-        _address: u64,
-        _bytes: &[u8],
-        _: &Image,
-        _each: &mut dyn FnMut(Reference<'_>),
+        type_id: TypeId,
+        address: u64,
+        bytes: &[u8],
+        image: &Image,
+        each: &mut dyn FnMut(Reference<'_>),
     ) {
+        let compiled = self.compiled(type_id);
+        if compiled.ops.is_empty() {
+            return;
+        }
+        self.walk(address, bytes, image, each).run(&compiled.ops, Place::WHOLE);
     }
 
-    /// Calls `each` with the pointers in a block. `elements`: how many are initialized, if the owner tells.
+    /// Lists the pointers of a block at `address`, whose bytes are given. `extent` tells which elements are initialized; a plain number
+    /// of elements will do for everything but a `VecDeque`. A value that is itself a pointer has the name `*`.
     pub fn of_block(
         &mut self,
-        _contains: BlockType,
-        _elements: Option<u64>,
-        _address: u64,
-        _bytes: &[u8],
-        _: &Image,
-        _each: &mut dyn FnMut(Reference<'_>),
+        contains: BlockType,
+        extent: impl Into<Extent>,
+        address: u64,
+        bytes: &[u8],
+        image: &Image,
+        each: &mut dyn FnMut(Reference<'_>),
     ) {
+        match contains {
+            BlockType::Bytes => (),
+            BlockType::One(id) => {
+                let mut compiled = self.compiled(id);
+                if let Some(exact) = self.exact(&compiled, bytes) {
+                    compiled = self.compiled(exact);
+                }
+                if compiled.ops.is_empty() {
+                    return;
+                }
+                let each = &mut |reference: Reference<'_>| {
+                    let unnamed = reference.name == EdgeName::Field("");
+                    let name = if unnamed { EdgeName::Field("*") } else { reference.name };
+                    each(Reference { name, ..reference });
+                };
+                self.walk(address, bytes, image, each).run(&compiled.ops, Place::WHOLE);
+            }
+            BlockType::Elements(id) => {
+                let compiled = self.compiled(id);
+                self.walk(address, bytes, image, each).elements(&compiled, extent.into(), 0);
+            }
+            BlockType::CountedElements(id) => {
+                let compiled = self.compiled(id);
+                self.walk(address, bytes, image, each).counted_elements(&compiled, extent.into());
+            }
+            BlockType::Table(id) => {
+                let compiled = self.entry(id);
+                self.walk(address, bytes, image, each).table(&compiled, extent.into().elements);
+            }
+        }
+    }
+
+    /// What a block of this size contains, if `contains` is what a pointer to it says. Pointers to nodes of a `BTreeMap` do not tell
+    /// whether these have children.
+    pub fn fitting(&mut self, contains: BlockType, size: u64) -> BlockType {
+        let BlockType::One(id) = contains else { return contains };
+        match self.compiled(id).larger {
+            Some((larger, id)) if size >= larger => BlockType::One(id),
+            _ => contains,
+        }
+    }
+
+    /// The type of the value in a block, by its vtable or by the size of the block.
+    fn exact(&self, compiled: &Compiled, bytes: &[u8]) -> Option<TypeId> {
+        if let Some((larger, id)) = compiled.larger {
+            return (bytes.len() as u64 >= larger).then_some(id);
+        }
+        let at = usize::try_from(compiled.vptr?).ok()?;
+        let vptr = u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?);
+        let entry = self.vtables.get(vptr).filter(|entry| entry.offset == at as u64)?;
+        entry.block(slots::Counted::No)
+    }
+
+    fn content(&mut self, contains: BlockType) -> Option<Arc<Compiled>> {
+        match contains {
+            BlockType::Bytes => None,
+            BlockType::Table(id) => Some(self.entry(id)),
+            BlockType::One(id) | BlockType::Elements(id) | BlockType::CountedElements(id) => {
+                Some(self.compiled(id))
+            }
+        }
+    }
+
+    fn compiled(&mut self, id: TypeId) -> Arc<Compiled> {
+        let at = id.0 as usize;
+        if let Some(Some(compiled)) = self.types.get(at) {
+            return compiled.clone();
+        }
+        let compiled = self.compiler.compile(id);
+        self.types.resize(self.types.len().max(at + 1), None);
+        self.types[at] = Some(compiled.clone());
+        compiled
+    }
+
+    fn entry(&mut self, slot: TypeId) -> Arc<Compiled> {
+        if let Some(compiled) = self.entries.get(&slot) {
+            return compiled.clone();
+        }
+        let compiled = Arc::new(models::entry(&mut self.compiler, slot));
+        self.entries.insert(slot, compiled.clone());
+        compiled
+    }
+
+    fn walk<'w>(
+        &'w mut self,
+        address: u64,
+        bytes: &'w [u8],
+        image: &'w Image,
+        each: &'w mut dyn FnMut(Reference<'_>),
+    ) -> Walk<'w> {
+        self.path.clear();
+        Walk { bytes, address, image, vtables: &self.vtables, path: &mut self.path, each }
     }
 }

@@ -123,6 +123,7 @@ impl Part<'_> {
             type_id: range.as_ref().and_then(|(_, variable)| variable.type_id),
             range: range.map_or(self.range.clone(), |(range, _)| range),
             registers: Vec::new(),
+            may_be_filling: false,
             interior: self.interior,
         }
     }
@@ -151,7 +152,15 @@ fn add_variables(part: &Part<'_>, variables: &[Variable], roots: &mut Vec<Root>)
 }
 
 /// The frames of a thread, outermost first, with their names, and its registers.
-pub fn stack(image: &Image, thread: &ThreadStack, frames: &[StackFrame], names: &[String]) -> Vec<Root> {
+///
+/// `may_be_filling` is as in [`Root`].
+pub fn stack(
+    image: &Image,
+    thread: &ThreadStack,
+    frames: &[StackFrame],
+    names: &[String],
+    may_be_filling: bool,
+) -> Vec<Root> {
     let about = &image.threads[thread.index];
     let owner = thread_name(about.tid, &about.name);
     let root = |kind, name: &str, range| Root {
@@ -161,6 +170,7 @@ pub fn stack(image: &Image, thread: &ThreadStack, frames: &[StackFrame], names: 
         range,
         type_id: None,
         registers: Vec::new(),
+        may_be_filling,
         interior: true,
     };
     let named = frames.iter().zip(names).rev();
@@ -216,6 +226,7 @@ pub fn other_memory(image: &Image, blocks: &Blocks, known: &[Range<u64>]) -> Vec
             range: mapping.range.clone(),
             type_id: None,
             registers: Vec::new(),
+            may_be_filling: false,
             interior: true,
         });
     }

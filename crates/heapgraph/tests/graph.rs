@@ -31,7 +31,16 @@ fn block(number: u64) -> u64 {
 
 fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
     let (owner, name) = ("owner".to_owned(), name.to_owned());
-    Root { kind, owner, name, range, type_id: None, registers: Vec::new(), interior: true }
+    Root {
+        kind,
+        owner,
+        name,
+        range,
+        type_id: None,
+        registers: Vec::new(),
+        may_be_filling: false,
+        interior: true,
+    }
 }
 
 fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
@@ -51,8 +60,16 @@ fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals
     (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
     let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None }];
     let layouts = Layouts::default();
-    let input =
-        Input { image: &image, blocks: &blocks, sites: &sites, layouts: &layouts, roots, all_one: false };
+    let input = Input {
+        image: &image,
+        blocks: &blocks,
+        sites: &sites,
+        layouts: &layouts,
+        roots,
+        biases: &[],
+        with_texts: false,
+        all_one: false,
+    };
     let mut builder = HeapGraphBuilder::default();
     let totals = build(&input, &mut builder).unwrap();
     (builder.finish(), totals)

@@ -25,6 +25,7 @@ pub use queries::allocations::{self as allocation_queries, AllocationKey, Alloca
 pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
+pub use queries::heap_graph;
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
 pub use reports::allocations::{self, AllocationsText};
@@ -34,6 +35,7 @@ pub use reports::comparison::ComparisonText;
 pub use reports::complete::{
     FILE_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
 };
+pub use reports::heap::{self, HeapText};
 pub use reports::peek::{self, Peek};
 pub use reports::summary::{self, Summary};
 pub use source::Source;

@@ -3,6 +3,7 @@
 //! Sources: DWARF 5 §5 (types), and the descriptions that rustc, GCC and Clang write: `DW_TAG_variant_part` for enums with
 //! data, template parameters by name, `DW_TAG_inheritance` for base classes.
 
+mod block_name;
 mod blocks;
 mod cpp_name;
 mod derived;

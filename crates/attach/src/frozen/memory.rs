@@ -8,22 +8,30 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+const PAGE: u64 = 4096;
+/// Bytes of an entry of `pagemap` (proc_pid_pagemap(5)), and the bits 62 and 63 in its last byte.
+const ENTRY: usize = 8;
+const PRESENT_OR_SWAPPED: u8 = 0xc0;
+
 /// The memory of a process. Clones share one open file.
 #[derive(Clone, Debug)]
 pub struct ProcessMemory {
     file: Arc<File>,
+    /// Which pages there are (`pagemap`), if that can be read.
+    pages: Option<Arc<File>>,
 }
 
 impl ProcessMemory {
     /// Opens the memory of the process with the thread `tid`.
     pub(super) fn open(tid: u32) -> io::Result<ProcessMemory> {
-        Ok(ProcessMemory { file: Arc::new(File::open(format!("/proc/{tid}/mem"))?) })
+        let pages = File::open(format!("/proc/{tid}/pagemap")).ok().map(Arc::new);
+        Ok(ProcessMemory { file: Arc::new(File::open(format!("/proc/{tid}/mem"))?), pages })
     }
 
     /// Opens it for writing as well.
     pub(super) fn open_writable(tid: u32) -> io::Result<ProcessMemory> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
-        Ok(ProcessMemory { file: Arc::new(file) })
+        Ok(ProcessMemory { file: Arc::new(file), pages: None })
     }
 
     /// Copies as many bytes from `address` on as can be read, and returns how many: 0 once the process has ended.
@@ -42,6 +50,18 @@ impl ProcessMemory {
             }
         }
         done
+    }
+
+    /// For each page of 4 KiB from `address` on, whether it was ever written: is present or swapped out. `true` where the kernel
+    /// does not say.
+    pub fn resident(&self, address: u64, pages: &mut [bool]) {
+        pages.fill(true);
+        let Some(file) = &self.pages else { return };
+        let mut entries = vec![0; pages.len() * ENTRY];
+        let read = file.read_at(&mut entries, address / PAGE * ENTRY as u64).unwrap_or(0);
+        for (page, entry) in pages.iter_mut().zip(entries[..read].chunks_exact(ENTRY)) {
+            *page = entry[ENTRY - 1] & PRESENT_OR_SWAPPED != 0;
+        }
     }
 
     /// Writes bytes that must all be mapped.

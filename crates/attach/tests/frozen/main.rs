@@ -1,5 +1,12 @@
 //! Frozen copies of real programs: what they contain, and that the programs notice nothing.
 #![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code, reason = "signals and limits of test programs")]
 
+mod ends;
+mod killed;
 mod moment;
 mod program;
+mod refused;
+mod sampled;
+mod threads;
+mod unnoticed;

@@ -1,6 +1,6 @@
 //! Test programs: compiled by `cc`, started, and ended with the test.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 /// A running test program.
 pub struct Program {
     pub child: Child,
-    _out: BufReader<ChildStdout>,
+    out: BufReader<ChildStdout>,
 }
 
 /// Compiles `tests/programs/NAME.c` once for each test process.
 pub fn compile(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("{name}-{}", std::process::id()));
+    let program = folder.join(unique(name));
     let status = Command::new("cc").args(["-O1", "-g", "-pthread", "-o"]).arg(&program).arg(source).status();
     assert!(status.is_ok_and(|status| status.success()), "{name}.c does not compile");
     program
@@ -32,15 +32,35 @@ impl Program {
 
     /// Starts a command, and waits for its first line.
     pub fn spawn(command: &mut Command) -> (Program, String) {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("a test program starts");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a test program starts");
         let mut out = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let mut line = String::new();
         out.read_line(&mut line).expect("a test program writes a line");
-        (Program { child, _out: out }, line.trim().to_owned())
+        (Program { child, out }, line.trim().to_owned())
     }
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its next line; empty at its end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("a test program writes text");
+        line.trim().to_owned()
+    }
+
+    /// Writes to its standard input.
+    pub fn order(&mut self, order: &str) {
+        let input = self.child.stdin.as_mut().expect("it is a pipe");
+        input.write_all(order.as_bytes()).expect("a test program reads");
+    }
+
+    /// Ends its standard input. Returns its last line.
+    pub fn finish(&mut self) -> String {
+        self.child.stdin = None;
+        self.line()
     }
 
     /// Whether it runs on.
@@ -65,11 +85,31 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Processes with the same executable as `pid`, without `pid`: its copies, zombies included (by their name).
-pub fn relatives(pid: u32) -> Vec<u32> {
+/// Processes with the name of `pid`, except itself: its copies, and what is left of them.
+pub fn relatives(pid: u32) -> Vec<Relative> {
     let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let own = name(pid);
     let processes = std::fs::read_dir("/proc").expect("/proc is mounted");
     let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter(|other| *other != pid && own.is_some() && name(*other) == own).collect()
+    let others = ids.filter(|other: &u32| *other != pid && own.is_some() && name(*other) == own);
+    others
+        .filter_map(|other| {
+            let stat = std::fs::read_to_string(format!("/proc/{other}/stat")).ok()?;
+            Some(Relative { is_zombie: stat.rsplit(')').next()?.trim_start().starts_with(['Z', 'X']) })
+        })
+        .collect()
+}
+
+/// Another process with the same name.
+#[derive(Clone, Copy, Debug)]
+pub struct Relative {
+    pub is_zombie: bool,
+}
+
+/// A name for a program that no other test uses, so that its copies are found.
+pub fn unique(name: &str) -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let short = &name[..name.len().min(4)];
+    format!("{short}{:x}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

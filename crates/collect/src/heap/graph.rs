@@ -1,15 +1,15 @@
 //! From a frozen process to a graph in a sink.
 
-use super::HeapError;
 use super::recorded::{self, Recorded};
-use stackglass_heapgraph::blocks::Blocks;
+use super::{HeapError, TakeOptions};
+use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
+use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, Module, ModuleIndex, Recording, StackId};
-use stackglass_symbols::Options;
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
 use std::collections::HashMap;
 
@@ -31,8 +31,7 @@ pub(super) struct Written {
 /// [`HeapError`].
 pub(super) fn write<S: HeapGraphSink>(
     image: &Image,
-    options: &Options,
-    all_one: bool,
+    options: &TakeOptions,
     site_name: SiteName<'_>,
     sink: &mut S,
 ) -> Result<Written, HeapError>
@@ -42,34 +41,78 @@ where
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
     let files: Vec<Module> = modules.iter().map(module_file).collect();
-    let layouts = Layouts::read(&files, options);
-    let mut remarks = Vec::new();
-    let Recorded { mut recording, mut blocks, stacks: site_stacks, lost, is_sampled } = recorded::read(image)
-        .ok_or_else(|| HeapError::NoBlocks(image.pid, "its allocations are not recorded".into()))?;
-    if lost > 0 {
-        remarks.push(format!("{lost} allocations were not recorded; their blocks are missing"));
-    }
-    if is_sampled {
-        remarks.push("only a part of all allocations is recorded; the other blocks are missing".into());
-    }
+    let layouts = Layouts::read(&files, &options.symbols);
+    let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
+        found_blocks(image)?;
     keep_stacks(&mut recording, &site_stacks);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
     let frame_locations = intern_frames(&mut recording, &modules, &frames);
-    let (_, contents) = allocated_blocks(&mut recording, &layouts, options);
-    let sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
+    let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
+    let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
     for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
-        all.extend(roots::stack(image, thread, frames, &names));
+        let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
+        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
     }
     all.extend(other_memory(image, &modules, &blocks, &all));
+    let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    if !is_recorded {
+        let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
+        let typing = typing::infer(evidence);
+        sites = typing.sites(&layouts, &mut blocks);
+        remarks.push(typing.remark());
+    }
     blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
-    let input = Input { image, blocks: &blocks, sites: &sites, layouts: &layouts, roots: &all, all_one };
+    let input = Input {
+        image,
+        blocks: &blocks,
+        sites: &sites,
+        layouts: &layouts,
+        roots: &all,
+        biases: &biases,
+        with_texts: options.with_texts,
+        all_one: options.all_one,
+    };
     let totals = graph::build(&input, sink)?;
     Ok(Written { totals, remarks })
+}
+
+/// The live blocks, and where they were allocated.
+struct Found {
+    recording: Recording,
+    blocks: Blocks,
+    /// The stack of each site. Site 0 is unknown.
+    stacks: Vec<StackId>,
+    remarks: Vec<String>,
+    /// Whether allocations are recorded, so that blocks have sites.
+    is_recorded: bool,
+}
+
+/// The blocks that the recorder knows, else those of the C library's allocator.
+fn found_blocks(image: &Image) -> Result<Found, HeapError> {
+    if let Some(Recorded { recording, blocks, stacks, lost, is_sampled }) = recorded::read(image) {
+        let mut remarks = Vec::new();
+        if lost > 0 {
+            remarks.push(format!("{lost} allocations were not recorded; their blocks are missing"));
+        }
+        if is_sampled {
+            remarks.push("only a part of all allocations is recorded; the other blocks are missing".into());
+        }
+        return Ok(Found { recording, blocks, stacks, remarks, is_recorded: true });
+    }
+    let heap = glibc::live_blocks(image)?;
+    let remarks = heap.report.remarks();
+    Ok(Found {
+        recording: Recording::default(),
+        blocks: heap.blocks,
+        stacks: vec![StackId(0)],
+        remarks,
+        is_recorded: false,
+    })
 }
 
 fn module_file(module: &LoadedModule) -> Module {
@@ -114,6 +157,16 @@ fn intern_frames(
     let intern = |location: &Location| recording.stacks.intern_location(*location);
     let mut intern = intern;
     located.iter().map(|locations| locations.iter().map(&mut intern).collect()).collect()
+}
+
+/// Whether a function of a container of Rust's standard library is at this location, or inlined there.
+fn is_in_container(recording: &Recording, location: stackglass_profile::LocationId) -> bool {
+    const CONTAINERS: [&str; 3] = ["alloc::vec::", "alloc::collections::", "hashbrown::"];
+    let mut frames = recording.symbols.frames_of(location);
+    frames.any(|frame| {
+        let path = frame.spec.as_deref().unwrap_or(&frame.func).trim_start_matches('<');
+        CONTAINERS.iter().any(|container| path.starts_with(container) || frame.func.starts_with(container))
+    })
 }
 
 /// The function of a frame and the line where it is.

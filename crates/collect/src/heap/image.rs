@@ -11,6 +11,10 @@ impl Memory for FrozenMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         self.0.read(address, into)
     }
+
+    fn resident(&self, address: u64, pages: &mut [bool]) {
+        self.0.resident(address, pages);
+    }
 }
 
 /// The image of a copy. Its memory can be read as long as the copy lives.

@@ -6,6 +6,7 @@
 
 mod graph;
 mod image;
+pub mod output;
 mod recorded;
 mod take;
 
@@ -14,6 +15,7 @@ pub use take::{TakeOptions, Taken, take};
 
 use stackglass_attach::frozen::FreezeError;
 use stackglass_files::heapsnapshot::HeapSnapshotError;
+use stackglass_heapgraph::blocks::glibc::NoGlibcHeap;
 
 /// Why there is no heap snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +24,8 @@ pub enum HeapError {
     #[error(transparent)]
     Freeze(#[from] FreezeError),
     /// Its blocks are not known.
-    #[error("the heap of process {0} cannot be read: {1}")]
-    NoBlocks(u32, String),
+    #[error(transparent)]
+    NoBlocks(#[from] NoGlibcHeap),
     /// It ended meanwhile, or the copy was ended by a lack of memory.
     #[error("process {0} has ended while its heap was read")]
     Ended(u32),

@@ -9,9 +9,13 @@ use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::image::Image;
 use stackglass_profile::{Nanos, Recording, StackId};
-use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS, is_mapping_class};
+use stackglass_wire::heap::{
+    COUNTERS, CounterEntry, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS, MODULES, NODES,
+    NodeEntry, THREADS, ThreadEntry, is_mapping_class,
+};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::*;
 
@@ -31,9 +35,12 @@ pub(super) struct Recorded {
 
 /// Reads the tables of a process; `None` if its allocations are not recorded.
 pub(super) fn read(image: &Image) -> Option<Recorded> {
-    let path = table_file(image)?;
-    let file = HeapFile::open(&path, OsString::new())?;
-    Some(of_tables(image, &file.tables()))
+    if let Some(path) = table_file(image) {
+        let file = HeapFile::open(&path, OsString::new())?;
+        return Some(of_tables(image, &file.tables()));
+    }
+    let private = PrivateTables::read(image)?;
+    Some(of_tables(image, &private.tables()))
 }
 
 /// The file with the tables, if it is mapped.
@@ -44,6 +51,63 @@ fn table_file(image: &Image) -> Option<PathBuf> {
         path.file_name()?.to_str()?.starts_with(&prefix).then(|| path.to_owned())
     })
 }
+
+/// A copy of the tables of a program that records its own allocations: they are the first of a mapping.
+struct PrivateTables {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl PrivateTables {
+    fn read(image: &Image) -> Option<PrivateTables> {
+        let candidates = image.mappings.iter().filter(|mapping| {
+            mapping.writable
+                && !mapping.shared
+                && mapping.inode == 0
+                && mapping.range.end - mapping.range.start >= HEAP_BYTES as u64
+        });
+        candidates.map(|mapping| mapping.range.start).find_map(|at| PrivateTables::read_at(image, at))
+    }
+
+    fn read_at(image: &Image, at: u64) -> Option<PrivateTables> {
+        // Zeroed memory, of which only what is written takes pages.
+        let mut copy = PrivateTables { bytes: vec![0; HEAP_BYTES + ALIGNMENT], start: 0 };
+        copy.start = copy.bytes.as_ptr().align_offset(ALIGNMENT);
+        copy.copy(image, at, 0..THREADS.start)?;
+        let (magic, of) = (copy.tables().page().is_ready(), copy.tables().page().pid.load(Relaxed));
+        if !magic || of != image.pid {
+            return None;
+        }
+        let used = copy.tables();
+        let used = used.page();
+        let parts = [
+            (THREADS, used.threads.load(Relaxed) as usize + 1, size_of::<ThreadEntry>()),
+            (MODULES, used.module_words.load(Relaxed) as usize, 8),
+            (NODES, used.nodes().load(Relaxed) as usize, size_of::<NodeEntry>()),
+            (COUNTERS, used.counters().load(Relaxed) as usize, size_of::<CounterEntry>()),
+        ];
+        for (table, entries, size) in parts {
+            let bytes = entries.saturating_mul(size).min(table.len());
+            copy.copy(image, at, table.start..table.start + bytes)?;
+        }
+        Some(copy)
+    }
+
+    fn copy(&mut self, image: &Image, at: u64, range: Range<usize>) -> Option<()> {
+        let into = &mut self.bytes[self.start..][range.clone()];
+        (image.memory.read(at + range.start as u64, into) == range.len()).then_some(())
+    }
+
+    /// The tables. What it gives must not be used any more when `self` is dropped.
+    fn tables(&self) -> HeapTables {
+        let base = self.bytes[self.start..].as_ptr().cast_mut();
+        // SAFETY: aligned, and as many bytes as the tables have. They are only read.
+        unsafe { HeapTables::at(base) }
+    }
+}
+
+/// Alignment of the tables, in bytes.
+const ALIGNMENT: usize = 64;
 
 fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
     let page = tables.page();

@@ -14,6 +14,8 @@ use std::path::Path;
 pub struct TakeOptions {
     /// Give all nodes the size 1, so that retained sizes are numbers of nodes.
     pub all_one: bool,
+    /// Name strings by their text. Without it, no contents of the program are in the snapshot.
+    pub with_texts: bool,
     /// Leave the four part files, with the output as their prefix, instead of one file.
     pub streaming: bool,
     /// Read the process itself, which stays stopped meanwhile, instead of a copy.
@@ -85,7 +87,7 @@ impl Frozen<'_> {
         output: &Path,
     ) -> Result<Taken, HeapError> {
         let mut parts = PartsWriter::create(output)?;
-        let written = graph::write(&self.image, &options.symbols, options.all_one, site_name, &mut parts)?;
+        let written = graph::write(&self.image, options, site_name, &mut parts)?;
         if !(self.is_alive)() {
             return Err(HeapError::Ended(self.image.pid));
         }

@@ -17,6 +17,7 @@ use crate::session::signals::Signals;
 use stackglass_profile::{AllocationSampling, End};
 use stackglass_wire::SessionState;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, Instant};
 
 /// Time between two checks for requests.
@@ -24,7 +25,8 @@ const CALM: Duration = Duration::from_millis(100);
 /// The same during a peek, or if the kernel does not report the end of the program.
 const BUSY: Duration = Duration::from_millis(10);
 
-/// Starts the program and answers peeks until it ends. Options of a recording are ignored.
+/// Starts the program and answers peeks until it ends. Of a recording's options, allocations alone count: they are then known to heap
+/// snapshots.
 ///
 /// # Errors
 /// Only before the program is started.
@@ -34,9 +36,14 @@ pub fn run(options: &Options, observer: &mut dyn Observer) -> Result<End, Launch
     let signals = Signals::block_as_onlooker().map_err(LaunchError::Signals)?;
     let session = Session::create().map_err(LaunchError::Session)?;
     let requests = RequestPage::create(session.folder()).map_err(LaunchError::Session)?;
-    // The library gets ready to record allocations, which `stackglass allocs --pid` turns on.
-    AllocationSettings { sampling: AllocationSampling::Every }.store(session.page());
+    // The library gets ready to record allocations, which `stackglass allocs --pid` turns on, unless they are recorded from the start.
+    let every = AllocationSettings { sampling: AllocationSampling::Every };
+    options.allocations.unwrap_or(every).store(session.page());
     fill_page(&session, options, SessionState::Ready);
+    if options.allocations.is_some() {
+        session.page().allocation_asker.store(std::process::id(), Release);
+        AllocationSettings::turn(session.page(), true);
+    }
     let obstacle = options.program.obstacle();
     if let Some(obstacle) = obstacle {
         let name = options.program.name.to_string_lossy();

@@ -53,10 +53,12 @@ impl Tag {
     pub const SHORT_PATHS: Tag = Tag(*b"PATH");
     pub const NOTES: Tag = Tag(*b"NOTE");
     pub const TYPES: Tag = Tag(*b"TYPE");
+    pub const HEAP: Tag = Tag(*b"HEAP");
+    pub const HEAP_BYTES: Tag = Tag(*b"HBYT");
     pub const INDEX: Tag = Tag(*b"INDX");
     pub const END: Tag = Tag(*b"ENDS");
 
-    /// Whether this version knows the tag.
+    /// Whether this version knows the tag, as a part of the recording. Heap snapshots are read by themselves.
     pub fn is_known(self) -> bool {
         const KNOWN: [Tag; 20] = [
             Tag::ABOUT,
@@ -222,27 +224,52 @@ impl Unpacker {
         input: &mut impl Read,
         header: &Header,
     ) -> io::Result<Result<&[u8], Option<String>>> {
+        if let Err(fault) = self.fetch(input, header)? {
+            return Ok(Err(fault));
+        }
+        self.raw.clear();
+        if !header.tag.is_known() {
+            return Ok(Ok(&self.raw));
+        }
+        Ok(self.unpack(header))
+    }
+
+    /// As [`Unpacker::payload`], unpacked in any case.
+    pub fn contents(
+        &mut self,
+        input: &mut impl Read,
+        header: &Header,
+    ) -> io::Result<Result<&[u8], Option<String>>> {
+        match self.fetch(input, header)? {
+            Ok(()) => Ok(self.unpack(header)),
+            Err(fault) => Ok(Err(fault)),
+        }
+    }
+
+    /// Reads the payload and verifies its checksum.
+    fn fetch(&mut self, input: &mut impl Read, header: &Header) -> io::Result<Result<(), Option<String>>> {
         self.packed.clear();
         // Grows as bytes arrive, so that a declared size alone allocates nothing.
         input.take(header.payload as u64).read_to_end(&mut self.packed)?;
         if self.packed.len() < header.payload {
             return Ok(Err(None));
         }
-        let tag = header.tag;
         let stored =
             u32::from_le_bytes([header.bytes[16], header.bytes[17], header.bytes[18], header.bytes[19]]);
         if checksum(&header.bytes[..16], &self.packed) != stored {
-            return Ok(Err(Some(format!("the checksum of chunk {tag} is wrong"))));
+            return Ok(Err(Some(format!("the checksum of chunk {} is wrong", header.tag))));
         }
+        Ok(Ok(()))
+    }
+
+    fn unpack(&mut self, header: &Header) -> Result<&[u8], Option<String>> {
+        let tag = header.tag;
         self.raw.clear();
-        if !tag.is_known() {
-            return Ok(Ok(&self.raw));
-        }
         self.raw.resize(header.raw, 0);
         match self.zstd.decompress_to_buffer(&self.packed, &mut self.raw[..]) {
-            Ok(n) if n == header.raw => Ok(Ok(&self.raw)),
-            Ok(n) => Ok(Err(Some(format!("chunk {tag} holds {n} bytes but declares {}", header.raw)))),
-            Err(e) => Ok(Err(Some(format!("chunk {tag} cannot be unpacked: {e}")))),
+            Ok(n) if n == header.raw => Ok(&self.raw),
+            Ok(n) => Err(Some(format!("chunk {tag} holds {n} bytes but declares {}", header.raw))),
+            Err(e) => Err(Some(format!("chunk {tag} cannot be unpacked: {e}"))),
         }
     }
 }

@@ -13,6 +13,7 @@ mod chunk;
 mod columns;
 mod contents;
 mod error;
+pub(crate) mod heap_snapshots;
 mod index;
 mod merged;
 mod names;

@@ -49,18 +49,18 @@ impl HeapSnapshotError {
 
 /// An error without the name of the file.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     System(io::Error),
     At { offset: u64, what: String },
     Whole(String),
 }
 
 impl Fault {
-    pub(super) fn at(offset: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn at(offset: u64, what: impl Into<String>) -> Self {
         Self::At { offset, what: what.into() }
     }
 
-    pub(super) fn of(self, path: &Path) -> HeapSnapshotError {
+    pub(crate) fn of(self, path: &Path) -> HeapSnapshotError {
         let path = path.to_owned();
         match self {
             Self::System(source) => HeapSnapshotError::System { doing: "read", path, source },

@@ -36,7 +36,8 @@ pub fn cleanup(prefix: &Path) -> Result<(), HeapSnapshotError> {
     Ok(())
 }
 
-/// A node, as stored: kind (u8 or u32), name, id, own size, trace node (u64 each), detachedness (u8).
+/// A node, as stored: kind (u8 or u32), name, id, own size, trace node (u64 each), detachedness (u8). Ours have unused bytes
+/// in place of the trace node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeRecord {
     pub kind: u32,

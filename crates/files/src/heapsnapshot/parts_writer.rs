@@ -47,6 +47,8 @@ pub struct PartsWriter {
     names: HashMap<Box<str>, NameId>,
     node_count: u32,
     edge_count: u64,
+    /// Unused bytes of the next node.
+    unused: u32,
     /// An error of writing a name, for which the call of [`HeapGraphSink::name`] has no result.
     failed: Option<HeapSnapshotError>,
 }
@@ -104,6 +106,7 @@ impl PartsWriter {
             names: HashMap::new(),
             node_count: 0,
             edge_count: 0,
+            unused: 0,
             failed: None,
         })
     }
@@ -163,6 +166,10 @@ impl HeapGraphSink for PartsWriter {
         id
     }
 
+    fn unused(&mut self, bytes: u64) {
+        self.unused = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
     fn node(
         &mut self,
         kind: NodeKind,
@@ -181,7 +188,7 @@ impl HeapGraphSink for PartsWriter {
             name: name.0.into(),
             id,
             self_size,
-            trace_node_id: 0,
+            trace_node_id: std::mem::take(&mut self.unused).into(),
             detachedness: 0,
         };
         record.write(&mut self.nodes.pending);

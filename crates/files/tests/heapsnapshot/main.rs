@@ -2,6 +2,7 @@
 
 mod others;
 mod parts;
+mod recordings;
 mod round_trip;
 #[path = "../support/heapsnapshot.rs"]
 mod structure;

@@ -16,7 +16,7 @@ fn read_text(text: &str) -> Result<HeapGraph, String> {
 }
 
 /// Names and sizes of the nodes, and their edges.
-fn shown(graph: &HeapGraph) -> Vec<String> {
+pub fn shown(graph: &HeapGraph) -> Vec<String> {
     let nodes = (0..graph.len() as u32).map(NodeIndex);
     nodes
         .map(|node| {
@@ -36,7 +36,7 @@ fn shown(graph: &HeapGraph) -> Vec<String> {
 }
 
 /// As Chrome writes it, with allocation traces; an older one has fewer fields.
-const V8: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","trace_node_id","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"],"trace_function_info_fields":["function_id","name","script_name","script_id","line","column"],"trace_node_fields":["id","function_info_index","count","size","children"],"sample_fields":["timestamp_us","last_assigned_id"],"location_fields":["object_index","script_id","line","column"]},"node_count":3,"edge_count":3,"trace_function_count":1,"extra_native_bytes":-5},
+pub const V8: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","trace_node_id","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"],"trace_function_info_fields":["function_id","name","script_name","script_id","line","column"],"trace_node_fields":["id","function_info_index","count","size","children"],"sample_fields":["timestamp_us","last_assigned_id"],"location_fields":["object_index","script_id","line","column"]},"node_count":3,"edge_count":3,"trace_function_count":1,"extra_native_bytes":-5},
 "nodes":[9,0,1,0,2,0,0
 ,3,1,3,24,1,7,1
 ,2,2,5,4294967296,0,0,2

@@ -1,7 +1,10 @@
 //! Part files, and what is assembled of them.
 
 use crate::structure::{Label, Snapshot, check, check_bytes};
-use stackglass_files::heapsnapshot::{CONTINUED, PartsWriter, assemble, assemble_to, cleanup};
+use stackglass_files::heapsnapshot::{
+    AssembleOptions, CONTINUED, PartsWriter, assemble, assemble_to, assemble_with, cleanup, grouped_blocks,
+    read,
+};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +37,7 @@ fn assembled(prefix: &Path) -> Snapshot {
     assert_eq!(counts.edges, snapshot.edge_count as u64);
     assert_eq!(counts.self_size, snapshot.self_size);
     let mut again = Vec::new();
-    assert_eq!(assemble_to(prefix, &mut again).unwrap(), counts);
+    assert_eq!(assemble_to(prefix, &mut again, AssembleOptions::default()).unwrap(), counts);
     assert_eq!(check_bytes(&again), snapshot);
     snapshot
 }
@@ -135,7 +138,7 @@ fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
         (".nodes", 34 * 2, 15, "byte 68: node 2 has an unknown kind, 15"),
         (".nodes", 34 * 2 + 1, 5, "has name 5 of 4"),
         (".nodes", 34 * 2 + 17 + 6, 1, "more than 256 TiB"),
-        (".nodes", 34 * 2 + 25, 1, "node 2 has a trace"),
+        (".nodes", 34 * 2 + 33, 1, "node 2 has a trace"),
         (".edges", 25, 7, "byte 25: edge 1 has an unknown kind, 7"),
         (".edges", 26, 9, "edge 1 has name 9 of 4"),
         (".edges", 25 + 9, 5, "edge 1 joins nodes 5 and 2 of 5"),
@@ -161,4 +164,98 @@ fn damaged_parts_are_refused_and_an_existing_snapshot_stays() {
     let error = assemble(&prefix, &out).unwrap_err().to_string();
     assert!(error.contains("the snapshot is incomplete, or the prefix is wrong"), "{error}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 4, "no temporary file is left");
+}
+
+#[test]
+fn leaves_of_one_type_under_one_owner_become_one_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("many");
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let [empty, group, list, bytes, other] =
+        ["", "(roots)", "Vec<Box<[u8]>>", "[u8]", "Other"].map(|name| parts.name(name));
+    let mut node = |kind, name, size| {
+        parts.unused(if size == 10 { 4 } else { 0 });
+        parts.node(kind, name, 77, size).unwrap()
+    };
+    node(NodeKind::Synthetic, empty, 0);
+    let roots = node(NodeKind::Synthetic, group, 0);
+    let owner = node(NodeKind::Array, list, 80_000);
+    let shared = node(NodeKind::Array, bytes, 7);
+    let first = node(NodeKind::Array, bytes, 10);
+    for _ in 1..5012 {
+        node(NodeKind::Array, bytes, 10);
+    }
+    let alone = node(NodeKind::Object, other, 1);
+    let large = node(NodeKind::Object, bytes, 3 << 30);
+    node(NodeKind::Object, bytes, 3 << 30);
+    let empty_root = node(NodeKind::Synthetic, group, 0);
+    let twin = node(NodeKind::Synthetic, group, 0);
+    let mut edge = |from, to, kind, label| parts.edge(from, to, kind, label).unwrap();
+    edge(NodeIndex(0), roots, EdgeKind::Internal, group.0);
+    edge(roots, owner, EdgeKind::Property, list.0);
+    edge(roots, shared, EdgeKind::Property, list.0);
+    edge(roots, NodeIndex(first.0 + 1), EdgeKind::Weak, list.0);
+    edge(roots, empty_root, EdgeKind::Internal, group.0);
+    edge(roots, twin, EdgeKind::Internal, group.0);
+    edge(owner, shared, EdgeKind::Element, 0);
+    edge(owner, alone, EdgeKind::Element, 1);
+    for index in (0..5012).rev() {
+        edge(owner, NodeIndex(first.0 + index), EdgeKind::Element, 10 + index);
+    }
+    edge(owner, large, EdgeKind::Element, 2);
+    edge(owner, NodeIndex(large.0 + 1), EdgeKind::Element, 3);
+    parts.finish().unwrap();
+    let all = assembled(&prefix);
+    let out = folder.path().join("small.heapsnapshot");
+    let counts = assemble_with(&prefix, &out, AssembleOptions { group_small: true }).unwrap();
+    let small = check(&out);
+    assert_eq!(counts.nodes, small.nodes.len() as u64);
+    assert_eq!((small.self_size, counts.self_size), (all.self_size, all.self_size));
+    let shown: Vec<_> = small.nodes.iter().map(|node| (&*node.name, node.self_size)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("(root; 5014 small blocks are shown as 2 nodes, such as \"2 × TYPE\")", 0),
+            ("(roots)", 0),
+            ("Vec<Box<[u8]>>", 80_000),
+            ("[u8]", 7),
+            ("5 012 × [u8]", 50_120),
+            ("Other", 1),
+            ("2 × [u8]", u32::MAX.into()),
+            ("(roots)", 0),
+            ("(roots)", 0),
+            ("2 × [u8]", (6 << 30) - u64::from(u32::MAX)),
+        ]
+    );
+    assert_eq!(read(&out).unwrap().unused[4], 5012 * 4);
+    let labels: Vec<_> = small.nodes[2].edges.iter().map(|(kind, _, to)| (&**kind, *to)).collect();
+    assert_eq!(labels, [("element", 3), ("element", 5), ("element", 4), ("element", 6)]);
+    assert_eq!(small.nodes[6].edges.len(), 1);
+    assert_eq!(small.nodes[1].edges[2], ("weak".to_owned(), Label::Name("Vec<Box<[u8]>>".to_owned()), 4));
+    assert_eq!(grouped_blocks("5 012 × [u8]"), Some((5012, "[u8]")));
+    for name in ["× a", " × a", "+5 × a", "5×a", "99999999999999999999 × a"] {
+        assert_eq!(grouped_blocks(name), None, "{name}");
+    }
+}
+
+#[test]
+fn unused_bytes_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("unused");
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let name = parts.name("[u8]");
+    for (row, unused) in [0, 0, 24, 0, u64::MAX].into_iter().enumerate() {
+        parts.unused(unused);
+        let kind = if row == 0 { NodeKind::Synthetic } else { NodeKind::Array };
+        parts.node(kind, name, row as u64 * 16, 64).unwrap();
+        parts
+            .edge(NodeIndex(row as u32), NodeIndex((row as u32 + 1) % 5), EdgeKind::Property, name.0)
+            .unwrap();
+    }
+    parts.finish().unwrap();
+    let out = folder.path().join("unused.heapsnapshot");
+    assemble(&prefix, &out).unwrap();
+    for path in [&prefix, &out] {
+        assert_eq!(read(path).unwrap().unused, [0, 0, 24, 0, u32::MAX], "{}", path.display());
+    }
 }

@@ -1,12 +1,15 @@
 //! Any graph reads the same after every way through files.
 
 use crate::parts::part;
-use crate::structure::{Label, check};
+use crate::structure::{Label, Snapshot, check};
 use proptest::prelude::*;
-use stackglass_files::heapsnapshot::{PartsWriter, assemble, read};
+use stackglass_files::heapsnapshot::{
+    AssembleOptions, PartsWriter, assemble, assemble_with, grouped_blocks, read,
+};
 use stackglass_profile::heap_graph::{
     EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -83,6 +86,39 @@ fn widen(path: &Path, width: usize) {
     let narrow = fs::read(path).unwrap();
     let wide = narrow.chunks(width).flat_map(|record| [&[record[0], 0, 0, 0][..], &record[1..]].concat());
     fs::write(path, wide.collect::<Vec<u8>>()).unwrap();
+}
+
+/// Count and size of the nodes by name and kind, without the root; `groups` are taken apart.
+fn by_type(snapshot: &Snapshot, groups: bool) -> BTreeMap<(String, String), (u64, u64)> {
+    let mut types = BTreeMap::new();
+    for node in &snapshot.nodes[1..] {
+        let (count, name) = grouped_blocks(&node.name).filter(|_| groups).unwrap_or((1, &node.name));
+        let sum: &mut (u64, u64) =
+            types.entry((name.trim_start().to_owned(), node.kind.clone())).or_default();
+        *sum = (sum.0 + count, sum.1 + node.self_size);
+    }
+    types
+}
+
+proptest! {
+    #[test]
+    fn groups_keep_counts_and_sizes_of_types(blocks in blocks()) {
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = folder.path().join("x");
+        let blocks: Vec<Block> =
+            blocks.into_iter().map(|block| Block { size: block.size % 1000, ..block }).collect();
+        let mut parts = PartsWriter::create(&prefix).unwrap();
+        build(&mut parts, &blocks);
+        parts.finish().unwrap();
+        let out = part(&prefix, ".heapsnapshot");
+        assemble(&prefix, &out).unwrap();
+        let all = check(&out);
+        let counts = assemble_with(&prefix, &out, AssembleOptions { group_small: true }).unwrap();
+        let small = check(&out);
+        prop_assert_eq!(by_type(&small, true), by_type(&all, false));
+        prop_assert!(small.nodes.len() <= all.nodes.len());
+        prop_assert_eq!(counts.edges, small.edge_count as u64);
+    }
 }
 
 proptest! {

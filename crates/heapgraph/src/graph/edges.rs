@@ -4,12 +4,14 @@
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
+use super::headers;
 use super::names::Names;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
-use crate::references::{BlockType, EdgeName, Hold, Reference, References};
+use crate::references::{BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
+use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
 
 /// Bytes that are read at once.
@@ -30,10 +32,42 @@ pub(super) struct Edges {
     pub labels: Vec<u32>,
     /// Texts.
     pub names: Names,
+    /// What owners tell of their blocks.
+    pub owned: Owned,
+}
+
+/// What owners tell of their blocks, by block.
+#[derive(Debug, Default)]
+pub(super) struct Owned {
+    /// Initialized elements.
+    lengths: Vec<u32>,
+    /// Where the elements of a `VecDeque` begin, if not at the first.
+    rotated: HashMap<u32, Extent>,
+    /// Buffers that may have more elements than their owners know: a thread is filling them.
+    filling: HashSet<u32>,
+    /// Bytes that are allocated ahead.
+    pub unused: Vec<u32>,
+    /// Blocks that are text of their length.
+    pub texts: HashMap<u32, u32>,
+}
+
+impl Owned {
+    fn extent(&self, index: usize) -> Extent {
+        if self.filling.contains(&(index as u32)) {
+            return Extent::default();
+        }
+        if let Some(rotated) = self.rotated.get(&(index as u32)) {
+            return *rotated;
+        }
+        let length = self.lengths[index];
+        Extent::from(Some(u64::from(length)).filter(|_| length != UNKNOWN))
+    }
 }
 
 /// In the kind of an edge that holds nothing.
 pub(super) const WEAK: u8 = 0x80;
+/// In the kind of an edge from an owner.
+pub(super) const OWNS: u8 = 0x40;
 
 impl Edges {
     /// The edges of a root or block, as a range of numbers.
@@ -42,8 +76,12 @@ impl Edges {
     }
 
     fn push(&mut self, to: BlockIndex, kind: EdgeKind, label: u32, weak: bool) {
+        self.push_marked(to, kind as u8 | if weak { WEAK } else { 0 }, label);
+    }
+
+    fn push_marked(&mut self, to: BlockIndex, kind: u8, label: u32) {
         self.targets.push(to);
-        self.kinds.push(kind as u8 | if weak { WEAK } else { 0 });
+        self.kinds.push(kind);
         self.labels.push(label);
     }
 }
@@ -52,13 +90,16 @@ impl Edges {
 pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     let mut references = References::new(input.layouts);
     let mut window = Window::new(input.image);
-    let lengths = lengths(input, lookup, &mut references, &mut window);
+    for (module, bias) in input.biases.iter().enumerate() {
+        references.load_module(module, *bias);
+    }
+    let owned = owned(input, lookup, &mut references, &mut window);
     let mut search = Search {
         input,
         lookup,
         seen: vec![0; input.blocks.len()],
         place: 0,
-        edges: Edges::default(),
+        edges: Edges { owned, ..Edges::default() },
         label: String::new(),
     };
     for root in input.roots {
@@ -67,8 +108,7 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     }
     for index in 0..input.blocks.len() {
         search.begin();
-        let length = lengths.get(index).copied().filter(|length| *length != UNKNOWN).map(u64::from);
-        search.block(index, length, &mut references, &mut window);
+        search.block(index, &mut references, &mut window);
     }
     search.edges.first.push(search.edges.targets.len() as u32);
     search.edges
@@ -79,23 +119,41 @@ fn contains(input: &Input<'_>, index: usize) -> Option<BlockType> {
     input.sites.get(site).unwrap_or(&input.sites[0]).contains
 }
 
-/// How many elements of each block are initialized, by what its owner says.
-fn lengths(
+/// What owners tell of their blocks.
+fn owned(
     input: &Input<'_>,
     lookup: &Lookup,
     references: &mut References<'_>,
     window: &mut Window<'_>,
-) -> Vec<u32> {
-    let Input { blocks, image, roots, .. } = input;
-    let mut lengths = vec![UNKNOWN; blocks.len()];
+) -> Owned {
+    let Input { blocks, image, roots, layouts, .. } = input;
+    let mut owned =
+        Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
     let mut note = |reference: Reference<'_>| {
         let Some(elements) = reference.elements else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
-        let length = &mut lengths[found.block.0 as usize];
+        let index = found.block.0 as usize;
+        let length = &mut owned.lengths[index];
         let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
         *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
+        if reference.first != 0 {
+            owned.rotated.insert(found.block.0, reference.extent());
+        }
+        if let Some(usage) = reference.usage {
+            let element = match reference.contains {
+                Some(BlockType::Elements(id) | BlockType::CountedElements(id) | BlockType::Table(id)) => {
+                    layouts.get(id).size
+                }
+                _ => 1,
+            };
+            let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
+            owned.unused[index] = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
+        }
+        if reference.text && input.with_texts {
+            owned.texts.insert(found.block.0, elements);
+        }
     };
     for root in *roots {
         if let Some(type_id) = root.type_id {
@@ -109,7 +167,20 @@ fn lengths(
             references.of_block(contains, None, blocks.addresses[index], bytes, image, &mut note);
         }
     }
-    lengths
+    for root in roots.iter().filter(|root| root.kind.is_doubtful()) {
+        let bytes = window.read(root.range.start, root.range.end.saturating_sub(root.range.start));
+        if root.may_be_filling {
+            let values = words(bytes).chain(root.registers.iter().map(|(_, value)| *value));
+            let found = values.filter_map(|word| lookup.find(blocks, word));
+            owned.filling.extend(found.map(|found| found.block.0));
+        }
+        headers::find(input, lookup, bytes, &mut |index, length| {
+            let known = &mut owned.lengths[index];
+            let length = length.min(u64::from(UNKNOWN - 1)) as u32;
+            *known = if *known == UNKNOWN { length } else { length.max(*known) };
+        });
+    }
+    owned
 }
 
 struct Search<'a> {
@@ -158,13 +229,7 @@ impl Search<'_> {
         }
     }
 
-    fn block(
-        &mut self,
-        index: usize,
-        length: Option<u64>,
-        references: &mut References<'_>,
-        window: &mut Window<'_>,
-    ) {
+    fn block(&mut self, index: usize, references: &mut References<'_>, window: &mut Window<'_>) {
         let Input { blocks, image, .. } = self.input;
         let (address, size) = (blocks.addresses[index], blocks.sizes[index]);
         let Some(contains) = contains(self.input, index) else {
@@ -180,13 +245,18 @@ impl Search<'_> {
             }
             return;
         };
-        if !references.has_pointers(contains) {
+        let pointers = references.pointers(contains);
+        if pointers == Pointers::None {
             return;
         }
         let bytes = window.read(address, size);
-        references.of_block(contains, length, address, bytes, image, &mut |reference| self.follow(reference));
+        let extent = self.edges.owned.extent(index);
+        references.of_block(contains, extent, address, bytes, image, &mut |reference| self.follow(reference));
         self.seen[index] = self.place;
-        self.doubtful_words(bytes);
+        match pointers {
+            Pointers::Unknown => self.words(bytes, 0, true),
+            _ => self.doubtful_words(bytes),
+        }
     }
 
     /// Adds the edge of a pointer in a value of a known type.
@@ -201,10 +271,10 @@ impl Search<'_> {
             };
             found.offset == 0 && blocks.sizes[index] >= wanted
         };
-        let is_weak = match reference.hold {
-            Hold::Owns => !fits(),
-            Hold::Refers => false,
-            Hold::Weak => true,
+        let mark = match reference.hold {
+            Hold::Owns if fits() => OWNS,
+            Hold::Owns | Hold::Weak => WEAK,
+            Hold::Refers => 0,
         };
         let (kind, label) = match reference.name {
             EdgeName::Field(name) => (EdgeKind::Property, self.edges.names.intern(name)),
@@ -212,7 +282,7 @@ impl Search<'_> {
             EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
         };
         self.seen[index] = self.place;
-        self.edges.push(found.block, kind, label, is_weak);
+        self.edges.push_marked(found.block, kind as u8 | mark, label);
     }
 
     /// The name of a field of an element. Only the first elements have names of their own.

@@ -1,6 +1,6 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
-use super::edges::{Edges, WEAK};
+use super::edges::{Edges, OWNS, WEAK};
 use super::reach::Unreached;
 use super::{Input, RootKind};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE};
@@ -83,8 +83,18 @@ pub(super) fn emit<S: HeapGraphSink>(
         let site = if site < input.sites.len() { site } else { 0 };
         let size = input.blocks.sizes[index];
         let shown = if input.all_one { 1 } else { size };
-        let from =
-            out.sink.node(input.sites[site].kind, names[site], input.blocks.addresses[index], shown)?;
+        let unused = edges.owned.unused[index];
+        if unused > 0 {
+            out.sink.unused(u64::from(unused));
+        }
+        let address = input.blocks.addresses[index];
+        let from = match edges.owned.texts.get(&(index as u32)) {
+            Some(length) => {
+                let name = out.sink.name(&text(input, address, u64::from(*length)));
+                out.sink.node(NodeKind::String, name, address, shown)?
+            }
+            None => out.sink.node(input.sites[site].kind, names[site], address, shown)?,
+        };
         out.totals.blocks += 1;
         out.totals.bytes += size;
         if input.sites[site].contains.is_some() {
@@ -96,6 +106,21 @@ pub(super) fn emit<S: HeapGraphSink>(
     totals.nodes += totals.blocks;
     totals.unreached_blocks = unreached.count as u64;
     Ok(totals)
+}
+
+/// Longest text in a name, in bytes.
+const LONGEST_TEXT: u64 = 200;
+
+/// The begin of a text.
+fn text(input: &Input<'_>, address: u64, length: u64) -> String {
+    let mut bytes = vec![0; length.min(LONGEST_TEXT) as usize];
+    let count = input.image.memory.read(address, &mut bytes);
+    let text = String::from_utf8_lossy(&bytes[..count]);
+    if length > LONGEST_TEXT {
+        format!("{}…", text.trim_end_matches('\u{fffd}'))
+    } else {
+        text.into_owned()
+    }
 }
 
 struct Out<'a, S> {
@@ -112,7 +137,7 @@ impl<S: HeapGraphSink> Out<'_, S> {
     fn edges(&mut self, from: NodeIndex, place: usize) -> Result<(), S::Error> {
         for edge in self.edges.of(place) {
             let (kind, label) = (self.edges.kinds[edge], self.edges.labels[edge]);
-            let is_element = kind & !WEAK == EdgeKind::Element as u8;
+            let is_element = kind & !(WEAK | OWNS) == EdgeKind::Element as u8;
             let is_weak = kind & WEAK != 0;
             let (kind, name) = match (is_element, is_weak) {
                 (true, false) => (EdgeKind::Element, label),

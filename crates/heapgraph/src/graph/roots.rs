@@ -52,6 +52,8 @@ pub struct Root {
     pub type_id: Option<TypeId>,
     /// Values that lie in registers, with their names.
     pub registers: Vec<(&'static str, u64)>,
+    /// The thread is inside a function of a container, which may be filling a buffer whose owner does not know its length yet.
+    pub may_be_filling: bool,
     /// Pointers into the middle of blocks count. Not so in data of the C library's allocator.
     pub interior: bool,
 }

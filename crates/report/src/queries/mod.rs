@@ -9,6 +9,7 @@ pub(crate) mod cpu_tree;
 pub mod file_pattern;
 pub(crate) mod function_pattern;
 pub(crate) mod function_table;
+pub mod heap_graph;
 pub(crate) mod hot_chains;
 pub(crate) mod line_times;
 pub(crate) mod unaccounted_cpu;

@@ -5,5 +5,6 @@ pub mod annotate;
 pub(crate) mod callers;
 pub(crate) mod comparison;
 pub(crate) mod complete;
+pub mod heap;
 pub mod peek;
 pub mod summary;

@@ -102,6 +102,14 @@ impl Line {
         self
     }
 
+    /// Adds all pieces of another line.
+    pub(crate) fn append(&mut self, other: Line) -> &mut Line {
+        let begin = self.text.len();
+        self.text += &other.text;
+        self.pieces.extend(other.pieces.into_iter().map(|piece| Piece { end: piece.end + begin, ..piece }));
+        self
+    }
+
     /// Sets whether the whole line is bold.
     pub(crate) fn bold(&mut self, bold: bool) -> &mut Line {
         self.bold = bold;

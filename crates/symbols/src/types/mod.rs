@@ -12,7 +12,7 @@ mod display;
 mod rules;
 mod stack;
 
-pub(crate) use display::{initialized, short};
+pub(crate) use display::{block as named_block, initialized, short};
 pub(crate) use rules::Family;
 pub(crate) use stack::Contents;
 

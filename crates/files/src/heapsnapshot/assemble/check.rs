@@ -1,5 +1,6 @@
 //! The first reading of part files: checks every record, and counts the edges of each node.
 
+use super::group::Groups;
 use super::{LARGEST, MOST_BYTES, Parts};
 use crate::heapsnapshot::error::Fault;
 use crate::heapsnapshot::part_files::{EdgeRecord, NodeRecord};
@@ -13,6 +14,19 @@ pub(super) struct Found {
     /// Nodes of 4 GiB or more, with the number of further nodes that carry the rest of their size.
     pub continued: Vec<(u32, u32)>,
     pub self_size: u64,
+    pub groups: Option<Groups>,
+}
+
+impl Found {
+    /// The row in the file of an edge's target; `None` if the edge is not written, since its target is a member of a group
+    /// to which another edge leads.
+    #[inline]
+    pub fn target(&self, edge: &EdgeRecord, weak: u32) -> Option<u32> {
+        let to = edge.to as u32;
+        let Some(groups) = &self.groups else { return Some(to) };
+        let (row, written) = groups.row(to);
+        (written || edge.kind == weak).then_some(row)
+    }
 }
 
 impl Parts {
@@ -72,10 +86,9 @@ impl Parts {
             let (name, strings) = (node.name, self.strings.count);
             return self.nodes.fault(row, format!("node {row} has name {name} of {strings}"));
         }
-        if (node.trace_node_id, node.detachedness) != (0, 0) {
-            return self
-                .nodes
-                .fault(row, format!("node {row} has a trace or a detachedness, which must be 0"));
+        // Julia writes no traces. Ours has unused bytes there.
+        if node.trace_node_id > u32::MAX.into() || node.detachedness != 0 {
+            return self.nodes.fault(row, format!("node {row} has a trace or a detachedness"));
         }
         Ok(node)
     }

@@ -5,6 +5,8 @@
 //! buffer of limited size, range by range of nodes, with one more reading for each range.
 
 mod check;
+mod group;
+mod ids;
 mod sort;
 mod text;
 
@@ -39,6 +41,15 @@ pub struct Assembled {
     pub self_size: u64,
 }
 
+/// How a snapshot is assembled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssembleOptions {
+    /// Make one node of all leaves of one type that one node holds, for viewers that cannot hold all nodes. Such a node has
+    /// the sum of their sizes, and a name such as `5 012 × [u8]`; see [`grouped_blocks`](super::grouped_blocks). The name of
+    /// the root then says so. Needs up to 22 bytes for each node.
+    pub group_small: bool,
+}
+
 /// Makes the snapshot `out` of the part files with this prefix, which stay.
 ///
 /// The file has a temporary name in the same folder until it is complete. An existing file stays until then. A new file
@@ -47,10 +58,23 @@ pub struct Assembled {
 /// # Errors
 /// If the parts are missing, damaged or inconsistent, or if the system refuses.
 pub fn assemble(prefix: &Path, out: &Path) -> Result<Assembled, HeapSnapshotError> {
+    assemble_with(prefix, out, AssembleOptions::default())
+}
+
+/// As [`assemble`], with options.
+///
+/// # Errors
+/// As [`assemble`]. Blocks can be grouped only if the edges in the parts are in the order of nodes, as those of
+/// [`PartsWriter`](super::PartsWriter) are.
+pub fn assemble_with(
+    prefix: &Path,
+    out: &Path,
+    options: AssembleOptions,
+) -> Result<Assembled, HeapSnapshotError> {
     let parts = Parts::open(prefix)?;
     let mut result = Err(HeapSnapshotError::invalid(out, "not written"));
     let written = write_whole_at_most(out, 0o600, |file| {
-        result = parts.assemble(out, file);
+        result = parts.assemble(out, file, options);
         match result {
             Ok(_) => Ok(()),
             Err(_) => Err(io::ErrorKind::Other.into()),
@@ -66,8 +90,12 @@ pub fn assemble(prefix: &Path, out: &Path) -> Result<Assembled, HeapSnapshotErro
 ///
 /// # Errors
 /// As [`assemble`].
-pub fn assemble_to(prefix: &Path, out: &mut dyn Write) -> Result<Assembled, HeapSnapshotError> {
-    Parts::open(prefix)?.assemble(Path::new("the snapshot"), out)
+pub fn assemble_to(
+    prefix: &Path,
+    out: &mut dyn Write,
+    options: AssembleOptions,
+) -> Result<Assembled, HeapSnapshotError> {
+    Parts::open(prefix)?.assemble(Path::new("the snapshot"), out, options)
 }
 
 /// The part files of one snapshot.
@@ -107,16 +135,25 @@ impl Parts {
         Ok(Self { meta, nodes, edges, strings: Strings::open(prefix)?, numbered })
     }
 
-    fn assemble(&self, path: &Path, out: &mut dyn Write) -> Result<Assembled, HeapSnapshotError> {
+    fn assemble(
+        &self,
+        path: &Path,
+        out: &mut dyn Write,
+        options: AssembleOptions,
+    ) -> Result<Assembled, HeapSnapshotError> {
         let (counts, grouped) = self.count_edges().map_err(|fault| fault.of(&self.edges.path))?;
         let (self_size, continued) = self.check_nodes().map_err(|fault| fault.of(&self.nodes.path))?;
-        let found = Found { counts, grouped, continued, self_size };
+        let mut found = Found { counts, grouped, continued, self_size, groups: None };
+        if options.group_small {
+            self.group(&mut found).map_err(|fault| fault.of(&self.edges.path))?;
+        }
+        let gone = found.groups.as_ref().map_or(0, |groups| groups.gone);
         let pieces: u64 = found.continued.iter().map(|(_, pieces)| u64::from(*pieces)).sum();
-        let nodes = self.nodes.count() + pieces;
+        let nodes = self.nodes.count() - gone + pieces;
         if nodes > MOST_NODES.into() {
             return Err(HeapSnapshotError::invalid(&self.nodes.path, too_many_nodes()));
         }
-        let edges = self.edges.count() + pieces;
+        let edges = self.edges.count() - gone + pieces;
         let meta = Meta {
             node_kinds: self.meta.node_kinds.clone(),
             edge_kinds: self.meta.edge_kinds.clone(),

@@ -1,6 +1,7 @@
 //! The text of a snapshot.
 
 use super::check::Found;
+use super::ids::Ids;
 use super::{LARGEST, Parts, Stop};
 use crate::heapsnapshot::error::HeapSnapshotError;
 use crate::heapsnapshot::part_files::EdgeRecord;
@@ -61,33 +62,46 @@ impl<'a> Text<'a> {
 impl Parts {
     pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
         let mut continued = found.continued.iter().peekable();
-        // Kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
+        // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
         let mut rests = Vec::with_capacity(found.continued.len());
-        let (mut row, mut first) = (0_u32, true);
-        let mut write = |text: &mut Text, row: u32, [kind, name, size, edges]: [u32; 4]| {
+        let (mut row, mut first, mut next_group) = (0_u32, true, 0);
+        let remark = self.strings.count as u32 + u32::from(!found.continued.is_empty());
+        let mut ids = Ids::new(self.nodes.count());
+        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, 2 * row + 1, size, edges, 0, 0]);
+            text.numbers(&[kind, name, ids.take(id), size, edges, unused, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
             let node = self.node(row.into(), bytes)?;
-            let name = node.name as u32;
+            let (mut name, mut self_size) = (node.name as u32, node.self_size);
+            let mut unused = node.trace_node_id as u32;
             let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
-            let size = node.self_size.min(LARGEST);
+            if let Some(groups) = &found.groups {
+                if row == 0 {
+                    name = remark;
+                } else if let Some(group) = groups.at(row, &mut next_group) {
+                    (name, self_size) = (remark + 1 + group.own_name, group.self_size);
+                    unused = group.unused;
+                } else if !groups.row(row).1 {
+                    row += 1;
+                    return Ok(());
+                }
+            }
+            let size = self_size.min(LARGEST);
             if let Some((_, pieces)) = continued.next_if(|(at, _)| *at == row) {
                 edges += pieces;
-                rests.push((node.kind, name, node.self_size - size));
+                rests.push((node.id, node.kind, name, self_size - size));
             }
-            write(text, row, [node.kind, name, size as u32, edges])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, unused])?;
             row += 1;
             Ok(())
         })?;
-        for (kind, name, mut rest) in rests {
+        for (id, kind, name, mut rest) in rests {
             while rest > 0 {
                 let size = rest.min(LARGEST);
-                write(text, row, [kind, name, size as u32, 0])?;
+                write(text, id, [kind, name, size as u32, 0, 0])?;
                 rest -= size;
-                row += 1;
             }
         }
         Ok(())
@@ -95,12 +109,16 @@ impl Parts {
 
     pub(super) fn write_edges_in_order(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
         let mut edges = EdgeText::new(self, found, text);
+        let weak = self.kind_of_edges("weak");
         let mut row = 0;
         self.edges.each(|bytes| -> Result<(), Stop> {
             let edge = self.edge(row, bytes)?;
             row += 1;
             edges.continue_up_to(edge.from as u32)?;
-            Ok(edges.edge(&WrittenEdge::from(&edge))?)
+            if let Some(to) = found.target(&edge, weak) {
+                edges.edge(&WrittenEdge { to, ..WrittenEdge::from(&edge) })?;
+            }
+            Ok(())
         })?;
         Ok(edges.continue_up_to(u32::MAX)?)
     }
@@ -120,6 +138,13 @@ impl Parts {
         if !found.continued.is_empty() {
             text.begin(&mut first);
             json_text::string(&mut text.pending, CONTINUED.as_bytes());
+        }
+        if let Some(groups) = &found.groups {
+            for name in std::iter::once(&groups.remark()).chain(&groups.names) {
+                text.begin(&mut first);
+                json_text::string(&mut text.pending, name.as_bytes());
+                text.added()?;
+            }
         }
         Ok(())
     }
@@ -155,13 +180,14 @@ pub(super) struct EdgeText<'a, 'b> {
 
 impl<'a, 'b> EdgeText<'a, 'b> {
     pub(super) fn new(parts: &Parts, found: &'a Found, text: &'a mut Text<'b>) -> Self {
-        let internal = parts.meta.edge_kinds.iter().position(|kind| kind == "internal");
+        let gone = found.groups.as_ref().map_or(0, |groups| groups.gone);
         Self {
             text,
             first: true,
             continued: found.continued.iter().peekable(),
-            next: parts.nodes.count() as u32,
-            continued_kind: internal.unwrap_or(0) as u32,
+            next: (parts.nodes.count() - gone) as u32,
+            continued_kind: parts.meta.edge_kinds.iter().position(|kind| kind == "internal").unwrap_or(0)
+                as u32,
             continued_name: parts.strings.count as u32,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::super::assemble::Parts;
 use super::super::error::{Fault, HeapSnapshotError};
+use super::push_unused;
 use stackglass_profile::heap_graph::{HeapGraph, NameId, NodeIndex};
 use std::path::Path;
 
@@ -45,6 +46,7 @@ fn nodes(parts: &Parts, graph: &mut HeapGraph) -> Result<(), Fault> {
         graph.kinds.push(node.kind as u16);
         graph.names.push(NameId(node.name as u32));
         graph.self_sizes.push(node.self_size);
+        push_unused(graph, node.trace_node_id);
         Ok(())
     })
 }

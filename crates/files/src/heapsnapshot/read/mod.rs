@@ -4,13 +4,16 @@ mod from_parts;
 mod single;
 
 use super::error::{Fault, HeapSnapshotError};
+use super::in_recording;
 use super::part_files::{EDGES, METADATA, NODES, STRINGS, part};
+use crate::glass::heap_snapshots::is_recording;
 use stackglass_profile::heap_graph::HeapGraph;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a heap snapshot: a `.heapsnapshot` of ours, of V8 or of Julia, or four part files.
+/// Reads a heap snapshot: a `.heapsnapshot` of ours, of V8 or of Julia, four part files, or the last one in a recording.
 ///
 /// Part files are named by their prefix, or by one of the four. Blocks of 4 GiB or more stay divided into nodes, as
 /// viewers show them; see [`CONTINUED`](super::CONTINUED).
@@ -22,9 +25,21 @@ pub fn read(path: &Path) -> Result<HeapGraph, HeapSnapshotError> {
         return from_parts::read(&prefix);
     }
     let file = File::open(path).map_err(HeapSnapshotError::system("open", path))?;
+    let mut first = [0; 8];
+    if file.read_at(&mut first, 0).is_ok_and(|count| is_recording(&first[..count])) {
+        return in_recording::read_last(path, &file);
+    }
     let meta = file.metadata().map_err(HeapSnapshotError::system("open", path))?;
     let size = if meta.is_file() { meta.len() } else { u64::MAX };
     read_from(file, size).map_err(|fault| fault.of(path))
+}
+
+/// As [`read`], of a `.heapsnapshot` in memory.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(bytes: &[u8]) -> Result<HeapGraph, HeapSnapshotError> {
+    read_from(bytes, bytes.len() as u64).map_err(|fault| fault.of(Path::new("the snapshot")))
 }
 
 /// Reads a single file. `size` bounds the number of bytes in it.
@@ -43,4 +58,16 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
         return part(&prefix, METADATA).exists().then_some(prefix);
     }
     (!path.exists() && part(path, METADATA).exists()).then(|| path.to_owned())
+}
+
+/// Adds the unused bytes of the last node. The column is empty as long as no node has any.
+#[inline]
+fn push_unused(graph: &mut HeapGraph, bytes: u64) {
+    if bytes > 0 && graph.unused.is_empty() {
+        graph.unused.reserve_exact(graph.self_sizes.capacity());
+        graph.unused.resize(graph.len() - 1, 0);
+    }
+    if bytes > 0 || !graph.unused.is_empty() {
+        graph.unused.push(bytes.min(u32::MAX.into()) as u32);
+    }
 }

@@ -4,6 +4,7 @@ use super::super::error::Fault;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
 use super::super::meta::Meta;
+use super::push_unused;
 use stackglass_profile::heap_graph::{HeapGraph, NameId, NodeIndex};
 use std::io::Read;
 
@@ -106,6 +107,8 @@ impl<R: Read> Reader<R> {
         let fields = meta.node_fields.as_slice();
         let at = |field| place(fields, field);
         let [kind, name, size, edges] = [at("type")?, at("name")?, at("self_size")?, at("edge_count")?];
+        // In others' snapshots it is the number of an allocation trace.
+        let unused = if meta.assembled_here { place(fields, "trace_node_id").ok() } else { None };
         let (count, width, kinds) = (meta.node_count, fields.len(), meta.node_kinds.len() as u64);
         let edge_count = meta.edge_count;
         let room = self.reserved("nodes", count, width)?;
@@ -131,6 +134,9 @@ impl<R: Read> Reader<R> {
             graph.kinds.push(record[kind] as u16);
             graph.names.push(NameId(record[name].min(u32::MAX.into()) as u32));
             graph.self_sizes.push(record[size]);
+            if let Some(unused) = unused {
+                push_unused(graph, record[unused]);
+            }
             graph.first_edges.push(begun as u32);
             begun = begun.saturating_add(record[edges]);
             sizes = sizes.saturating_add(record[size]);
@@ -265,6 +271,9 @@ fn with_root(graph: &HeapGraph, root: u32) -> HeapGraph {
     new.kinds.swap(0, root as usize);
     new.names.swap(0, root as usize);
     new.self_sizes.swap(0, root as usize);
+    if !new.unused.is_empty() {
+        new.unused.swap(0, root as usize);
+    }
     for node in 0..graph.len() as u32 {
         new.first_edges.push(new.targets.len() as u32);
         for edge in graph.edges(NodeIndex(moved(node))) {

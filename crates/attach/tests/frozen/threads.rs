@@ -1,0 +1,29 @@
+//! Many threads, and how long they are held up.
+
+use crate::program::Program;
+use stackglass_attach::frozen::{FrozenCopy, Options};
+use std::time::Duration;
+
+fn copies_of(threads: usize) {
+    let (mut program, _) = Program::start("sweep", &[&threads.to_string()]);
+    let mut least = Duration::MAX;
+    for _ in 0..4 {
+        let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+        assert_eq!(copy.threads().iter().filter(|thread| thread.registers.is_some()).count(), threads);
+        println!("{threads} threads: {:?}", copy.pause());
+        least = least.min(copy.pause().whole);
+    }
+    assert!(program.lives());
+    // Some 40 ms on a quiet machine.
+    assert!(least < Duration::from_secs(2), "{least:?}");
+}
+
+#[test]
+fn five_hundred_threads() {
+    copies_of(500);
+}
+
+#[test]
+fn a_thousand_threads() {
+    copies_of(1000);
+}

@@ -1,0 +1,81 @@
+//! A program does not notice that it is copied.
+
+use crate::program::{Program, eventually, relatives};
+use stackglass_attach::frozen::{FrozenCopy, Options, StoppedProcess};
+use std::time::Duration;
+
+fn take(pid: u32) -> FrozenCopy {
+    FrozenCopy::take(pid, &Options::default()).unwrap()
+}
+
+#[test]
+fn no_interrupted_call_is_seen() {
+    let (mut program, calls) = Program::start("calls", &[]);
+    assert_eq!(calls, "20");
+    for _ in 0..12 {
+        drop(take(program.pid()));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop(StoppedProcess::take(program.pid(), &Options::default()).unwrap());
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(program.finish(), "interrupted:");
+}
+
+#[test]
+fn children_and_signals_stay_as_they_are() {
+    for arguments in [&[][..], &["subreaper"]] {
+        let (mut program, line) = Program::start("children", arguments);
+        assert_eq!(line, "ready");
+        for _ in 0..20 {
+            let copy = take(program.pid());
+            std::thread::sleep(Duration::from_millis(5));
+            let running = relatives(program.pid()).iter().filter(|relative| !relative.is_zombie).count();
+            assert_eq!(running, 1, "the copy alone");
+            drop(copy);
+        }
+        eventually("neither copy nor zombie stays", || relatives(program.pid()).is_empty());
+        assert_eq!(program.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
+    }
+}
+
+#[test]
+fn a_group_stop_stays_a_group_stop() {
+    let (mut program, _) = Program::start("sweep", &[]);
+    let pid = program.pid();
+    // SAFETY: a signal to a child that has not been waited for.
+    let signal = |signal| unsafe { libc::kill(pid as i32, signal) };
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next())
+    };
+    signal(libc::SIGSTOP);
+    eventually("it stops", || state() == Some('T'));
+    drop(take(pid));
+    eventually("it is stopped again", || state() == Some('T'));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(state(), Some('T'));
+    signal(libc::SIGCONT);
+    eventually("it continues", || matches!(state(), Some('R' | 'S')));
+    assert!(program.lives());
+}
+
+#[test]
+fn a_second_snapshot_waits_for_the_first() {
+    let (mut program, _) = Program::start("sweep", &[]);
+    let pid = program.pid();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..5).for_each(|_| drop(take(pid))));
+        }
+    });
+    let (first, second) = (take(pid), take(pid));
+    assert!(first.is_alive() && second.is_alive());
+    drop((first, second));
+    let stopped = StoppedProcess::take(pid, &Options::default()).unwrap();
+    let refused = FrozenCopy::take(pid, &Options { wait: Duration::from_millis(50) });
+    assert!(refused.is_err_and(|error| error.to_string().contains("another stackglass")));
+    drop(stopped);
+    drop(take(pid));
+    assert!(program.lives());
+    eventually("no copy stays", || relatives(pid).is_empty());
+}

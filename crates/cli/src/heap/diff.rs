@@ -1,0 +1,78 @@
+//! `stackglass heap diff A B [C]`: what grew from snapshot to snapshot.
+
+use super::open::{self, Progress};
+use crate::failure::{Failure, Outcome};
+use crate::input::is_stream;
+use crate::terminal::LayoutFlags;
+use clap::Args;
+use stackglass_report::heap_graph::growth::{HeapSums, growth};
+use stackglass_report::{HeapText, heap};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass heap diff before.heapsnapshot after.heapsnapshot
+  stackglass heap diff 1.heapsnapshot 2.heapsnapshot 3.heapsnapshot   only what
+                                            grew in both steps: likely a leak
+  stackglass heap diff a.heapsnapshot b.heapsnapshot --json | jq '.types[0]'";
+
+/// Compare heap snapshots: growth by type, or by site where the type is unknown.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// The oldest snapshot: as for `heap show`
+    #[arg(value_name = "A")]
+    before: PathBuf,
+
+    /// A newer one
+    #[arg(value_name = "B")]
+    after: PathBuf,
+
+    /// The newest one: only what grew in both steps is shown
+    #[arg(value_name = "C")]
+    last: Option<PathBuf>,
+
+    /// Show all rows
+    #[arg(long, conflicts_with = "rows")]
+    all: bool,
+
+    /// Number of rows
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    rows: u32,
+
+    /// Print all rows as one JSON object (docs/json.md)
+    #[arg(long, conflicts_with_all = ["all", "rows"])]
+    json: bool,
+
+    #[command(flatten)]
+    layout: LayoutFlags,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let files: Vec<&PathBuf> = [&flags.before, &flags.after].into_iter().chain(&flags.last).collect();
+    if files.iter().filter(|file| is_stream(file)).count() > 1 {
+        let line = "only one snapshot can come from stdin: name files for the others".into();
+        return Err(Failure { status: 2, line });
+    }
+    let progress = Progress::new();
+    let mut snapshots = Vec::new();
+    for file in &files {
+        // One graph at a time is in memory.
+        snapshots.push(HeapSums::new(&open::read(file, &progress)?));
+    }
+    let rows = growth(&snapshots);
+    drop(progress);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if flags.json {
+        heap::write_growth_json(&snapshots, &rows, &mut out)?;
+    } else {
+        let layout = flags.layout.of_stdout();
+        let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let text = HeapText::new("").cols(columns).style(layout.style).rows(flags.rows as usize);
+        text.everything(flags.all).growth(&names, &snapshots, &rows, &mut out)?;
+    }
+    out.flush()?;
+    Ok(0)
+}

@@ -1,0 +1,66 @@
+//! Reads a snapshot, and says so on a terminal if it takes long.
+
+use crate::failure::Failure;
+use crate::input::is_stream;
+use crate::terminal::Layout;
+use indicatif::{ProgressBar, ProgressStyle};
+use stackglass_files::heapsnapshot;
+use stackglass_profile::harmless;
+use stackglass_profile::heap_graph::HeapGraph;
+use std::path::Path;
+use std::time::Duration;
+
+/// Reads a snapshot, or standard input for `-`.
+pub(super) fn read(path: &Path, progress: &Progress) -> Result<HeapGraph, Failure> {
+    let (path, name) = match is_stream(path) {
+        true => (Path::new("/dev/stdin"), "standard input".to_owned()),
+        false => (path, path.display().to_string()),
+    };
+    let size = path.metadata().map_or(0, |info| info.len());
+    // Small files are read at once.
+    let step = match size {
+        0..1_000_000 => format!("reading {name}"),
+        _ => format!("reading {name} ({} MB)", size / 1_000_000),
+    };
+    progress.step(&step);
+    heapsnapshot::read(path).map_err(Failure::new)
+}
+
+/// Time between two pictures of the sign of progress.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What is being done, on stderr, if that is a terminal. Dropping it removes the line.
+pub(super) struct Progress {
+    line: Option<ProgressBar>,
+    columns: usize,
+}
+
+impl Progress {
+    pub(super) fn new() -> Progress {
+        let layout = Layout::of_stderr();
+        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        let line = (layout.terminal && capable).then(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is valid");
+            let line = ProgressBar::new_spinner().with_style(style);
+            line.enable_steady_tick(TICK);
+            line
+        });
+        Progress { line, columns: layout.columns }
+    }
+
+    /// Names what is being done now.
+    pub(super) fn step(&self, text: &str) {
+        if let Some(line) = &self.line {
+            let text: String = harmless(text).chars().take(self.columns.saturating_sub(3)).collect();
+            line.set_message(text);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `stackglass heap show FILE`: what is alive by type, what holds it, what may have leaked.
+
+use super::open::{self, Progress};
+use crate::failure::{Failure, Outcome};
+use crate::terminal::LayoutFlags;
+use clap::Args;
+use stackglass_profile::harmless;
+use stackglass_report::heap_graph::{HeapAnswers, TypeAnswer};
+use stackglass_report::{HeapText, heap};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass heap show app.heapsnapshot
+  stackglass heap show app.heapsnapshot --type Session       all about a type
+  stackglass heap show app.heapsnapshot --path-to Session    why is it alive?
+  stackglass heap show app.heapsnapshot --retainers Session  by type and field
+  stackglass heap show app.heapsnapshot --json | jq '.types[0]'
+
+The own size of a block is what the program asked for. The retained size of a
+type is all that would go with its blocks: what they hold, and nothing else
+does. Blocks that no root reaches are leak candidates; their owners are those
+that no other candidate holds. Weak edges hold nothing.";
+
+/// Print what is alive by type, the largest holders, and leak candidates.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// A .heapsnapshot, the prefix of part files, a .glass with a snapshot, or - for stdin
+    file: PathBuf,
+
+    /// Show this type: its sums, the path to it, what holds it, what it holds
+    #[arg(long = "type", value_name = "TYPE", group = "answer")]
+    of_type: Option<String>,
+
+    /// Show the shortest path from a root to this type
+    #[arg(long, value_name = "TYPE", group = "answer")]
+    path_to: Option<String>,
+
+    /// Show what holds this type, by type and field
+    #[arg(long, value_name = "TYPE", group = "answer")]
+    retainers: Option<String>,
+
+    /// Show all rows
+    #[arg(long, conflicts_with = "rows")]
+    all: bool,
+
+    /// Number of rows
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rows: u32,
+
+    /// Print all rows as one JSON object (docs/json.md)
+    #[arg(long, conflicts_with_all = ["all", "rows"])]
+    json: bool,
+
+    #[command(flatten)]
+    layout: LayoutFlags,
+}
+
+/// Number of types that a message names.
+const NAMED: usize = 4;
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let progress = Progress::new();
+    let graph = open::read(&flags.file, &progress)?;
+    progress.step("searching for what holds what");
+    let answers = HeapAnswers::new(&graph);
+    let name = flags.of_type.as_ref().or(flags.path_to.as_ref()).or(flags.retainers.as_ref());
+    let answer = name.map(|name| one_type(&answers, name, &flags.file)).transpose()?;
+    // The report is written at once, so that the sign of progress does not lie in between.
+    let mut text = Vec::new();
+    match (&answer, flags.json) {
+        (None, true) => heap::write_show_json(&answers, &mut text)?,
+        (None, false) => layout(flags, &flags.layout).show(&answers, &mut text)?,
+        (Some(answer), json) => of_type(flags, answer, json, &mut text)?,
+    }
+    drop(progress);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    out.write_all(&text)?;
+    out.flush()?;
+    Ok(0)
+}
+
+fn of_type(flags: &Flags, answer: &TypeAnswer, json: bool, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let text = layout(flags, &flags.layout);
+    match (flags.path_to.is_some(), flags.retainers.is_some(), json) {
+        (true, _, true) => heap::write_path_json(answer, out),
+        (true, _, false) => text.path(answer, out),
+        (_, true, true) => heap::write_retainers_json(answer, out),
+        (_, true, false) => text.retainers(answer, out),
+        (_, _, true) => heap::write_type_json(answer, out),
+        (_, _, false) => text.one_type(answer, out),
+    }
+}
+
+fn layout(flags: &Flags, layout: &LayoutFlags) -> HeapText {
+    let layout = layout.of_stdout();
+    let columns = if layout.terminal { layout.columns } else { layout.columns.min(160) };
+    let name = flags.file.file_name().map_or("standard input".into(), |name| name.to_string_lossy());
+    let text = HeapText::new(if name == "-" { "standard input".into() } else { name });
+    text.cols(columns).style(layout.style).rows(flags.rows as usize).everything(flags.all)
+}
+
+/// The type with this name, or the only one that contains the text.
+fn one_type(answers: &HeapAnswers<'_>, text: &str, file: &Path) -> Result<TypeAnswer, Failure> {
+    let names = answers.types_named(text);
+    let quoted = |name: &String| format!("`{}`", harmless(name));
+    match &names[..] {
+        [] => Err(Failure::new(format!(
+            "{} has no type with `{}` in its name: `stackglass heap show --all` lists all types",
+            file.display(),
+            harmless(text)
+        ))),
+        [name] => {
+            let answer = answers.type_answer(name, LARGEST);
+            answer.ok_or_else(|| Failure::new(format!("there is no type {}", quoted(name))))
+        }
+        several => {
+            let mut list: Vec<String> = several.iter().take(NAMED).map(quoted).collect();
+            if several.len() > NAMED {
+                list.push(format!("{} more", several.len() - NAMED));
+            }
+            let line = format!("several types contain `{}`, name one: {}", harmless(text), list.join(", "));
+            Err(Failure::new(line))
+        }
+    }
+}
+
+/// Number of blocks of a type that are shown with their path.
+const LARGEST: usize = 5;

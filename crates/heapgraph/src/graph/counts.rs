@@ -1,0 +1,74 @@
+//! Reference counts tell whether a word on a stack can own its target.
+//!
+//! The `strong` count of an `Rc` or `Arc` is the number of its owners. If values in blocks and variables account for all of them,
+//! a word on a stack is no owner: it is left over, or borrows from one of those.
+
+use super::edges::{Edges, OWNS, WEAK};
+use super::{Input, RootKind};
+use crate::blocks::BlockIndex;
+use crate::references::BlockType;
+use foldhash::HashMap;
+use stackglass_symbols::layouts::{Shape, TypeId};
+
+/// The types with counts. A `dyn` value has one of them as well.
+const COUNTED: [&str; 3] = ["alloc::rc::RcInner<", "alloc::rc::RcBox<", "alloc::sync::ArcInner<"];
+
+/// Makes words of stacks and registers weak if their targets have enough other owners.
+pub(super) fn apply(edges: &mut Edges, input: &Input<'_>) {
+    let mut owners = candidates(edges, input);
+    if owners.is_empty() {
+        return;
+    }
+    for place in 0..input.roots.len() + input.blocks.len() {
+        if input.roots.get(place).is_some_and(|root| root.kind.is_doubtful()) {
+            continue;
+        }
+        for edge in edges.of(place) {
+            let is_owner = edges.kinds[edge] & (OWNS | WEAK) == OWNS;
+            if let Some(count) = owners.get_mut(&edges.targets[edge].0).filter(|_| is_owner) {
+                *count += 1;
+            }
+        }
+    }
+    let strong: HashMap<u32, bool> = owners
+        .into_iter()
+        .map(|(block, owners)| (block, strong_count(input, BlockIndex(block)).is_some_and(|n| n <= owners)))
+        .collect();
+    for edge in doubtful(edges, input) {
+        if strong.get(&edges.targets[edge].0) == Some(&true) {
+            edges.kinds[edge] |= WEAK;
+        }
+    }
+}
+
+fn doubtful(edges: &Edges, input: &Input<'_>) -> Vec<usize> {
+    let places = input.roots.iter().enumerate().filter(|(_, root)| RootKind::is_doubtful(root.kind));
+    places.flat_map(|(place, _)| edges.of(place)).collect()
+}
+
+/// Blocks with counts to which words of stacks lead, with no owners yet.
+fn candidates(edges: &Edges, input: &Input<'_>) -> HashMap<u32, u64> {
+    let targets = doubtful(edges, input).into_iter().map(|edge| edges.targets[edge]);
+    targets.filter(|block| strong_offset(input, *block).is_some()).map(|block| (block.0, 0)).collect()
+}
+
+fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
+    let site = input.blocks.sites[block.0 as usize].0 as usize;
+    match input.sites.get(site)?.contains? {
+        BlockType::One(id) => strong_in(input, id),
+        BlockType::CountedElements(_) => Some(0),
+        _ => None,
+    }
+}
+
+fn strong_in(input: &Input<'_>, id: TypeId) -> Option<u64> {
+    let layout = input.layouts.get(id);
+    let Shape::Struct(fields) = &layout.shape else { return None };
+    COUNTED.iter().find(|prefix| layout.name.starts_with(**prefix))?;
+    fields.iter().find(|field| &*field.name == "strong").map(|field| field.offset)
+}
+
+fn strong_count(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
+    let at = input.blocks.addresses[block.0 as usize] + strong_offset(input, block)?;
+    input.image.word(at)
+}

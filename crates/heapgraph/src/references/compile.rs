@@ -1,0 +1,363 @@
+//! From layouts to the places of pointers.
+
+use super::Hold;
+use super::models;
+use super::slots::{Case, Compiled, Count, Counted, Kind, Op, Repeat, Slot, Switch};
+use super::slots::{count, each_slot, have_lengths, holding, within};
+use stackglass_symbols::layouts::{BlockType, Field, Layout, Layouts, Shape, TypeId, Variant};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Types within types deeper than this are damaged debug information.
+const MAX_DEPTH: usize = 96;
+
+/// Places of one type, at most. A type with more is incomplete.
+const MAX_PLACES: usize = 4096;
+
+/// Compiles types, each once.
+#[derive(Debug)]
+pub(super) struct Compiler<'a> {
+    pub layouts: &'a Layouts,
+    done: HashMap<TypeId, Arc<Compiled>>,
+    /// Types that are being compiled now: no value contains itself.
+    open: HashSet<TypeId>,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn new(layouts: &'a Layouts) -> Compiler<'a> {
+        Compiler { layouts, done: HashMap::new(), open: HashSet::new() }
+    }
+
+    /// The places of a type.
+    pub fn compile(&mut self, id: TypeId) -> Arc<Compiled> {
+        if let Some(done) = self.done.get(&id) {
+            return done.clone();
+        }
+        let layout = self.layouts.get(id);
+        if self.open.len() >= MAX_DEPTH || !self.open.insert(id) {
+            return Arc::new(Compiled { incomplete: true, size: layout.size, ..Compiled::default() });
+        }
+        let mut compiled = self.places(id, layout);
+        self.open.remove(&id);
+        compiled.size = layout.size;
+        compiled.incomplete |= layout.partial;
+        compiled.vptr = vptr(self.layouts, id);
+        if count(&compiled.ops) > MAX_PLACES {
+            compiled.ops.clear();
+            compiled.incomplete = true;
+        }
+        compiled.has_lengths = have_lengths(&compiled.ops);
+        let compiled = Arc::new(compiled);
+        self.done.insert(id, compiled.clone());
+        compiled
+    }
+
+    fn places(&mut self, id: TypeId, layout: &Layout) -> Compiled {
+        match &layout.shape {
+            // A type that is only declared has no size.
+            Shape::Plain => Compiled { incomplete: is_declared(layout), ..Compiled::default() },
+            Shape::Pointer { target } => {
+                let slot = pointer(self.layouts, layout, *target);
+                Compiled { ops: slot.map(Op::Slot).into_iter().collect(), ..Compiled::default() }
+            }
+            Shape::Struct(fields) => (models::model(self, id, layout))
+                .or_else(|| self.fat_pointer(layout, fields))
+                .unwrap_or_else(|| self.fields(layout, fields)),
+            Shape::Array { element, count } => self.array(layout, *element, *count),
+            Shape::Enum { tag, variants } => self.variants(layout, *tag, variants),
+            Shape::Union(fields) => self.union(layout, fields),
+        }
+    }
+
+    /// The places of fields side by side.
+    pub fn fields(&mut self, layout: &Layout, fields: &[Field]) -> Compiled {
+        let mut incomplete = false;
+        let mut holding = Vec::new();
+        for field in fields.iter().filter(|field| !field.name.starts_with("_vptr")) {
+            let compiled = self.compile(field.type_id);
+            incomplete |= compiled.incomplete && compiled.size > 0;
+            if !compiled.ops.is_empty() {
+                holding.push((field, compiled));
+            }
+        }
+        let hide = is_library(&layout.name) && holding.len() == 1;
+        let ops = (holding.iter())
+            .flat_map(|(field, compiled)| {
+                let name = if hide || self.is_base(field) { "" } else { displayed(&field.name) };
+                within(name, field.offset, &compiled.ops)
+            })
+            .collect();
+        Compiled { ops, incomplete, ..Compiled::default() }
+    }
+
+    /// A pointer with a length or a vtable beside it.
+    fn fat_pointer(&mut self, layout: &Layout, fields: &[Field]) -> Option<Compiled> {
+        let [pointer, beside] = fields else { return None };
+        let Shape::Pointer { target } = self.layouts.get(pointer.type_id).shape else { return None };
+        let hold = if base(&layout.name) == "alloc::boxed::Box" { Hold::Owns } else { Hold::Refers };
+        let name = &layout.name;
+        let text = name.ends_with(" str")
+            || name.starts_with("alloc::boxed::Box<str")
+            || ["&str", "std::path::Path", "std::ffi::os_str::OsStr"].iter().any(|text| name.ends_with(text))
+            || target.is_some_and(|target| name_of(self.layouts, target).ends_with("Inner<str>"));
+        let relative = |field: &Field| Some(field.offset.wrapping_sub(pointer.offset));
+        let (contains, kind) = match (&*pointer.name, &*beside.name) {
+            ("data_ptr", "length") => (
+                target.and_then(|target| self.slice(target, text)),
+                Kind::Slice { length: relative(beside)? },
+            ),
+            ("pointer", "vtable") => {
+                let counted = match target.map(|target| base(name_of(self.layouts, target))) {
+                    Some("alloc::rc::RcInner" | "alloc::rc::RcBox") => Counted::Rc,
+                    Some("alloc::sync::ArcInner") => Counted::Arc,
+                    _ => Counted::No,
+                };
+                (None, Kind::Dyn { vtable: relative(beside)?, counted })
+            }
+            _ => return None,
+        };
+        let slot = Slot { name: "".into(), base: pointer.offset, pointer: 0, hold, contains, text, kind };
+        Some(Compiled { ops: vec![Op::Slot(slot)], ..Compiled::default() })
+    }
+
+    /// What a slice consists of, by the target of its pointer.
+    fn slice(&self, target: TypeId, text: bool) -> Option<BlockType> {
+        let layout = self.layouts.get(target);
+        match base(&layout.name) {
+            "alloc::rc::RcInner" | "alloc::rc::RcBox" | "alloc::sync::ArcInner" => {
+                let value = field(layout, "value").or_else(|| field(layout, "data"))?;
+                Some(BlockType::CountedElements(value.type_id))
+            }
+            _ if text => Some(BlockType::Bytes),
+            _ => (layout.size > 0).then_some(BlockType::Elements(target)),
+        }
+    }
+
+    fn array(&mut self, layout: &Layout, element: TypeId, length: u64) -> Compiled {
+        let compiled = self.compile(element);
+        // In C, an array without a bound extends to the end of the block. Rust has empty arrays.
+        let length = if length == 0 && !layout.name.starts_with('[') { u64::MAX } else { length };
+        let mut result =
+            Compiled { incomplete: compiled.incomplete && compiled.size > 0, ..Compiled::default() };
+        if !compiled.ops.is_empty() && compiled.size > 0 && length > 0 {
+            result.ops.push(Op::Repeat(Repeat {
+                name: "".into(),
+                offset: 0,
+                stride: compiled.size,
+                count: Count::Fixed(length),
+                ops: compiled.ops.clone(),
+            }));
+        }
+        result
+    }
+
+    fn variants(&mut self, layout: &Layout, tag: Option<(u64, u64)>, variants: &[Variant]) -> Compiled {
+        let library = is_library(&layout.name);
+        let mut incomplete = false;
+        let compiled: Vec<Compiled> = (variants.iter())
+            .map(|variant| {
+                let compiled = self.variant(variant, library);
+                incomplete |= compiled.incomplete;
+                compiled
+            })
+            .collect();
+        // The flavors of channels are not for users.
+        let hide = library
+            && (compiled.iter().filter(|variant| !variant.ops.is_empty()).count() == 1
+                || base(&layout.name).ends_with("Flavor"));
+        let mut default = Vec::new();
+        let mut cases = Vec::new();
+        for (variant, compiled) in variants.iter().zip(compiled) {
+            let ops = if hide { compiled.ops } else { within(&variant.name, 0, &compiled.ops) };
+            match &variant.values {
+                None => default = ops,
+                Some(values) => cases.push(Case { values: values.clone(), ops }),
+            }
+        }
+        let mut result = Compiled { incomplete, ..Compiled::default() };
+        let Some((tag, size)) = tag else {
+            // One variant that is always valid.
+            default.extend(cases.into_iter().flat_map(|case| case.ops));
+            result.ops = default;
+            return result;
+        };
+        let empty = default.is_empty() && cases.iter().all(|case| case.ops.is_empty());
+        if size > 16 {
+            result.incomplete |= !empty;
+        } else if is_null_or_pointer(tag, &cases, &default) {
+            result.ops = default;
+        } else if !empty {
+            result.ops.push(Op::Switch(Switch { tag, size, cases, default }));
+        }
+        result
+    }
+
+    fn variant(&mut self, variant: &Variant, library: bool) -> Compiled {
+        let mut incomplete = false;
+        let mut holding = Vec::new();
+        for field in &variant.fields {
+            let compiled = self.compile(field.type_id);
+            incomplete |= compiled.incomplete && compiled.size > 0;
+            if !compiled.ops.is_empty() {
+                holding.push((field, compiled));
+            }
+        }
+        let hide = library && holding.len() == 1;
+        let ops = (holding.iter())
+            .flat_map(|(field, compiled)| {
+                within(if hide { "" } else { displayed(&field.name) }, field.offset, &compiled.ops)
+            })
+            .collect();
+        Compiled { ops, incomplete, ..Compiled::default() }
+    }
+
+    /// Fields of which any may be valid: their pointers are doubtful, unless they agree on where pointers lie.
+    fn union(&mut self, layout: &Layout, fields: &[Field]) -> Compiled {
+        let compiled: Vec<_> = fields.iter().map(|field| (field, self.compile(field.type_id))).collect();
+        let places = |field: &Field, compiled: &Compiled| -> Option<Vec<u64>> {
+            let place = |op: &Op| match op {
+                Op::Slot(Slot { base, pointer, kind: Kind::Thin { .. }, .. }) => {
+                    Some(base.wrapping_add(*pointer).wrapping_add(field.offset))
+                }
+                _ => None,
+            };
+            compiled.ops.iter().map(place).collect()
+        };
+        let mut all = compiled.iter().map(|(field, compiled)| places(field, compiled));
+        let first = all.next().flatten();
+        let agree = first.as_ref().is_some_and(|first| all.all(|other| other.as_ref() == Some(first)));
+        let incomplete = compiled.iter().any(|(_, compiled)| compiled.incomplete && compiled.size > 0);
+        if agree && let Some((field, first)) = compiled.first() {
+            let mut ops = within(displayed(&field.name), field.offset, &first.ops);
+            let alike = compiled.iter().all(|(_, other)| {
+                let contains = |op: &Op| if let Op::Slot(slot) = op { slot.contains } else { None };
+                other.ops.iter().map(contains).eq(first.ops.iter().map(contains))
+            });
+            if !alike {
+                each_slot(&mut ops, &mut |slot| (slot.contains, slot.hold) = (None, Hold::Refers));
+            }
+            return Compiled { ops, incomplete, ..Compiled::default() };
+        }
+        let hide = is_library(&layout.name);
+        let ops = (compiled.iter())
+            .flat_map(|(field, compiled)| {
+                within(if hide { "" } else { displayed(&field.name) }, field.offset, &compiled.ops)
+            })
+            .collect();
+        Compiled { ops: holding(ops, Hold::Weak), incomplete, ..Compiled::default() }
+    }
+
+    /// Whether a field is a base class of a C++ class.
+    pub fn is_base(&self, field: &Field) -> bool {
+        let layout = self.layouts.get(field.type_id);
+        field.name == layout.name || field.name == layout.short_name
+    }
+}
+
+/// Whether all that an enum tells is that its only pointer is not null.
+fn is_null_or_pointer(tag: u64, cases: &[Case], default: &[Op]) -> bool {
+    let null = |case: &Case| case.ops.is_empty() && case.values.iter().all(|range| *range.end() < 4096);
+    let [Op::Slot(slot)] = default else { return false };
+    cases.iter().all(null) && slot.base.wrapping_add(slot.pointer) == tag
+}
+
+/// The slot of a type that is a pointer. Functions are no blocks.
+fn pointer(layouts: &Layouts, layout: &Layout, target: Option<TypeId>) -> Option<Slot> {
+    let name = &*layout.name;
+    if ["fn(", "fn (", "unsafe fn", "extern ", "unsafe extern "].iter().any(|start| name.starts_with(start))
+        || name.contains("(*)")
+        || layout.size != 8
+    {
+        return None;
+    }
+    let owns = base(name) == "alloc::boxed::Box";
+    let contains = target.filter(|target| {
+        let target = layouts.get(*target);
+        // A pointer to bytes is a pointer to anything.
+        owns || target.size > 1 || target.size == 1 && target.shape != Shape::Plain
+    });
+    let kind = Kind::Thin { vptr: target.and_then(|target| vptr(layouts, target)) };
+    let hold = if owns { Hold::Owns } else { Hold::Refers };
+    let contains = contains.map(BlockType::One);
+    Some(Slot { name: "".into(), base: 0, pointer: 0, hold, contains, text: false, kind })
+}
+
+/// Where a C++ object holds the pointer to its vtable.
+fn vptr(layouts: &Layouts, id: TypeId) -> Option<u64> {
+    let mut id = id;
+    let mut offset = 0u64;
+    for _ in 0..MAX_DEPTH {
+        let Shape::Struct(fields) = &layouts.get(id).shape else { return None };
+        if let Some(vptr) = fields.iter().find(|field| field.name.starts_with("_vptr")) {
+            return offset.checked_add(vptr.offset);
+        }
+        // A class shares the pointer of its first polymorphic base class.
+        let base = fields.iter().find(|field| {
+            let layout = layouts.get(field.type_id);
+            field.offset == 0 && (field.name == layout.name || field.name == layout.short_name)
+        })?;
+        offset = offset.checked_add(base.offset)?;
+        id = base.type_id;
+    }
+    None
+}
+
+/// Whether nothing but the name of a type is known.
+fn is_declared(layout: &Layout) -> bool {
+    layout.size == 0 && !matches!(&*layout.name, "()" | "!" | "void")
+}
+
+/// The name of a type.
+pub(super) fn name_of(layouts: &Layouts, id: TypeId) -> &str {
+    &layouts.get(id).name
+}
+
+/// The field of a struct with this name.
+pub(super) fn field<'l>(layout: &'l Layout, name: &str) -> Option<&'l Field> {
+    let Shape::Struct(fields) = &layout.shape else { return None };
+    fields.iter().find(|field| &*field.name == name)
+}
+
+/// The name of a type without its arguments; all of it if something follows them.
+pub(super) fn base(name: &str) -> &str {
+    let Some(start) = name.find('<').filter(|start| *start > 0) else { return name };
+    let mut depth = 0usize;
+    let bytes = name.as_bytes();
+    for (at, byte) in bytes.iter().enumerate().skip(start) {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if bytes[at - 1] != b'-' => {
+                depth -= 1;
+                if depth == 0 {
+                    return if at + 1 == bytes.len() { &name[..start] } else { name };
+                }
+            }
+            _ => (),
+        }
+    }
+    name
+}
+
+/// A field's name in source text. Fields of tuples have numbers.
+fn displayed(name: &str) -> &str {
+    name.strip_prefix("__").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())).unwrap_or(name)
+}
+
+/// Whether a type is of a library whose fields are not for users.
+fn is_library(name: &str) -> bool {
+    const LIBRARIES: [&str; 12] = [
+        "alloc::",
+        "core::",
+        "std::",
+        "hashbrown::",
+        "lock_api::",
+        "parking_lot::",
+        "indexmap::",
+        "smallvec::",
+        "dashmap::",
+        "crossbeam_",
+        "once_cell::",
+        "__gnu_cxx::",
+    ];
+    LIBRARIES.iter().any(|library| name.starts_with(library))
+}

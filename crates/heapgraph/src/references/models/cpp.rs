@@ -1,0 +1,63 @@
+//! Containers of libstdc++. Nodes are declared as their base, so their type is found by name.
+
+mod nodes;
+mod pointers;
+mod vectors;
+
+use super::find::argument;
+use crate::references::Hold;
+use crate::references::compile::Compiler;
+use crate::references::slots::{Compiled, Kind, Op, Slot};
+use stackglass_symbols::layouts::{BlockType, Layout, Layouts, TypeId};
+
+/// The places of a container.
+pub(super) fn model(
+    compiler: &mut Compiler<'_>,
+    name: &str,
+    id: TypeId,
+    layout: &Layout,
+) -> Option<Compiled> {
+    match name {
+        "std::__cxx11::basic_string" => vectors::string(compiler, layout),
+        "std::vector" => vectors::vector(compiler, layout),
+        "std::deque" => vectors::deque(compiler, layout),
+        "std::_Rb_tree" => nodes::tree(compiler, layout),
+        "std::_Rb_tree_node" => nodes::tree_node(compiler, id, layout),
+        "std::_Hashtable" => nodes::hash_table(compiler, layout),
+        "std::__detail::_Hash_node" => nodes::node(compiler, id, layout, "_M_nxt"),
+        "std::__cxx11::list" => nodes::list(compiler, layout),
+        "std::_List_node" => nodes::list_node(compiler, id, layout),
+        "std::forward_list" => nodes::forward_list(compiler, layout),
+        "std::_Fwd_list_node" => nodes::node(compiler, id, layout, "_M_next"),
+        "std::unique_ptr" => pointers::unique(compiler, layout),
+        "std::__shared_ptr" => pointers::shared(compiler, layout, Hold::Owns),
+        "std::__weak_ptr" => pointers::shared(compiler, layout, Hold::Weak),
+        "std::_Sp_counted_ptr_inplace" => pointers::in_place(compiler, layout),
+        "std::_Sp_counted_ptr" | "std::_Sp_counted_deleter" => pointers::counted(compiler, layout),
+        "std::_Function_base" => pointers::function(compiler, layout),
+        "std::_Optional_payload_base" => pointers::optional(compiler, layout),
+        "std::__detail::__variant::_Variant_storage" => pointers::variant(compiler, layout),
+        "__gnu_cxx::__aligned_membuf" | "__gnu_cxx::__aligned_buffer" => buffer(compiler, layout),
+        _ => None,
+    }
+}
+
+/// Bytes that hold a value.
+fn buffer(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
+    let value = argument(layout, "_Tp")?;
+    let compiled = compiler.compile(value);
+    (compiled.size <= layout.size).then(|| (*compiled).clone())
+}
+
+/// The type `name<arguments>`, as GCC writes it.
+fn instance(layouts: &Layouts, name: &str, arguments: &str) -> Option<TypeId> {
+    let space = if arguments.ends_with('>') { " " } else { "" };
+    layouts
+        .by_name(&format!("{name}<{arguments}{space}>"))
+        .or_else(|| layouts.by_name(&format!("{name}<{arguments}>")))
+}
+
+fn slot(name: &str, pointer: u64, hold: Hold, contains: Option<TypeId>, kind: Kind) -> Op {
+    let contains = contains.map(BlockType::One);
+    Op::Slot(Slot { name: name.into(), base: 0, pointer, hold, contains, text: false, kind })
+}

@@ -1,0 +1,102 @@
+//! Types of blocks of a process whose allocations were not recorded.
+//!
+//! Types are known of variables with static storage, by debug information, and of objects with a pointer to a vtable. From
+//! there, types spread along pointers, as far as the sizes of blocks agree:
+//!
+//! 1. [`spread`]: owning pointers of variables, and C++ objects by their vtables.
+//! 2. [`vtables`]: `Box<dyn Trait>` in blocks that have no type yet.
+//! 3. Pointers of C. They own by convention only, so that all of them count.
+//!
+//! A block to which pointers give different types has none.
+
+mod fit;
+mod memory;
+mod spread;
+mod vtables;
+
+use crate::blocks::{Blocks, SiteId};
+use crate::graph::{Root, Site};
+use crate::image::Image;
+use crate::references::BlockType;
+use stackglass_profile::heap_graph::NodeKind;
+use stackglass_symbols::layouts::Layouts;
+use std::collections::HashMap;
+
+/// What types are inferred from.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The process.
+    pub image: &'a Image,
+    /// Its live blocks, with their usable sizes.
+    pub blocks: &'a Blocks,
+    /// Layouts of its modules.
+    pub layouts: &'a Layouts,
+    /// For each module: address in memory minus address in the file.
+    pub biases: &'a [u64],
+    /// Its variables.
+    pub roots: &'a [Root],
+}
+
+/// Types of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Typing {
+    /// Of each block: what it contains, if that is known.
+    pub contents: Vec<Option<BlockType>>,
+    /// Blocks whose type is known.
+    pub typed_blocks: u64,
+    /// Their bytes.
+    pub typed_bytes: u64,
+    /// Bytes of all blocks.
+    pub bytes: u64,
+    /// Blocks to which pointers give different types.
+    pub conflicts: u64,
+}
+
+/// Infers types of blocks.
+pub fn infer(evidence: Evidence<'_>) -> Typing {
+    let (contents, conflicts) = spread::spread(evidence);
+    let mut typing = Typing { contents, conflicts, ..Typing::default() };
+    for (contains, size) in typing.contents.iter().zip(&evidence.blocks.sizes) {
+        typing.bytes += size;
+        if contains.is_some() {
+            typing.typed_blocks += 1;
+            typing.typed_bytes += size;
+        }
+    }
+    typing
+}
+
+impl Typing {
+    /// The sites of a graph: first that of blocks of unknown type, then one for each type. Blocks get the numbers of theirs.
+    pub fn sites(&self, layouts: &Layouts, blocks: &mut Blocks) -> Vec<Site> {
+        let mut sites = vec![Site { name: "(unknown)".to_owned(), kind: NodeKind::Native, contains: None }];
+        let mut known: HashMap<BlockType, SiteId> = HashMap::new();
+        for (contains, site) in self.contents.iter().zip(&mut blocks.sites) {
+            let Some(contains) = *contains else {
+                *site = SiteId(0);
+                continue;
+            };
+            *site = *known.entry(contains).or_insert_with(|| {
+                let kind = match contains {
+                    BlockType::One(_) => NodeKind::Object,
+                    BlockType::Bytes => NodeKind::String,
+                    _ => NodeKind::Array,
+                };
+                sites.push(Site { name: layouts.block_name(contains), kind, contains: Some(contains) });
+                SiteId(sites.len() as u32 - 1)
+            });
+        }
+        sites
+    }
+
+    /// How much has a type, for the user.
+    pub fn remark(&self) -> String {
+        let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        format!(
+            "types are inferred from variables and vtables, since allocations were not recorded: {:.1} % of blocks and {:.1} % of \
+             bytes have one",
+            share(self.typed_blocks, self.contents.len() as u64),
+            share(self.typed_bytes, self.bytes),
+        )
+    }
+}

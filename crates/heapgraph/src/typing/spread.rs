@@ -1,0 +1,394 @@
+//! Spreads types along pointers.
+//!
+//! A block gets the type that a pointer says if the sizes agree. If pointers say different types, the whole spread is repeated
+//! without that block, since the types of other blocks may come from the wrong one.
+
+use super::Evidence;
+use super::fit::{Exactness, begins_with, fits, is_size_of};
+use super::memory::BlockMemory;
+use super::vtables::Vtables;
+use crate::blocks::lookup::Lookup;
+use crate::references::{BlockType, Extent, Hold, Reference, References};
+use foldhash::HashMap;
+use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+
+/// Most repetitions. Blocks with different types then still are left out.
+const MOST_ROUNDS: usize = 8;
+/// Elements of an array that are looked at before it is believed to be one.
+const LOOKED_AT: u64 = 4;
+
+/// Smallest struct without pointers of which arrays are believed: sizes of smaller ones divide most sizes of blocks.
+const LEAST_STRUCT: u64 = 20;
+
+/// The types of all blocks, and the number of those to which pointers give different types.
+pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
+    let lookup = Lookup::new(evidence.blocks);
+    let vtables = Vtables::new(evidence.layouts, evidence.biases);
+    let mut conflicting = vec![false; evidence.blocks.len()];
+    let mut round = 0;
+    loop {
+        let mut spread = Spread::new(evidence, &lookup, std::mem::take(&mut conflicting));
+        spread.all(&vtables);
+        let Spread { contents, conflicting: found, new_conflicts, .. } = spread;
+        conflicting = found;
+        round += 1;
+        if new_conflicts == 0 || round == MOST_ROUNDS {
+            let count = conflicting.iter().filter(|conflicts| **conflicts).count();
+            return (contents, count as u64);
+        }
+    }
+}
+
+/// Which pointers count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trust {
+    /// Only those that own their target.
+    Owners,
+    /// All, as in C.
+    All,
+}
+
+/// A pointer to a block, as [`Reference`] has it.
+struct Pointer {
+    target: u64,
+    hold: Hold,
+    contains: Option<BlockType>,
+    extent: Extent,
+}
+
+struct Spread<'a> {
+    evidence: Evidence<'a>,
+    lookup: &'a Lookup,
+    references: References<'a>,
+    memory: BlockMemory<'a>,
+    contents: Vec<Option<BlockType>>,
+    /// Blocks whose type comes from a pointer of C, directly or not.
+    by_convention: Vec<bool>,
+    /// Whether the pointers at hand are in such a block.
+    from_convention: bool,
+    /// Which elements of a block are initialized, where owners tell.
+    extents: HashMap<u32, Extent>,
+    /// Blocks that get no type.
+    conflicting: Vec<bool>,
+    new_conflicts: u64,
+    /// Blocks of known type that hold pointers of C.
+    with_plain: Vec<u32>,
+    /// By type: whether it comes from C or C++ code.
+    of_c: HashMap<TypeId, bool>,
+    /// Blocks of known type whose pointers are still to be followed.
+    pending: Vec<u32>,
+    /// Pointers of the value at hand.
+    pointers: Vec<Pointer>,
+    /// The program has Rust in it, where a reference may lead to the first field of a larger value.
+    has_rust: bool,
+}
+
+impl<'a> Spread<'a> {
+    fn new(evidence: Evidence<'a>, lookup: &'a Lookup, conflicting: Vec<bool>) -> Self {
+        let layouts = evidence.layouts;
+        let mut references = References::new(layouts);
+        for (module, bias) in evidence.biases.iter().enumerate() {
+            references.load_module(module, *bias);
+        }
+        Self {
+            evidence,
+            lookup,
+            references,
+            memory: BlockMemory::new(evidence.image),
+            contents: vec![None; evidence.blocks.len()],
+            by_convention: vec![false; evidence.blocks.len()],
+            from_convention: false,
+            extents: HashMap::default(),
+            conflicting,
+            new_conflicts: 0,
+            with_plain: Vec::new(),
+            of_c: HashMap::default(),
+            pending: Vec::new(),
+            pointers: Vec::new(),
+            has_rust: ["alloc::alloc::Global", "core::fmt::Formatter", "core::fmt::Error"]
+                .iter()
+                .any(|name| layouts.by_name(name).is_some()),
+        }
+    }
+
+    fn all(&mut self, vtables: &Vtables) {
+        let mut found = Vec::new();
+        vtables.objects(self.evidence, &mut |block, contains| found.push((block, contains)));
+        self.roots(Trust::Owners);
+        self.add_all(&mut found);
+        self.follow_pending(Trust::Owners);
+        vtables.boxes(self.evidence, self.lookup, &self.contents, &mut |block, contains| {
+            found.push((block, contains));
+        });
+        self.add_all(&mut found);
+        self.follow_pending(Trust::Owners);
+
+        // Once more, with all pointers.
+        self.roots(Trust::All);
+        for block in std::mem::take(&mut self.with_plain) {
+            self.pending.push(block);
+            self.follow_pending(Trust::All);
+        }
+    }
+
+    fn add_all(&mut self, found: &mut Vec<(usize, BlockType)>) {
+        self.from_convention = false;
+        for (block, contains) in found.drain(..) {
+            self.add(block, contains, Extent::default());
+        }
+    }
+
+    /// Follows the pointers of variables.
+    fn roots(&mut self, trust: Trust) {
+        let Evidence { image, roots, .. } = self.evidence;
+        for root in roots {
+            let Some(type_id) = root.type_id else { continue };
+            let size = root.range.end.saturating_sub(root.range.start);
+            let bytes = self.memory.read(root.range.start, size);
+            let pointers = &mut self.pointers;
+            let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
+            self.references.of_value(type_id, root.range.start, bytes, image, each);
+            self.from_convention = false;
+            self.follow_pointers(trust);
+            self.follow_pending(trust);
+        }
+    }
+
+    fn follow_pending(&mut self, trust: Trust) {
+        while let Some(block) = self.pending.pop() {
+            let Some(contains) = self.contents[block as usize] else { continue };
+            let extent = self.extents.get(&block).copied().unwrap_or_default();
+            self.from_convention = self.by_convention[block as usize];
+            self.list(block as usize, contains, extent);
+            if trust == Trust::Owners && self.has_plain_pointers() {
+                self.with_plain.push(block);
+            }
+            self.follow_pointers(trust);
+        }
+    }
+
+    /// Lists the pointers of a block.
+    fn list(&mut self, block: usize, contains: BlockType, extent: Extent) {
+        self.pointers.clear();
+        if !self.references.has_pointers(contains) {
+            return;
+        }
+        let Evidence { image, blocks, .. } = self.evidence;
+        let bytes = self.memory.read(blocks.addresses[block], blocks.sizes[block]);
+        let pointers = &mut self.pointers;
+        let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
+        self.references.of_block(contains, extent, blocks.addresses[block], bytes, image, each);
+    }
+
+    fn follow_pointers(&mut self, trust: Trust) {
+        let mut pointers = std::mem::take(&mut self.pointers);
+        for pointer in pointers.drain(..) {
+            match pointer.hold {
+                Hold::Owns => self.follow_owner(&pointer),
+                Hold::Refers if trust == Trust::All => {
+                    let kept = std::mem::replace(&mut self.from_convention, true);
+                    self.follow_plain(&pointer);
+                    self.from_convention = kept;
+                }
+                Hold::Refers | Hold::Weak => {}
+            }
+        }
+        self.pointers = pointers;
+    }
+
+    /// The block that begins at an address, and its size.
+    fn block_at(&self, address: u64) -> Option<(usize, u64)> {
+        let blocks = self.evidence.blocks;
+        let found = self.lookup.find(blocks, address).filter(|found| found.offset == 0)?;
+        let block = found.block.0 as usize;
+        Some((block, blocks.sizes[block]))
+    }
+
+    fn follow_owner(&mut self, pointer: &Pointer) {
+        let Some(contains) = pointer.contains else { return };
+        let Some((block, size)) = self.block_at(pointer.target) else { return };
+        let contains = self.references.fitting(contains, size);
+        if fits(self.evidence.layouts, contains, pointer.extent, size, Exactness::Rest) {
+            self.add(block, contains, pointer.extent);
+        }
+    }
+
+    /// Follows a pointer of C: to one value or to an array.
+    fn follow_plain(&mut self, pointer: &Pointer) {
+        let Some((block, size)) = self.block_at(pointer.target) else { return };
+        let Some(contains) = pointer.contains else {
+            if self.contents[block].is_none() && self.is_text(block) {
+                self.add(block, BlockType::Bytes, Extent::default());
+            }
+            return;
+        };
+        let BlockType::One(id) = contains else { return };
+        let layouts = self.evidence.layouts;
+        if !self.is_of_c(id) {
+            return;
+        }
+        let extent = Extent::default();
+        let is_number = layouts.get(id).shape == Shape::Plain;
+        let contains = if !is_number && fits(layouts, contains, extent, size, Exactness::Exact) {
+            contains
+        } else if self.may_be_array(id, size) {
+            BlockType::Elements(id)
+        } else {
+            return;
+        };
+        if self.contents[block] != Some(contains) && self.is_plausible(block, contains) {
+            self.add(block, contains, extent);
+        }
+    }
+
+    /// Whether a block of this size may be an array, if a pointer to an element leads to it. C programs also put structs at the
+    /// begin of larger ones.
+    fn may_be_array(&mut self, id: TypeId, size: u64) -> bool {
+        let layout = self.evidence.layouts.get(id);
+        let value = layout.size;
+        if value == 0 || size / value < 2 || !is_size_of(size / value * value, size, Exactness::Exact) {
+            return false;
+        }
+        match &layout.shape {
+            Shape::Plain | Shape::Pointer { .. } => true,
+            Shape::Struct(fields) => {
+                // Parts of lists and trees are single.
+                let is_linked = fields.iter().any(|field| {
+                    matches!(self.evidence.layouts.get(field.type_id).shape, Shape::Pointer { target: Some(target) } if target == id)
+                });
+                let has_pointers = self.references.has_pointers(BlockType::One(id));
+                !is_linked && (has_pointers || value >= LEAST_STRUCT)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether pointers of C are among the pointers at hand. Text is only looked for in programs without Rust.
+    fn has_plain_pointers(&mut self) -> bool {
+        let mut pointers = std::mem::take(&mut self.pointers);
+        let mut is_plain = |pointer: &Pointer| {
+            pointer.hold == Hold::Refers
+                && match pointer.contains {
+                    Some(BlockType::One(id)) => self.is_of_c(id),
+                    Some(_) => false,
+                    None => !self.has_rust,
+                }
+        };
+        let found = pointers.iter().any(&mut is_plain);
+        std::mem::swap(&mut self.pointers, &mut pointers);
+        found
+    }
+
+    /// Whether a type comes from C or C++ code.
+    fn is_of_c(&mut self, id: TypeId) -> bool {
+        let Self { has_rust, evidence, of_c, .. } = self;
+        *of_c.entry(id).or_insert_with(|| {
+            let layout = evidence.layouts.get(id);
+            !*has_rust
+                || matches!(layout.shape, Shape::Struct(_))
+                    && !layout.name.contains([':', '<', '(', '[', '&'])
+        })
+    }
+
+    /// Whether all pointers of a block lead to memory of the process, if it contains what is said.
+    fn is_plausible(&mut self, block: usize, contains: BlockType) -> bool {
+        let extent = match contains {
+            BlockType::Elements(_) => Extent { elements: Some(LOOKED_AT), ..Extent::default() },
+            _ => Extent::default(),
+        };
+        let mut kept = std::mem::take(&mut self.pointers);
+        self.list(block, contains, extent);
+        let image = self.evidence.image;
+        let is_array = matches!(contains, BlockType::Elements(_));
+        let is_plausible = self.pointers.iter().all(|pointer| image.mapping(pointer.target).is_some())
+            && (!is_array || self.pointers.is_empty() || self.pointers.len() > 1);
+        std::mem::swap(&mut self.pointers, &mut kept);
+        is_plausible
+    }
+
+    /// Whether a block contains text that ends with a zero byte and fills the block.
+    fn is_text(&mut self, block: usize) -> bool {
+        let blocks = self.evidence.blocks;
+        let size = blocks.sizes[block];
+        let bytes = self.memory.read(blocks.addresses[block], size);
+        let Some(length) = bytes.iter().position(|byte| *byte == 0).filter(|length| *length > 0) else {
+            return false;
+        };
+        let is_printable =
+            |byte: &u8| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r');
+        is_size_of(length as u64 + 1, size, Exactness::Exact)
+            && bytes[..length].iter().all(is_printable)
+            && std::str::from_utf8(&bytes[..length]).is_ok()
+    }
+
+    /// Gives a block a type.
+    fn add(&mut self, block: usize, contains: BlockType, extent: Extent) {
+        if self.conflicting[block] {
+            return;
+        }
+        let merged = match self.contents[block] {
+            None => {
+                self.by_convention[block] = self.from_convention;
+                Some(contains)
+            }
+            Some(known) if known == contains => return,
+            // What owners say is better.
+            Some(_) if self.from_convention && !self.by_convention[block] => return,
+            Some(known) => merge(self.evidence.layouts, known, contains),
+        };
+        let Some(merged) = merged else {
+            self.conflicting[block] = true;
+            self.new_conflicts += 1;
+            self.contents[block] = None;
+            return;
+        };
+        if self.contents[block] != Some(merged) {
+            self.contents[block] = Some(merged);
+            if extent != Extent::default() {
+                self.extents.insert(block as u32, extent);
+            }
+            self.pending.push(block as u32);
+        }
+    }
+}
+
+impl Pointer {
+    fn of(reference: &Reference<'_>) -> Pointer {
+        Pointer {
+            target: reference.target,
+            hold: reference.hold,
+            contains: reference.contains,
+            extent: reference.extent(),
+        }
+    }
+}
+
+/// One type for two that pointers say: a class and its base class, a value and its first field, a value and an array of one.
+fn merge(layouts: &Layouts, one: BlockType, other: BlockType) -> Option<BlockType> {
+    let is_byte = |id: TypeId| layouts.get(id).shape == Shape::Plain && layouts.get(id).size == 1;
+    match (one, other) {
+        (BlockType::One(one), BlockType::One(other)) => {
+            let larger = |outer, inner| begins_with(layouts, outer, inner).then_some(BlockType::One(outer));
+            larger(one, other).or_else(|| larger(other, one))
+        }
+        (BlockType::One(id), BlockType::Elements(element))
+        | (BlockType::Elements(element), BlockType::One(id)) => {
+            if id == element {
+                Some(BlockType::Elements(id))
+            } else {
+                begins_with(layouts, id, element).then_some(BlockType::One(id))
+            }
+        }
+        (BlockType::Elements(one), BlockType::Elements(other)) => {
+            let larger =
+                |outer, inner| begins_with(layouts, outer, inner).then_some(BlockType::Elements(outer));
+            larger(one, other).or_else(|| larger(other, one))
+        }
+        (BlockType::Bytes, BlockType::Elements(id)) | (BlockType::Elements(id), BlockType::Bytes)
+            if is_byte(id) =>
+        {
+            Some(BlockType::Bytes)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,162 @@
+//! Types of blocks in programs that know what their blocks contain.
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use stackglass_heapgraph::blocks::Blocks;
+use stackglass_heapgraph::blocks::glibc::live_blocks;
+use stackglass_heapgraph::graph::Site;
+use stackglass_heapgraph::modules::LoadedModule;
+use stackglass_heapgraph::typing::{Evidence, Typing, infer};
+use stackglass_heapgraph::{modules, roots};
+use stackglass_profile::Module;
+use stackglass_symbols::Options;
+use stackglass_symbols::layouts::Layouts;
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{Process, build};
+
+/// What the program prints of a block, and what is found.
+#[derive(Debug)]
+#[allow(dead_code, reason = "printed if it is wrong")]
+struct Answer {
+    address: u64,
+    contains: String,
+    found: Option<String>,
+    /// Only the stack holds it.
+    by_stack: bool,
+}
+
+struct Known {
+    answers: Vec<Answer>,
+    typing: Typing,
+}
+
+/// A stopped program, and the types of its blocks.
+struct Asked {
+    lines: Vec<String>,
+    blocks: Blocks,
+    typing: Typing,
+    sites: Vec<Site>,
+    /// How long it took to infer them.
+    time: Duration,
+}
+
+/// Builds and runs a program, and infers the types of its blocks.
+fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let registers = build(folder.path(), &sources.join("glibc/sources/registers.c"), "gcc", &["-O2"]);
+    let program = build(folder.path(), &sources.join("typing/sources").join(source), compiler, flags);
+    let (process, lines) = Process::start_with_lines(&mut Command::new(&program), &registers);
+    process.settle();
+    process.stop();
+    let image = process.image();
+    let mut heap = live_blocks(&image).unwrap();
+    assert!(heap.report.is_complete(), "{:#?}", heap.report);
+    let modules = modules::find(&image, &program.canonicalize().unwrap().display().to_string());
+    let module_file = |module: &LoadedModule| Module {
+        path: module.path.as_str().into(),
+        build_id: module.module.build_id().into(),
+    };
+    let files: Vec<Module> = modules.iter().map(module_file).collect();
+    let layouts = Layouts::read(&files, &Options::default());
+    let mut variables = roots::statics(&modules, &layouts);
+    variables.extend(roots::thread_locals(&image, &modules, &layouts));
+    let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    let begin = Instant::now();
+    let typing = infer(Evidence {
+        image: &image,
+        blocks: &heap.blocks,
+        layouts: &layouts,
+        biases: &biases,
+        roots: &variables,
+    });
+    let time = begin.elapsed();
+    eprintln!(
+        "{} blocks in {time:?}: {}; {} conflicts",
+        heap.blocks.len(),
+        typing.remark(),
+        typing.conflicts
+    );
+    let sites = typing.sites(&layouts, &mut heap.blocks);
+    Asked { lines, blocks: heap.blocks, typing, sites, time }
+}
+
+/// Compares what a program prints of its blocks with what is found.
+fn known(source: &str, compiler: &str, flags: &[&str]) -> Known {
+    let Asked { lines, blocks, typing, sites, .. } = ask(source, compiler, flags);
+    let name = |index: usize| {
+        let site = &sites[blocks.sites[index].0 as usize];
+        site.contains.map(|_| site.name.clone())
+    };
+    let by_address: HashMap<u64, usize> =
+        blocks.addresses.iter().enumerate().map(|(index, address)| (*address, index)).collect();
+    let mut answers = Vec::new();
+    let mut by_stack = false;
+    for line in lines {
+        let Some((address, contains)) = line.split_once(' ') else {
+            by_stack = true;
+            continue;
+        };
+        let address = u64::from_str_radix(address, 16).unwrap();
+        // Short strings of C++ are part of their owner.
+        let Some(index) = by_address.get(&address) else { continue };
+        answers.push(Answer { address, contains: contains.to_owned(), found: name(*index), by_stack });
+    }
+    Known { answers, typing }
+}
+
+impl Known {
+    /// Nothing has a wrong type, and at least this share of the blocks has one.
+    fn check(&self, by_stack: bool, least: f64) {
+        let answers: Vec<&Answer> =
+            self.answers.iter().filter(|answer| answer.by_stack == by_stack).collect();
+        let is_wrong = |answer: &&&Answer| {
+            let any = ["*", "-"].contains(&answer.contains.as_str());
+            !any && answer.found.as_ref().is_some_and(|found| *found != answer.contains)
+        };
+        let wrong: Vec<_> = answers.iter().filter(is_wrong).take(10).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        let missing: Vec<_> = answers.iter().filter(|answer| answer.found.is_none()).collect();
+        let typed = answers.len() - missing.len();
+        let share = typed as f64 / answers.len() as f64;
+        eprintln!("{typed} of {} blocks are typed", answers.len());
+        let some: Vec<_> = missing.iter().step_by(missing.len() / 10 + 1).collect();
+        assert!(share >= least, "{typed} of {} are typed; not {some:#?}", answers.len());
+        assert!(self.typing.typed_blocks > 0);
+    }
+}
+
+#[test]
+fn rust() {
+    let known = known("known.rs", "rustc", &["--edition=2024", "-O", "-g", "--crate-name=known"]);
+    known.check(false, 0.99);
+    known.check(true, 0.9);
+}
+
+#[test]
+fn c() {
+    let known = known("known.c", "gcc", &["-O2", "-g"]);
+    known.check(false, 0.9);
+}
+
+#[test]
+fn cpp() {
+    let known = known("known.cpp", "g++", &["-O2", "-g"]);
+    known.check(false, 0.99);
+    known.check(true, 0.8);
+}
+
+/// A build for tests on a busy machine is slower than a user's.
+#[test]
+#[ignore = "long: a million blocks"]
+fn a_million_blocks() {
+    let asked = ask("million.rs", "rustc", &["--edition=2024", "-O", "-g"]);
+    assert!(asked.blocks.len() > 1_000_000 && asked.time < Duration::from_secs(3), "{:?}", asked.time);
+    let share = asked.typing.typed_blocks as f64 / asked.blocks.len() as f64;
+    assert!(share > 0.999, "{}", asked.typing.remark());
+}

@@ -1,0 +1,102 @@
+//! Growth from snapshot to snapshot, by type.
+
+use super::reach::Reach;
+use super::type_names::TypeNames;
+use crate::order;
+use foldhash::HashMap;
+use stackglass_profile::heap_graph::HeapGraph;
+
+/// Sums of one snapshot, small enough to keep while the next one is read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HeapSums {
+    /// Number of nodes.
+    pub nodes: u64,
+    /// Number of edges.
+    pub edges: u64,
+    /// The sum of all own sizes.
+    pub self_size: u64,
+    /// Number of blocks that no root reaches.
+    pub unreachable_count: u64,
+    /// Their bytes.
+    pub unreachable_size: u64,
+    types: HashMap<Box<str>, Sum>,
+}
+
+/// Number and bytes of the blocks of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sum {
+    /// Number of blocks.
+    pub count: u64,
+    /// Their bytes.
+    pub self_size: u64,
+}
+
+impl HeapSums {
+    /// The sums of a graph.
+    pub fn new(graph: &HeapGraph) -> HeapSums {
+        let types = TypeNames::new(graph);
+        let alive = Reach::new(graph).alive;
+        let mut sums =
+            HeapSums { nodes: graph.len() as u64, edges: graph.targets.len() as u64, ..HeapSums::default() };
+        let mut by_type = vec![Sum::default(); types.len()];
+        for node in 0..graph.len() {
+            let size = graph.self_sizes[node];
+            sums.self_size = sums.self_size.saturating_add(size);
+            if types.is_root(graph, node) {
+                continue;
+            }
+            let sum = &mut by_type[types.of(graph, node) as usize];
+            sum.count += 1;
+            sum.self_size = sum.self_size.saturating_add(size);
+            if !alive.get(node) {
+                sums.unreachable_count += 1;
+                sums.unreachable_size = sums.unreachable_size.saturating_add(size);
+            }
+        }
+        let by_type = by_type.into_iter().enumerate().filter(|(_, sum)| sum.count > 0);
+        sums.types = by_type.map(|(id, sum)| (types.name(id as u32).into(), sum)).collect();
+        sums
+    }
+}
+
+/// A type with its sums in each snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GrowthRow {
+    /// The type, or the site that allocated the blocks.
+    pub name: String,
+    /// By snapshot.
+    pub sums: Vec<Sum>,
+}
+
+impl GrowthRow {
+    /// Bytes more in the last snapshot than in the first.
+    pub fn growth(&self) -> i128 {
+        let of = |sum: Option<&Sum>| sum.map_or(0, |sum| i128::from(sum.self_size));
+        of(self.sums.last()) - of(self.sums.first())
+    }
+}
+
+/// Types whose sums differ, those with the largest growth first and the largest decrease last. Of three or more snapshots,
+/// only types that grew in each step: in number or bytes, without a decrease of the other.
+pub fn growth(snapshots: &[HeapSums]) -> Vec<GrowthRow> {
+    let mut rows: HashMap<&str, GrowthRow> = HashMap::default();
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        for (name, sum) in &snapshot.types {
+            let row = rows.entry(name).or_insert_with(|| GrowthRow {
+                name: name.to_string(),
+                sums: vec![Sum::default(); snapshots.len()],
+            });
+            row.sums[index] = *sum;
+        }
+    }
+    let grew = |before: &Sum, after: &Sum| {
+        after.count >= before.count && after.self_size >= before.self_size && after != before
+    };
+    let is_wanted = |row: &GrowthRow| match snapshots.len() {
+        0..=2 => row.sums.windows(2).any(|pair| pair[0] != pair[1]),
+        _ => row.sums.windows(2).all(|pair| grew(&pair[0], &pair[1])),
+    };
+    let mut rows: Vec<GrowthRow> = rows.into_values().filter(is_wanted).collect();
+    rows.sort_by(|a, b| order::largest_first((a.growth(), &a.name), (b.growth(), &b.name)));
+    rows
+}

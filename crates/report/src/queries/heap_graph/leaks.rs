@@ -1,0 +1,124 @@
+//! Leak candidates: blocks that no root reaches, by the type of their owners.
+//!
+//! An owner is a block that no other candidate outside of its own cycle reaches: one node of each strongly connected component
+//! without edges from outside. Freeing the owners frees all the others.
+
+use super::edges::{Holding, range};
+use super::{Bits, HeapAnswers};
+use crate::order;
+use foldhash::{HashMap, HashSet};
+use stackglass_profile::heap_graph::HeapGraph;
+
+/// One node of each group of candidates that nothing else reaches.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    /// The owners.
+    nodes: Vec<u32>,
+    /// Those that reach themselves.
+    cyclic: HashSet<u32>,
+}
+
+/// Finds the owners below the node of unreachable blocks, and makes its edges to other blocks hold nothing.
+pub(super) fn owners(graph: &HeapGraph, holding: &mut Holding<'_>, unreachable: u32, alive: &Bits) -> Owners {
+    let candidates = range(graph, unreachable).filter_map(|edge| holding.target(unreachable, edge));
+    let mut walk = Walk { graph, holding, reached: alive.clone(), pending: Vec::new() };
+    walk.reached.insert(unreachable as usize);
+    // A later start may reach an earlier one, never the reverse. So the second walk begins with the last start.
+    let starts: Vec<u32> = candidates.filter(|node| walk.reached_from(*node).is_some()).collect();
+    walk.reached = alive.clone();
+    walk.reached.insert(unreachable as usize);
+    let mut owners = Owners::default();
+    for node in starts.into_iter().rev() {
+        if let Some(reaches_itself) = walk.reached_from(node) {
+            owners.nodes.push(node);
+            if reaches_itself {
+                owners.cyclic.insert(node);
+            }
+        }
+    }
+    holding.limit(unreachable, Bits::of(graph.len(), owners.nodes.iter().copied()));
+    owners
+}
+
+struct Walk<'a, 'g> {
+    graph: &'a HeapGraph,
+    holding: &'a Holding<'g>,
+    reached: Bits,
+    pending: Vec<u32>,
+}
+
+impl Walk<'_, '_> {
+    /// Reaches everything from a node, and returns whether that includes the node itself. `None` if it was reached before.
+    fn reached_from(&mut self, start: u32) -> Option<bool> {
+        if !self.reached.insert(start as usize) {
+            return None;
+        }
+        let mut reaches_itself = false;
+        self.pending.push(start);
+        while let Some(node) = self.pending.pop() {
+            for edge in range(self.graph, node) {
+                let Some(to) = self.holding.target(node, edge) else { continue };
+                reaches_itself |= to == start;
+                if self.reached.insert(to as usize) {
+                    self.pending.push(to);
+                }
+            }
+        }
+        Some(reaches_itself)
+    }
+}
+
+/// Leak candidates by the type of their owners.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Leaks {
+    /// By type, the largest first.
+    pub owners: Vec<OwnerRow>,
+    /// Number of blocks that several owners hold.
+    pub shared_count: u64,
+    /// Their bytes.
+    pub shared_size: u64,
+}
+
+/// Owners of one type.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OwnerRow {
+    /// Type of the owners, or the site that allocated them.
+    pub name: String,
+    /// Number of owners.
+    pub owners: u64,
+    /// How many of them belong to a cycle.
+    pub in_cycles: u64,
+    /// Number of blocks that they alone hold, themselves included.
+    pub count: u64,
+    /// Bytes of these blocks.
+    pub size: u64,
+}
+
+impl HeapAnswers<'_> {
+    /// Leak candidates. Empty if the snapshot has no node for unreachable blocks.
+    pub fn leaks(&self) -> Leaks {
+        let mut rows: HashMap<u32, OwnerRow> = HashMap::default();
+        let (mut count, mut size) = (0, 0);
+        for node in &self.leaks.nodes {
+            let at = *node as usize;
+            let row = rows.entry(self.type_names.of(self.graph, at)).or_default();
+            row.owners += 1;
+            row.in_cycles += u64::from(self.leaks.cyclic.contains(node));
+            row.count += u64::from(self.dominators.counts[at]);
+            row.size = row.size.saturating_add(self.dominators.retained[at]);
+            count += u64::from(self.dominators.counts[at]);
+            size = self.dominators.retained[at].saturating_add(size);
+        }
+        let name = |(id, row): (u32, OwnerRow)| OwnerRow { name: self.type_names.name(id).to_owned(), ..row };
+        let mut owners: Vec<OwnerRow> = rows.into_iter().map(name).collect();
+        owners.sort_by(|a, b| order::largest_first((a.size, &a.name), (b.size, &b.name)));
+        let below = super::unreachable_node(self.graph).map(|node| node as usize);
+        let all = below
+            .map_or((1, 0), |node| (u64::from(self.dominators.counts[node]), self.dominators.retained[node]));
+        Leaks {
+            owners,
+            shared_count: all.0.saturating_sub(count + 1),
+            shared_size: all.1.saturating_sub(size),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The shortest path from a root to a node, by names of fields.
+
+use super::HeapAnswers;
+use super::edges::{Labels, source};
+use super::reach::NONE;
+use stackglass_profile::heap_graph::NodeIndex;
+
+/// Longer paths are shown with a gap.
+const SHOWN: usize = 16;
+/// The longest pattern of steps that is recognised as repeated.
+const PERIOD: usize = 3;
+
+/// A path from the root to a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HeapPath {
+    /// Its steps. The first one leads from the root.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a path.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Step {
+    /// The field or element, such as `.map` or `[17]`.
+    pub label: String,
+    /// The type of the node to which it leads, or the name of a root.
+    pub name: String,
+    /// Whether it leads to a root or a group of roots.
+    pub is_root: bool,
+}
+
+impl HeapPath {
+    /// The parts of the path as text: names of roots, then fields. Repeated parts appear once, with their number.
+    pub fn parts(&self) -> Vec<String> {
+        let mut parts: Vec<String> = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            match step.is_root {
+                // A group and the module or thread within it.
+                true if index == 1 && self.steps[0].is_root => {
+                    parts[0] = format!("{} {}", parts[0], step.name);
+                }
+                true => parts.push(step.name.clone()),
+                false if self.is_named_by_type(index) => parts.push(step.name.clone()),
+                false => parts.push(step.label.clone()),
+            }
+        }
+        let mut folded = folded(&parts);
+        if folded.len() > SHOWN {
+            let hidden = folded.len() - SHOWN + 1;
+            let end = folded.len() - SHOWN / 2;
+            folded.splice(end - hidden..end, [format!("({hidden} steps)")]);
+        }
+        folded
+    }
+
+    /// As [`HeapPath::parts`], with the type of the last node at the end.
+    pub fn parts_and_type(&self) -> Vec<String> {
+        let mut parts = self.parts();
+        match self.steps.last() {
+            Some(step) if !step.is_root && !self.is_named_by_type(self.steps.len() - 1) => {
+                parts.push(step.name.clone());
+            }
+            _ => {}
+        }
+        parts
+    }
+
+    /// The path as text: `(static data) app → app::CACHE → .map → [17].name → String`.
+    pub fn text(&self) -> String {
+        self.parts_and_type().join(" → ")
+    }
+
+    /// Whether a step is an index in a root, which says less than the type.
+    fn is_named_by_type(&self, index: usize) -> bool {
+        let is_below_root = index == 0 || self.steps[index - 1].is_root;
+        is_below_root && (self.steps[index].label.is_empty() || self.steps[index].label.starts_with('['))
+    }
+}
+
+/// Replaces runs of the same parts by one of them with a number.
+fn folded(parts: &[String]) -> Vec<String> {
+    let mut folded = Vec::new();
+    let mut at = 0;
+    while at < parts.len() {
+        let run = |period: usize| {
+            let pattern = parts.get(at..at + period)?;
+            let count = parts[at..].chunks_exact(period).take_while(|chunk| *chunk == pattern).count();
+            (count > 1).then_some((count * period, period, count))
+        };
+        match (1..=PERIOD).filter_map(run).max_by_key(|(length, period, _)| (*length, usize::MAX - period)) {
+            Some((length, 1, count)) => {
+                folded.push(format!("{} × {count}", parts[at]));
+                at += length;
+            }
+            Some((length, period, count)) => {
+                folded.push(format!("({}) × {count}", parts[at..at + period].join(" → ")));
+                at += length;
+            }
+            None => {
+                folded.push(parts[at].clone());
+                at += 1;
+            }
+        }
+    }
+    folded
+}
+
+impl HeapAnswers<'_> {
+    /// The shortest path to a node; `None` if no path leads to it.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn path(&self, node: usize) -> Option<HeapPath> {
+        let labels = Labels::new(self.graph);
+        let mut steps = Vec::new();
+        let mut at = node as u32;
+        while at != 0 {
+            let edge = self.reach.via[at as usize];
+            if edge == NONE {
+                return None;
+            }
+            let is_root = self.type_names.is_root(self.graph, at as usize);
+            let name = match is_root {
+                true => self.graph.name(NodeIndex(at)),
+                false => self.type_of(at as usize),
+            };
+            steps.push(Step { label: labels.of(edge as usize).into_owned(), name: name.to_owned(), is_root });
+            at = source(self.graph, edge as usize);
+        }
+        steps.reverse();
+        Some(HeapPath { steps })
+    }
+
+    /// The node of a type that is nearest to a root; alive ones first.
+    pub(super) fn nearest(&self, type_id: u32) -> Option<usize> {
+        super::reach::first(self.graph, |node| {
+            !self.type_names.is_root(self.graph, node) && self.type_names.of(self.graph, node) == type_id
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(parts: &str) -> String {
+        folded(&parts.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" → ")
+    }
+
+    #[test]
+    fn repeated_parts_appear_once() {
+        assert_eq!(text("a .next .next .next .value"), "a → .next × 3 → .value");
+        assert_eq!(text("a .next .value .next .value .end"), "a → (.next → .value) × 2 → .end");
+        assert_eq!(text("a b c"), "a → b → c");
+        assert_eq!(text("x x x x"), "x × 4");
+    }
+}

@@ -1,0 +1,106 @@
+//! What holds the nodes of a type, by type and field.
+
+use super::HeapAnswers;
+use super::edges::{Labels, range, weak};
+use crate::order;
+use foldhash::HashMap;
+use stackglass_profile::heap_graph::NodeIndex;
+
+/// One field of one type, or one root, that holds nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RetainerRow {
+    /// The type with the field, or the name of the root.
+    pub holder: String,
+    /// The field; elements of arrays are `[…]`.
+    pub field: String,
+    /// Whether its edges are weak: they keep nothing alive.
+    pub weak: bool,
+    /// Number of edges.
+    pub edges: u64,
+    /// Number of different nodes to which they lead.
+    pub count: u64,
+    /// The sum of the own sizes of these nodes.
+    pub self_size: u64,
+}
+
+impl HeapAnswers<'_> {
+    /// Everything with an edge to nodes of a type, that with the most nodes first.
+    pub(super) fn retainers_of(&self, type_id: u32) -> Vec<RetainerRow> {
+        self.edges_by_field(|_, to| self.is_of(to, type_id), |from, _| self.holder(from))
+    }
+
+    /// What the fields of a type hold: the rows' holders are the types of the targets.
+    pub(super) fn fields_of(&self, type_id: u32) -> Vec<RetainerRow> {
+        self.edges_by_field(|from, _| self.is_of(from, type_id), |_, to| self.holder(to))
+    }
+
+    pub(super) fn is_of(&self, node: usize, type_id: u32) -> bool {
+        !self.type_names.is_root(self.graph, node) && self.type_names.of(self.graph, node) == type_id
+    }
+
+    /// The number of the type of a node. Roots are told apart by name.
+    pub(super) fn holder(&self, node: usize) -> (bool, u32) {
+        match self.type_names.is_root(self.graph, node) {
+            true => (true, self.graph.names[node].0),
+            false => (false, self.type_names.of(self.graph, node)),
+        }
+    }
+
+    pub(super) fn holder_name(&self, (is_root, number): (bool, u32)) -> String {
+        match is_root {
+            true => self.graph.strings[number as usize].to_string(),
+            false => self.type_names.name(number).to_owned(),
+        }
+    }
+
+    fn edges_by_field(
+        &self,
+        wanted: impl Fn(usize, usize) -> bool,
+        other: impl Fn(usize, usize) -> (bool, u32),
+    ) -> Vec<RetainerRow> {
+        let (graph, labels, weak) = (self.graph, Labels::new(self.graph), weak(self.graph));
+        let mut numbers: HashMap<_, u32> = HashMap::default();
+        let mut keys = Vec::new();
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for from in 0..graph.len() {
+            for edge in range(graph, from as u32) {
+                let to = graph.targets[edge].0 as usize;
+                if wanted(from, to) {
+                    let is_weak = graph.kinds_of_edges[edge] == weak;
+                    let key = (other(from, to), labels.without_index(edge), is_weak);
+                    let number = *numbers.entry(key).or_insert_with_key(|key| {
+                        keys.push(key.clone());
+                        keys.len() as u32 - 1
+                    });
+                    found.push((number, to as u32));
+                }
+            }
+        }
+        found.sort_unstable();
+        let mut rows: Vec<RetainerRow> = keys
+            .into_iter()
+            .map(|(holder, field, weak)| RetainerRow {
+                holder: self.holder_name(holder),
+                field: field.into_owned(),
+                weak,
+                ..RetainerRow::default()
+            })
+            .collect();
+        let mut before = None;
+        for entry in found {
+            let row = &mut rows[entry.0 as usize];
+            row.edges += 1;
+            if before != Some(entry) {
+                let size = graph.self_sizes[NodeIndex(entry.1).0 as usize];
+                row.count += 1;
+                row.self_size = row.self_size.saturating_add(size);
+            }
+            before = Some(entry);
+        }
+        rows.sort_by(|a, b| {
+            let key = |row: &RetainerRow| (!row.weak, row.count);
+            order::largest_first((key(a), (&a.holder, &a.field)), (key(b), (&b.holder, &b.field)))
+        });
+        rows
+    }
+}

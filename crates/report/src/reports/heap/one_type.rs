@@ -1,0 +1,112 @@
+//! One type: its sums, the path to it, what holds it, and what it holds.
+
+use super::HeapText;
+use super::show::short;
+use super::table::{header, heading, hidden, numbers, path, push_field, push_type, titled};
+use crate::heap_graph::{RetainerRow, TypeAnswer};
+use crate::text::numbers::{bytes_text, count_text, counted};
+use crate::text::style::{Line, Paint};
+use std::io::{self, Write};
+
+pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
+    sums(text, answer, out)?;
+    write_path(text, answer, out)?;
+    if !answer.retainers.is_empty() {
+        heading(text, "Held by", out)?;
+        fields(text, &answer.retainers, true, out)?;
+    }
+    if !answer.fields.is_empty() {
+        heading(text, "Holds", out)?;
+        fields(text, &answer.fields, false, out)?;
+    }
+    // A single block is the one above.
+    if answer.largest.len() > 1 {
+        heading(text, "Largest", out)?;
+        let columns = [("retained", 8), ("blocks", 6)];
+        header(text, &columns, "path", out)?;
+        for row in &answer.largest {
+            let line = numbers(&columns, &[bytes_text(row.retained_size), count_text(row.count)]);
+            path_behind(text, &line, &row.path.parts(), out)?;
+        }
+    }
+    Ok(())
+}
+
+/// A line with a path at its end, which goes on below.
+fn path_behind(text: &HeapText, line: &Line, parts: &[String], out: &mut dyn Write) -> io::Result<()> {
+    let mut lines = Vec::new();
+    path(text, line.width(), parts, &mut lines)?;
+    line.write_open(text.style, out)?;
+    // The line takes the place of the first indent.
+    match lines.get(line.width()..) {
+        Some(rest) => out.write_all(rest),
+        None => out.write_all(b"\n"),
+    }
+}
+
+fn sums(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = Line::new();
+    line.push(Paint::Bold, short(&answer.alive.name, text.cols)).write(text.style, out)?;
+    for (title, row) in [("alive", &answer.alive), ("leaked?", &answer.unreachable)] {
+        let is_other_empty = answer.alive.count == 0 || answer.unreachable.count == 0;
+        if row.count == 0 && is_other_empty && answer.alive.count + answer.unreachable.count > 0 {
+            continue;
+        }
+        let mut line = titled(title);
+        line.push(Paint::Bold, count_text(row.count)).plain(if row.count == 1 {
+            " block, "
+        } else {
+            " blocks, "
+        });
+        line.push(Paint::Bold, bytes_text(row.self_size)).plain(" of their own, ");
+        line.push(Paint::Bold, bytes_text(row.retained_size)).plain(" with all that only they hold");
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_path(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
+    match &answer.path {
+        None => {
+            let mut line = titled("nearest");
+            line.plain("no path leads to this type").write(text.style, out)
+        }
+        Some(to) => path_behind(text, &titled("nearest"), &to.parts_and_type(), out),
+    }
+}
+
+pub(super) fn write_retainers(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
+    sums(text, answer, out)?;
+    if answer.retainers.is_empty() {
+        let mut line = titled("held by");
+        return line.plain("nothing").write(text.style, out);
+    }
+    heading(text, "Held by", out)?;
+    fields(text, &answer.retainers, true, out)
+}
+
+const FIELDS: [(&str, usize); 3] = [("blocks", 6), ("own", 7), ("edges", 6)];
+
+/// Rows by field. The holder is shown before the field for retainers, and the type behind it for fields.
+fn fields(text: &HeapText, rows: &[RetainerRow], is_holder: bool, out: &mut dyn Write) -> io::Result<()> {
+    header(text, &FIELDS, if is_holder { "holder and field" } else { "field and type" }, out)?;
+    let shown = text.shown(rows.len());
+    for row in &rows[..shown] {
+        let values = [count_text(row.count), bytes_text(row.self_size), count_text(row.edges)];
+        let mut line = numbers(&FIELDS, &values);
+        if row.weak {
+            line.push(Paint::Grey, "weak ");
+        }
+        match is_holder {
+            true => push_field(text, &mut line, &row.holder, &row.field),
+            false => {
+                line.push(Paint::Cyan, short(&row.field, text.cols / 2)).plain(": ");
+                push_type(text, &mut line, &row.holder);
+            }
+        }
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    let rest: u64 = rows[shown..].iter().map(|row| row.count).sum();
+    let rest = format!(", {} together", counted(rest, "block", "blocks"));
+    hidden(text, rows.len() - shown, ("field", "fields"), &rest, out)
+}

@@ -1,0 +1,205 @@
+//! What is alive by type, the largest holders, leak candidates, and what could be saved.
+
+use super::HeapText;
+use super::table::{header, heading, hidden, notes, numbers, path, push_field, push_type, titled};
+use crate::heap_graph::{HeapAnswers, Leaks, TypeRow, TypeTable, Waste};
+use crate::queries::heap_graph::total;
+use crate::text::columns::{cut_right, width};
+use crate::text::numbers::{bytes_text, count_text, counted, percent, percent_text};
+use crate::text::style::{Line, Paint};
+use crate::text::type_name::shorten_type;
+use stackglass_profile::harmless;
+use std::io::{self, Write};
+
+/// Number of groups of roots in the line about them.
+const ROOTS: usize = 3;
+
+pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let types = answers.types();
+    let (leaks, waste) = (answers.leaks(), answers.waste());
+    digest(text, answers, &types, out)?;
+    if !types.alive.is_empty() {
+        out.write_all(b"\n")?;
+        table(text, &types.alive, out)?;
+    }
+    largest(text, answers, out)?;
+    candidates(text, &types, &leaks, out)?;
+    savings(text, &types, &leaks, &waste, out)?;
+    let mut remarks = Vec::new();
+    if waste.duplicates.is_none() && !types.alive.is_empty() {
+        remarks.push("the snapshot has no texts of strings, so equal ones are not known".to_owned());
+    }
+    notes(text, &remarks, out)
+}
+
+fn digest(
+    text: &HeapText,
+    answers: &HeapAnswers<'_>,
+    types: &TypeTable,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let alive = total(&types.alive);
+    let mut line = Line::new();
+    line.push(Paint::Bold, cut_right(&harmless(&text.name), 32)).plain("  ");
+    line.push(Paint::Bold, bytes_text(alive.self_size)).plain(" alive in ");
+    line.push(Paint::Bold, count_text(alive.count)).plain(if alive.count == 1 {
+        " block"
+    } else {
+        " blocks"
+    });
+    line.plain(format!(", {} edges", count_text(answers.graph().targets.len() as u64)));
+    line.cut(text.cols).write(text.style, out)?;
+    let roots: Vec<_> = answers.roots().into_iter().filter(|(_, size)| *size > 0).take(ROOTS).collect();
+    if !roots.is_empty() {
+        let mut line = titled("held by");
+        for (index, (name, size)) in roots.iter().enumerate() {
+            let name = harmless(name);
+            let name = name.trim_matches(['(', ')']);
+            line.plain(if index == 0 { "" } else { ", " });
+            line.push(Paint::Bold, bytes_text(*size)).plain(format!(" {name}"));
+        }
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    let dead = total(&types.unreachable);
+    let mut line = titled("leaked?");
+    match dead.count {
+        0 => line.plain("nothing: roots reach all blocks"),
+        _ => line
+            .push(Paint::Bold, bytes_text(dead.self_size))
+            .plain(" in ")
+            .push(Paint::Bold, count_text(dead.count))
+            .plain(if dead.count == 1 { " block" } else { " blocks" })
+            .plain(" that no root reaches"),
+    };
+    line.cut(text.cols).write(text.style, out)
+}
+
+const TYPES: [(&str, usize); 4] = [("%", 4), ("count", 6), ("own", 7), ("retained", 8)];
+
+fn table(text: &HeapText, rows: &[TypeRow], out: &mut dyn Write) -> io::Result<()> {
+    let whole = total(rows).self_size;
+    header(text, &TYPES, "type", out)?;
+    let shown = text.shown(rows.len());
+    for row in &rows[..shown] {
+        let values = [
+            share(row.self_size, whole),
+            count_text(row.count),
+            bytes_text(row.self_size),
+            bytes_text(row.retained_size),
+        ];
+        let mut line = numbers(&TYPES, &values);
+        push_type(text, &mut line, &row.name);
+        line.cut(text.cols).write(text.style, out)?;
+    }
+    let rest = total(&rows[shown..]).self_size;
+    let rest = format!(", {:.1} % together", percent(rest, whole));
+    hidden(text, rows.len() - shown, ("type", "types"), &rest, out)
+}
+
+fn share(part: u64, whole: u64) -> String {
+    let share = percent(part, whole);
+    if share >= 99.95 { "100".to_owned() } else { format!("{share:.1}") }
+}
+
+const HOLDERS: [(&str, usize); 2] = [("retained", 8), ("blocks", 6)];
+
+fn largest(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let rows = answers.largest(text.few().min(1000));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    heading(text, "Largest holders", out)?;
+    header(text, &HOLDERS, "type, and the path to it", out)?;
+    for row in rows {
+        let mut line = numbers(&HOLDERS, &[bytes_text(row.retained_size), count_text(row.count)]);
+        push_type(text, &mut line, &row.name);
+        line.cut(text.cols).write(text.style, out)?;
+        path(text, 17, &row.path.parts(), out)?;
+    }
+    Ok(())
+}
+
+const OWNERS: [(&str, usize); 3] = [("bytes", 8), ("blocks", 6), ("owners", 6)];
+
+fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn Write) -> io::Result<()> {
+    if types.unreachable.is_empty() {
+        return Ok(());
+    }
+    if leaks.owners.is_empty() {
+        heading(text, "Not reached by roots", out)?;
+        return table(text, &types.unreachable, out);
+    }
+    heading(text, "Leak candidates, by the type of their owners", out)?;
+    header(text, &OWNERS, "type", out)?;
+    let shown = leaks.owners.len().min(text.few());
+    for row in &leaks.owners[..shown] {
+        let values = [bytes_text(row.size), count_text(row.count), count_text(row.owners)];
+        let mut line = numbers(&OWNERS, &values);
+        let cycles = match row.in_cycles {
+            0 => "",
+            some if some == row.owners => " (in cycles)",
+            _ => " (some in cycles)",
+        };
+        let narrow = HeapText { cols: text.cols - width(cycles), ..text.clone() };
+        push_type(&narrow, &mut line, &row.name);
+        line.push(Paint::Yellow, cycles).cut(text.cols).write(text.style, out)?;
+    }
+    if leaks.shared_count > 0 {
+        let values = [bytes_text(leaks.shared_size), count_text(leaks.shared_count), String::new()];
+        let mut line = numbers(&OWNERS, &values);
+        line.push(Paint::Grey, "held by several of them").cut(text.cols).write(text.style, out)?;
+    }
+    hidden(text, leaks.owners.len() - shown, ("type", "types"), "", out)
+}
+
+/// What could be saved, the largest first.
+fn savings(
+    text: &HeapText,
+    types: &TypeTable,
+    leaks: &Leaks,
+    waste: &Waste,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut findings: Vec<(u64, Line)> = Vec::new();
+    let leaked = total(&types.unreachable);
+    if leaked.self_size > 0 {
+        let mut line = Line::new();
+        line.plain(format!("free {} that no root reaches", counted(leaked.count, "block", "blocks")));
+        if leaks.owners.iter().any(|row| row.in_cycles > 0) {
+            line.plain("; break cycles with weak references");
+        }
+        findings.push((leaked.self_size, line));
+    }
+    for row in waste.unused.iter().take(text.few()) {
+        let mut line = Line::new();
+        let share = percent_text(row.unused_size, row.self_size);
+        let buffers = counted(row.count, "buffer", "buffers");
+        line.plain(format!("unused capacity: {share} of {buffers} in "));
+        let narrow = HeapText { cols: text.cols.saturating_sub(10), ..text.clone() };
+        push_field(&narrow, &mut line, &row.holder, &row.field);
+        findings.push((row.unused_size, line));
+    }
+    let duplicates = waste.duplicates.iter().flat_map(|duplicates| &duplicates.strings);
+    for row in duplicates.take(text.few()) {
+        let mut line = Line::new();
+        let copies = format!("{} copies of \"", count_text(row.count));
+        let room = text.cols.saturating_sub(11 + width(&copies));
+        line.plain(copies).plain(cut_right(&harmless(&row.text), room)).plain("\"");
+        findings.push((row.waste, line));
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    findings.sort_by_key(|(saved, _)| std::cmp::Reverse(*saved));
+    heading(text, "What could be saved", out)?;
+    for (saved, finding) in findings {
+        let mut line = numbers(&[("bytes", 8)], &[bytes_text(saved)]);
+        line.append(finding).cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+/// A type in a sentence.
+pub(super) fn short(name: &str, room: usize) -> String {
+    shorten_type(&harmless(name), room)
+}
