@@ -14,6 +14,7 @@ pub mod deep;
 pub mod fib;
 pub mod handed_over;
 pub mod hostile;
+pub mod live_graph;
 pub mod measured;
 pub mod options;
 pub mod parked;

@@ -18,6 +18,7 @@ mod driver;
 pub mod frozen;
 mod interrupted_call;
 pub mod leak_check;
+mod let_go;
 mod module_reader;
 mod modules;
 mod perf_events;
@@ -71,6 +72,8 @@ pub(crate) struct Orders {
     stopped: Mutex<Option<Stopped>>,
     cpus: usize,
     seizing: deadlock::Seizing,
+    /// Held while threads may be traced.
+    tracer_lock: Mutex<Option<TracerLock>>,
     /// Sample less often while all threads sleep: the process is one of many.
     slow_when_idle: bool,
 }
@@ -94,8 +97,6 @@ pub struct Attachment {
     thread: Option<JoinHandle<()>>,
     choice: Choice,
     mode: AttachMode,
-    /// Held while threads may be traced.
-    tracer_lock: Option<TracerLock>,
 }
 
 impl Attachment {
@@ -134,6 +135,7 @@ impl Attachment {
             stopped: Mutex::default(),
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get()),
             seizing: deadlock::Seizing::default(),
+            tracer_lock: Mutex::new(tracer_lock),
             slow_when_idle,
         });
         let sampler = sampler::Sampler::new(pid, delay.as_nanos() as u64, choice.driver, orders.clone())
@@ -145,7 +147,7 @@ impl Attachment {
                 sampler.run();
             })
             .map_err(Refusal::Thread)?;
-        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, mode, tracer_lock })
+        Ok(Attachment { pid, delay, driver, orders, thread: Some(thread), choice, mode })
     }
 
     /// The driver that is used, and why.
@@ -195,7 +197,7 @@ impl Attachment {
         if thread.join().is_err() {
             self.orders.ended(Stopped::Locked("the sampling thread has failed; please report this".into()));
         }
-        self.tracer_lock = None;
+        *self.orders.tracer_lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -8,7 +8,7 @@ use super::poll::poll;
 use super::sampled_process::SampledProcess;
 use super::stack_reader::StackReader;
 use super::stream::Stream;
-use super::{Driver, Orders, Stopped, access, leak_check, trace_reports, tracking};
+use super::{Driver, Orders, Stopped, access, leak_check, let_go, trace_reports, tracking};
 use foldhash::HashSet;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, threads};
@@ -23,6 +23,8 @@ const LINKS_EVERY: u64 = 1_000_000;
 const CHECKS_EVERY: u64 = 50_000_000;
 /// The same for modules if code outside of all of them runs, which is mostly code made at run time.
 const MODULES_SOON: u64 = 10_000_000;
+/// Time between two looks whether the process is to be copied, ns.
+const COPIES_EVERY: u64 = 10_000_000;
 /// Threads that may be looked at in each tick before sleeping threads are looked at less often.
 const POLLS: usize = 64;
 /// Most ticks between two looks at a sleeping thread.
@@ -43,6 +45,7 @@ pub(crate) struct Sampler {
     links: u64,
     links_at: u64,
     checks_at: u64,
+    copies_at: u64,
     modules_at: u64,
     next_name: usize,
     last_seen: u64,
@@ -80,6 +83,7 @@ impl Sampler {
             links: 0,
             links_at: 0,
             checks_at: now + CHECKS_EVERY,
+            copies_at: now,
             modules_at: 0,
             next_name: 0,
             last_seen: now,
@@ -98,6 +102,12 @@ impl Sampler {
                 break None;
             }
             let now = monotonic();
+            if now >= self.copies_at {
+                self.copies_at = now + COPIES_EVERY;
+                if let Err(stopped) = let_go::if_wanted(&mut self.process) {
+                    break Some(stopped);
+                }
+            }
             if let Err(stopped) = self.tick(now) {
                 break Some(stopped);
             }

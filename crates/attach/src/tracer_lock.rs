@@ -18,6 +18,7 @@ pub enum AttachMode {
 
 /// The right to trace a process, among all instances of Stackglass.
 pub(super) struct TracerLock {
+    mode: AttachMode,
     _names: [Option<UnixListener>; 2],
 }
 
@@ -32,8 +33,14 @@ impl TracerLock {
             return Err(if long().is_err() { AttachMode::Long } else { AttachMode::Brief });
         };
         Ok(TracerLock {
+            mode,
             _names: [turn, if mode == AttachMode::Long { long().unwrap_or(None) } else { None }],
         })
+    }
+
+    /// How long the holder stays attached.
+    pub fn mode(&self) -> AttachMode {
+        self.mode
     }
 }
 

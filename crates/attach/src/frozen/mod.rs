@@ -18,12 +18,15 @@ mod frame;
 mod inject;
 mod mapping;
 mod memory;
+mod request;
 mod stop;
 mod tracer;
 
 pub use error::FreezeError;
 pub use mapping::Mapping;
 pub use memory::ProcessMemory;
+pub(crate) use request::is_wanted as copy_is_wanted;
+pub(crate) use stop::release;
 
 use std::time::Duration;
 use tracer::{Kind, Tracer};
@@ -31,7 +34,7 @@ use tracer::{Kind, Tracer};
 /// How a process is stopped and copied.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long to wait for another Stackglass that traces the process.
+    /// How long to wait for others that trace the process. A sampler of Stackglass lets it go for the moment of the copy.
     pub wait: Duration,
 }
 

@@ -86,6 +86,27 @@ impl<'a> StoppedThreads<'a> {
         Err(FreezeError::Gone { pid })
     }
 
+    /// Threads that this thread traces already.
+    fn adopt(pid: u32, traced: &[u32], seizing: &'a Seizing) -> StoppedThreads<'a> {
+        let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
+        traced.iter().for_each(|tid| process.add(*tid, String::new()));
+        process
+    }
+
+    fn add(&mut self, tid: u32, name: String) {
+        self.known.insert(tid);
+        self.threads.push(TracedThread {
+            tid,
+            name,
+            state: State::Running,
+            registers: None,
+            continues_with: None,
+            is_put_back: false,
+            is_own_child: tid == self.pid
+                && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
+        });
+    }
+
     /// Traces threads that are not traced yet. Returns how many are new.
     fn seize_new(&mut self) -> Result<usize, FreezeError> {
         let before = self.threads.len();
@@ -107,18 +128,8 @@ impl<'a> StoppedThreads<'a> {
             }
             return Err(access::refused(self.pid, error).into());
         }
-        self.known.insert(tid);
         let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", self.pid)).unwrap_or_default();
-        self.threads.push(TracedThread {
-            tid,
-            name: name.trim_end_matches('\n').to_owned(),
-            state: State::Running,
-            registers: None,
-            continues_with: None,
-            is_put_back: false,
-            is_own_child: tid == self.pid
-                && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
-        });
+        self.add(tid, name.trim_end_matches('\n').to_owned());
         Ok(true)
     }
 
@@ -272,6 +283,22 @@ impl TracedThread {
             ptrace::reap_ended(self.tid);
         }
     }
+}
+
+/// Stops threads that this thread traces, and lets them go: tracing ends only with a stop. Returns the threads that did not stop
+/// and are still traced; they may stop later.
+pub(crate) fn release(pid: u32, traced: &[u32], seizing: &Seizing) -> Vec<u32> {
+    let mut process = StoppedThreads::adopt(pid, traced, seizing);
+    // Those that have ended meanwhile, or do not stop, are not in the way.
+    let _ = process.stop_traced();
+    process.read_registers();
+    process.release();
+    let start = monotonic();
+    while process.release_late() && monotonic().saturating_sub(start) < LONGEST_STOP.as_nanos() as u64 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let still = process.threads.iter().filter(|thread| thread.state != State::Gone);
+    still.map(|thread| thread.tid).collect()
 }
 
 /// Continues a thread that stopped before the one requested stop.

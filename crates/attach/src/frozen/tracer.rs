@@ -8,12 +8,14 @@ use super::copy::{self, Copy};
 use super::error::FreezeError;
 use super::inject::Borrowed;
 use super::memory::ProcessMemory;
+use super::request::CopyRequest;
 use super::stop::{State, StoppedThreads};
 use super::{FrozenThread, Options, Pause, View, mapping};
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
 use crate::driver::Driver;
+use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_procfs::{ImageKey, Status, process};
 use std::io;
@@ -50,6 +52,8 @@ pub(super) struct Tracer {
     use_end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     is_alive: Arc<AtomicBool>,
+    /// Samplers stay away while the process is stopped.
+    request: Option<CopyRequest>,
 }
 
 impl Tracer {
@@ -58,7 +62,28 @@ impl Tracer {
     /// # Errors
     /// If that is not possible. The process then continues.
     pub(super) fn start(pid: u32, kind: Kind, options: &Options) -> Result<(Tracer, View), FreezeError> {
-        let lock = wait_for_lock(pid, options.wait)?;
+        let until = Instant::now() + options.wait;
+        // Samplers let the process go as long as this lives.
+        let Some(request) = CopyRequest::make(pid, until) else {
+            return Err(access::taken(pid, AttachMode::Brief).into());
+        };
+        loop {
+            match Tracer::start_once(pid, kind, until) {
+                // The tracer is asked to let go, or is a peek that ends soon.
+                Err(FreezeError::Refused(Refusal::Traced { .. })) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Ok((mut tracer, view)) => {
+                    tracer.request = (kind == Kind::Stop).then_some(request);
+                    return Ok((tracer, view));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn start_once(pid: u32, kind: Kind, until: Instant) -> Result<(Tracer, View), FreezeError> {
+        let lock = wait_for_lock(pid, until)?;
         access::check(pid, Driver::Ptrace)?;
         let (use_end, tracer_end) = UnixStream::pair()
             .map_err(|error| FreezeError::Io { what: "no socket can be created", error })?;
@@ -75,7 +100,8 @@ impl Tracer {
         loop {
             match answer.recv_timeout(Duration::from_millis(2)) {
                 Ok(Ok(view)) => {
-                    let tracer = Tracer { use_end: Some(use_end), thread: Some(thread), is_alive };
+                    let tracer =
+                        Tracer { use_end: Some(use_end), thread: Some(thread), is_alive, request: None };
                     return Ok((tracer, view));
                 }
                 Ok(Err(error)) => {
@@ -102,18 +128,16 @@ impl Drop for Tracer {
             // It cannot panic with anything that matters here: the kernel has ended the copy.
             let _ = thread.join();
         }
+        self.request = None;
     }
 }
 
-/// Takes the lock of the tracer. Another Stackglass that holds it briefly is waited for.
-fn wait_for_lock(pid: u32, longest: Duration) -> Result<TracerLock, FreezeError> {
-    let start = Instant::now();
+/// Takes the lock of the tracer. Another Stackglass that holds it is waited for.
+fn wait_for_lock(pid: u32, until: Instant) -> Result<TracerLock, FreezeError> {
     loop {
         match TracerLock::take(pid, AttachMode::Brief) {
             Ok(lock) => return Ok(lock),
-            Err(AttachMode::Brief) if start.elapsed() < longest => {
-                std::thread::sleep(Duration::from_millis(5))
-            }
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
             Err(mode) => return Err(access::taken(pid, mode).into()),
         }
     }
@@ -257,7 +281,9 @@ impl Job {
     }
 
     fn reap_once(&self, copy: Copy, code: BorrowedCode) -> Result<(), FreezeError> {
-        let _lock = wait_for_lock(self.pid, Duration::from_millis(200))?;
+        let until = Instant::now() + REAP_DELAY;
+        let _request = CopyRequest::make(self.pid, until);
+        let _lock = wait_for_lock(self.pid, until)?;
         let lender = Lender::with_code(self.pid, Some(code))?;
         let borrowed = lender.borrowed();
         let mut stopped = StoppedThreads::seize_one(self.pid, &self.seizing)?;

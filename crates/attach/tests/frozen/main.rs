@@ -7,5 +7,6 @@ mod killed;
 mod moment;
 mod program;
 mod refused;
+mod sampled;
 mod threads;
 mod unnoticed;

@@ -4,12 +4,14 @@ mod assemble;
 mod diff;
 mod open;
 mod show;
+mod take;
 
 use crate::failure::Outcome;
 use clap::{Args, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
+  stackglass heap take 1234                 save the heap of process 1234
   stackglass heap show app.heapsnapshot     what is alive, and who holds it
   stackglass heap show app.heapsnapshot --path-to Session
   stackglass heap diff a.heapsnapshot b.heapsnapshot    what grew
@@ -17,7 +19,7 @@ Examples:
 Chrome DevTools opens the same files (Memory, Load). Snapshots of V8 and of Julia
 can be read as well.";
 
-/// Look into heap snapshots: what is alive, what holds it, what leaked.
+/// Take heap snapshots and look into them: what is alive, what holds it, what leaked.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -27,6 +29,7 @@ pub(crate) struct Flags {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
+    Take(take::Flags),
     Show(show::Flags),
     Diff(diff::Flags),
     Assemble(assemble::Flags),
@@ -34,6 +37,7 @@ enum Verb {
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     match &flags.verb {
+        Verb::Take(flags) => take::run(flags),
         Verb::Show(flags) => show::run(flags),
         Verb::Diff(flags) => diff::run(flags),
         Verb::Assemble(flags) => assemble::run(flags),

@@ -6,6 +6,7 @@
 
 mod graph;
 mod image;
+pub mod output;
 mod recorded;
 mod take;
 

@@ -95,24 +95,12 @@ impl<'a> Sites<'a> {
         // By rank: the innermost frame of at least this rank.
         let mut found: [Option<Site>; 4] = Default::default();
         let recording = self.recording;
-        let mut meet = |rank: Rank, frame: &Frame| {
+        for_each_frame(recording, stack, &mut |index, frame| {
+            let rank = index.map_or_else(|| rank(frame, self.rust), |index| self.ranks[index as usize]);
             for found in &mut found[..=rank as usize] {
                 found.get_or_insert_with(|| Site::of(frame));
             }
-        };
-        for location in recording.stacks.walk(stack) {
-            let indices = recording.symbols.frame_indices(location);
-            if indices.is_empty() {
-                let module = recording.stacks.location(location).module;
-                let module = module.and_then(|module| recording.modules.get(module.0 as usize));
-                let path = module.map_or_else(|| "".into(), |module| module.path.clone());
-                let frame = Frame { module: path, ..Frame::unknown(0) };
-                meet(rank(&frame, self.rust), &frame);
-            }
-            for index in indices {
-                meet(self.ranks[*index as usize], &recording.symbols.frames()[*index as usize]);
-            }
-        }
+        });
         let [innermost, outside, site, own] = found;
         let site = site.or(outside).or(innermost).unwrap_or_else(|| Site::of(&Frame::unknown(0)));
         let own = own.filter(|own| own.line > 0).unwrap_or_else(|| site.clone());
@@ -128,6 +116,46 @@ impl<'a> Sites<'a> {
             list.push(site.clone());
             next
         })
+    }
+}
+
+/// The frames of a stack, the innermost first, with their indices. A location without names is a frame with its module only.
+fn for_each_frame(recording: &Recording, stack: StackId, meet: &mut dyn FnMut(Option<u32>, &Frame)) {
+    for location in recording.stacks.walk(stack) {
+        let indices = recording.symbols.frame_indices(location);
+        if indices.is_empty() {
+            let module = recording.stacks.location(location).module;
+            let module = module.and_then(|module| recording.modules.get(module.0 as usize));
+            let path = module.map_or_else(|| "".into(), |module| module.path.clone());
+            meet(None, &Frame { module: path, ..Frame::unknown(0) });
+        }
+        for index in indices {
+            meet(Some(*index), &recording.symbols.frames()[*index as usize]);
+        }
+    }
+}
+
+/// The site of one stack, as `FUNCTION (FILE:LINE)`. `rust`: the program has Rust code ([`Recording::has_rust`]).
+pub fn site_name(recording: &Recording, stack: StackId, rust: bool) -> String {
+    let mut found: Option<(Rank, Site)> = None;
+    for_each_frame(recording, stack, &mut |_, frame| {
+        // Own code is no better site than a dependency.
+        let best = found.as_ref().map(|(rank, _)| *rank);
+        if best >= Some(Rank::Dependency) {
+            return;
+        }
+        let rank = rank(frame, rust).min(Rank::Dependency);
+        if best.is_none_or(|best| rank > best) {
+            found = Some((rank, Site::of(frame)));
+        }
+    });
+    match found {
+        Some((_, site)) if site.line > 0 => {
+            let file = site.file.rsplit('/').next().unwrap_or_default();
+            format!("{} ({file}:{})", site.func, site.line)
+        }
+        Some((_, site)) => site.func.to_string(),
+        None => "[unknown]".to_owned(),
     }
 }
 

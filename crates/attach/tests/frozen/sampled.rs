@@ -1,0 +1,39 @@
+//! A process that is being sampled can be copied: the sampler lets it go for the moment.
+
+use crate::program::Program;
+use stackglass_attach::frozen::{FrozenCopy, Options, StoppedProcess};
+use stackglass_attach::{AttachMode, Attachment, Driver};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[test]
+fn a_sampled_process_is_copied_and_sampled_again() {
+    let (mut program, calls) = Program::start("calls", &[]);
+    assert_eq!(calls, "20");
+    let attached =
+        Attachment::begin(program.pid(), Duration::from_millis(1), Some(Driver::Ptrace), AttachMode::Long)
+            .unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                attached.help_exec();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        for _ in 0..8 {
+            std::thread::sleep(Duration::from_millis(60));
+            let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+            assert_eq!(copy.threads().len(), 21);
+        }
+        let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(stopped.is_alive());
+        drop(stopped);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(attached.stopped(), None, "sampling goes on");
+        is_over.store(true, Ordering::Release);
+    });
+    drop(attached);
+    assert_eq!(program.finish(), "interrupted:");
+}

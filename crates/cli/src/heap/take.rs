@@ -1,0 +1,107 @@
+//! `stackglass heap take PID`: a heap snapshot of a running process.
+
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::values::process_id;
+use clap::Args;
+use stackglass_collect::heap::output::{Output, default_output};
+use stackglass_collect::heap::{self, TakeOptions, Taken};
+use stackglass_procfs::status::process_of;
+use stackglass_profile::{Recording, StackId};
+use stackglass_report::allocation_queries::site_name;
+use stackglass_report::numbers::{bytes_text, counted, percent_text};
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const EXAMPLES: &str = "\
+Examples:
+  stackglass heap take 1234                  1234_….heapsnapshot in this folder
+  stackglass heap take $(pidof server) -o server.heapsnapshot
+  stackglass heap show server.heapsnapshot   what is alive, and who holds it
+
+The process is copied: it stands still for some milliseconds, and continues
+while its copy is read. The copy ends with the command. Blocks have types and
+sites if the allocations of the process are recorded (`stackglass record
+--allocs`, `stackglass run --allocs`, or the crate's allocator).
+
+A process that cannot be copied can be read with --stop. It stands still until
+it has been read.";
+
+/// Save what is alive on the heap of a running process, for Chrome DevTools and `heap show`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    /// Id of the process
+    #[arg(value_parser = process_id)]
+    pid: u32,
+
+    /// File for the snapshot [default: PID_NANOSECONDS.heapsnapshot in this folder]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Leave four part files with the output as their prefix; `heap assemble` makes one file of them
+    #[arg(long)]
+    streaming: bool,
+
+    /// Read the process itself, which stands still meanwhile, instead of a copy
+    #[arg(long)]
+    stop: bool,
+
+    /// Give all blocks the size 1, so that sizes are numbers of blocks
+    #[arg(long)]
+    all_one: bool,
+}
+
+pub(crate) fn run(flags: &Flags) -> Outcome {
+    let pid = process_of(flags.pid);
+    let output = match &flags.output {
+        Some(path) => Output { path: path.clone(), warning: None },
+        None => default_output(pid, None),
+    };
+    if let Some(warning) = &output.warning {
+        message::print_wrapped(warning);
+    }
+    let options = TakeOptions {
+        all_one: flags.all_one,
+        streaming: flags.streaming,
+        stop: flags.stop,
+        ..Default::default()
+    };
+    let start = Instant::now();
+    let mut taken = take(pid, &options, &output.path)?;
+    if flags.stop {
+        // It stands still until it has been read.
+        taken.pause.whole = start.elapsed();
+    }
+    for remark in &taken.remarks {
+        message::print_wrapped(remark);
+    }
+    message::print(&line(&output.path, &taken));
+    Ok(0)
+}
+
+/// Takes a snapshot. Blocks without types are named by the place that allocated them.
+pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Taken, Failure> {
+    let rust = OnceCell::new();
+    let name = |recording: &Recording, stack: StackId| {
+        site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
+    };
+    heap::take(pid, options, &name, output).map_err(Failure::new)
+}
+
+/// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed; paused for 4.2 ms`.
+pub(crate) fn line(output: &Path, taken: &Taken) -> String {
+    let totals = &taken.totals;
+    let typed = match totals.blocks {
+        0 => String::new(),
+        blocks => format!(", {} typed", percent_text(totals.typed_blocks, blocks)),
+    };
+    format!(
+        "{}: {}, {}{typed}; paused for {:.1} ms",
+        output.display(),
+        counted(totals.blocks, "block", "blocks"),
+        bytes_text(totals.bytes),
+        taken.pause.whole.as_secs_f64() * 1e3
+    )
+}
