@@ -71,6 +71,10 @@ struct Spread<'a> {
     /// Blocks that get no type.
     conflicting: Vec<bool>,
     new_conflicts: u64,
+    /// Blocks of known type that hold pointers of C.
+    with_plain: Vec<u32>,
+    /// By type: whether it comes from C or C++ code.
+    of_c: HashMap<TypeId, bool>,
     /// Blocks of known type whose pointers are still to be followed.
     pending: Vec<u32>,
     /// Pointers of the value at hand.
@@ -97,6 +101,8 @@ impl<'a> Spread<'a> {
             extents: HashMap::default(),
             conflicting,
             new_conflicts: 0,
+            with_plain: Vec::new(),
+            of_c: HashMap::default(),
             pending: Vec::new(),
             pointers: Vec::new(),
             has_rust: ["alloc::alloc::Global", "core::fmt::Formatter", "core::fmt::Error"]
@@ -117,13 +123,11 @@ impl<'a> Spread<'a> {
         self.add_all(&mut found);
         self.follow_pending(Trust::Owners);
 
-        // Everything once more, with all pointers.
+        // Once more, with all pointers.
         self.roots(Trust::All);
-        for index in 0..self.contents.len() {
-            if self.contents[index].is_some() {
-                self.pending.push(index as u32);
-                self.follow_pending(Trust::All);
-            }
+        for block in std::mem::take(&mut self.with_plain) {
+            self.pending.push(block);
+            self.follow_pending(Trust::All);
         }
     }
 
@@ -156,6 +160,9 @@ impl<'a> Spread<'a> {
             let extent = self.extents.get(&block).copied().unwrap_or_default();
             self.from_convention = self.by_convention[block as usize];
             self.list(block as usize, contains, extent);
+            if trust == Trust::Owners && self.has_plain_pointers() {
+                self.with_plain.push(block);
+            }
             self.follow_pointers(trust);
         }
     }
@@ -256,11 +263,31 @@ impl<'a> Spread<'a> {
         }
     }
 
+    /// Whether pointers of C are among the pointers at hand. Text is only looked for in programs without Rust.
+    fn has_plain_pointers(&mut self) -> bool {
+        let mut pointers = std::mem::take(&mut self.pointers);
+        let mut is_plain = |pointer: &Pointer| {
+            pointer.hold == Hold::Refers
+                && match pointer.contains {
+                    Some(BlockType::One(id)) => self.is_of_c(id),
+                    Some(_) => false,
+                    None => !self.has_rust,
+                }
+        };
+        let found = pointers.iter().any(&mut is_plain);
+        std::mem::swap(&mut self.pointers, &mut pointers);
+        found
+    }
+
     /// Whether a type comes from C or C++ code.
-    fn is_of_c(&self, id: TypeId) -> bool {
-        let layout = self.evidence.layouts.get(id);
-        !self.has_rust
-            || matches!(layout.shape, Shape::Struct(_)) && !layout.name.contains([':', '<', '(', '[', '&'])
+    fn is_of_c(&mut self, id: TypeId) -> bool {
+        let Self { has_rust, evidence, of_c, .. } = self;
+        *of_c.entry(id).or_insert_with(|| {
+            let layout = evidence.layouts.get(id);
+            !*has_rust
+                || matches!(layout.shape, Shape::Struct(_))
+                    && !layout.name.contains([':', '<', '(', '[', '&'])
+        })
     }
 
     /// Whether all pointers of a block lead to memory of the process, if it contains what is said.

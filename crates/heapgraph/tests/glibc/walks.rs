@@ -124,3 +124,30 @@ fn amid_allocations(images: u32) {
         std::thread::sleep(std::time::Duration::from_millis(3));
     }
 }
+
+/// Linked without a dynamic linker, and its own recorder.
+#[test]
+fn static_program() {
+    let tools = Tools::build();
+    let recorder = source("recorder.c");
+    let flags = ["-O2", "-pthread", "-static", "-Wl,--allow-multiple-definition", recorder.to_str().unwrap()];
+    let program = build(tools.folder.path(), &source("many.c"), "gcc", &flags);
+    let heap = tools.compare(Command::new(program).args(["3", "30000"]));
+    assert!(heap.report.is_complete(), "{:#?}", heap.report);
+}
+
+#[test]
+fn another_allocator_is_named() {
+    let tools = Tools::build();
+    let program = tools.c("own.c");
+    let process = Process::start(&mut Command::new(&program), &tools.registers);
+    process.stop();
+    let error = live_blocks(&process.image()).unwrap_err();
+    let program = program.canonicalize().unwrap();
+    let expected = format!(
+        "process {} has no heap of glibc's malloc; it contains mimalloc ({})",
+        process.pid(),
+        program.display()
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+}
