@@ -6,6 +6,7 @@ use super::index::Budget;
 use super::units::Units;
 use super::{Field, Layout, Shape, TypeId, Variant};
 use crate::dwarf::leb::{read_leb, read_signed_leb};
+use crate::naming::name_of_symbol;
 use crate::types::short;
 use foldhash::HashMap;
 use gimli::AttributeValue;
@@ -294,6 +295,17 @@ impl<'types, 'data> Reader<'types, 'data> {
         let (unit, offset) = self.types.units.refer(unit, origin?)?;
         let entry = self.read(unit, offset)?;
         self.type_id(unit, entry.a_type)
+    }
+
+    /// The name of the entry that a variable completes.
+    pub fn name_of_origin(&mut self, unit: usize, origin: Option<Reference>) -> Arc<str> {
+        let place = origin.and_then(|origin| self.types.units.refer(unit, origin));
+        let entry = place.and_then(|(unit, offset)| Some((unit, self.read(unit, offset)?)));
+        let Some((unit, entry)) = entry else { return "".into() };
+        match self.text(unit, entry.linkage_name) {
+            symbol if symbol.is_empty() => self.text(unit, entry.name),
+            symbol => name_of_symbol(&symbol).func,
+        }
     }
 
     fn resolve(&mut self, from: usize, reference: Reference, depth: usize) -> Option<TypeId> {

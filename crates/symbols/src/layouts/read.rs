@@ -3,10 +3,12 @@
 
 use super::derived::DerivedTypes;
 use super::describe::{self, Types};
+use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
 use super::units::{self, Units};
 use super::variables::{self, Place};
 use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
+use crate::elf::Elf;
 use crate::locate;
 use crate::naming::name_of_symbol;
 use crate::{Options, parallel};
@@ -24,6 +26,10 @@ pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
     let mut layouts =
         units::with_units(modules, &files, options, |units| of_units(units, modules.len(), threads));
     for (data, files) in layouts.modules.iter_mut().zip(&files) {
+        let file = files.program.as_ref().or(files.debug.as_ref());
+        if let Some(elf) = file.and_then(|file| Elf::parse(file).ok()) {
+            variables::retain_linked(data, &elf);
+        }
         variables::complete(data, files.symbols());
     }
     for (module, files) in files.iter().enumerate() {
@@ -124,6 +130,17 @@ fn number<'units, 'data>(
     for index in indexes.iter_mut() {
         names.extend(std::mem::take(&mut index.names));
     }
+    for unit in 0..indexes.len() {
+        for (signature, name) in std::mem::take(&mut indexes[unit].typedefs) {
+            let Some((unit, offset)) = units.refer(unit, Reference::Signature(signature)) else { continue };
+            let types = &mut indexes[unit].types;
+            if let Ok(at) = types.binary_search_by_key(&offset, |found| found.offset)
+                && types[at].name == 0
+            {
+                types[at].set_name(name);
+            }
+        }
+    }
     let mut by_key: HashMap<u64, TypeId> = HashMap::default();
     let mut by_name: HashMap<u64, TypeId> = HashMap::default();
     let (mut named, mut places) = (Vec::new(), Vec::new());
@@ -177,7 +194,8 @@ fn describe(reader: &mut describe::Reader<'_, '_>, job: &Job) -> Described {
         };
         let name = match &variable.name {
             Name::Path(path) => Arc::from(variables::display_name(path)),
-            Name::Linkage(symbol) => name_of_symbol(symbol).func,
+            Name::Linkage(symbol) if !symbol.is_empty() => name_of_symbol(symbol).func,
+            Name::Linkage(_) => reader.name_of_origin(unit, variable.origin),
         };
         let (list, address) = match variable.place {
             Place::Static(address) => (&mut found.statics, address),

@@ -33,7 +33,7 @@ pub(super) fn of_symbols(layouts: &Layouts, files: &Files) -> Vec<Vtable> {
         let Some(class) = full.strip_prefix("vtable for ").or(full.strip_prefix("{vtable(")) else {
             continue;
         };
-        let Some(type_id) = layouts.by_name(class.trim_end_matches(")}")) else { continue };
+        let Some(type_id) = layouts.by_cpp_name(class.trim_end_matches(")}")) else { continue };
         let start = symbol.st_value(LittleEndian);
         found.push(Vtable { address: start.saturating_add(PREFIX), type_id, offset: 0 });
         let layout = layouts.get(type_id);

@@ -63,7 +63,7 @@ pub(crate) fn container(family: Family) -> &'static str {
 }
 
 /// The type without the wrapper for memory that is not written yet.
-fn initialized(a_type: &str) -> &str {
+pub(crate) fn initialized(a_type: &str) -> &str {
     let inside =
         a_type.strip_prefix("core::mem::maybe_uninit::MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     inside.filter(|inside| split(inside).len() == 1).unwrap_or(a_type)

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use stackglass_profile::recording::Module;
 use stackglass_profile::{Location, Recording};
 use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Small programs with much debug information.
@@ -46,6 +48,29 @@ fn survive(bytes: &[u8]) {
     for location in locations {
         assert!(recording.symbols.frames_of(location).count() >= 1);
     }
+    read_layouts(&path);
+}
+
+/// Reads the types of a file and follows all of them.
+fn read_layouts(path: &Path) -> Layouts {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let module = Module { path: path.to_str().unwrap().into(), build_id: [].into() };
+    let layouts = Layouts::read(&[module], &options);
+    for id in 0..layouts.len() as u32 {
+        let layout = layouts.get(TypeId(id));
+        let fields = |fields: &[Field]| fields.iter().map(|field| field.type_id).collect::<Vec<_>>();
+        let targets = match &layout.shape {
+            Shape::Plain | Shape::Pointer { target: None } => Vec::new(),
+            Shape::Pointer { target: Some(target) } => vec![*target],
+            Shape::Array { element, .. } => vec![*element],
+            Shape::Struct(all) | Shape::Union(all) => fields(all),
+            Shape::Enum { variants, .. } => variants.iter().flat_map(|one| fields(&one.fields)).collect(),
+        };
+        let arguments = layout.arguments.iter().map(|(_, id)| *id);
+        targets.into_iter().chain(arguments).for_each(|id| assert!((id.0 as usize) < layouts.len()));
+        assert!(layouts.by_name(&layout.name).is_some());
+    }
+    layouts
 }
 
 proptest! {

@@ -7,6 +7,7 @@ pub mod cpu_time;
 pub mod differences;
 pub mod flamegraph;
 pub mod graph;
+pub mod heap;
 pub mod memory;
 pub mod parked;
 pub mod report_time;

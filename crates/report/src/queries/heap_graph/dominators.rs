@@ -36,8 +36,8 @@ impl Dominators {
     /// The children of the node at a place in the preorder, as places.
     pub fn children(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let end = self.end(place);
-        let next = move |place: &usize| Some(self.end(*place));
-        std::iter::successors(Some(place + 1), next).take_while(move |child| *child < end)
+        let first = Some(place + 1).filter(|child| *child < end);
+        std::iter::successors(first, move |child| Some(self.end(*child)).filter(|next| *next < end))
     }
 
     /// The place behind the last node that the node at a place dominates.

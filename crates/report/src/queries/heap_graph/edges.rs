@@ -127,6 +127,10 @@ impl<'g> Labels<'g> {
             return format!("[{number}]").into();
         }
         let name = self.graph.strings.get(number as usize).map_or("", |name| name);
+        // V8 has tables with numbers as names.
+        if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return format!("[{name}]").into();
+        }
         let is_word = name.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
         if is_word { format!(".{name}").into() } else { name.into() }
     }

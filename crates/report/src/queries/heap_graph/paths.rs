@@ -39,6 +39,7 @@ impl HeapPath {
                     parts[0] = format!("{} {}", parts[0], step.name);
                 }
                 true => parts.push(step.name.clone()),
+                false if self.is_named_by_type(index) => parts.push(step.name.clone()),
                 false => parts.push(step.label.clone()),
             }
         }
@@ -51,11 +52,27 @@ impl HeapPath {
         folded
     }
 
-    /// The path with the type at its end: `(static data) app → app::CACHE → .map → [17].name → String`.
-    pub fn text(&self) -> String {
+    /// As [`HeapPath::parts`], with the type of the last node at the end.
+    pub fn parts_and_type(&self) -> Vec<String> {
         let mut parts = self.parts();
-        parts.extend(self.steps.last().filter(|step| !step.is_root).map(|step| step.name.clone()));
-        parts.join(" → ")
+        match self.steps.last() {
+            Some(step) if !step.is_root && !self.is_named_by_type(self.steps.len() - 1) => {
+                parts.push(step.name.clone());
+            }
+            _ => {}
+        }
+        parts
+    }
+
+    /// The path as text: `(static data) app → app::CACHE → .map → [17].name → String`.
+    pub fn text(&self) -> String {
+        self.parts_and_type().join(" → ")
+    }
+
+    /// Whether a step is an index in a root, which says less than the type.
+    fn is_named_by_type(&self, index: usize) -> bool {
+        let is_below_root = index == 0 || self.steps[index - 1].is_root;
+        is_below_root && (self.steps[index].label.is_empty() || self.steps[index].label.starts_with('['))
     }
 }
 

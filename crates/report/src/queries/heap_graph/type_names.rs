@@ -22,11 +22,18 @@ enum Rule {
     Same(u32),
 }
 
+/// The type of nodes without a name, by kind.
+fn of_kind(kind: &str) -> String {
+    format!("({kind})")
+}
+
 /// Names of the types in a graph.
 pub(super) struct TypeNames {
     rules: Vec<Rule>,
-    /// By the name of a node: the type, or [`NONE`].
+    /// By the name of a node: the type. [`NONE`] for names that are no types, and for an empty one.
     by_name: Vec<u32>,
+    /// By the kind of a node without a name.
+    by_kind: Vec<u32>,
     names: Vec<Box<str>>,
     synthetic: u16,
 }
@@ -50,13 +57,12 @@ impl TypeNames {
                 "closure" => Rule::Same(intern("Function")),
                 "regexp" => Rule::Same(intern("RegExp")),
                 "symbol" => Rule::Same(intern("(symbol)")),
-                "string" | "concatenated string" | "sliced string" => {
-                    Rule::Text(intern(&format!("({kind})")))
-                }
+                "string" | "concatenated string" | "sliced string" => Rule::Text(intern(&of_kind(kind))),
                 kind if NODE_KINDS.contains(&kind) => Rule::Name,
                 kind => Rule::Same(intern(kind)),
             })
             .collect();
+        let by_kind = graph.node_kinds.iter().map(|kind| intern(&of_kind(kind))).collect();
         let mut by_name = vec![NONE; graph.strings.len()];
         for (kind, name) in graph.kinds.iter().zip(&graph.names) {
             let (name, text) = (name.0 as usize, &graph.strings[name.0 as usize]);
@@ -65,6 +71,7 @@ impl TypeNames {
             }
             match rules.get(usize::from(*kind)) {
                 Some(Rule::Same(_)) => {}
+                _ if text.is_empty() => {}
                 Some(Rule::Text(_)) if !is_type_of_texts(text) => {}
                 Some(Rule::Element) => by_name[name] = intern(&element(text)),
                 _ => by_name[name] = intern(text),
@@ -72,7 +79,7 @@ impl TypeNames {
         }
         let synthetic = graph.node_kinds.iter().position(|kind| kind == "synthetic");
         let synthetic = synthetic.map_or(u16::MAX, |at| at as u16);
-        TypeNames { rules, by_name, names, synthetic }
+        TypeNames { rules, by_name, by_kind, names, synthetic }
     }
 
     /// The type of a node.
@@ -82,6 +89,7 @@ impl TypeNames {
         match self.rules.get(usize::from(graph.kinds[node])) {
             Some(Rule::Same(id)) => *id,
             Some(Rule::Text(id)) if !is_type_of_texts(&graph.strings[name]) => *id,
+            _ if self.by_name[name] == NONE => self.by_kind[usize::from(graph.kinds[node])],
             _ => self.by_name[name],
         }
     }
@@ -111,16 +119,17 @@ impl TypeNames {
 
 /// Whether the name of a text is a type, as in snapshots without the contents of the program.
 pub(super) fn is_type_of_texts(name: &str) -> bool {
-    name == "<redacted>"
-        || matches!(
-            name,
-            "String" | "str" | "[u8]" | "[i8]" | "CString" | "OsString" | "PathBuf" | "Vec<u8>" | "bytes"
-        )
-        || name.starts_with("std::string")
-        || name.starts_with("std::basic_string")
-        || name.starts_with("std::__cxx11::basic_string")
-        || name.starts_with("char[")
-        || name.starts_with("site: ")
+    let is_slice = |name: &str| {
+        let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        inside.is_some_and(|inside| {
+            !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        })
+    };
+    const NAMES: [&str; 8] =
+        ["<redacted>", "String", "str", "CString", "OsString", "PathBuf", "Vec<u8>", "(unknown)"];
+    const BEGINNINGS: [&str; 5] =
+        ["std::string", "std::basic_string", "std::__cxx11::basic_string", "char[", "site: "];
+    NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin)) || is_slice(name)
 }
 
 /// `<div>` for `<div id="a">`.

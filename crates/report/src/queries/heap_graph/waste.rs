@@ -6,7 +6,7 @@ use super::{Bits, HeapAnswers};
 use crate::order;
 use foldhash::HashMap;
 
-/// V8 cuts texts at this length, so that equal ones may be different.
+/// V8 cuts texts at this length, so that equal ones may be different. Ours end with `…` if they are cut.
 const CUT: usize = 1024;
 
 /// Memory that could be saved.
@@ -113,7 +113,7 @@ impl HeapAnswers<'_> {
                 continue;
             }
             has_texts = true;
-            if text.len() < CUT {
+            if text.len() < CUT && !text.ends_with('…') {
                 let (count, sum, most) = texts.entry(text).or_default();
                 *count += 1;
                 *sum = sum.saturating_add(size);

@@ -48,7 +48,8 @@ fn sums(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result
     let mut line = Line::new();
     line.push(Paint::Bold, short(&answer.alive.name, text.cols)).write(text.style, out)?;
     for (title, row) in [("alive", &answer.alive), ("leaked?", &answer.unreachable)] {
-        if row.count == 0 && title != "alive" {
+        let is_other_empty = answer.alive.count == 0 || answer.unreachable.count == 0;
+        if row.count == 0 && is_other_empty && answer.alive.count + answer.unreachable.count > 0 {
             continue;
         }
         let mut line = titled(title);
@@ -70,11 +71,7 @@ pub(super) fn write_path(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Wri
             let mut line = titled("nearest");
             line.plain("no path leads to this type").write(text.style, out)
         }
-        Some(to) => {
-            let mut parts = to.parts();
-            parts.extend(to.steps.last().map(|step| step.name.clone()));
-            path_behind(text, &titled("nearest"), &parts, out)
-        }
+        Some(to) => path_behind(text, &titled("nearest"), &to.parts_and_type(), out),
     }
 }
 

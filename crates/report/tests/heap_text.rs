@@ -1,0 +1,240 @@
+//! Reports on a heap graph with known content: as text, as it looks, and as JSON.
+//!
+//! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
+
+use stackglass_profile::heap_graph::{
+    EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
+};
+use stackglass_report::heap_graph::HeapAnswers;
+use stackglass_report::heap_graph::growth::{HeapSums, growth};
+use stackglass_report::{HeapText, Style, heap};
+use std::io;
+
+/// Collects nodes and edges in any order.
+#[derive(Default)]
+struct Maker {
+    nodes: Vec<(NodeKind, String, u64, u64)>,
+    edges: Vec<(u32, u32, EdgeKind, Result<u32, String>)>,
+}
+
+impl Maker {
+    fn node(&mut self, kind: NodeKind, name: &str, size: u64) -> u32 {
+        self.nodes.push((kind, name.to_owned(), size, 0));
+        self.nodes.len() as u32 - 1
+    }
+
+    fn root(&mut self, from: u32, name: &str) -> u32 {
+        let root = self.node(NodeKind::Synthetic, name, 0);
+        self.field(from, root, name);
+        root
+    }
+
+    fn object(&mut self, from: u32, field: &str, name: &str, size: u64) -> u32 {
+        let object = self.node(NodeKind::Object, name, size);
+        self.field(from, object, field);
+        object
+    }
+
+    fn field(&mut self, from: u32, to: u32, name: &str) {
+        self.edges.push((from, to, EdgeKind::Property, Err(name.to_owned())));
+    }
+
+    fn element(&mut self, from: u32, to: u32, index: u32) {
+        self.edges.push((from, to, EdgeKind::Element, Ok(index)));
+    }
+
+    fn graph(mut self) -> HeapGraph {
+        let mut builder = HeapGraphBuilder::default();
+        for (index, (kind, name, size, unused)) in self.nodes.iter().enumerate() {
+            let name = builder.name(name);
+            builder.unused(*unused);
+            builder.node(*kind, name, index as u64, *size).unwrap();
+        }
+        self.edges.sort_by_key(|edge| edge.0);
+        for (from, to, kind, label) in self.edges {
+            let label = label.unwrap_or_else(|name| builder.name(&name).0);
+            builder.edge(NodeIndex(from), NodeIndex(to), kind, label).unwrap();
+        }
+        builder.finish()
+    }
+}
+
+/// A cache of `sessions` in a static, a list of jobs on a stack, and a leaked cycle for each thousand sessions.
+fn server(sessions: u32, with_texts: bool) -> HeapGraph {
+    let mut heap = Maker::default();
+    let root = heap.node(NodeKind::Synthetic, "", 0);
+    let statics = heap.root(root, "(static data)");
+    let server = heap.root(statics, "server");
+    let cache = heap.root(server, "server::CACHE");
+    let table = heap.node(NodeKind::Array, "HashMap<u64, Session> table", u64::from(sessions) * 48);
+    heap.field(cache, table, "map");
+    let name_type = if with_texts { "" } else { "String" };
+    for index in 0..sessions {
+        let text = match with_texts {
+            true => format!("visit {}", index % 4),
+            false => name_type.to_owned(),
+        };
+        let name = heap.node(NodeKind::String, &text, 16);
+        heap.field(table, name, &format!("[{index}].value.name"));
+        let events = heap.node(NodeKind::Array, "[Event]", 256);
+        heap.nodes[events as usize].3 = 192;
+        heap.field(table, events, &format!("[{index}].value.events"));
+    }
+    let stacks = heap.root(root, "(thread stacks)");
+    let thread = heap.root(stacks, "main 4711");
+    let frame = heap.root(thread, "server::run");
+    let mut job = heap.object(frame, "jobs", "Job", 64);
+    for _ in 1..500 {
+        job = heap.object(job, "next", "Job", 64);
+    }
+    let config = heap.object(job, "config", "Config<'_, \u{1b}[2J>", 40);
+    heap.edges.push((config, table, EdgeKind::Weak, Err("cache".to_owned())));
+    let unreachable = heap.root(root, UNREACHABLE);
+    for index in 0..sessions / 1000 {
+        let (parent, child) = (heap.nodes.len() as u32, heap.nodes.len() as u32 + 1);
+        heap.node(NodeKind::Object, "RcInner<Parent>", 56);
+        heap.node(NodeKind::Object, "RcInner<Child>", 40);
+        heap.element(unreachable, parent, index);
+        heap.field(parent, child, "value.child");
+        heap.field(child, parent, "value.parent");
+        let buffer = heap.node(NodeKind::Native, "site: server::read (server.rs:71)", 4096);
+        heap.field(child, buffer, "value.buffer");
+    }
+    let lost = heap.node(NodeKind::Native, "site: server::forget (server.rs:90)", 100);
+    heap.element(unreachable, lost, sessions / 1000);
+    heap.graph()
+}
+
+fn check(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    if std::env::var_os("STACKGLASS_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "{} differs from what is written now:\n{text}", path.display());
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_snapshot_at_80_columns() {
+    let graph = server(3000, true);
+    let answers = HeapAnswers::new(&graph);
+    let text = written(|out| HeapText::new("server.heapsnapshot").show(&answers, out));
+    check("heap-show-80.txt", &text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let redacted = server(3000, false);
+    let text = written(|out| HeapText::new("server.heapsnapshot").show(&HeapAnswers::new(&redacted), out));
+    assert!(text.contains("no texts of strings"), "{text}");
+    assert!(!text.contains("copies"), "{text}");
+}
+
+#[test]
+fn no_width_is_exceeded_and_colours_change_nothing() {
+    let graph = server(2000, true);
+    let answers = HeapAnswers::new(&graph);
+    let escapes = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
+    for cols in (60..130).step_by(7) {
+        let text = |style| HeapText::new("a-long-name-of-a-snapshot.heapsnapshot").cols(cols).style(style);
+        let show = |style| written(|out| text(style).everything(true).show(&answers, out));
+        let plain = show(Style::Plain);
+        for line in plain.lines() {
+            assert!(line.chars().count() <= cols, "{cols}: {line}");
+        }
+        assert_eq!(escapes.replace_all(&show(Style::Ansi), ""), plain);
+        for name in ["Job", "[Event]", "RcInner<Child>"] {
+            let answer = answers.type_answer(name, 3).unwrap();
+            let one = |style| written(|out| text(style).one_type(&answer, out));
+            let plain = one(Style::Plain);
+            assert!(plain.lines().all(|line| line.chars().count() <= cols), "{cols}: {plain}");
+            assert_eq!(escapes.replace_all(&one(Style::Ansi), ""), plain);
+        }
+    }
+}
+
+#[test]
+fn one_type() {
+    let graph = server(3000, true);
+    let answers = HeapAnswers::new(&graph);
+    let text = |name: &str| {
+        let answer = answers.type_answer(name, 3).unwrap();
+        written(|out| HeapText::new("server.heapsnapshot").one_type(&answer, out))
+    };
+    check("heap-type-80.txt", &["Job", "[Event]", "RcInner<Child>"].map(text).join("\n"));
+    assert_eq!(answers.types_named("RcInner"), ["RcInner<Child>", "RcInner<Parent>"]);
+    assert_eq!(answers.types_named("Job"), ["Job"]);
+    let path = answers.type_answer("Config<'_, \u{1b}[2J>", 1).unwrap().path.unwrap();
+    assert_eq!(
+        path.text(),
+        "(thread stacks) main 4711 → server::run → .jobs → .next × 499 → .config → Config<'_, \u{1b}[2J>"
+    );
+}
+
+#[test]
+fn growth_of_two_and_three() {
+    let sums = [2000, 3000, 4500].map(|sessions| HeapSums::new(&server(sessions, false)));
+    let names = ["monday.heapsnapshot", "tuesday.heapsnapshot", "wednesday.heapsnapshot"].map(str::to_owned);
+    let text = |count: usize| {
+        let rows = growth(&sums[..count]);
+        let text = HeapText::new("");
+        written(|out| text.growth(&names[..count], &sums[..count], &rows, out))
+    };
+    check("heap-diff-80.txt", &format!("{}\n{}", text(2), text(3)));
+    let shrunk = [&sums[2], &sums[0]].map(Clone::clone);
+    assert_eq!(growth(&shrunk).len(), growth(&[sums[0].clone(), sums[2].clone()]).len());
+    assert!(growth(&[sums[0].clone(), sums[1].clone(), sums[0].clone()]).is_empty());
+}
+
+/// The parts between ```json and the next ``` behind the heading on heap snapshots.
+fn documented() -> Vec<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, rest) = text.split_once("## `stackglass heap").expect("a heading on heap snapshots");
+    let blocks = rest.split("```json\n").skip(1);
+    blocks.map(|block| block.split_once("```").unwrap().0.to_owned()).collect()
+}
+
+#[test]
+fn json_is_as_documented() {
+    let small = || {
+        let mut heap = Maker::default();
+        let root = heap.node(NodeKind::Synthetic, "", 0);
+        let statics = heap.root(root, "(static data)");
+        let app = heap.root(statics, "app");
+        let variable = heap.root(app, "app::CACHE");
+        let buffer = heap.node(NodeKind::Array, "[String]", 96);
+        heap.nodes[buffer as usize].3 = 48;
+        heap.field(variable, buffer, "names");
+        for index in 0..2 {
+            let text = heap.node(NodeKind::String, "visit", 5);
+            heap.element(buffer, text, index);
+        }
+        let unreachable = heap.root(root, UNREACHABLE);
+        let lost = heap.node(NodeKind::Object, "RcInner<Node>", 32);
+        heap.element(unreachable, lost, 0);
+        heap
+    };
+    let graph = small().graph();
+    let answers = HeapAnswers::new(&graph);
+    let answer = answers.type_answer("[String]", 5).unwrap();
+    let mut later = small();
+    later.object(3, "more", "[String]", 192);
+    let later = later.graph();
+    let sums = [HeapSums::new(&graph), HeapSums::new(&later)];
+    let written = [
+        written(|out| heap::write_show_json(&answers, out)),
+        written(|out| heap::write_type_json(&answer, out)),
+        written(|out| heap::write_path_json(&answer, out)),
+        written(|out| heap::write_retainers_json(&answer, out)),
+        written(|out| heap::write_growth_json(&sums, &growth(&sums), out)),
+    ];
+    let documented = documented();
+    assert_eq!(documented.len(), written.len(), "\n{}", written.join("\n"));
+    for (written, documented) in written.iter().zip(&documented) {
+        assert_eq!(written, documented, "\n{written}");
+    }
+}

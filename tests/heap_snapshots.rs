@@ -1,0 +1,119 @@
+//! Heap snapshots of a program whose heap is known: every block with its type, what holds it, and every leak.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use whole_programs::{Folder, stackglass, workloads};
+
+/// The workload `live-graph` with 1000 items, ready, as a child of a shell command or of `stackglass`.
+struct LiveGraph {
+    started: Child,
+    /// The program's process id.
+    pid: u32,
+    folder: Folder,
+}
+
+impl LiveGraph {
+    fn start(before: &[&str]) -> LiveGraph {
+        let folder = Folder::new();
+        let mut words: Vec<&std::ffi::OsStr> = Vec::new();
+        if !before.is_empty() {
+            words.push(stackglass().as_os_str());
+            words.extend(before.iter().map(std::ffi::OsStr::new));
+        }
+        words.push(workloads().as_os_str());
+        let mut started = Command::new(words[0])
+            .args(&words[1..])
+            .args(["live-graph", "--work", "1000", "--seconds", "60"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(started.stderr.take().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line == "ready"), "the workload gets ready");
+        let child = || {
+            let id = started.id();
+            let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+            children.split_ascii_whitespace().next().unwrap().parse().unwrap()
+        };
+        let pid = if before.is_empty() { started.id() } else { child() };
+        LiveGraph { started, pid, folder }
+    }
+
+    /// The line that `heap take` prints, and the file.
+    fn take(&self, flags: &[&str]) -> (String, std::path::PathBuf) {
+        let file = self.folder.path().join("taken.heapsnapshot");
+        let taken = Command::new(stackglass())
+            .args(["heap", "take", &self.pid.to_string(), "-o"])
+            .arg(&file)
+            .args(flags)
+            .output()
+            .unwrap();
+        let line = String::from_utf8(taken.stderr).unwrap();
+        assert!(taken.status.success(), "{line}");
+        (line, file)
+    }
+}
+
+impl Drop for LiveGraph {
+    fn drop(&mut self) {
+        // The launcher passes SIGTERM on.
+        let _ = Command::new("kill").arg(self.pid.to_string()).status();
+        let _ = self.started.wait();
+    }
+}
+
+fn shown(file: &Path, flags: &[&str]) -> Value {
+    let shown =
+        Command::new(stackglass()).args(["heap", "show", "--json"]).args(flags).arg(file).output().unwrap();
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    serde_json::from_slice(&shown.stdout).unwrap()
+}
+
+fn count(shown: &Value, list: &Value, name: &str) -> (u64, u64) {
+    let types = list.as_array().unwrap_or_else(|| panic!("{shown}"));
+    let row = types.iter().find(|row| row["type"] == name);
+    let number = |key: &str| row.and_then(|row| row[key].as_u64()).unwrap_or(0);
+    (number("count"), number("self_size"))
+}
+
+#[test]
+fn every_block_of_a_known_heap() {
+    let program = LiveGraph::start(&["run", "--allocs", "--"]);
+    let (line, file) = program.take(&[]);
+    assert!(line.contains("blocks") && line.contains("paused for"), "{line}");
+    let shown = shown(&file, &["--all"]);
+    let of = |name: &str| count(&shown, &shown["types"], name);
+    assert_eq!(of("ListNode"), (1000, 16 * 1000));
+    assert_eq!(of("TreeNode"), (1000, 48 * 1000));
+    assert_eq!(of("[u16]"), (1000, 6 * 1000));
+    assert_eq!(of("App").0, 1);
+    assert_eq!(of("Rc<String>"), (1, 40));
+    assert_eq!(of("HashMap<u64, Vec<u16>> table").0, 1);
+    assert_eq!(of("Rc<Member>").0, 200);
+    // All pairs that hold each other are leaked, with a payload each, and nothing else is.
+    let unreachable = &shown["unreachable"];
+    let leaked = |name: &str| count(&shown, &unreachable["types"], name).0;
+    assert_eq!(
+        (leaked("Rc<Member>"), leaked("[u32; 4]"), leaked("[u32; 1]")),
+        (200, 100, 100),
+        "{unreachable}"
+    );
+    assert_eq!(unreachable["count"].as_u64(), Some(400), "{unreachable}");
+}
+
+/// The C library's own structures have the same blocks.
+#[test]
+fn an_unprepared_program_has_the_same_blocks() {
+    let program = LiveGraph::start(&[]);
+    let (_, file) = program.take(&[]);
+    let unprepared = shown(&file, &[]);
+    let prepared = LiveGraph::start(&["run", "--allocs", "--"]);
+    let (_, file) = prepared.take(&[]);
+    let prepared = shown(&file, &[]);
+    let nodes = |shown: &Value| shown["nodes"].as_u64().unwrap();
+    // The library and the loader have some blocks of their own.
+    assert!(nodes(&unprepared).abs_diff(nodes(&prepared)) < 100, "{unprepared} {prepared}");
+}
