@@ -3,6 +3,7 @@
 //! A value of a known type is followed by its layout ([`stackglass_symbols::layouts`]). Containers of the standard
 //! libraries are followed by what they mean: elements behind the length of a `Vec` or in empty slots of a table hold nothing.
 
+mod beside;
 mod compile;
 mod models;
 mod slots;
@@ -17,7 +18,7 @@ pub use text::text;
 
 use crate::image::Image;
 use compile::Compiler;
-use slots::Compiled;
+use slots::{Compiled, Op};
 use stackglass_symbols::layouts::{Layouts, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,6 +125,8 @@ pub struct References<'a> {
     types: Vec<Option<Arc<Compiled>>>,
     /// Entries of hash tables, by type of the slot.
     entries: HashMap<TypeId, Arc<Compiled>>,
+    /// Types that own buffers of a content.
+    owners: HashMap<BlockType, Vec<TypeId>>,
     vtables: Vtables,
     path: String,
 }
@@ -135,6 +138,7 @@ impl<'a> References<'a> {
             compiler: Compiler::new(layouts),
             types: Vec::new(),
             entries: HashMap::new(),
+            owners: HashMap::new(),
             vtables: Vtables::default(),
             path: String::new(),
         }

@@ -74,7 +74,18 @@ impl<'data> Elf<'data> {
 
     /// A section with bytes in this file; in separate debug files, some have none.
     pub fn section(&self, name: &str) -> Option<RawSection<'data>> {
-        let section = self.header_of(name)?;
+        self.contents_of(self.header_of(name)?)
+    }
+
+    /// All sections with a name. Type units in `.dwo` files have sections of their own.
+    pub fn sections_named(&self, name: &str) -> impl Iterator<Item = RawSection<'data>> {
+        let named = move |section: &&SectionHeader64<LittleEndian>| {
+            self.sections.section_name(LITTLE, section).is_ok_and(|found| found == name.as_bytes())
+        };
+        self.sections.iter().filter(named).filter_map(|section| self.contents_of(section))
+    }
+
+    fn contents_of(&self, section: &'data SectionHeader64<LittleEndian>) -> Option<RawSection<'data>> {
         let (offset, size) = section.file_range(LITTLE)?;
         let bytes = self.data().get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(size).ok()?)?;
         if bytes.is_empty() {
@@ -216,6 +227,27 @@ impl<'data> Elf<'data> {
     /// Whether there is debug information.
     pub fn has_debug_info(&self) -> bool {
         self.debug_section(".debug_info").is_some() && self.debug_section(".debug_abbrev").is_some()
+    }
+
+    /// Whether an address is in a part of the file that is loaded.
+    pub fn is_loaded(&self, address: u64) -> bool {
+        let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
+        let mut loaded = segments.iter().filter(|segment| segment.p_type(LITTLE) == elf::PT_LOAD);
+        loaded.any(|segment| {
+            address
+                .checked_sub(segment.p_vaddr(LITTLE))
+                .is_some_and(|offset| offset < segment.p_memsz(LITTLE))
+        })
+    }
+
+    /// The addresses of the initial thread-local storage; empty if there is none.
+    pub fn thread_locals(&self) -> Range<u64> {
+        let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
+        let local = segments.iter().find(|segment| segment.p_type(LITTLE) == elf::PT_TLS);
+        local.map_or(0..0, |segment| {
+            let start = segment.p_vaddr(LITTLE);
+            start..start.saturating_add(segment.p_memsz(LITTLE))
+        })
     }
 
     /// Whether a symbol is in a section of variables that may be written.

@@ -4,6 +4,8 @@
 //! data, template parameters by name, `DW_TAG_inheritance` for base classes.
 
 mod block_name;
+mod blocks;
+mod cpp_name;
 mod derived;
 mod describe;
 mod entries;
@@ -13,11 +15,12 @@ mod units;
 mod variables;
 mod vtables;
 
-use crate::{Options, Outcome};
+pub use blocks::allocated_blocks;
+
+use crate::Options;
 use stackglass_profile::recording::Module;
-use stackglass_profile::{Recording, StackId};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Index of a type in [`Layouts`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -148,6 +151,8 @@ pub struct Layouts {
     types: Vec<Layout>,
     by_name: HashMap<Arc<str>, TypeId>,
     modules: Vec<ModuleData>,
+    /// Types by their names in one spelling of C++.
+    by_cpp_name: OnceLock<HashMap<String, TypeId>>,
 }
 
 impl Layouts {
@@ -173,9 +178,31 @@ impl Layouts {
         &self.types[id.0 as usize]
     }
 
+    /// Number of types. Their ids are the numbers below it.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether there are no types.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
     /// The type with this full name.
     pub fn by_name(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
+    }
+
+    /// The type with this full name, as any compiler or demangler of C++ writes it.
+    pub(crate) fn by_cpp_name(&self, name: &str) -> Option<TypeId> {
+        let by_name = self.by_cpp_name.get_or_init(|| {
+            let mut by_name = HashMap::new();
+            for (name, id) in &self.by_name {
+                by_name.entry(cpp_name::uniform(name)).or_insert(*id);
+            }
+            by_name
+        });
+        self.by_name(name).or_else(|| by_name.get(&cpp_name::uniform(name)).copied())
     }
 
     /// Adds a type, or returns the one with the same name and layout.
@@ -190,16 +217,7 @@ impl Layouts {
         let id = TypeId(self.types.len() as u32);
         self.by_name.entry(layout.name.clone()).or_insert(id);
         self.types.push(layout);
+        self.by_cpp_name.take();
         id
     }
-}
-
-/// Symbolizes a recording as [`symbolize`](crate::symbolize()) does, and returns what the blocks of each stack of allocations
-/// contain, as far as it is known. A recording that is symbolized already returns nothing.
-pub fn allocated_blocks(
-    recording: &mut Recording,
-    _layouts: &Layouts,
-    options: &Options,
-) -> (Outcome, HashMap<StackId, BlockType>) {
-    (crate::symbolize(recording, options, &mut |_| ()), HashMap::new())
 }

@@ -66,15 +66,36 @@ impl<'data> Sections<'data> {
 
 /// The bytes of a section, decompressed if necessary; empty if there is none.
 pub(crate) fn load_section<'data>(elf: &Elf<'data>, name: &'static str) -> Result<Cow<'data, [u8]>, Error> {
+    if name.ends_with(".dwo") && elf.sections_named(name).nth(1).is_some() {
+        let mut all = Vec::new();
+        // Sections of a damaged file may overlap.
+        let mut remaining = elf.file().len();
+        for section in elf.sections_named(name) {
+            let Some(rest) = remaining.checked_sub(section.bytes.len()) else { break };
+            remaining = rest;
+            all.extend_from_slice(&bytes_of(elf, name, section)?);
+        }
+        return Ok(Cow::Owned(all));
+    }
     match elf.debug_section(name) {
         None => Ok(Cow::Borrowed(&[])),
-        Some(RawSection { bytes, compression: None }) => Ok(Cow::Borrowed(bytes)),
-        Some(section) => expand(section).map(Cow::Owned).map_err(|what| Error::Compression {
-            path: elf.file().path().to_owned(),
-            section: name,
-            what,
-        }),
+        Some(section) => bytes_of(elf, name, section),
     }
+}
+
+fn bytes_of<'data>(
+    elf: &Elf<'data>,
+    name: &'static str,
+    section: RawSection<'data>,
+) -> Result<Cow<'data, [u8]>, Error> {
+    if section.compression.is_none() {
+        return Ok(Cow::Borrowed(section.bytes));
+    }
+    expand(section).map(Cow::Owned).map_err(|what| Error::Compression {
+        path: elf.file().path().to_owned(),
+        section: name,
+        what,
+    })
 }
 
 fn expand(section: RawSection<'_>) -> Result<Vec<u8>, String> {

@@ -12,13 +12,13 @@ use crate::perf_map::PerfMaps;
 use crate::sections::Sections;
 use crate::source::Sources;
 use crate::symtab::{self, Symbol};
-use crate::types::{self, Details};
+use crate::types::{self, Contents, Details};
 use crate::unnamed::{self, Unnamed};
 use crate::{Error, Options, Outcome, Progress, dispatch, parallel, vdso};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::{Missing, ModuleNote};
-use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording};
+use stackglass_profile::{Frame, LocationId, ModuleIndex, Recording, StackId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -49,6 +49,15 @@ pub fn symbolize(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
+    with_contents(recording, options, progress).0
+}
+
+/// Symbolizes, and returns what the blocks of stacks of allocations contain, for those without a type before.
+pub(crate) fn with_contents(
+    recording: &mut Recording,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> (Outcome, Vec<(StackId, Contents)>) {
     recording.name_tasks();
     let mut outcome = Outcome::default();
     let allocating = types::locations(recording);
@@ -95,9 +104,9 @@ pub fn symbolize(
             recording.symbols.set(*location, draft.frames);
         }
     }
-    types::set(recording, &details);
+    let contents = types::set(recording, &details);
     kept::set(recording);
-    outcome
+    (outcome, contents)
 }
 
 /// The locations of one module without frames.

@@ -2,11 +2,11 @@
 //!
 //! Missing programs are installed if possible: Chromium by apt-get as root, Playwright by npm in the target folder.
 
-use super::Tally;
+use super::{Tally, packages};
 use crate::run::{cargo, on_path, root, shown_and_returned, succeeds, target_folder};
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 const TESTS: &str = "crates/flame/browser";
@@ -16,7 +16,7 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 pub fn run() -> Result<Tally> {
     let chromium = chromium()?;
     let folder = target_folder().join("browser");
-    install_playwright(&folder)?;
+    packages::install(TESTS, &folder)?;
     let mut pages = cargo(&["run", "--quiet", "-p", "stackglass-flame", "--example", "pages", "--"]);
     if !succeeds(pages.arg(folder.join("pages")))? {
         bail!("the pages to be tested could not be written");
@@ -66,24 +66,4 @@ fn which(name: PathBuf) -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let there = std::env::split_paths(&folders).map(|folder| folder.join(&name)).find(|path| path.is_file());
     there.unwrap_or(name)
-}
-
-/// Installs Playwright in `folder`, in the version of the lock file.
-fn install_playwright(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let lock = fs::read(root().join(TESTS).join("package-lock.json"))?;
-    let mark = folder.join("installed.json");
-    if fs::read(&mark).is_ok_and(|installed| installed == lock) {
-        return Ok(());
-    }
-    for file in ["package.json", "package-lock.json"] {
-        fs::copy(root().join(TESTS).join(file), folder.join(file))?;
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(folder);
-    if !on_path("npm") || !succeeds(&mut npm)? {
-        bail!("Playwright cannot be installed: `npm ci` in {} must succeed once", folder.display());
-    }
-    fs::write(mark, lock)?;
-    Ok(())
 }

@@ -7,8 +7,10 @@ mod browser;
 mod documents;
 mod effects;
 mod fuzz;
+mod heap_readers;
 mod ignored;
 mod licences;
+mod packages;
 mod programs;
 mod stress;
 mod suites;
@@ -60,6 +62,7 @@ const STEPS: &[Step] = &[
     ("tests", suites::tests),
     ("doctests", |_| suites::doc_tests()),
     ("browser", |_| browser::run()),
+    ("heap-readers", |_| heap_readers::run()),
     ("stress", stress::run),
     ("effects", effects::run),
     ("fuzz", fuzz::run),

@@ -8,6 +8,7 @@ mod errors;
 mod find;
 mod lists;
 mod maps;
+mod small_vec;
 mod uninitialized;
 mod vectors;
 
@@ -33,7 +34,7 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
         "alloc::rc::RcInner" | "alloc::rc::RcBox" | "alloc::sync::ArcInner" => {
             counted::inner(compiler, layout)
         }
-        "hashbrown::raw::RawTable" => maps::table(compiler, layout),
+        "hashbrown::raw::RawTable" | "hashbrown::raw::inner::RawTable" => maps::table(compiler, layout),
         "alloc::collections::btree::node::NodeRef" => maps::node_ref(compiler, layout),
         "alloc::collections::btree::node::LeafNode" => maps::leaf(compiler, layout),
         "alloc::collections::btree::node::InternalNode" => maps::internal(compiler, id, layout),
@@ -60,6 +61,7 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
             uninitialized::once(compiler, layout)
         }
         "std::sys::thread_local::native::lazy::Storage" => uninitialized::thread_local(compiler, layout),
+        "smallvec::SmallVec" => small_vec::small_vec(compiler, layout),
         name => cpp::model(compiler, name, id, layout),
     }
 }

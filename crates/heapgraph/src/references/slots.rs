@@ -133,6 +133,8 @@ pub(super) enum Condition {
     Bits { offset: u64, size: u64, mask: u64, values: Vec<u64> },
     /// The number is not 0.
     NotZero { offset: u64, size: u64 },
+    /// The word is above a limit.
+    Above { offset: u64, limit: u64 },
     /// The slot of a bounded channel holds a message. Its number, without the bits for the lap, is its index and one.
     Stamp { offset: u64 },
 }
@@ -270,6 +272,7 @@ impl Condition {
         match &mut moved {
             Condition::Bits { offset, .. }
             | Condition::NotZero { offset, .. }
+            | Condition::Above { offset, .. }
             | Condition::Stamp { offset } => *offset = offset.saturating_add(by),
         }
         moved

@@ -383,18 +383,28 @@ fn damaged_layouts_are_unknown_and_take_no_time() {
     types.structure("Itself", 8, &[("itself", 0, itself), ("other", 0, boxed)]);
     let array = types.push("[T; 99]", 8, Shape::Array { element: boxed, count: u64::MAX }, &[]);
     let far = types.structure("Far", 8, &[("far", u64::MAX - 3, boxed), ("pair", u64::MAX, array)]);
-    let mut wide = boxed;
+    let (mut wide, mut half) = (boxed, boxed);
     for depth in 0..40 {
+        half = if depth == 11 { wide } else { half };
         wide = types.structure(&format!("Wide{depth}"), 8, &[("a", 0, wide), ("b", 0, wide)]);
     }
     let mut deep = boxed;
     for depth in 0..1000 {
         deep = types.structure(&format!("Deep{depth}"), 8, &[("a", 0, deep)]);
     }
+    let mut many = Vec::new();
+    for place in 0..1024u64 {
+        many.push(Variant {
+            name: "V".into(),
+            values: Some(vec![place.into()..=place.into()]),
+            fields: list(&[("wide", 8, half)]),
+        });
+    }
+    let many = types.push("Many", 16, Shape::Enum { tag: Some((0, 8)), variants: many }, &[]);
     let mut references = References::new(&types.layouts);
     let declared = BlockType::One(TypeId(0));
     assert_eq!(references.pointers(declared), Pointers::None);
-    for id in [itself, wide, deep] {
+    for id in [itself, wide, deep, many] {
         assert_eq!(references.pointers(BlockType::One(id)), Pointers::Unknown);
     }
     assert_eq!(value(&types, array, &words(&[0xa000, 0xb000])).len(), 2);
@@ -412,4 +422,63 @@ fn text_ends_with_the_length_and_with_what_is_no_text() {
     assert_eq!(text(BlockType::Bytes, extent(3), b"ab\xff"), Some("ab"));
     assert_eq!(text(BlockType::Bytes, extent(3), b"\xffab"), None);
     assert_eq!(text(BlockType::CountedElements(id), extent(2), b"1234567812345678abc"), Some("ab"));
+}
+
+#[test]
+fn a_small_vec_has_its_elements_within_itself_or_on_the_heap() {
+    let mut types = Types::new();
+    let word = types.word();
+    let boxed = types.boxed("usize", word);
+    let array = types.array("[Box<usize>; 3]", boxed, 3);
+    let inline = types.maybe_uninit("[Box<usize>; 3]", array);
+    let pointer = types.pointer("*const Box<usize>", boxed);
+    let pointer = types.structure("core::ptr::non_null::NonNull<Box<usize>>", 8, &[("pointer", 0, pointer)]);
+    let pair = types.structure("(NonNull<Box<usize>>, usize)", 16, &[("__0", 0, pointer), ("__1", 8, word)]);
+    let fields = list(&[("inline", 0, inline), ("heap", 0, pair)]);
+    let data = types.push("smallvec::SmallVecData<[Box<usize>; 3]>", 24, Shape::Union(fields), &[]);
+    let fields = [("capacity", 24, word), ("data", 0, data)];
+    let vec = types.generic("smallvec::SmallVec<[Box<usize>; 3]>", 32, &fields, &[("A", array)]);
+    let app = types.structure("app::App", 40, &[("id", 0, word), ("small", 8, vec)]);
+    let inline = words(&[9, 0xa000, 0xb000, 0xc000, 2]);
+    assert_eq!(value(&types, app, &inline), ["small[0] a000 Owns", "small[1] b000 Owns"]);
+    let heap = words(&[9, 0xa000, 3, 0xc000, 4]);
+    assert_eq!(value(&types, app, &heap), ["small a000 Owns 3"]);
+}
+
+#[test]
+fn owners_are_recognized_beside_words_without_types() {
+    const BUFFER: u64 = 0x7f00_0000_1000;
+    const OTHER: u64 = 0x7f00_0000_2008;
+    let mut types = Types::new();
+    let word = types.word();
+    let pair = types.structure("Pair", 16, &[("__0", 0, word), ("__1", 8, word)]);
+    types.vec("Pair", pair);
+    let contains = BlockType::Elements(pair);
+    let extent = |elements, first| Extent { elements: Some(elements), first, capacity: Some(8) };
+    let beside = |types: &Types, words: &[u64], at| {
+        References::new(&types.layouts).extent_beside(contains, 128, words, at, &image())
+    };
+    // Capacity, pointer, length.
+    assert_eq!(beside(&types, &[8, BUFFER, 5, 3], 1), Some(extent(5, 0)));
+    // The length is above the capacity; the capacity is not that of the block; words are missing.
+    assert_eq!(beside(&types, &[8, BUFFER, 9, 3], 1), None);
+    assert_eq!(beside(&types, &[4, BUFFER, 4, 3], 1), None);
+    assert_eq!(beside(&types, &[8, BUFFER], 1), None);
+    assert_eq!(beside(&types, &[BUFFER, 8, 5], 0), None);
+
+    // Pointers to the buffer, to the next element and behind the last.
+    let pointer = types.pointer("*const Pair", pair);
+    let name = "alloc::vec::into_iter::IntoIter<Pair, alloc::alloc::Global>";
+    let fields = [("buf", 0, pointer), ("cap", 16, word), ("ptr", 8, pointer), ("end", 24, pointer)];
+    types.generic(name, 32, &fields, &[("T", pair)]);
+    let iterator = [8, BUFFER, BUFFER + 32, 8, BUFFER + 96];
+    assert_eq!(beside(&types, &iterator, 1), Some(extent(4, 2)));
+
+    // A program with such a deque: what may be either is neither.
+    let raw = types.raw_vec("Pair", pair);
+    let name = "alloc::collections::vec_deque::VecDeque<Pair, alloc::alloc::Global>";
+    let fields = [("head", 16, word), ("len", 24, word), ("buf", 0, raw)];
+    types.generic(name, 32, &fields, &[("T", pair)]);
+    assert_eq!(beside(&types, &[8, BUFFER, 5, 3], 1), None);
+    assert_eq!(beside(&types, &[8, BUFFER, 5, OTHER], 1), Some(extent(5, 0)));
 }

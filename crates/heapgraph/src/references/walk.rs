@@ -166,6 +166,7 @@ impl Walk<'_> {
                 values.contains(&bits)
             }
             Condition::NotZero { offset, size } => self.number(place.at.checked_add(*offset)?, *size)? != 0,
+            Condition::Above { offset, limit } => self.word(place.at.checked_add(*offset)?)? > *limit,
             Condition::Stamp { offset } => {
                 let (index, length) = place.element;
                 let lap = length.checked_add(1)?.checked_next_power_of_two()?;

@@ -25,6 +25,8 @@ pub struct Printed {
     pub edges: BTreeSet<(&'static str, u64, u64)>,
     pub unowned: BTreeSet<u64>,
     pub texts: BTreeMap<u64, String>,
+    /// Variables: address and name.
+    pub variables: Vec<(u64, String)>,
 }
 
 /// An edge that is found.
@@ -109,6 +111,7 @@ fn read(lines: &[String]) -> Printed {
             "refers" => edges.push(("refers", first, second)),
             "weak" | "doubtful" => edges.push(("weak", first, second)),
             "unowned" => drop(printed.unowned.insert(first)),
+            "variable" => printed.variables.push((first, rest.to_owned())),
             "text" => drop(printed.texts.insert(first, rest.to_owned())),
             _ => (),
         }
@@ -179,6 +182,24 @@ fn search(image: &Image, program: &Path, root: &str, printed: &Printed) -> Graph
     };
     let mut pending = VecDeque::from([(printed.root, BlockType::One(root), Extent::default())]);
     let mut bytes = Vec::new();
+    let data = layouts.module(0);
+    for (at, name) in &printed.variables {
+        let part = format!("::{name}");
+        let mut all = data.statics.iter().chain(&data.thread_locals);
+        let variable = all
+            .find(|variable| variable.name.ends_with(&part) || variable.name.contains(&format!("{part}::")));
+        let names = || data.statics.iter().chain(&data.thread_locals).map(|variable| &variable.name);
+        let variable = variable.unwrap_or_else(|| panic!("{name}: {:#?}", names().collect::<Vec<_>>()));
+        let type_id = variable.type_id.unwrap();
+        bytes.resize(variable.size as usize, 0);
+        assert_eq!(image.memory.read(*at, &mut bytes), bytes.len());
+        graph.contains.insert(*at, layouts.get(type_id).name.to_string());
+        references.of_value(type_id, *at, &bytes, image, &mut |reference| {
+            let Some(to) = block(&printed.blocks, reference.target) else { return };
+            graph.edges.push(Found { from: *at, to, hold: reference.hold, name: name.clone() });
+            pending.push_back((to, reference.contains.unwrap(), reference.extent()));
+        });
+    }
     while let Some((at, contains, extent)) = pending.pop_front() {
         if graph.contains.contains_key(&at) {
             continue;

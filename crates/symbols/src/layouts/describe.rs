@@ -6,6 +6,7 @@ use super::index::Budget;
 use super::units::Units;
 use super::{Field, Layout, Shape, TypeId, Variant};
 use crate::dwarf::leb::{read_leb, read_signed_leb};
+use crate::naming::name_of_symbol;
 use crate::types::short;
 use foldhash::HashMap;
 use gimli::AttributeValue;
@@ -127,7 +128,7 @@ impl<'types, 'data> Reader<'types, 'data> {
                 self.parts(unit, &entry, parts);
                 let fields = std::mem::take(&mut parts.fields);
                 match parts.variants {
-                    Some(variants) => self.variants(unit, variants, fields)?,
+                    Some(variants) => self.variants(unit, variants, fields, &mut parts.arguments)?,
                     None => Shape::Struct(fields),
                 }
             }
@@ -204,8 +205,14 @@ impl<'types, 'data> Reader<'types, 'data> {
         self.types.named.get(id.0 as usize).map_or_else(|| "".into(), |(name, _)| short(name).into())
     }
 
-    /// The enum whose variant part is at an offset.
-    fn variants(&mut self, unit: usize, offset: usize, common: Vec<Field>) -> Option<Shape> {
+    /// The enum whose variant part is at an offset. The structs of its variants have its arguments.
+    fn variants(
+        &mut self,
+        unit: usize,
+        offset: usize,
+        common: Vec<Field>,
+        arguments: &mut Vec<(Arc<str>, TypeId)>,
+    ) -> Option<Shape> {
         let part = self.read(unit, offset)?;
         let encoding = self.cursor(unit)?.unit().encoding();
         let (mut tag, mut signed) = (None, false);
@@ -228,7 +235,7 @@ impl<'types, 'data> Reader<'types, 'data> {
         let size = tag.map_or(16, |(_, size)| size);
         let mut variants = Vec::new();
         self.children(unit, &part, |this, child, _| {
-            if child.tag != gimli::DW_TAG_variant {
+            if child.tag != gimli::DW_TAG_variant || !this.types.fields.take(1) {
                 return;
             }
             let values = values(child, size, signed);
@@ -241,7 +248,10 @@ impl<'types, 'data> Reader<'types, 'data> {
             let Some(member) = members.first() else { return };
             let name = this.text(unit, member.name);
             let start = member.offset(encoding).unwrap_or(0);
-            let mut fields = this.fields_of(unit, member.a_type, start);
+            let Parts { mut fields, arguments: found, .. } = this.struct_of(unit, member.a_type, start);
+            if arguments.is_empty() {
+                *arguments = found;
+            }
             if this.types.fields.take(fields.len() + common.len()) {
                 fields.extend_from_slice(&common);
                 variants.push(Variant { name, values, fields });
@@ -250,8 +260,8 @@ impl<'types, 'data> Reader<'types, 'data> {
         Some(Shape::Enum { tag, variants })
     }
 
-    /// The fields of a variant's struct.
-    fn fields_of(&mut self, unit: usize, a_type: Option<Reference>, start: u64) -> Vec<Field> {
+    /// The struct of a variant, which begins at an offset in the value.
+    fn struct_of(&mut self, unit: usize, a_type: Option<Reference>, start: u64) -> Parts {
         let mut parts = Parts::default();
         if let Some((unit, offset)) = a_type.and_then(|to| self.types.units.refer(unit, to))
             && let Some(entry) = self.read(unit, offset)
@@ -260,7 +270,7 @@ impl<'types, 'data> Reader<'types, 'data> {
             self.parts(unit, &entry, &mut parts);
             parts.fields.iter_mut().for_each(|field| field.offset = field.offset.saturating_add(start));
         }
-        parts.fields
+        parts
     }
 
     fn size(&self, id: TypeId) -> u64 {
@@ -294,6 +304,17 @@ impl<'types, 'data> Reader<'types, 'data> {
         let (unit, offset) = self.types.units.refer(unit, origin?)?;
         let entry = self.read(unit, offset)?;
         self.type_id(unit, entry.a_type)
+    }
+
+    /// The name of the entry that a variable completes.
+    pub fn name_of_origin(&mut self, unit: usize, origin: Option<Reference>) -> Arc<str> {
+        let place = origin.and_then(|origin| self.types.units.refer(unit, origin));
+        let entry = place.and_then(|(unit, offset)| Some((unit, self.read(unit, offset)?)));
+        let Some((unit, entry)) = entry else { return "".into() };
+        match self.text(unit, entry.linkage_name) {
+            symbol if symbol.is_empty() => self.text(unit, entry.name),
+            symbol => name_of_symbol(&symbol).func,
+        }
     }
 
     fn resolve(&mut self, from: usize, reference: Reference, depth: usize) -> Option<TypeId> {

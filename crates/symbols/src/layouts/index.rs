@@ -3,14 +3,15 @@
 //! Each unit describes the types that it uses, so most types are described many times. The hashes tell which descriptions
 //! are of one type. Only one of them is read in the second pass.
 
-use super::entries::{Entries, Entry, Head, Reference};
+use super::entries::{Entries, Entry, Head, Reference, Value};
 use super::units::TypeUnit;
 use super::variables;
 use crate::dwarf::names::has_paths;
-use foldhash::HashSet;
 use foldhash::fast::FixedState;
+use foldhash::{HashMap, HashSet};
 use gimli::DwTag;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,6 +34,14 @@ pub(super) struct Found {
     pub size: u64,
     /// Whether this is only a declaration.
     pub declared: bool,
+}
+
+impl Found {
+    /// Names a type that has no name.
+    pub fn set_name(&mut self, hash: u64) {
+        self.name = hash;
+        self.key = HASH.hash_one((self.key, hash));
+    }
 }
 
 /// A variable with an address.
@@ -61,6 +70,8 @@ pub(super) struct UnitIndex {
     /// Names of types, by the hash of the name, except those that this thread has found before.
     pub names: Vec<(u64, Arc<str>)>,
     pub variables: Vec<FoundVariable>,
+    /// Signatures of types without a name that a `typedef` may name, and the hash of that name.
+    pub typedefs: Vec<(u64, u64)>,
 }
 
 /// What remains of a number of bytes or entries that files of this size may lead to.
@@ -72,10 +83,14 @@ impl Budget {
         Budget(AtomicU64::new(amount))
     }
 
-    /// Takes an amount, if it remains.
+    /// Takes an amount. If less remains, all later calls fail as well.
     pub fn take(&self, amount: usize) -> bool {
         let less = |remains: u64| remains.checked_sub(amount as u64);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if !taken {
+            self.0.store(0, Ordering::Relaxed);
+        }
+        taken
     }
 }
 
@@ -103,6 +118,7 @@ pub(super) fn index(
         path: String::new(),
         scope: 0,
         anonymous: Vec::new(),
+        declared: HashMap::default(),
     };
     walk.run();
     while !walk.open.is_empty() {
@@ -116,8 +132,20 @@ struct Open {
     /// Length of the path, and hash of the scope, outside of it.
     path: usize,
     scope: u64,
+    /// The same, if the entry completes one with another path.
+    outside: Option<(String, u64)>,
     /// The type that its members belong to, as an index into the types of the unit.
     a_type: Option<usize>,
+    /// The path inside, if a declaration needs it.
+    inside: Option<Rc<str>>,
+}
+
+/// A type that is declared and may be completed elsewhere in the unit.
+#[derive(Clone)]
+struct Declared<'data> {
+    path: Rc<str>,
+    scope: u64,
+    name: Option<Value<'data>>,
 }
 
 struct Walk<'walk, 'data> {
@@ -133,6 +161,8 @@ struct Walk<'walk, 'data> {
     scope: u64,
     /// Types without a name that a `typedef` may name: index and offset.
     anonymous: Vec<(usize, usize)>,
+    /// Types that are declared, by offset.
+    declared: HashMap<usize, Declared<'data>>,
 }
 
 impl<'data> Walk<'_, 'data> {
@@ -168,9 +198,30 @@ impl<'data> Walk<'_, 'data> {
             | gimli::DW_TAG_class_type
             | gimli::DW_TAG_union_type
             | gimli::DW_TAG_interface_type => {
-                let entry = self.entries.entry(head)?;
+                let mut entry = self.entries.entry(head)?;
+                if entry.declaration {
+                    self.declare(head, &entry);
+                }
+                let declared = match entry.origin {
+                    Some(Reference::Unit(origin)) => self.declared.get(&origin).cloned(),
+                    _ => None,
+                };
+                let Some(declared) = declared else {
+                    let a_type = self.add(head, &entry);
+                    return self.enter(head, &entry, a_type);
+                };
+                // The path is that of the declaration.
+                entry.name = declared.name;
+                let path = std::mem::replace(&mut self.path, declared.path.to_string());
+                let scope = std::mem::replace(&mut self.scope, declared.scope);
                 let a_type = self.add(head, &entry);
-                self.enter(head, &entry, Some(a_type))
+                let depth = self.open.len();
+                let next = self.enter(head, &entry, a_type);
+                match self.open.get_mut(depth) {
+                    Some(open) => open.outside = Some((path, scope)),
+                    None => (self.path, self.scope) = (path, scope),
+                }
+                next
             }
             gimli::DW_TAG_enumeration_type
             | gimli::DW_TAG_base_type
@@ -235,10 +286,10 @@ impl<'data> Walk<'_, 'data> {
     fn enter(&mut self, head: Head, entry: &Entry<'data>, a_type: Option<usize>) -> Option<usize> {
         let (path, scope) = (self.path.len(), self.scope);
         if head.has_children && self.open.len() < DEEPEST {
-            if self.has_paths {
+            if self.has_paths || entry.tag == gimli::DW_TAG_subprogram {
                 self.scope = self.push(entry);
             }
-            self.open.push(Open { path, scope, a_type });
+            self.open.push(Open { path, scope, outside: None, a_type, inside: None });
             return Some(entry.end);
         }
         self.entries.skip_children(head, entry.end)
@@ -248,7 +299,8 @@ impl<'data> Walk<'_, 'data> {
         if !head.has_children || self.open.len() >= DEEPEST {
             return self.entries.skip_children(head, after);
         }
-        self.open.push(Open { path: self.path.len(), scope: self.scope, a_type });
+        let (path, scope) = (self.path.len(), self.scope);
+        self.open.push(Open { path, scope, outside: None, a_type, inside: None });
         Some(after)
     }
 
@@ -274,12 +326,36 @@ impl<'data> Walk<'_, 'data> {
 
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        self.path.truncate(open.path);
-        self.scope = open.scope;
+        match open.outside {
+            Some(outside) => (self.path, self.scope) = outside,
+            None => {
+                self.path.truncate(open.path);
+                self.scope = open.scope;
+            }
+        }
     }
 
-    /// Adds a type, and returns its index.
-    fn add(&mut self, head: Head, entry: &Entry<'data>) -> usize {
+    /// Keeps the path of a declaration.
+    fn declare(&mut self, head: Head, entry: &Entry<'data>) {
+        let path = match self.open.last_mut() {
+            None => Rc::default(),
+            Some(open) => match &open.inside {
+                Some(path) => path.clone(),
+                None if self.budget.take(self.path.len()) => {
+                    open.inside.insert(Rc::from(&*self.path)).clone()
+                }
+                None => return,
+            },
+        };
+        self.declared.insert(head.offset, Declared { path, scope: self.scope, name: entry.name });
+    }
+
+    /// Adds a type, and returns its index. An entry with a signature refers to a type; it
+    /// is not added.
+    fn add(&mut self, head: Head, entry: &Entry<'data>) -> Option<usize> {
+        if entry.signature.is_some() || entry.declaration && entry.name.is_none() {
+            return None;
+        }
         let index = self.found.types.len();
         let offset = head.offset;
         let size = entry.byte_size.unwrap_or(0);
@@ -296,7 +372,7 @@ impl<'data> Walk<'_, 'data> {
             self.add_name(found.name, name);
         }
         self.found.types.push(found);
-        index
+        Some(index)
     }
 
     fn add_name(&mut self, hash: u64, name: &[u8]) {
@@ -322,14 +398,19 @@ impl<'data> Walk<'_, 'data> {
 
     /// `typedef struct { … } Name;`
     fn name_anonymous(&mut self, entry: &Entry<'data>) {
+        if let Some(Reference::Signature(signature)) = entry.a_type {
+            let name = self.entries.text(entry.name);
+            let hash = HASH.hash_one((self.scope, name));
+            self.add_name(hash, name);
+            self.found.typedefs.push((signature, hash));
+        }
         let Some(Reference::Unit(target)) = entry.a_type else { return };
         let Ok(at) = self.anonymous.binary_search_by_key(&target, |(_, offset)| *offset) else { return };
         let found = &mut self.found.types[self.anonymous[at].0];
         let name = self.entries.text(entry.name);
         if found.name == 0 && !name.is_empty() {
-            found.name = HASH.hash_one((self.scope, name));
-            found.key = HASH.hash_one((found.key, found.name));
-            let hash = found.name;
+            let hash = HASH.hash_one((self.scope, name));
+            found.set_name(hash);
             self.add_name(hash, name);
         }
     }

@@ -3,10 +3,12 @@
 
 use super::derived::DerivedTypes;
 use super::describe::{self, Types};
+use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
 use super::units::{self, Units};
 use super::variables::{self, Place};
 use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
+use crate::elf::Elf;
 use crate::locate;
 use crate::naming::name_of_symbol;
 use crate::{Options, parallel};
@@ -24,9 +26,17 @@ pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
     let mut layouts =
         units::with_units(modules, &files, options, |units| of_units(units, modules.len(), threads));
     for (data, files) in layouts.modules.iter_mut().zip(&files) {
+        let file = files.program.as_ref().or(files.debug.as_ref());
+        if let Some(elf) = file.and_then(|file| Elf::parse(file).ok()) {
+            variables::retain_linked(data, &elf);
+        }
         variables::complete(data, files.symbols());
     }
     for (module, files) in files.iter().enumerate() {
+        let file = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
+        let mut vtables = std::mem::take(&mut layouts.modules[module].vtables);
+        vtables.retain(|vtable| vtables::has_size(vtable, layouts.get(vtable.type_id).size, file.as_ref()));
+        layouts.modules[module].vtables = vtables;
         let found = vtables::of_symbols(&layouts, files);
         let vtables = &mut layouts.modules[module].vtables;
         vtables.extend(found);
@@ -56,7 +66,8 @@ struct Described {
 fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
     let bytes =
         units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
-    let budget = || Budget::new((bytes * MOST_PER_BYTE).max(1 << 20));
+    let most = bytes.saturating_mul(MOST_PER_BYTE).max(1 << 20);
+    let budget = || Budget::new(most);
     let names = budget();
     // The largest units first, so that no thread works on one alone at the end.
     let mut order: Vec<usize> = (0..units.units.len()).collect();
@@ -72,7 +83,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
     for (unit, found) in order.iter().zip(found) {
         indexes[*unit] = found;
     }
-    let (mut types, places) = number(units, &mut indexes);
+    let (mut types, places) = number(units, &mut indexes, most as usize);
     types.fields = budget();
     let mut jobs: Vec<Job> = indexes
         .into_iter()
@@ -119,10 +130,22 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
 fn number<'units, 'data>(
     units: &'units Units<'units, 'data>,
     indexes: &mut [UnitIndex],
+    most_names: usize,
 ) -> (Types<'units, 'data>, Vec<(usize, usize)>) {
     let mut names: HashMap<u64, Arc<str>> = HashMap::default();
     for index in indexes.iter_mut() {
         names.extend(std::mem::take(&mut index.names));
+    }
+    for unit in 0..indexes.len() {
+        for (signature, name) in std::mem::take(&mut indexes[unit].typedefs) {
+            let Some((unit, offset)) = units.refer(unit, Reference::Signature(signature)) else { continue };
+            let types = &mut indexes[unit].types;
+            if let Ok(at) = types.binary_search_by_key(&offset, |found| found.offset)
+                && types[at].name == 0
+            {
+                types[at].set_name(name);
+            }
+        }
     }
     let mut by_key: HashMap<u64, TypeId> = HashMap::default();
     let mut by_name: HashMap<u64, TypeId> = HashMap::default();
@@ -153,7 +176,7 @@ fn number<'units, 'data>(
             types.iter().map(id).zip(&types).filter_map(|(id, found)| Some((found.offset, id?))).collect(),
         );
     }
-    let derived = Mutex::new(DerivedTypes::new(places.len() as u32));
+    let derived = Mutex::new(DerivedTypes::new(places.len() as u32, most_names));
     (Types { units, ids, named, derived, fields: Budget::new(0) }, places)
 }
 
@@ -177,7 +200,8 @@ fn describe(reader: &mut describe::Reader<'_, '_>, job: &Job) -> Described {
         };
         let name = match &variable.name {
             Name::Path(path) => Arc::from(variables::display_name(path)),
-            Name::Linkage(symbol) => name_of_symbol(symbol).func,
+            Name::Linkage(symbol) if !symbol.is_empty() => name_of_symbol(symbol).func,
+            Name::Linkage(_) => reader.name_of_origin(unit, variable.origin),
         };
         let (list, address) = match variable.place {
             Place::Static(address) => (&mut found.statics, address),

@@ -9,6 +9,7 @@ use gimli::{AttributeValue, Operation, UnitRef};
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::Sym;
+use std::sync::Arc;
 
 /// Where a variable is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +42,27 @@ pub(super) fn place(entry: &Entry<'_>, unit: UnitRef<'_, Reader<'_>>) -> Option<
     }
 }
 
-/// Adds the variables that only symbols name, and brings all into order. Where several have one address, the first one with a
-/// type counts.
+/// A symbol of a variable.
+struct Symbol<'data> {
+    address: u64,
+    size: u64,
+    name: &'data [u8],
+}
+
+/// Leaves out variables that the linker dropped.
+pub(super) fn retain_linked(data: &mut ModuleData, elf: &Elf<'_>) {
+    data.statics.retain(|variable| elf.is_loaded(variable.address));
+    let storage = elf.thread_locals();
+    for variable in &mut data.thread_locals {
+        // GCC writes addresses instead of offsets into split debug information.
+        if storage.contains(&variable.address) {
+            variable.address -= storage.start;
+        }
+    }
+    data.thread_locals.retain(|variable| variable.address < storage.end - storage.start);
+}
+
+/// Adds the variables that only symbols name, and brings all into order.
 pub(super) fn complete(data: &mut ModuleData, symbols: Option<(Elf<'_>, Table)>) {
     let mut thread_locals = Vec::new();
     let mut statics = Vec::new();
@@ -57,33 +77,60 @@ pub(super) fn complete(data: &mut ModuleData, symbols: Option<(Elf<'_>, Table)>)
                 continue;
             }
             let Ok(name) = symbols.symbol_name(LittleEndian, symbol) else { continue };
-            let address = symbol.st_value(LittleEndian);
             let list = if is_local { &mut thread_locals } else { &mut statics };
-            list.push((address, size, name));
+            list.push(Symbol { address: symbol.st_value(LittleEndian), size, name });
         }
+    }
+    // Variables that the linker dropped have the offset 0.
+    let has_symbols = !thread_locals.is_empty();
+    let at_start = |symbol: &Symbol<'_>| symbol.address == 0;
+    if has_symbols && !thread_locals.iter().any(at_start) {
+        data.thread_locals.retain(|variable| variable.address != 0);
     }
     merge(&mut data.statics, statics);
     merge(&mut data.thread_locals, thread_locals);
 }
 
-fn merge(variables: &mut Vec<Variable>, mut symbols: Vec<(u64, u64, &[u8])>) {
-    // Larger ones first, and those with a type before others.
-    variables.sort_by_key(|variable| {
-        (variable.address, variable.type_id.is_none(), std::cmp::Reverse(variable.size))
+/// Sorts by address. Where several have one address, the one like the symbol there counts.
+fn merge(variables: &mut Vec<Variable>, mut symbols: Vec<Symbol<'_>>) {
+    symbols.sort_by_key(|symbol| (symbol.address, symbol.size, symbol.name));
+    symbols.dedup_by_key(|symbol| symbol.address);
+    let symbol_at = |address: u64| {
+        symbols.binary_search_by_key(&address, |symbol| symbol.address).ok().map(|at| &symbols[at])
+    };
+    variables.sort_by_cached_key(|variable| {
+        let differs = symbol_at(variable.address).map(|symbol| {
+            let (path, _) = name_of(symbol);
+            (display_name(&path) != &*variable.name, symbol.size != variable.size)
+        });
+        (variable.address, differs, variable.type_id.is_none(), std::cmp::Reverse(variable.size))
     });
     variables.dedup_by_key(|variable| variable.address);
-    symbols.sort_unstable();
-    symbols.dedup_by_key(|(address, ..)| *address);
+    // Entries that complete others may lack the path.
+    for variable in variables.iter_mut().filter(|variable| !variable.name.contains("::")) {
+        if let Some(symbol) = symbol_at(variable.address) {
+            let (path, _) = name_of(symbol);
+            if path.strip_suffix(&*variable.name).is_some_and(|scope| scope.ends_with("::")) {
+                variable.name = path;
+            }
+        }
+    }
     let known = variables.len();
-    for (address, size, name) in symbols {
-        if variables[..known].binary_search_by_key(&address, |variable| variable.address).is_err() {
-            let name = String::from_utf8_lossy(name);
-            let name = name_of_symbol(name.split('@').next().unwrap_or_default());
-            let name = name.spec.unwrap_or(name.func);
-            variables.push(Variable { name, address, type_id: None, size });
+    for symbol in symbols {
+        if variables[..known].binary_search_by_key(&symbol.address, |variable| variable.address).is_err() {
+            let (path, full) = name_of(&symbol);
+            let name = full.unwrap_or_else(|| display_name(&path).into());
+            variables.push(Variable { name, address: symbol.address, type_id: None, size: symbol.size });
         }
     }
     variables.sort_by_key(|variable| variable.address);
+}
+
+/// The path of a variable, and its full name if it is not Rust's.
+fn name_of(symbol: &Symbol<'_>) -> (Arc<str>, Option<Arc<str>>) {
+    let text = String::from_utf8_lossy(symbol.name);
+    let named = name_of_symbol(text.split('@').next().unwrap_or_default());
+    (named.func, named.spec.filter(|_| named.foreign))
 }
 
 /// The name of a variable, without the parts that `thread_local!` and other macros put behind it.

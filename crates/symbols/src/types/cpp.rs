@@ -3,7 +3,8 @@
 
 use super::arguments::split;
 use super::display::short;
-use super::stack::Layer;
+use super::rules::Family;
+use super::stack::{Contents, Decision, Layer};
 
 /// Functions that allocate for their caller.
 const TRANSPARENT: &[&str] = &[
@@ -58,7 +59,10 @@ pub(crate) fn layer(path: &str, full: &str, complete: bool) -> Layer {
         }
         "make_unique" if complete && path.ends_with("std::make_unique") => {
             return match first_argument(full, "make_unique<") {
-                Some(a_type) if !a_type.ends_with(']') => Layer::Known(short(a_type)),
+                Some(a_type) if !a_type.ends_with(']') => {
+                    let contents = Contents { family: Family::Box, a_type: a_type.to_owned() };
+                    Layer::Known(Decision { name: short(a_type), contents: Some(contents) })
+                }
                 _ => Layer::Other,
             };
         }
@@ -88,22 +92,28 @@ fn end_of_list(text: &str) -> Option<usize> {
     None
 }
 
-/// The name of a block of elements, or of a node of a container.
-fn block(element: &str) -> String {
+/// A block of elements, or a node of a container.
+fn block(element: &str) -> Decision {
+    let (family, name) = named(element);
+    Decision { name, contents: Some(Contents { family, a_type: element.to_owned() }) }
+}
+
+fn named(element: &str) -> (Family, String) {
     let (path, list) = element.split_once('<').unwrap_or((element, ""));
     let arguments = end_of_list(list).map(|end| split(&list[..end])).unwrap_or_default();
     let name = path.rsplit("::").next().unwrap_or_default();
     let Some(first) = arguments.first() else {
-        return format!("{}[]", short(element));
+        return (Family::Array, format!("{}[]", short(element)));
     };
-    match name {
+    let name = match name {
         "_Rb_tree_node" | "__tree_node" => format!("{} node", entry(first, "map", "set")),
         "_Hash_node" | "__hash_node" => format!("{} node", entry(first, "unordered_map", "unordered_set")),
         "_List_node" | "__list_node" => format!("list<{}> node", short(first)),
         "_Fwd_list_node" => format!("forward_list<{}> node", short(first)),
         "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => format!("shared_ptr<{}>", short(first)),
-        _ => format!("{}[]", short(element)),
-    }
+        _ => return (Family::Array, format!("{}[]", short(element))),
+    };
+    (Family::Box, name)
 }
 
 /// `map<K, V>` for a pair, else `set<T>`.
@@ -122,11 +132,18 @@ fn entry(element: &str, map: &str, set: &str) -> String {
 mod tests {
     use super::*;
 
+    fn name(layer: Layer) -> String {
+        match layer {
+            Layer::Known(decision) => decision.name,
+            other => format!("{other:?}"),
+        }
+    }
+
     #[test]
     fn templates_name_the_type() {
         let allocate = |element: &str| {
             let full = format!("std::__new_allocator<{element}>::allocate(unsigned long, void const*)");
-            layer("std::__new_allocator::allocate", &full, false)
+            name(layer("std::__new_allocator::allocate", &full, false))
         };
         for (element, expected) in [
             ("int", "int[]"),
@@ -144,16 +161,13 @@ mod tests {
                 "shared_ptr<Item>",
             ),
         ] {
-            assert_eq!(allocate(element), Layer::Known(expected.into()), "{element}");
+            assert_eq!(allocate(element), expected, "{element}");
         }
         let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create(unsigned long&, unsigned long)";
-        assert_eq!(
-            layer("std::__cxx11::basic_string::_M_create", string, false),
-            Layer::Known("char[]".into())
-        );
+        assert_eq!(name(layer("std::__cxx11::basic_string::_M_create", string, false)), "char[]");
         let unique = "std::_MakeUniq<app::Item>::__single_object std::make_unique<app::Item, int>(int&&)";
         let path = "std::_MakeUniq::__single_object std::make_unique";
-        assert_eq!(layer(path, unique, true), Layer::Known("Item".into()));
+        assert_eq!(name(layer(path, unique, true)), "Item");
         assert_eq!(layer(path, unique, false), Layer::Other);
     }
 

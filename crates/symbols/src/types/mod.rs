@@ -12,8 +12,9 @@ mod display;
 mod rules;
 mod stack;
 
-pub(crate) use display::{block as named_block, short};
+pub(crate) use display::{block as named_block, initialized, short};
 pub(crate) use rules::Family;
+pub(crate) use stack::Contents;
 
 use crate::naming::name_of_symbol;
 use crate::rust_path;
@@ -51,11 +52,15 @@ fn stacks(recording: &Recording) -> Vec<StackId> {
     stacks
 }
 
-/// Sets the types of all allocations that the frames of their stacks tell.
-pub(crate) fn set(recording: &mut Recording, details: &HashMap<LocationId, Details>) {
+/// Sets the types of all allocations that the frames of their stacks tell, and returns what the blocks contain.
+pub(crate) fn set(
+    recording: &mut Recording,
+    details: &HashMap<LocationId, Details>,
+) -> Vec<(StackId, Contents)> {
     let mut places: HashMap<LocationId, Place> = HashMap::default();
     let mut names: HashSet<Arc<str>> = HashSet::default();
     let mut near = Vec::new();
+    let mut known = Vec::new();
     for stack in stacks(recording) {
         near.clear();
         for location in recording.stacks.walk(stack) {
@@ -69,7 +74,9 @@ pub(crate) fn set(recording: &mut Recording, details: &HashMap<LocationId, Detai
                 break;
             }
         }
-        let Some(name) = stack::decide(near.iter().map(|location| &places[location])) else { continue };
+        let Some(decision) = stack::decide(near.iter().map(|location| &places[location])) else { continue };
+        known.extend(decision.contents.map(|contents| (stack, contents)));
+        let name = decision.name;
         let name = match names.get(&*name) {
             Some(known) => known.clone(),
             None => {
@@ -80,6 +87,7 @@ pub(crate) fn set(recording: &mut Recording, details: &HashMap<LocationId, Detai
         };
         recording.symbols.set_allocated_type(stack, name);
     }
+    known
 }
 
 fn place<'frames>(frames: impl Iterator<Item = &'frames Frame>, details: &Details) -> Place {

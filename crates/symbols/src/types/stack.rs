@@ -13,7 +13,24 @@ pub(crate) enum Layer {
     /// Any other function.
     Other,
     /// The type is known without looking further.
-    Known(String),
+    Known(Decision),
+}
+
+/// What a stack allocates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Decision {
+    /// The type as a programmer writes it.
+    pub name: String,
+    /// What the block contains; `None` if only its container is known.
+    pub contents: Option<Contents>,
+}
+
+/// What a block contains, in names of the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Contents {
+    pub family: Family,
+    /// The type of an element, value, slot or entry, as the family says.
+    pub a_type: String,
 }
 
 /// A function of a container on its own block.
@@ -38,7 +55,7 @@ pub(crate) struct Place {
 }
 
 /// The type of a block allocated at these places, innermost first. `None` if it is unknown.
-pub(crate) fn decide<'place>(places: impl Iterator<Item = &'place Place>) -> Option<String> {
+pub(crate) fn decide<'place>(places: impl Iterator<Item = &'place Place>) -> Option<Decision> {
     let mut frames = places.flat_map(|place| {
         let last = place.layers.len().saturating_sub(1);
         let layers = place.layers.iter().enumerate();
@@ -47,7 +64,7 @@ pub(crate) fn decide<'place>(places: impl Iterator<Item = &'place Place>) -> Opt
     let mut now = frames.find(|frame| *frame.layer != Layer::Transparent)?;
     let mut container = match now.layer {
         Layer::Container(container) => container,
-        Layer::Known(name) => return Some(name.clone()),
+        Layer::Known(decision) => return Some(decision.clone()),
         Layer::Transparent | Layer::Other => return None,
     };
     if !container.alone && !now.place.complete {
@@ -82,8 +99,11 @@ pub(crate) fn decide<'place>(places: impl Iterator<Item = &'place Place>) -> Opt
         }
     }
     Some(match decided {
-        Some(a_type) => display::block(family, a_type),
-        None => display::container(family).to_owned(),
+        Some(a_type) => {
+            let contents = Contents { family, a_type: a_type.to_owned() };
+            Decision { name: display::block(family, a_type), contents: Some(contents) }
+        }
+        None => Decision { name: display::container(family).to_owned(), contents: None },
     })
 }
 

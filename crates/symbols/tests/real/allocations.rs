@@ -4,6 +4,7 @@ use crate::program::{Program, run};
 use stackglass_profile::allocations::{AllocationCounts, AllocationGroup, AllocationKind, SizeClass};
 use stackglass_profile::recording::Module;
 use stackglass_profile::{Location, LocationId, ProcessIndex, Recording, StackId, ThreadNumber};
+use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -111,6 +112,63 @@ fn typed_share(program: &Path, flags: &[&str]) -> f64 {
     assert!(blocks.len() > 50, "{}", blocks.len());
     assert!(wrong.is_empty(), "{flags:?}:\n{}", wrong.into_keys().collect::<Vec<_>>().join("\n"));
     typed as f64 / typable as f64
+}
+
+/// The share of blocks whose contents are known. Panics if their size is not that of the layout.
+fn share_with_contents(program: &Path) -> f64 {
+    let (mut recording, blocks) = recorded(program);
+    let module = Module { path: program.to_str().unwrap().into(), build_id: [].into() };
+    let layouts = Layouts::read(&[module], &Default::default());
+    let (_, contents) = allocated_blocks(&mut recording, &layouts, &Default::default());
+    let (mut known, mut typable) = (0, 0);
+    for block in blocks.iter().filter(|block| block.expected.iter().all(|name| name != "?" && name != "*")) {
+        typable += 1;
+        let Some(found) = contents.get(&block.stack) else {
+            if std::env::var_os("SHOW").is_some() {
+                println!("unknown: {:?}", block.expected);
+            }
+            continue;
+        };
+        known += 1;
+        let bytes = block.bytes;
+        let size = |id| layouts.get(id).size;
+        let agrees = match *found {
+            BlockType::Bytes => true,
+            BlockType::One(id) => size(id) == bytes,
+            BlockType::Elements(id) => bytes.is_multiple_of(size(id).max(1)),
+            BlockType::CountedElements(id) => (bytes - 16) / size(id).max(1) >= 1,
+            // As many control bytes as buckets and a group more, behind the aligned buckets.
+            BlockType::Table(id) => (2..20)
+                .map(|power| 1u64 << power)
+                .any(|buckets| (buckets * size(id)).next_multiple_of(16) + buckets + 16 == bytes),
+        };
+        let named = match *found {
+            BlockType::Elements(id) if block.expected[0].starts_with('[') => {
+                block.expected.contains(&format!("[{}]", layouts.get(id).short_name))
+            }
+            _ => true,
+        };
+        assert!(agrees && named, "{found:?} for {:?}: {bytes} bytes", block.expected);
+    }
+    known as f64 / f64::from(typable)
+}
+
+#[test]
+fn contents_of_blocks_have_the_layout() {
+    for level in ["-Copt-level=0", "-Copt-level=3"] {
+        for debug in [["-Cdebuginfo=2", "-Zdwarf-version=4"], ["-Cdebuginfo=2", "-Zdwarf-version=5"]] {
+            let program = build(&[level, V0, debug[0], debug[1]]);
+            let share = share_with_contents(&program.path);
+            assert!(share >= 0.98, "{level} {debug:?}: {share}");
+        }
+    }
+}
+
+#[test]
+fn contents_of_cpp_blocks_have_the_layout() {
+    let program = Program::build("allocs.cpp", "g++", &["-g", "-O2", "-fno-omit-frame-pointer"]);
+    let share = share_with_contents(&program.path);
+    assert!(share >= 0.98, "{share}");
 }
 
 /// Whether a block of this type can have this size. This fails when the standard library allocates something else.

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use stackglass_profile::recording::Module;
 use stackglass_profile::{Location, Recording};
 use stackglass_symbols::Options;
+use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Small programs with much debug information.
@@ -46,6 +48,29 @@ fn survive(bytes: &[u8]) {
     for location in locations {
         assert!(recording.symbols.frames_of(location).count() >= 1);
     }
+    read_layouts(&path);
+}
+
+/// Reads the types of a file and follows all of them.
+fn read_layouts(path: &Path) -> Layouts {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let module = Module { path: path.to_str().unwrap().into(), build_id: [].into() };
+    let layouts = Layouts::read(&[module], &options);
+    for id in 0..layouts.len() as u32 {
+        let layout = layouts.get(TypeId(id));
+        let fields = |fields: &[Field]| fields.iter().map(|field| field.type_id).collect::<Vec<_>>();
+        let targets = match &layout.shape {
+            Shape::Plain | Shape::Pointer { target: None } => Vec::new(),
+            Shape::Pointer { target: Some(target) } => vec![*target],
+            Shape::Array { element, .. } => vec![*element],
+            Shape::Struct(all) | Shape::Union(all) => fields(all),
+            Shape::Enum { variants, .. } => variants.iter().flat_map(|one| fields(&one.fields)).collect(),
+        };
+        let arguments = layout.arguments.iter().map(|(_, id)| *id);
+        targets.into_iter().chain(arguments).for_each(|id| assert!((id.0 as usize) < layouts.len()));
+        assert!(layouts.by_name(&layout.name).is_some());
+    }
+    layouts
 }
 
 proptest! {
@@ -184,4 +209,35 @@ fn an_unwind_table_that_covers_everything() {
     let begin = std::time::Instant::now();
     survive(&std::fs::read(&program.path).unwrap());
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+}
+
+/// Types that consist of each other without end, and names that are longer than all else, end somewhere.
+#[test]
+fn types_without_end() {
+    // 2: pointer, 3: struct, 4: member, 5: const, 6: array, 7: subrange, 8: variant part, 9: variant.
+    let abbreviations = "1,0x11,1,0,0, 2,0xf,0,0x49,0x13,0,0, 3,0x13,1,3,0xe,0xb,0xb,0,0, 4,0xd,0,3,0xe,0x49,0x13,0x38,0xb,0,0, \
+                         5,0x26,0,0x49,0x13,0,0, 6,1,1,0x49,0x13,0,0, 7,0x21,0,0x2f,6,0,0, 8,0x33,1,0,0, 9,0x19,1,0,0";
+    let name = "a<".repeat(6000);
+    let entries = format!(
+        ".byte 1\n\
+         10: .byte 2\n.long 10b-1b+4\n\
+         20: .byte 5\n.long 21f-1b+4\n21: .byte 5\n.long 20b-1b+4\n\
+         .rept 20000\n30: .byte 2\n.long .-1b-2\n.endr\n\
+         .rept 3000\n40: .byte 3\n.long long-.debug_str\n.byte 8\n\
+         .byte 4\n.long long-.debug_str\n.long 10b-1b+4\n.byte 0\n\
+         .byte 4\n.long long-.debug_str\n.long 20b-1b+4\n.byte 8\n\
+         .byte 4\n.long long-.debug_str\n.long 30b-1b+4\n.byte 8\n.byte 0\n.endr\n\
+         50: .byte 6\n.long 40b-1b+4\n.byte 7\n.long -1\n.byte 0\n\
+         .rept 200\n60: .byte 6\n.long .-1b-5\n.byte 7\n.long 0x7ffffffe\n.byte 0\n.endr\n\
+         70: .byte 3\n.long long-.debug_str\n.byte 8\n.byte 8\n\
+         .rept 3000\n.byte 9\n.byte 4\n.long long-.debug_str\n.long 40b-1b+4\n.byte 0\n.byte 0\n.endr\n.byte 0\n.byte 0\n\
+         .byte 0\n.section .debug_str,\"MS\",@progbits,1\nlong: .string \"{name}\"\n.section .debug_info\n"
+    );
+    let program = with_debug_information(abbreviations, &entries);
+    let begin = std::time::Instant::now();
+    let layouts = read_layouts(&program.path);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(layouts.len() > 3, "{}", layouts.len());
+    let names: usize = (0..layouts.len() as u32).map(|id| layouts.get(TypeId(id)).name.len()).sum();
+    assert!(names < 16 << 20, "{names}");
 }

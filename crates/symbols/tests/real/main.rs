@@ -8,6 +8,7 @@ mod code_lines;
 mod disassembly;
 mod dispatch;
 mod hostile;
+mod layouts;
 mod oracle;
 mod program;
 mod rust_programs;

@@ -5,6 +5,7 @@
 //! - `owns FROM TO`, `weak FROM TO`, `refers FROM TO`: addresses in blocks
 //! - `unowned TO`: nothing holds this block
 //! - `text TO CONTENTS`
+//! - `variable ADDRESS NAME`: a static or thread-local variable; edges from it begin at its address
 //!
 //! All other blocks have one owner.
 #![allow(dead_code)]
@@ -162,6 +163,7 @@ struct App {
     path: std::path::PathBuf,
     boxed_slice: Box<[Box<u64>]>,
     boxed_text: Box<str>,
+    boxed_path: Box<std::path::Path>,
     iterator: std::vec::IntoIter<Box<u64>>,
     heap: BinaryHeap<Box<u64>>,
     array: [Option<Box<u64>>; 3],
@@ -333,6 +335,7 @@ fn build(hidden_words: &mut Vec<usize>) -> Box<App> {
         path: "/some/path".into(),
         boxed_slice: boxes(0..4).collect(),
         boxed_text: "boxed".into(),
+        boxed_path: std::path::Path::new("/boxed/path").into(),
         iterator,
         heap: boxes(0..9).collect(),
         array,
@@ -434,6 +437,8 @@ fn print_structures(app: &App) {
     app.boxed_slice.iter().for_each(|value| owns(value, &**value));
     owns(app, &*app.boxed_text);
     println!("text {} {}", at(&*app.boxed_text), app.boxed_text);
+    owns(app, &*app.boxed_path);
+    println!("text {} {}", at(&*app.boxed_path), app.boxed_path.display());
     println!("text {} {}", at(&*app.counted_text), app.counted_text);
     owns(app, app.iterator.as_slice());
     app.iterator.as_slice().iter().for_each(|value| owns(value, &**value));
@@ -447,6 +452,43 @@ fn print_structures(app: &App) {
     println!("doubtful {} {}", at(app), app.number);
 }
 
+static CACHE: LazyLock<Mutex<Vec<Box<u64>>>> = LazyLock::new(|| Mutex::new(boxes(0..3).collect()));
+static SET: OnceLock<String> = OnceLock::new();
+static UNSET: OnceLock<String> = OnceLock::new();
+
+thread_local! {
+    static LOCAL: RefCell<Vec<Box<u64>>> = RefCell::new(boxes(0..2).collect());
+    static EAGER: RefCell<Option<Box<u64>>> = const { RefCell::new(None) };
+}
+
+fn set_variables() {
+    CACHE.lock().unwrap().pop();
+    SET.set("text of a static".to_owned()).unwrap();
+    LOCAL.with_borrow_mut(|local| drop(local.pop()));
+    EAGER.set(Some(Box::new(3)));
+}
+
+fn print_variables() {
+    let variable = |address: usize, name: &str| println!("variable {address} {name}");
+    variable(&raw const CACHE as usize, "CACHE");
+    let guard = CACHE.lock().unwrap();
+    owns(&CACHE, guard.as_slice());
+    guard.iter().for_each(|value| owns(value, &**value));
+    variable(&raw const SET as usize, "SET");
+    owns(&SET, SET.get().unwrap().as_str());
+    variable(&raw const UNSET as usize, "UNSET");
+    // The storage of a thread-local variable begins with its value.
+    LOCAL.with(|local| {
+        variable(at(local), "LOCAL");
+        owns(local, local.borrow().as_slice());
+        local.borrow().iter().for_each(|value| owns(value, &**value));
+    });
+    EAGER.with(|local| {
+        variable(at(local), "EAGER");
+        owns(local, &**local.borrow().as_ref().unwrap());
+    });
+}
+
 fn main() {
     println!("start");
     // What `recv` makes for a thread is made.
@@ -456,6 +498,7 @@ fn main() {
     let mut hidden_words = Vec::with_capacity(1 << 14);
     RECORDING.store(true, Ordering::Relaxed);
     let app = Box::leak(build(&mut hidden_words));
+    set_variables();
     RECORDING.store(false, Ordering::Relaxed);
     println!("root {}", at(app));
     for index in 0..MOST {
@@ -466,6 +509,7 @@ fn main() {
     }
     hidden_words.iter().for_each(|address| println!("unowned {address}"));
     print_structures(app);
+    print_variables();
     println!("ready");
     let _ = std::io::stdin().read_line(&mut String::new());
     std::hint::black_box((app, &hidden_words));
