@@ -2,6 +2,7 @@
 
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
+use crate::heap;
 use crate::message;
 use crate::peek_answer::PeekAnswer;
 use crate::peek_text;
@@ -111,6 +112,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     })
     .map_err(Failure::new)?;
     written?;
+    if early.is_none() && peek_text::wants_heap_snapshot() {
+        heap::save_at_peek(pid, &mut |line| message::print(line));
+    }
     early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }
 

@@ -1,5 +1,6 @@
 //! Prints the parts of a peek, to the `stackglass peek` that asked or to stderr.
 
+use crate::heap::PeekSnapshots;
 use crate::terminal::Layout;
 use foldhash::HashMap;
 use stackglass_collect::peeks::PeekPart;
@@ -9,14 +10,20 @@ use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// As in Julia, a truthy value asks for a heap snapshot. Stackglass has none and says so.
+/// As in Julia, a truthy value asks for a heap snapshot after the report.
 const HEAP_VARIABLE: &str = "STACKGLASS_PEEK_HEAP_SNAPSHOT";
 
 /// Width of a peek in a log file.
 const WIDEST_LOG: usize = 120;
 
-/// Prints one part of a peek in one write, in the width that was requested.
-pub(crate) fn answer(part: &PeekPart, responder: &Responder) {
+/// Whether a peek saves a heap snapshot as well.
+pub(crate) fn wants_heap_snapshot() -> bool {
+    stackglass_report::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref())
+}
+
+/// Prints one part of a peek at process `pid` in one write, in the width that was requested. Then saves a heap snapshot, if that
+/// is wanted.
+pub(crate) fn answer(pid: u32, part: &PeekPart, responder: &Responder, snapshots: &mut PeekSnapshots) {
     let mut layout = Layout::of_stderr();
     if !responder.is_stderr() {
         let style = if responder.options().colours { Style::Ansi } else { Style::Plain };
@@ -37,8 +44,12 @@ pub(crate) fn answer(part: &PeekPart, responder: &Responder) {
     if made.is_ok() && !responder.write(&text) {
         let _ = io::stderr().lock().write_all(&text);
     }
-    if let PeekPart::Report { early, .. } = part {
-        responder.finish(!early);
+    match part {
+        PeekPart::Report { early: false, .. } if wants_heap_snapshot() => {
+            snapshots.save(pid, responder.clone())
+        }
+        PeekPart::Report { early, .. } => responder.finish(!early),
+        _ => {}
     }
 }
 
@@ -63,9 +74,6 @@ pub(crate) fn report(recording: &Recording, layout: &Layout, out: &mut Vec<u8>) 
     peek.end(out)?;
     // The only possible error is a failed write.
     peek.report(recording, out).map_err(io::Error::other)?;
-    if stackglass_report::peek::is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        writeln!(out, "{}", stackglass_report::peek::NO_HEAP_SNAPSHOT)?;
-    }
     Ok(())
 }
 

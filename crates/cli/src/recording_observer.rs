@@ -1,5 +1,6 @@
 //! What a recording prints on stderr while it runs and when it ends.
 
+use crate::heap::PeekSnapshots;
 use crate::status_line::StatusLine;
 use crate::track_allocation::{TrackFlags, write_mem_files};
 use crate::{message, peek_text, summary};
@@ -14,12 +15,18 @@ pub(crate) struct RecordingObserver {
     status_line: StatusLine,
     quiet: bool,
     track: TrackFlags,
+    snapshots: PeekSnapshots,
 }
 
 impl RecordingObserver {
     /// With `quiet`, only notes and peeks are shown.
     pub(crate) fn new(quiet: bool) -> RecordingObserver {
-        RecordingObserver { status_line: StatusLine::new(quiet), quiet, track: TrackFlags::default() }
+        RecordingObserver {
+            status_line: StatusLine::new(quiet),
+            quiet,
+            track: TrackFlags::default(),
+            snapshots: PeekSnapshots::default(),
+        }
     }
 
     /// Also writes bytes by line.
@@ -60,9 +67,9 @@ impl Observer for RecordingObserver {
         message::print(line);
     }
 
-    fn peek(&mut self, _: u32, part: &PeekPart, responder: &Responder) {
+    fn peek(&mut self, pid: u32, part: &PeekPart, responder: &Responder) {
         self.status_line.clear();
-        peek_text::answer(part, responder);
+        peek_text::answer(pid, part, responder, &mut self.snapshots);
     }
 
     fn recorded(&mut self, recording: &Recording, saved: &Saved) {

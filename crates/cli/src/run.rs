@@ -1,6 +1,7 @@
 //! `stackglass run -- PROGRAM ARGS`: run a program that answers peeks; nothing is recorded.
 
 use crate::failure::{self, Failure, Outcome};
+use crate::heap::PeekSnapshots;
 use crate::message;
 use crate::values::{delay, positive_duration};
 use crate::{library, peek_text};
@@ -79,7 +80,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         time: true,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };
-    let end = launch::run(&options, &mut PeekObserver).map_err(|error| Failure {
+    let end = launch::run(&options, &mut PeekObserver::default()).map_err(|error| Failure {
         status: error.program_status().unwrap_or(failure::OWN_FAILURE),
         line: error.to_string(),
     })?;
@@ -87,7 +88,10 @@ pub(crate) fn run(flags: Flags) -> Outcome {
 }
 
 /// Prints notes and peeks on stderr.
-struct PeekObserver;
+#[derive(Default)]
+struct PeekObserver {
+    snapshots: PeekSnapshots,
+}
 
 impl Observer for PeekObserver {
     fn note(&mut self, line: &str) {
@@ -98,7 +102,7 @@ impl Observer for PeekObserver {
 
     fn snapshot(&mut self, _: &Recording, _: &Saved) {}
 
-    fn peek(&mut self, _: u32, part: &PeekPart, responder: &Responder) {
-        peek_text::answer(part, responder);
+    fn peek(&mut self, pid: u32, part: &PeekPart, responder: &Responder) {
+        peek_text::answer(pid, part, responder, &mut self.snapshots);
     }
 }

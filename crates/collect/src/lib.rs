@@ -20,7 +20,7 @@ pub mod allocations;
 #[cfg(feature = "launch")]
 pub mod attached;
 mod cut_reasons;
-#[cfg(feature = "launch")]
+#[cfg(feature = "heap")]
 pub mod heap;
 pub mod in_process;
 #[cfg(feature = "launch")]
@@ -29,7 +29,7 @@ pub mod launch;
 mod outside;
 pub mod peeks;
 pub mod recording;
-#[cfg(feature = "launch")]
+#[cfg(feature = "heap")]
 pub mod session;
 
 pub use recording::{ProcessImage, Recorder};

@@ -56,6 +56,8 @@
 #[cfg(feature = "allocs")]
 pub mod allocs;
 mod error;
+#[cfg(feature = "heap")]
+mod heap_snapshot;
 mod init;
 pub mod peek;
 mod profiler;
@@ -72,6 +74,12 @@ pub use stackglass_macros::task;
 pub use stackglass_files::WriteError;
 #[cfg(feature = "allocs")]
 pub use stackglass_heap::Alloc;
+
+#[cfg(feature = "heap")]
+pub use heap_snapshot::{
+    HeapSnapshotError, HeapSnapshotOptions, take_heap_snapshot, take_heap_snapshot_to,
+    take_heap_snapshot_with, write_heap_snapshot,
+};
 
 pub use error::{InitError, ProfileKind, StartError};
 pub use init::init;

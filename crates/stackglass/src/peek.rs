@@ -28,7 +28,7 @@ use stackglass_collect::peeks::request;
 use stackglass_collect::peeks::responder::{RequestQueue, Responder};
 use stackglass_profile::harmless;
 use stackglass_report::Peek;
-use stackglass_report::peek::{NO_HEAP_SNAPSHOT, is_truthy};
+use stackglass_report::peek::is_truthy;
 use stackglass_sampler::peek as signal;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -242,8 +242,24 @@ fn peek(responder: &Responder, delay: Duration, requests: &mut Requests) {
     });
     report(&recording);
     if is_truthy(std::env::var_os(HEAP_VARIABLE).as_deref()) {
-        respond(|_, text| text.extend_from_slice(format!("{NO_HEAP_SNAPSHOT}\n").as_bytes()));
+        save_heap_snapshot();
     }
+}
+
+#[cfg(feature = "heap")]
+fn save_heap_snapshot() {
+    use stackglass_report::peek::{SAVING_HEAP_SNAPSHOT, heap_snapshot_saved};
+    let say = |line: &str| respond(|_, text| text.extend_from_slice(format!("{line}\n").as_bytes()));
+    say(SAVING_HEAP_SNAPSHOT);
+    match crate::take_heap_snapshot_with(&crate::HeapSnapshotOptions::default()) {
+        Ok(path) => say(&heap_snapshot_saved(&path.display().to_string())),
+        Err(error) => print_line(&format!("no heap snapshot: {error}")),
+    }
+}
+
+#[cfg(not(feature = "heap"))]
+fn save_heap_snapshot() {
+    print_line(&format!("{HEAP_VARIABLE} is set, but the crate was built without its feature `heap`"));
 }
 
 /// How long the peek profiles.

@@ -1,10 +1,13 @@
 //! `stackglass heap`: snapshots of the heap, one file per verb.
 
 mod assemble;
+mod at_peek;
 mod diff;
 mod open;
 mod show;
 mod take;
+
+pub(crate) use at_peek::{PeekSnapshots, save_at_peek};
 
 use crate::failure::Outcome;
 use clap::{Args, Subcommand};

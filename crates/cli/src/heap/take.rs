@@ -48,6 +48,10 @@ pub(crate) struct Flags {
     #[arg(long)]
     stop: bool,
 
+    /// Name strings by their text; without it, the snapshot has no contents of the program
+    #[arg(long)]
+    with_texts: bool,
+
     /// Give all blocks the size 1, so that sizes are numbers of blocks
     #[arg(long)]
     all_one: bool,
@@ -64,6 +68,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let options = TakeOptions {
         all_one: flags.all_one,
+        with_texts: flags.with_texts,
         streaming: flags.streaming,
         stop: flags.stop,
         ..Default::default()

@@ -1,19 +1,18 @@
 //! The tables of all processes of a session: found in its folder, read when their process has ended.
 
 use super::groups;
+use super::table_file::TableFile;
 use crate::Recorder;
 use crate::launch::Program;
 use crate::launch::own_allocator::Executables;
-use crate::session::bus_guard::GuardedMap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process::is_alive;
 use stackglass_profile::{MemoryPoint, Nanos};
-use stackglass_wire::heap::{HEAP_BYTES, HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
+use stackglass_wire::heap::{HEAP_FILE_PREFIX, HeapPage, HeapTables, REFUSED_FILE_PREFIX};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub struct AllocationDrain {
 /// The tables of one process.
 pub(crate) struct HeapFile {
     name: OsString,
-    map: GuardedMap,
+    file: TableFile,
     memory: Memory,
 }
 
@@ -88,20 +87,12 @@ impl Memory {
 
 impl HeapFile {
     pub(crate) fn open(path: &Path, name: OsString) -> Option<HeapFile> {
-        let file = File::open(path).and_then(|_| File::options().read(true).write(true).open(path)).ok()?;
-        if file.metadata().ok()?.len() < HEAP_BYTES as u64 {
-            return None;
-        }
-        let map = GuardedMap::new(file.as_fd(), HEAP_BYTES).ok()?;
-        let opened = HeapFile { name, map, memory: Memory::default() };
-        opened.tables().page().is_ready().then_some(opened)
+        Some(HeapFile { name, file: TableFile::open(path)?, memory: Memory::default() })
     }
 
     /// The tables. What it gives must not be used any more when `self` is dropped.
     pub(crate) fn tables(&self) -> HeapTables {
-        // SAFETY: a mapping of this size, which stays until `self` is dropped; accesses behind the end of a truncated file are
-        // guarded.
-        unsafe { HeapTables::at(self.map.base()) }
+        self.file.tables()
     }
 
     fn pid(&self) -> u32 {

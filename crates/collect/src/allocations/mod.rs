@@ -12,5 +12,7 @@ pub mod groups;
 #[cfg(feature = "launch")]
 pub mod live;
 mod settings;
+#[cfg(feature = "heap")]
+pub(crate) mod table_file;
 
 pub use settings::AllocationSettings;

@@ -7,6 +7,7 @@
 mod graph;
 mod image;
 pub mod output;
+pub mod own;
 mod recorded;
 mod take;
 

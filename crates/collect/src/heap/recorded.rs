@@ -4,7 +4,8 @@
 //! names its counter, which names the stack that allocated it.
 
 use crate::Recorder;
-use crate::allocations::{drain::HeapFile, groups};
+use crate::allocations::groups;
+use crate::allocations::table_file::TableFile;
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::image::Image;
@@ -14,7 +15,6 @@ use stackglass_wire::heap::{
     NodeEntry, THREADS, ThreadEntry, is_mapping_class,
 };
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::*;
@@ -36,7 +36,7 @@ pub(super) struct Recorded {
 /// Reads the tables of a process; `None` if its allocations are not recorded.
 pub(super) fn read(image: &Image) -> Option<Recorded> {
     if let Some(path) = table_file(image) {
-        let file = HeapFile::open(&path, OsString::new())?;
+        let file = TableFile::open(&path)?;
         return Some(of_tables(image, &file.tables()));
     }
     let private = PrivateTables::read(image)?;

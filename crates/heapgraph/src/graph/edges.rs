@@ -99,13 +99,16 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
         lookup,
         seen: vec![0; input.blocks.len()],
         place: 0,
+        interior: true,
         edges: Edges { owned, ..Edges::default() },
         label: String::new(),
     };
     for root in input.roots {
         search.begin();
+        search.interior = root.interior;
         search.root(root, &mut references, &mut window);
     }
+    search.interior = true;
     for index in 0..input.blocks.len() {
         search.begin();
         search.block(index, &mut references, &mut window);
@@ -190,6 +193,8 @@ struct Search<'a> {
     seen: Vec<u32>,
     /// Number of the root or block whose edges are being found, from 1.
     place: u32,
+    /// Pointers into the middle of blocks count.
+    interior: bool,
     edges: Edges,
     label: String,
 }
@@ -224,7 +229,7 @@ impl Search<'_> {
                 address = (address | 4095) + 1;
                 continue;
             }
-            self.words(bytes, (address - root.range.start) / 8, root.interior);
+            self.words(bytes, (address - root.range.start) / 8);
             address += bytes.len() as u64;
         }
     }
@@ -240,7 +245,7 @@ impl Search<'_> {
                 if bytes.is_empty() {
                     return;
                 }
-                self.words(bytes, at / 8, true);
+                self.words(bytes, at / 8);
                 at += bytes.len() as u64;
             }
             return;
@@ -254,7 +259,7 @@ impl Search<'_> {
         references.of_block(contains, extent, address, bytes, image, &mut |reference| self.follow(reference));
         self.seen[index] = self.place;
         match pointers {
-            Pointers::Unknown => self.words(bytes, 0, true),
+            Pointers::Unknown => self.words(bytes, 0),
             _ => self.doubtful_words(bytes),
         }
     }
@@ -263,6 +268,9 @@ impl Search<'_> {
     fn follow(&mut self, reference: Reference<'_>) {
         let Input { blocks, layouts, .. } = self.input;
         let Some(found) = self.lookup.find(blocks, reference.target) else { return };
+        if found.offset != 0 && !self.interior {
+            return;
+        }
         let index = found.block.0 as usize;
         let fits = || {
             let wanted = match reference.contains {
@@ -297,10 +305,10 @@ impl Search<'_> {
     }
 
     /// Adds an edge for each word that is an address in a block. `first` is the number of the first word.
-    fn words(&mut self, bytes: &[u8], first: u64, interior: bool) {
+    fn words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
-            if self.seen[found.block.0 as usize] != self.place && (interior || found.offset == 0) {
+            if self.seen[found.block.0 as usize] != self.place && (self.interior || found.offset == 0) {
                 self.seen[found.block.0 as usize] = self.place;
                 self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), false);
             }

@@ -42,9 +42,17 @@ const NARROWEST: usize = 20;
 /// Branches below this many standard errors of their parent's count are hidden.
 const NOISE: f64 = 1.0;
 
-/// Message for a requested heap snapshot.
-pub const NO_HEAP_SNAPSHOT: &str =
-    "stackglass: STACKGLASS_PEEK_HEAP_SNAPSHOT is set, but this version has no heap snapshots yet";
+/// Notice before a peek saves a heap snapshot, as in Julia.
+pub const SAVING_HEAP_SNAPSHOT: &str = "Saving heap snapshot...";
+
+/// Notice that a heap snapshot was saved, as in Julia.
+///
+/// ```
+/// assert_eq!(stackglass_report::peek::heap_snapshot_saved("7_1.heapsnapshot"), "Heap snapshot saved to `7_1.heapsnapshot`");
+/// ```
+pub fn heap_snapshot_saved(name: &str) -> String {
+    format!("Heap snapshot saved to `{name}`")
+}
 
 /// Whether the value of `STACKGLASS_PEEK_HEAP_SNAPSHOT` means yes: 1, t, true, y or yes in upper or lower case.
 ///

@@ -1,0 +1,66 @@
+//! `stackglass heap take` on a process that nothing has prepared.
+
+mod support;
+
+use std::process::{Child, Command, Stdio};
+use support::Place;
+
+struct Sleeping(Child);
+
+impl Sleeping {
+    fn start() -> Sleeping {
+        let child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        // Between fork and exec, the child still is this program.
+        while name().trim() != "sleep" || !state().contains(") S ") {
+            std::thread::yield_now();
+        }
+        Sleeping(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeping {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+#[test]
+fn a_snapshot_has_the_default_name_and_can_be_shown() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let taken = place.run(&["heap", "take", &sleeping.pid()]);
+    let stderr = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(taken.status.success(), "{stderr}");
+    let name = stderr.lines().last().unwrap().strip_prefix("stackglass: ").unwrap();
+    let (name, rest) = name.split_once(": ").unwrap();
+    assert!(name.starts_with(&format!("{}_", sleeping.pid())) && name.ends_with(".heapsnapshot"), "{stderr}");
+    assert!(rest.contains(" blocks, ") && rest.contains("paused for "), "{stderr}");
+    let shown = place.stdout_of(&["heap", "show", name]);
+    assert!(shown.contains("block"), "{shown}");
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeping.pid())).unwrap();
+    assert!(state.contains(") S "), "{state}");
+}
+
+#[test]
+fn a_stopped_process_continues() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let taken = place.run(&["heap", "take", &sleeping.pid(), "--stop", "-o", "s.heapsnapshot"]);
+    assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
+    assert!(place.file("s.heapsnapshot").is_file());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", sleeping.pid())).unwrap();
+    assert!(status.contains("TracerPid:\t0") && status.contains("S (sleeping)"), "{status}");
+}
+
+#[test]
+fn a_process_that_does_not_exist_leaves_no_file() {
+    let place = Place::new();
+    let refused = place.run(&["heap", "take", "1073741823", "-o", "x.heapsnapshot"]);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no process 1073741823"));
+    assert!(!place.file("x.heapsnapshot").exists());
+}
