@@ -135,7 +135,7 @@ fn owned(
     let mut owned =
         Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
     let mut note = |reference: Reference<'_>| {
-        let Some(elements) = reference.elements else { return };
+        let Some(elements) = reference.elements.filter(|_| reference.hold == Hold::Owns) else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
