@@ -107,10 +107,12 @@ impl<'a> Compiler<'a> {
         let Shape::Pointer { target } = self.layouts.get(pointer.type_id).shape else { return None };
         let hold = if base(&layout.name) == "alloc::boxed::Box" { Hold::Owns } else { Hold::Refers };
         let name = &layout.name;
+        let target_name = target.map_or("", |target| name_of(self.layouts, target));
         let text = name.ends_with(" str")
+            || name.ends_with("&str")
             || name.starts_with("alloc::boxed::Box<str")
-            || ["&str", "std::path::Path", "std::ffi::os_str::OsStr"].iter().any(|text| name.ends_with(text))
-            || target.is_some_and(|target| name_of(self.layouts, target).ends_with("Inner<str>"));
+            || target_name.ends_with("Inner<str>")
+            || ["std::path::Path", "std::ffi::os_str::OsStr"].contains(&target_name);
         let relative = |field: &Field| Some(field.offset.wrapping_sub(pointer.offset));
         let (contains, kind) = match (&*pointer.name, &*beside.name) {
             ("data_ptr", "length") => (
