@@ -160,3 +160,55 @@ proptest! {
         }
     }
 }
+
+/// Kinds of nodes and edges by V8's numbers. The builder has no name for shortcuts.
+const SHORTCUT: u8 = 5;
+
+#[test]
+fn distances_and_retained_sizes_are_those_of_devtools() {
+    let text = include_str!("devtools.txt");
+    let graphs = text.split("graph ").skip(1);
+    let mut compared = 0;
+    for lines in graphs {
+        let numbers = |line: &str| -> Vec<Option<u64>> {
+            line.split(' ').skip(1).map(|word| word.parse().ok()).collect()
+        };
+        let of = |begin: &str| -> Vec<Vec<Option<u64>>> {
+            lines.lines().filter(|line| line.starts_with(begin)).map(numbers).collect()
+        };
+        let (nodes, edges) = (of("node"), of("edge"));
+        let kind = |number: u64| match number {
+            1 => NodeKind::Array,
+            3 => NodeKind::Object,
+            8 => NodeKind::Native,
+            _ => NodeKind::Synthetic,
+        };
+        let named: Vec<_> = nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (kind(node[0].unwrap()), format!("T{}", index % 3), node[1].unwrap()))
+            .collect();
+        let edge_kind = |number: u64| match number {
+            3 => EdgeKind::Internal,
+            6 => EdgeKind::Weak,
+            _ => EdgeKind::Property,
+        };
+        let number = |edge: &[Option<u64>], at: usize| edge[at].unwrap() as u32;
+        let joined: Vec<_> = edges
+            .iter()
+            .map(|edge| (number(edge, 1), number(edge, 2), edge_kind(edge[0].unwrap())))
+            .collect();
+        let mut graph = graph(&named, &joined);
+        for (at, edge) in edges.iter().enumerate().filter(|(_, edge)| edge[0] == Some(SHORTCUT.into())) {
+            assert_eq!(graph.targets[at].0, number(edge, 2));
+            graph.kinds_of_edges[at] = SHORTCUT;
+        }
+        let answers = HeapAnswers::new(&graph);
+        for (node, expected) in nodes.iter().enumerate() {
+            let found = (answers.distance(node), answers.retained_size(node));
+            assert_eq!(found, (expected[2], expected[3].unwrap()), "node {node} of graph {lines}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}

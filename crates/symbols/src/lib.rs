@@ -6,7 +6,8 @@
 //!
 //! It reads `.symtab`, `.dynsym`, and DWARF 2 to 5: in the file itself, behind `.gnu_debuglink` or a build id, split
 //! (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd). It demangles Rust (both schemes) and C++. Code compiled at
-//! run time has the names in its compiler's `/tmp/perf-PID.map`. No server is contacted; variables and types are ignored.
+//! run time has the names in its compiler's `/tmp/perf-PID.map`. No server is contacted. Types and variables are read
+//! on demand: see [`layouts`].
 //!
 //! The instructions of the code show which calls go through vtables and function pointers
 //! ([`Symbols::dispatches`](stackglass_profile::Symbols::dispatches)).

@@ -1,7 +1,7 @@
-//! Reference counts tell whether a word on a stack can own its target.
+//! A block has one owner, or as many as its reference count says. That tells whether a word on a stack can be an owner.
 //!
-//! The `strong` count of an `Rc` or `Arc` is the number of its owners. If values in blocks and variables account for all of them,
-//! a word on a stack is no owner: it is left over, or borrows from one of those.
+//! The `strong` count of an `Rc` or `Arc` is the number of its owners; a `Box` or a buffer has one. If values in blocks and
+//! variables account for all of them, a word on a stack is no owner: it is left over, or borrows from one of those.
 
 use super::edges::{Edges, OWNS, WEAK};
 use super::{Input, RootKind};
@@ -32,7 +32,9 @@ pub(super) fn apply(edges: &mut Edges, input: &Input<'_>) {
     }
     let strong: HashMap<u32, bool> = owners
         .into_iter()
-        .map(|(block, owners)| (block, strong_count(input, BlockIndex(block)).is_some_and(|n| n <= owners)))
+        .map(|(block, owners)| {
+            (block, strong_count(input, BlockIndex(block)).is_some_and(|n| 0 < n && n <= owners))
+        })
         .collect();
     for edge in doubtful(edges, input) {
         if strong.get(&edges.targets[edge].0) == Some(&true) {
@@ -46,10 +48,10 @@ fn doubtful(edges: &Edges, input: &Input<'_>) -> Vec<usize> {
     places.flat_map(|(place, _)| edges.of(place)).collect()
 }
 
-/// Blocks with counts to which words of stacks lead, with no owners yet.
+/// Blocks to which words of stacks lead, with no owners yet.
 fn candidates(edges: &Edges, input: &Input<'_>) -> HashMap<u32, u64> {
     let targets = doubtful(edges, input).into_iter().map(|edge| edges.targets[edge]);
-    targets.filter(|block| strong_offset(input, *block).is_some()).map(|block| (block.0, 0)).collect()
+    targets.map(|block| (block.0, 0)).collect()
 }
 
 fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
@@ -68,7 +70,8 @@ fn strong_in(input: &Input<'_>, id: TypeId) -> Option<u64> {
     fields.iter().find(|field| &*field.name == "strong").map(|field| field.offset)
 }
 
+/// Number of owners of a block; `None` if it cannot be read.
 fn strong_count(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
-    let at = input.blocks.addresses[block.0 as usize] + strong_offset(input, block)?;
-    input.image.word(at)
+    let Some(offset) = strong_offset(input, block) else { return Some(1) };
+    input.image.word(input.blocks.addresses[block.0 as usize] + offset)
 }

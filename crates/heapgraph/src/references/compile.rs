@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Types within types deeper than this are damaged debug information.
-const MAX_DEPTH: usize = 96;
+const MAX_DEPTH: usize = 192;
 
 /// Places of one type, at most. A type with more is incomplete.
 const MAX_PLACES: usize = 4096;
@@ -71,15 +71,7 @@ impl<'a> Compiler<'a> {
 
     /// The places of fields side by side.
     pub fn fields(&mut self, layout: &Layout, fields: &[Field]) -> Compiled {
-        let mut incomplete = false;
-        let mut holding = Vec::new();
-        for field in fields.iter().filter(|field| !field.name.starts_with("_vptr")) {
-            let compiled = self.compile(field.type_id);
-            incomplete |= compiled.incomplete && compiled.size > 0;
-            if !compiled.ops.is_empty() {
-                holding.push((field, compiled));
-            }
-        }
+        let (holding, incomplete) = self.holding(fields);
         let hide = is_library(&layout.name) && holding.len() == 1;
         let ops = (holding.iter())
             .flat_map(|(field, compiled)| {
@@ -90,16 +82,37 @@ impl<'a> Compiler<'a> {
         Compiled { ops, incomplete, ..Compiled::default() }
     }
 
+    /// The fields that hold pointers, and whether there may be others.
+    fn holding<'f>(&mut self, fields: &'f [Field]) -> (Vec<(&'f Field, Arc<Compiled>)>, bool) {
+        let mut incomplete = false;
+        let mut holding = Vec::new();
+        let mut places = 0;
+        for field in fields.iter().filter(|field| !field.name.starts_with("_vptr")) {
+            let compiled = self.compile(field.type_id);
+            incomplete |= compiled.incomplete && compiled.size > 0;
+            places += count(&compiled.ops);
+            if places > MAX_PLACES {
+                return (holding, true);
+            }
+            if !compiled.ops.is_empty() {
+                holding.push((field, compiled));
+            }
+        }
+        (holding, incomplete)
+    }
+
     /// A pointer with a length or a vtable beside it.
     fn fat_pointer(&mut self, layout: &Layout, fields: &[Field]) -> Option<Compiled> {
         let [pointer, beside] = fields else { return None };
         let Shape::Pointer { target } = self.layouts.get(pointer.type_id).shape else { return None };
         let hold = if base(&layout.name) == "alloc::boxed::Box" { Hold::Owns } else { Hold::Refers };
         let name = &layout.name;
+        let target_name = target.map_or("", |target| name_of(self.layouts, target));
         let text = name.ends_with(" str")
+            || name.ends_with("&str")
             || name.starts_with("alloc::boxed::Box<str")
-            || ["&str", "std::path::Path", "std::ffi::os_str::OsStr"].iter().any(|text| name.ends_with(text))
-            || target.is_some_and(|target| name_of(self.layouts, target).ends_with("Inner<str>"));
+            || target_name.ends_with("Inner<str>")
+            || ["std::path::Path", "std::ffi::os_str::OsStr"].contains(&target_name);
         let relative = |field: &Field| Some(field.offset.wrapping_sub(pointer.offset));
         let (contains, kind) = match (&*pointer.name, &*beside.name) {
             ("data_ptr", "length") => (
@@ -154,9 +167,14 @@ impl<'a> Compiler<'a> {
     fn variants(&mut self, layout: &Layout, tag: Option<(u64, u64)>, variants: &[Variant]) -> Compiled {
         let library = is_library(&layout.name);
         let mut incomplete = false;
+        let mut places = 0;
         let compiled: Vec<Compiled> = (variants.iter())
             .map(|variant| {
-                let compiled = self.variant(variant, library);
+                let mut compiled = self.variant(variant, library);
+                places += count(&compiled.ops);
+                if places > MAX_PLACES {
+                    compiled = Compiled { incomplete: true, ..Compiled::default() };
+                }
                 incomplete |= compiled.incomplete;
                 compiled
             })
@@ -193,15 +211,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn variant(&mut self, variant: &Variant, library: bool) -> Compiled {
-        let mut incomplete = false;
-        let mut holding = Vec::new();
-        for field in &variant.fields {
-            let compiled = self.compile(field.type_id);
-            incomplete |= compiled.incomplete && compiled.size > 0;
-            if !compiled.ops.is_empty() {
-                holding.push((field, compiled));
-            }
-        }
+        let (holding, incomplete) = self.holding(&variant.fields);
         let hide = library && holding.len() == 1;
         let ops = (holding.iter())
             .flat_map(|(field, compiled)| {
@@ -213,6 +223,9 @@ impl<'a> Compiler<'a> {
 
     /// Fields of which any may be valid: their pointers are doubtful, unless they agree on where pointers lie.
     fn union(&mut self, layout: &Layout, fields: &[Field]) -> Compiled {
+        if self.holding(fields).1 {
+            return Compiled { incomplete: true, ..Compiled::default() };
+        }
         let compiled: Vec<_> = fields.iter().map(|field| (field, self.compile(field.type_id))).collect();
         let places = |field: &Field, compiled: &Compiled| -> Option<Vec<u64>> {
             let place = |op: &Op| match op {
@@ -226,7 +239,6 @@ impl<'a> Compiler<'a> {
         let mut all = compiled.iter().map(|(field, compiled)| places(field, compiled));
         let first = all.next().flatten();
         let agree = first.as_ref().is_some_and(|first| all.all(|other| other.as_ref() == Some(first)));
-        let incomplete = compiled.iter().any(|(_, compiled)| compiled.incomplete && compiled.size > 0);
         if agree && let Some((field, first)) = compiled.first() {
             let mut ops = within(displayed(&field.name), field.offset, &first.ops);
             let alike = compiled.iter().all(|(_, other)| {
@@ -236,7 +248,7 @@ impl<'a> Compiler<'a> {
             if !alike {
                 each_slot(&mut ops, &mut |slot| (slot.contains, slot.hold) = (None, Hold::Refers));
             }
-            return Compiled { ops, incomplete, ..Compiled::default() };
+            return Compiled { ops, ..Compiled::default() };
         }
         let hide = is_library(&layout.name);
         let ops = (compiled.iter())
@@ -244,7 +256,7 @@ impl<'a> Compiler<'a> {
                 within(if hide { "" } else { displayed(&field.name) }, field.offset, &compiled.ops)
             })
             .collect();
-        Compiled { ops: holding(ops, Hold::Weak), incomplete, ..Compiled::default() }
+        Compiled { ops: holding(ops, Hold::Weak), ..Compiled::default() }
     }
 
     /// Whether a field is a base class of a C++ class.

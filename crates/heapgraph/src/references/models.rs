@@ -34,7 +34,7 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
         "alloc::rc::RcInner" | "alloc::rc::RcBox" | "alloc::sync::ArcInner" => {
             counted::inner(compiler, layout)
         }
-        "hashbrown::raw::RawTable" => maps::table(compiler, layout),
+        "hashbrown::raw::RawTable" | "hashbrown::raw::inner::RawTable" => maps::table(compiler, layout),
         "alloc::collections::btree::node::NodeRef" => maps::node_ref(compiler, layout),
         "alloc::collections::btree::node::LeafNode" => maps::leaf(compiler, layout),
         "alloc::collections::btree::node::InternalNode" => maps::internal(compiler, id, layout),

@@ -383,18 +383,28 @@ fn damaged_layouts_are_unknown_and_take_no_time() {
     types.structure("Itself", 8, &[("itself", 0, itself), ("other", 0, boxed)]);
     let array = types.push("[T; 99]", 8, Shape::Array { element: boxed, count: u64::MAX }, &[]);
     let far = types.structure("Far", 8, &[("far", u64::MAX - 3, boxed), ("pair", u64::MAX, array)]);
-    let mut wide = boxed;
+    let (mut wide, mut half) = (boxed, boxed);
     for depth in 0..40 {
+        half = if depth == 11 { wide } else { half };
         wide = types.structure(&format!("Wide{depth}"), 8, &[("a", 0, wide), ("b", 0, wide)]);
     }
     let mut deep = boxed;
     for depth in 0..1000 {
         deep = types.structure(&format!("Deep{depth}"), 8, &[("a", 0, deep)]);
     }
+    let mut many = Vec::new();
+    for place in 0..1024u64 {
+        many.push(Variant {
+            name: "V".into(),
+            values: Some(vec![place.into()..=place.into()]),
+            fields: list(&[("wide", 8, half)]),
+        });
+    }
+    let many = types.push("Many", 16, Shape::Enum { tag: Some((0, 8)), variants: many }, &[]);
     let mut references = References::new(&types.layouts);
     let declared = BlockType::One(TypeId(0));
     assert_eq!(references.pointers(declared), Pointers::None);
-    for id in [itself, wide, deep] {
+    for id in [itself, wide, deep, many] {
         assert_eq!(references.pointers(BlockType::One(id)), Pointers::Unknown);
     }
     assert_eq!(value(&types, array, &words(&[0xa000, 0xb000])).len(), 2);

@@ -17,6 +17,8 @@ const MOST_ROUNDS: usize = 8;
 /// Elements of an array that are looked at before it is believed to be one.
 const LOOKED_AT: u64 = 4;
 
+/// Largest block that is searched for text.
+const LONGEST_TEXT: u64 = 64 << 10;
 /// Smallest struct without pointers of which arrays are believed: sizes of smaller ones divide most sizes of blocks.
 const LEAST_STRUCT: u64 = 20;
 
@@ -117,9 +119,8 @@ impl<'a> Spread<'a> {
         self.roots(Trust::Owners);
         self.add_all(&mut found);
         self.follow_pending(Trust::Owners);
-        vtables.boxes(self.evidence, self.lookup, &self.contents, &mut |block, contains| {
-            found.push((block, contains));
-        });
+        found.extend(vtables.boxes(self.evidence, self.lookup, &self.contents));
+        found.retain(|(block, contains)| self.is_sound(*block, *contains));
         self.add_all(&mut found);
         self.follow_pending(Trust::Owners);
 
@@ -143,6 +144,9 @@ impl<'a> Spread<'a> {
         let Evidence { image, roots, .. } = self.evidence;
         for root in roots {
             let Some(type_id) = root.type_id else { continue };
+            if !self.references.has_pointers(BlockType::One(type_id)) {
+                continue;
+            }
             let size = root.range.end.saturating_sub(root.range.start);
             let bytes = self.memory.read(root.range.start, size);
             let pointers = &mut self.pointers;
@@ -290,6 +294,22 @@ impl<'a> Spread<'a> {
         })
     }
 
+    /// Whether a block looks like what it is said to contain: there may be pointers, and all owners lead to blocks.
+    fn is_sound(&mut self, block: usize, contains: BlockType) -> bool {
+        if !self.references.has_pointers(contains) {
+            return false;
+        }
+        self.list(block, contains, Extent::default());
+        let pointers = std::mem::take(&mut self.pointers);
+        let is_sound = pointers.iter().all(|pointer| match pointer.hold {
+            Hold::Owns => self.block_at(pointer.target).is_some(),
+            Hold::Refers => self.evidence.image.mapping(pointer.target).is_some(),
+            Hold::Weak => true,
+        });
+        self.pointers = pointers;
+        is_sound
+    }
+
     /// Whether all pointers of a block lead to memory of the process, if it contains what is said.
     fn is_plausible(&mut self, block: usize, contains: BlockType) -> bool {
         let extent = match contains {
@@ -310,6 +330,9 @@ impl<'a> Spread<'a> {
     fn is_text(&mut self, block: usize) -> bool {
         let blocks = self.evidence.blocks;
         let size = blocks.sizes[block];
+        if size > LONGEST_TEXT {
+            return false;
+        }
         let bytes = self.memory.read(blocks.addresses[block], size);
         let Some(length) = bytes.iter().position(|byte| *byte == 0).filter(|length| *length > 0) else {
             return false;

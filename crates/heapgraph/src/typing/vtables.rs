@@ -7,6 +7,10 @@ use crate::blocks::lookup::Lookup;
 use crate::references::BlockType;
 use foldhash::HashMap;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use std::ops::Range;
+
+/// Bytes that are read at once.
+const WINDOW: u64 = 1 << 20;
 
 /// Vtables by their address in the process.
 pub(super) struct Vtables {
@@ -48,45 +52,75 @@ impl Vtables {
         }
     }
 
-    /// Calls `each` with the blocks to which a pointer beside a vtable leads, and what they contain. Only blocks of unknown type
-    /// are searched for such pairs: the pointers of the others are known.
+    /// The blocks to which a pointer beside a vtable leads, and what they contain. Only blocks of unknown type are searched for
+    /// such pairs: the pointers of the others are known.
+    ///
+    /// A pair may be left over from a value that is gone, and its memory may have another owner. So pairs do not count if
+    /// another word leads to the same block.
     pub fn boxes(
         &self,
         evidence: Evidence<'_>,
         lookup: &Lookup,
         contents: &[Option<BlockType>],
-        each: &mut dyn FnMut(usize, BlockType),
-    ) {
-        if self.types.is_empty() {
-            return;
-        }
-        let Evidence { image, blocks, layouts, .. } = evidence;
-        let lowest = self.types.keys().copied().min().unwrap_or(0);
-        let highest = self.types.keys().copied().max().unwrap_or(0);
-        let mut memory = BlockMemory::new(image);
-        for (index, contains) in contents.iter().enumerate() {
-            if contains.is_some() {
-                continue;
-            }
-            let bytes = memory.read(blocks.addresses[index], blocks.sizes[index]);
-            let mut before = 0;
-            for bytes in bytes.chunks_exact(8) {
-                let Some(word) = word(bytes) else { break };
-                let pointer = std::mem::replace(&mut before, word);
-                if !(lowest..=highest).contains(&word) || pointer < 4096 {
-                    continue;
+    ) -> Vec<(usize, BlockType)> {
+        let (Some(lowest), Some(highest)) = (self.types.keys().min(), self.types.keys().max()) else {
+            return Vec::new();
+        };
+        let Evidence { blocks, layouts, roots, .. } = evidence;
+        let untyped = || {
+            let untyped = contents.iter().enumerate().filter(|(_, contains)| contains.is_none());
+            untyped.map(|(index, _)| blocks.addresses[index]..blocks.end(index))
+        };
+        let mut memory = BlockMemory::new(evidence.image);
+        // By address: the vtable and what the block contains, `None` if something else leads there.
+        let mut found: HashMap<u64, (u64, Option<(usize, BlockType)>)> = HashMap::default();
+        for range in untyped() {
+            each_pair(&mut memory, range, &mut |pointer, beside| {
+                if !(lowest..=highest).contains(&&beside) || pointer < 4096 {
+                    return;
                 }
-                let Some(&type_id) = self.types.get(&word) else { continue };
-                let Some(found) = lookup.find(blocks, pointer).filter(|found| found.offset == 0) else {
-                    continue;
-                };
-                let target = found.block.0 as usize;
+                let Some(&type_id) = self.types.get(&beside) else { return };
+                let target = lookup.find(blocks, pointer).filter(|found| found.offset == 0);
+                let Some(target) = target.map(|found| found.block.0 as usize) else { return };
                 if let Some(contains) = boxed(layouts, type_id, blocks.sizes[target]) {
-                    each(target, contains);
+                    found.entry(pointer).or_insert((beside, Some((target, contains))));
                 }
-            }
+            });
         }
+        let other_roots = roots.iter().filter(|root| root.type_id.is_none()).map(|root| root.range.clone());
+        for range in untyped().chain(other_roots) {
+            if found.is_empty() {
+                break;
+            }
+            each_pair(&mut memory, range, &mut |pointer, beside| {
+                if let Some((vtable, contains)) = found.get_mut(&pointer)
+                    && *vtable != beside
+                {
+                    *contains = None;
+                }
+            });
+        }
+        let mut found: Vec<(usize, BlockType)> =
+            found.into_values().filter_map(|(_, contains)| contains).collect();
+        found.sort_unstable_by_key(|(block, _)| *block);
+        found
     }
+}
+
+/// Calls `each` with each word and the one behind it, which is 0 for the last.
+fn each_pair(memory: &mut BlockMemory<'_>, range: Range<u64>, each: &mut dyn FnMut(u64, u64)) {
+    let mut before = 0;
+    let mut at = range.start;
+    while at < range.end {
+        let size = (range.end - at).min(WINDOW);
+        let bytes = memory.read(at, size);
+        for bytes in bytes.chunks_exact(8) {
+            let Some(word) = word(bytes) else { break };
+            each(std::mem::replace(&mut before, word), word);
+        }
+        at += size;
+    }
+    each(before, 0);
 }
 
 /// What a block of this size contains to which a `dyn` pointer to a type leads: a value, or one in an `Rc` or `Arc`.

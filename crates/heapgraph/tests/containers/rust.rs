@@ -36,11 +36,12 @@ fn edges_of_a_debug_build_are_those_that_the_program_knows() {
 }
 
 /// As users write the fields of `App`.
-const NAMES: [&str; 43] = [
+const NAMES: [&str; 44] = [
     "array[1]",
     "bits.pointer",
     "bounded.0",
     "bounded.1",
+    "boxed_path",
     "boxed_slice",
     "boxed_text",
     "btree",

@@ -117,10 +117,14 @@ impl Known {
             self.answers.iter().filter(|answer| answer.by_stack == by_stack).collect();
         let is_wrong = |answer: &&&Answer| {
             let any = ["*", "-"].contains(&answer.contains.as_str());
-            !any && answer.found.as_ref().is_some_and(|found| *found != answer.contains)
+            let contains = answer.contains.trim_start_matches('-');
+            !any && answer.found.as_ref().is_some_and(|found| *found != contains)
         };
         let wrong: Vec<_> = answers.iter().filter(is_wrong).take(10).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
+        // Of these, no type is expected.
+        let answers: Vec<&Answer> =
+            answers.into_iter().filter(|answer| !answer.contains.starts_with('-')).collect();
         let missing: Vec<_> = answers.iter().filter(|answer| answer.found.is_none()).collect();
         let typed = answers.len() - missing.len();
         let share = typed as f64 / answers.len() as f64;
@@ -135,13 +139,13 @@ impl Known {
 fn rust() {
     let known = known("known.rs", "rustc", &["--edition=2024", "-O", "-g", "--crate-name=known"]);
     known.check(false, 0.99);
-    known.check(true, 0.9);
+    known.check(true, 0.75);
 }
 
 #[test]
 fn c() {
     let known = known("known.c", "gcc", &["-O2", "-g"]);
-    known.check(false, 0.9);
+    known.check(false, 0.99);
 }
 
 #[test]

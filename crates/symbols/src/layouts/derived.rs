@@ -20,11 +20,14 @@ pub(super) struct DerivedTypes {
     first: u32,
     ids: HashMap<Derived, TypeId>,
     layouts: Vec<Layout>,
+    /// Bytes of names that may be added.
+    names: usize,
 }
 
 impl DerivedTypes {
-    pub fn new(first: u32) -> DerivedTypes {
-        DerivedTypes { first, ids: HashMap::default(), layouts: Vec::new() }
+    /// The first has the id `first`; their names have as many bytes as `names` at most.
+    pub fn new(first: u32, names: usize) -> DerivedTypes {
+        DerivedTypes { first, ids: HashMap::default(), layouts: Vec::new(), names }
     }
 
     /// The id of a type. `of` has the name and the size of the type that it is made of, if that is no derived type.
@@ -58,6 +61,13 @@ impl DerivedTypes {
             Derived::Unknown { size } => ("?".to_owned(), size, Shape::Plain),
         };
         let id = TypeId(self.first.saturating_add(self.layouts.len() as u32));
+        let name = match self.names.checked_sub(name.len()) {
+            Some(rest) => {
+                self.names = rest;
+                name
+            }
+            None => "?".to_owned(),
+        };
         let short_name = short(&name).into();
         let arguments = Vec::new();
         self.layouts.push(Layout { name: name.into(), short_name, size, shape, arguments, partial: false });

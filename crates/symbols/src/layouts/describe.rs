@@ -128,7 +128,7 @@ impl<'types, 'data> Reader<'types, 'data> {
                 self.parts(unit, &entry, parts);
                 let fields = std::mem::take(&mut parts.fields);
                 match parts.variants {
-                    Some(variants) => self.variants(unit, variants, fields)?,
+                    Some(variants) => self.variants(unit, variants, fields, &mut parts.arguments)?,
                     None => Shape::Struct(fields),
                 }
             }
@@ -205,8 +205,14 @@ impl<'types, 'data> Reader<'types, 'data> {
         self.types.named.get(id.0 as usize).map_or_else(|| "".into(), |(name, _)| short(name).into())
     }
 
-    /// The enum whose variant part is at an offset.
-    fn variants(&mut self, unit: usize, offset: usize, common: Vec<Field>) -> Option<Shape> {
+    /// The enum whose variant part is at an offset. The structs of its variants have its arguments.
+    fn variants(
+        &mut self,
+        unit: usize,
+        offset: usize,
+        common: Vec<Field>,
+        arguments: &mut Vec<(Arc<str>, TypeId)>,
+    ) -> Option<Shape> {
         let part = self.read(unit, offset)?;
         let encoding = self.cursor(unit)?.unit().encoding();
         let (mut tag, mut signed) = (None, false);
@@ -229,7 +235,7 @@ impl<'types, 'data> Reader<'types, 'data> {
         let size = tag.map_or(16, |(_, size)| size);
         let mut variants = Vec::new();
         self.children(unit, &part, |this, child, _| {
-            if child.tag != gimli::DW_TAG_variant {
+            if child.tag != gimli::DW_TAG_variant || !this.types.fields.take(1) {
                 return;
             }
             let values = values(child, size, signed);
@@ -242,7 +248,10 @@ impl<'types, 'data> Reader<'types, 'data> {
             let Some(member) = members.first() else { return };
             let name = this.text(unit, member.name);
             let start = member.offset(encoding).unwrap_or(0);
-            let mut fields = this.fields_of(unit, member.a_type, start);
+            let Parts { mut fields, arguments: found, .. } = this.struct_of(unit, member.a_type, start);
+            if arguments.is_empty() {
+                *arguments = found;
+            }
             if this.types.fields.take(fields.len() + common.len()) {
                 fields.extend_from_slice(&common);
                 variants.push(Variant { name, values, fields });
@@ -251,8 +260,8 @@ impl<'types, 'data> Reader<'types, 'data> {
         Some(Shape::Enum { tag, variants })
     }
 
-    /// The fields of a variant's struct.
-    fn fields_of(&mut self, unit: usize, a_type: Option<Reference>, start: u64) -> Vec<Field> {
+    /// The struct of a variant, which begins at an offset in the value.
+    fn struct_of(&mut self, unit: usize, a_type: Option<Reference>, start: u64) -> Parts {
         let mut parts = Parts::default();
         if let Some((unit, offset)) = a_type.and_then(|to| self.types.units.refer(unit, to))
             && let Some(entry) = self.read(unit, offset)
@@ -261,7 +270,7 @@ impl<'types, 'data> Reader<'types, 'data> {
             self.parts(unit, &entry, &mut parts);
             parts.fields.iter_mut().for_each(|field| field.offset = field.offset.saturating_add(start));
         }
-        parts.fields
+        parts
     }
 
     fn size(&self, id: TypeId) -> u64 {

@@ -83,10 +83,14 @@ impl Budget {
         Budget(AtomicU64::new(amount))
     }
 
-    /// Takes an amount, if it remains.
+    /// Takes an amount. If less remains, all later calls fail as well.
     pub fn take(&self, amount: usize) -> bool {
         let less = |remains: u64| remains.checked_sub(amount as u64);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if !taken {
+            self.0.store(0, Ordering::Relaxed);
+        }
+        taken
     }
 }
 

@@ -33,6 +33,10 @@ pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
         variables::complete(data, files.symbols());
     }
     for (module, files) in files.iter().enumerate() {
+        let file = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
+        let mut vtables = std::mem::take(&mut layouts.modules[module].vtables);
+        vtables.retain(|vtable| vtables::has_size(vtable, layouts.get(vtable.type_id).size, file.as_ref()));
+        layouts.modules[module].vtables = vtables;
         let found = vtables::of_symbols(&layouts, files);
         let vtables = &mut layouts.modules[module].vtables;
         vtables.extend(found);
@@ -62,7 +66,8 @@ struct Described {
 fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
     let bytes =
         units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
-    let budget = || Budget::new((bytes * MOST_PER_BYTE).max(1 << 20));
+    let most = bytes.saturating_mul(MOST_PER_BYTE).max(1 << 20);
+    let budget = || Budget::new(most);
     let names = budget();
     // The largest units first, so that no thread works on one alone at the end.
     let mut order: Vec<usize> = (0..units.units.len()).collect();
@@ -78,7 +83,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
     for (unit, found) in order.iter().zip(found) {
         indexes[*unit] = found;
     }
-    let (mut types, places) = number(units, &mut indexes);
+    let (mut types, places) = number(units, &mut indexes, most as usize);
     types.fields = budget();
     let mut jobs: Vec<Job> = indexes
         .into_iter()
@@ -125,6 +130,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
 fn number<'units, 'data>(
     units: &'units Units<'units, 'data>,
     indexes: &mut [UnitIndex],
+    most_names: usize,
 ) -> (Types<'units, 'data>, Vec<(usize, usize)>) {
     let mut names: HashMap<u64, Arc<str>> = HashMap::default();
     for index in indexes.iter_mut() {
@@ -170,7 +176,7 @@ fn number<'units, 'data>(
             types.iter().map(id).zip(&types).filter_map(|(id, found)| Some((found.offset, id?))).collect(),
         );
     }
-    let derived = Mutex::new(DerivedTypes::new(places.len() as u32));
+    let derived = Mutex::new(DerivedTypes::new(places.len() as u32, most_names));
     (Types { units, ids, named, derived, fields: Budget::new(0) }, places)
 }
 

@@ -1,4 +1,5 @@
-//! Vtables of C++ classes, which symbols name: `vtable for app::Node`.
+//! Vtables of C++ classes, which symbols name: `vtable for app::Node`. A check of those of Rust, which debug information
+//! describes.
 //!
 //! Source: Itanium C++ ABI §2.5. A vtable begins with the offset of the value and its type information; the pointer in a
 //! value is behind them. The parts for base classes at other offsets follow in the same symbol.
@@ -13,6 +14,12 @@ use object::read::elf::Sym;
 
 /// Bytes before the address that values hold: offset of the value, type information.
 const PREFIX: u64 = 16;
+
+/// Whether a vtable of Rust can be that of a type with this size. It begins with a function, the size and the alignment.
+pub(super) fn has_size(vtable: &Vtable, size: u64, file: Option<&Elf<'_>>) -> bool {
+    let word = vtable.address.checked_add(8).and_then(|at| file?.bytes_at(at)?.first_chunk::<8>());
+    word.is_none_or(|word| u64::from_le_bytes(*word) == size)
+}
 
 /// Finds the vtables of classes that are known.
 pub(super) fn of_symbols(layouts: &Layouts, files: &Files) -> Vec<Vtable> {

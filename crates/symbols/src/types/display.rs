@@ -104,8 +104,18 @@ fn node(a_type: &str) -> Option<String> {
     })
 }
 
+/// Deepest nesting of arguments; deeper ones are cut.
+const DEEPEST: usize = 64;
+
 /// A type with the last parts of its paths, without default arguments.
 pub(crate) fn short(a_type: &str) -> String {
+    short_inside(a_type, 0)
+}
+
+fn short_inside(a_type: &str, depth: usize) -> String {
+    if depth > DEEPEST {
+        return "…".to_owned();
+    }
     let mut text = String::with_capacity(a_type.len().min(256));
     let mut rest = a_type;
     while let Some(first) = rest.chars().next() {
@@ -116,8 +126,11 @@ pub(crate) fn short(a_type: &str) -> String {
             rest = after;
             if let Some(list) = rest.strip_prefix('<') {
                 let end = end_of_list(list);
-                let kept: Vec<String> =
-                    split(&list[..end]).into_iter().filter(|one| !is_default(one)).map(short).collect();
+                let kept: Vec<String> = split(&list[..end])
+                    .into_iter()
+                    .filter(|one| !is_default(one))
+                    .map(|one| short_inside(one, depth + 1))
+                    .collect();
                 if !kept.is_empty() {
                     text.push_str(&format!("<{}>", kept.join(", ")));
                 }

@@ -210,3 +210,34 @@ fn an_unwind_table_that_covers_everything() {
     survive(&std::fs::read(&program.path).unwrap());
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
 }
+
+/// Types that consist of each other without end, and names that are longer than all else, end somewhere.
+#[test]
+fn types_without_end() {
+    // 2: pointer, 3: struct, 4: member, 5: const, 6: array, 7: subrange, 8: variant part, 9: variant.
+    let abbreviations = "1,0x11,1,0,0, 2,0xf,0,0x49,0x13,0,0, 3,0x13,1,3,0xe,0xb,0xb,0,0, 4,0xd,0,3,0xe,0x49,0x13,0x38,0xb,0,0, \
+                         5,0x26,0,0x49,0x13,0,0, 6,1,1,0x49,0x13,0,0, 7,0x21,0,0x2f,6,0,0, 8,0x33,1,0,0, 9,0x19,1,0,0";
+    let name = "a<".repeat(6000);
+    let entries = format!(
+        ".byte 1\n\
+         10: .byte 2\n.long 10b-1b+4\n\
+         20: .byte 5\n.long 21f-1b+4\n21: .byte 5\n.long 20b-1b+4\n\
+         .rept 20000\n30: .byte 2\n.long .-1b-2\n.endr\n\
+         .rept 3000\n40: .byte 3\n.long long-.debug_str\n.byte 8\n\
+         .byte 4\n.long long-.debug_str\n.long 10b-1b+4\n.byte 0\n\
+         .byte 4\n.long long-.debug_str\n.long 20b-1b+4\n.byte 8\n\
+         .byte 4\n.long long-.debug_str\n.long 30b-1b+4\n.byte 8\n.byte 0\n.endr\n\
+         50: .byte 6\n.long 40b-1b+4\n.byte 7\n.long -1\n.byte 0\n\
+         .rept 200\n60: .byte 6\n.long .-1b-5\n.byte 7\n.long 0x7ffffffe\n.byte 0\n.endr\n\
+         70: .byte 3\n.long long-.debug_str\n.byte 8\n.byte 8\n\
+         .rept 3000\n.byte 9\n.byte 4\n.long long-.debug_str\n.long 40b-1b+4\n.byte 0\n.byte 0\n.endr\n.byte 0\n.byte 0\n\
+         .byte 0\n.section .debug_str,\"MS\",@progbits,1\nlong: .string \"{name}\"\n.section .debug_info\n"
+    );
+    let program = with_debug_information(abbreviations, &entries);
+    let begin = std::time::Instant::now();
+    let layouts = read_layouts(&program.path);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(layouts.len() > 3, "{}", layouts.len());
+    let names: usize = (0..layouts.len() as u32).map(|id| layouts.get(TypeId(id)).name.len()).sum();
+    assert!(names < 16 << 20, "{names}");
+}

@@ -93,16 +93,27 @@ impl Parts {
         Ok(node)
     }
 
+    /// Adds the size of a node to the sum, which stays that of a process.
+    pub(in crate::heapsnapshot) fn add_size(
+        &self,
+        row: u64,
+        node: &NodeRecord,
+        sum: &mut u64,
+    ) -> Result<(), Fault> {
+        *sum = sum.saturating_add(node.self_size);
+        if *sum > MOST_BYTES {
+            return self.nodes.fault(row, "the sizes add up to more than 256 TiB");
+        }
+        Ok(())
+    }
+
     /// The sum of sizes, and the nodes of 4 GiB or more.
     pub(in crate::heapsnapshot) fn check_nodes(&self) -> Result<(u64, Vec<(u32, u32)>), Fault> {
         let (mut row, mut sum) = (0, 0_u64);
         let mut continued = Vec::new();
-        self.nodes.each(|bytes| {
+        self.nodes.each(|bytes| -> Result<(), Fault> {
             let node = self.node(row, bytes)?;
-            sum = sum.saturating_add(node.self_size);
-            if sum > MOST_BYTES {
-                return self.nodes.fault(row, "the sizes add up to more than 256 TiB");
-            }
+            self.add_size(row, &node, &mut sum)?;
             if node.self_size > LARGEST {
                 continued.push((row as u32, ((node.self_size - 1) / LARGEST) as u32));
             }

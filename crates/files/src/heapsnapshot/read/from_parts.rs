@@ -39,9 +39,10 @@ fn nodes(parts: &Parts, graph: &mut HeapGraph) -> Result<(), Fault> {
     graph.kinds.reserve_exact(count);
     graph.names.reserve_exact(count);
     graph.self_sizes.reserve_exact(count);
-    let mut row = 0;
+    let (mut row, mut sizes) = (0, 0);
     parts.nodes.each(|bytes| -> Result<(), Fault> {
         let node = parts.node(row, bytes)?;
+        parts.add_size(row, &node, &mut sizes)?;
         row += 1;
         graph.kinds.push(node.kind as u16);
         graph.names.push(NameId(node.name as u32));

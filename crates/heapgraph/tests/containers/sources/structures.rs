@@ -163,6 +163,7 @@ struct App {
     path: std::path::PathBuf,
     boxed_slice: Box<[Box<u64>]>,
     boxed_text: Box<str>,
+    boxed_path: Box<std::path::Path>,
     iterator: std::vec::IntoIter<Box<u64>>,
     heap: BinaryHeap<Box<u64>>,
     array: [Option<Box<u64>>; 3],
@@ -334,6 +335,7 @@ fn build(hidden_words: &mut Vec<usize>) -> Box<App> {
         path: "/some/path".into(),
         boxed_slice: boxes(0..4).collect(),
         boxed_text: "boxed".into(),
+        boxed_path: std::path::Path::new("/boxed/path").into(),
         iterator,
         heap: boxes(0..9).collect(),
         array,
@@ -435,6 +437,8 @@ fn print_structures(app: &App) {
     app.boxed_slice.iter().for_each(|value| owns(value, &**value));
     owns(app, &*app.boxed_text);
     println!("text {} {}", at(&*app.boxed_text), app.boxed_text);
+    owns(app, &*app.boxed_path);
+    println!("text {} {}", at(&*app.boxed_path), app.boxed_path.display());
     println!("text {} {}", at(&*app.counted_text), app.counted_text);
     owns(app, app.iterator.as_slice());
     app.iterator.as_slice().iter().for_each(|value| owns(value, &**value));

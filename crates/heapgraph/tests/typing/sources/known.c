@@ -103,7 +103,7 @@ int main(void) {
         current = task;
         // Only the last one is known to be more than a link.
         say(task, n == 49 ? "task" : "-");
-        say(task->name, n == 49 ? "[u8]" : "-");
+        say(task->name, n == 49 ? "[u8]" : "-[u8]");
     }
     numbers = malloc(1000 * sizeof *numbers);
     for (int n = 0; n < 1000; n++) numbers[n] = n * 0.1;

@@ -187,6 +187,12 @@ fn main() {
         }
     });
     println!("stack");
+    // Memory of removed values gets another use; the buffer still has pointers to them.
+    let mut stale: Vec<Box<dyn Shape>> = (0..300).map(shape).collect();
+    stale.truncate(20);
+    let reused: Vec<String> = (0..500).map(|n| format!("{n:040}")).collect();
+    reused.iter().for_each(|reused| say(reused.as_ptr(), "-[u8]"));
+    stale.iter().for_each(|shape| shape.say());
     say(on_the_stack.as_ptr(), "[Box<dyn Shape>]");
     on_the_stack.iter().for_each(|shape| shape.say());
     let area: f64 = on_the_stack.iter().map(|shape| shape.area()).sum();
@@ -194,6 +200,6 @@ fn main() {
     println!("ready");
     loop {
         std::thread::park();
-        std::hint::black_box((&on_the_stack, area, &APP));
+        std::hint::black_box((&on_the_stack, &stale, &reused, area, &APP));
     }
 }

@@ -166,7 +166,7 @@ fn savings(
         let mut line = Line::new();
         line.plain(format!("free {} that no root reaches", counted(leaked.count, "block", "blocks")));
         if leaks.owners.iter().any(|row| row.in_cycles > 0) {
-            line.plain("; break cycles with weak references");
+            line.plain("; weak references break cycles");
         }
         findings.push((leaked.self_size, line));
     }
