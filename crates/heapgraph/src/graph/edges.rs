@@ -4,7 +4,6 @@
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
-use super::headers;
 use super::names::Names;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
@@ -179,11 +178,22 @@ fn owned(
             let found = values.filter_map(|word| lookup.find(blocks, word));
             owned.filling.extend(found.map(|found| found.block.0));
         }
-        headers::find(input, lookup, bytes, &mut |index, length| {
+        let words: Vec<u64> = words(bytes).collect();
+        for (at, word) in words.iter().enumerate() {
+            let Some(found) = lookup.find(blocks, *word).filter(|found| found.offset == 0) else { continue };
+            let index = found.block.0 as usize;
+            let Some(content @ BlockType::Elements(_)) = contains(input, index) else { continue };
+            let extent = references.extent_beside(content, blocks.sizes[index], &words, at, image);
+            let Some((extent, elements)) = extent.and_then(|extent| Some((extent, extent.elements?))) else {
+                continue;
+            };
             let known = &mut owned.lengths[index];
-            let length = length.min(u64::from(UNKNOWN - 1)) as u32;
-            *known = if *known == UNKNOWN { length } else { length.max(*known) };
-        });
+            let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
+            *known = if *known == UNKNOWN { elements } else { elements.max(*known) };
+            if extent.first != 0 {
+                owned.rotated.insert(found.block.0, extent);
+            }
+        }
     }
     owned
 }
