@@ -95,6 +95,14 @@ pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Tak
     heap::take(pid, options, &name, output).map_err(Failure::new)
 }
 
+/// Takes a snapshot during a recording (`--heap-at`). Returns a line about it.
+pub(crate) fn take_during_recording(pid: u32, output: &Path) -> String {
+    match take(pid, &TakeOptions::default(), output) {
+        Ok(taken) => line(output, &taken),
+        Err(failure) => format!("no heap snapshot: {}", failure.line),
+    }
+}
+
 /// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed; paused for 4.2 ms`.
 pub(crate) fn line(output: &Path, taken: &Taken) -> String {
     let totals = &taken.totals;
