@@ -7,6 +7,7 @@ pub mod heap_parts;
 pub mod heapsnapshot;
 pub mod glibc_heap;
 pub mod jlprof;
+pub mod layouts;
 #[path = "../../crates/heapgraph/tests/support/made_up.rs"]
 pub mod made_up;
 pub mod memory;

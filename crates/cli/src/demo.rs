@@ -41,6 +41,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             no_children: false,
             walltime: false,
             allocs: None,
+            heap_at: None,
             track: Default::default(),
             no_time: false,
             sampler: None,

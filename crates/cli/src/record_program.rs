@@ -1,10 +1,11 @@
 //! Recording a program that Stackglass starts: shared by `record`, `cargo stackglass` and `demo`.
 
 use crate::failure::{Failure, OWN_FAILURE, Outcome};
+use crate::heap;
 use crate::library;
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
-use stackglass_collect::launch::{self, Options, Program};
+use stackglass_collect::launch::{self, HeapAtOptions, Options, Program};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -23,6 +24,11 @@ pub(crate) struct Job {
 /// Records the program, prints the report, and returns the program's exit status.
 pub(crate) fn record(job: Job) -> Outcome {
     let sampling = job.sampling;
+    let heap_at = sampling.heap_at.map(|at| HeapAtOptions {
+        at,
+        output: job.output.with_extension("heapsnapshot"),
+        take: heap::take_during_recording,
+    });
     let options = Options {
         program: job.program,
         arguments: job.arguments,
@@ -39,6 +45,7 @@ pub(crate) fn record(job: Job) -> Outcome {
         peek: sampling.peek_duration,
         walltime: sampling.walltime,
         allocations: sampling.allocations(),
+        heap_at,
         time: !sampling.no_time,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };

@@ -77,6 +77,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         peek: flags.peek_duration,
         walltime: false,
         allocations: flags.allocs.then_some(every),
+        heap_at: None,
         time: true,
         writer: concat!("stackglass ", env!("CARGO_PKG_VERSION")).into(),
     };

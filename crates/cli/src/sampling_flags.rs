@@ -1,10 +1,10 @@
 //! The flags that `record` and `cargo stackglass` share: how and how long a program is sampled.
 
 use crate::track_allocation::TrackFlags;
-use crate::values::{allocation_sampling, delay, duration, positive_duration, words};
+use crate::values::{allocation_sampling, delay, duration, heap_at, positive_duration, words};
 use clap::{ArgGroup, Args, ValueEnum};
 use stackglass_collect::allocations::AllocationSettings;
-use stackglass_collect::launch::Sampler;
+use stackglass_collect::launch::{HeapAt, Sampler};
 use stackglass_profile::AllocationSampling;
 use std::time::Duration;
 
@@ -47,6 +47,10 @@ pub(crate) struct SamplingFlags {
     /// Record allocations: all, each with a probability (0.1), or one sample in a number of bytes (512KiB)
     #[arg(long, group = "allocating", value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = allocation_sampling)]
     pub(crate) allocs: Option<AllocationSampling>,
+
+    /// Save a heap snapshot beside the recording: `exit` when the program ends, `peak` when live bytes are highest, or a signal (`USR1`, `HUP`, `QUIT`) to stackglass
+    #[arg(long, requires = "allocs", value_name = "WHEN", value_parser = heap_at)]
+    pub(crate) heap_at: Option<HeapAt>,
 
     /// Take no samples of time (with --allocs or --track-allocation)
     #[arg(long, requires = "allocating")]

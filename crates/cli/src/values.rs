@@ -1,9 +1,15 @@
 //! Parsers for the values of flags: durations, counts, process ids, and choices among a few words.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use stackglass_collect::launch::HeapAt;
 use stackglass_profile::AllocationSampling;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Numbers of signals (signal(7)).
+const SIGHUP: i32 = 1;
+const SIGQUIT: i32 = 3;
+const SIGUSR1: i32 = 10;
 
 /// Shortest sampling interval.
 const SHORTEST_DELAY: Duration = Duration::from_micros(100);
@@ -94,6 +100,19 @@ pub(crate) fn allocation_sampling(text: &str) -> Result<AllocationSampling, Stri
     }
 }
 
+/// When a heap snapshot is taken: `exit`, `peak`, or one of the signals that the launcher reads and needs for nothing else.
+pub(crate) fn heap_at(text: &str) -> Result<HeapAt, String> {
+    let name = text.to_ascii_uppercase();
+    match name.strip_prefix("SIG").unwrap_or(&name) {
+        "EXIT" => Ok(HeapAt::Exit),
+        "PEAK" => Ok(HeapAt::Peak),
+        "USR1" => Ok(HeapAt::Signal(SIGUSR1)),
+        "HUP" => Ok(HeapAt::Signal(SIGHUP)),
+        "QUIT" => Ok(HeapAt::Signal(SIGQUIT)),
+        _ => Err("expected exit, peak, or one of the signals USR1, HUP and QUIT".into()),
+    }
+}
+
 /// A whole number from 0 up.
 pub(crate) fn whole<T: FromStr + Default + PartialOrd>(text: &str) -> Result<T, String> {
     text.parse()
@@ -137,6 +156,9 @@ mod tests {
         );
         assert_eq!(words("10_000"), Ok(10_000));
         assert_eq!(words("10M"), Ok(10_000_000));
+        assert_eq!(heap_at("exit"), Ok(HeapAt::Exit));
+        assert_eq!((heap_at("SIGUSR1"), heap_at("hup")), (Ok(HeapAt::Signal(10)), Ok(HeapAt::Signal(1))));
+        assert!(heap_at("KILL").is_err());
         assert!(words("M").is_err() && words("99999999999G").is_err());
     }
 }

@@ -64,3 +64,26 @@ fn a_process_that_does_not_exist_leaves_no_file() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no process 1073741823"));
     assert!(!place.file("x.heapsnapshot").exists());
 }
+
+#[test]
+fn a_recording_saves_the_heap_at_the_end_of_the_program() {
+    let place = Place::new();
+    let recorded = place.run([
+        "record",
+        "-q",
+        "--allocs",
+        "--no-time",
+        "--heap-at",
+        "exit",
+        "-o",
+        "e.glass",
+        "--",
+        "sort",
+        "/dev/null",
+    ]);
+    let stderr = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    assert!(recorded.status.success() && stderr.contains("e.heapsnapshot: "), "{stderr}");
+    assert!(place.file("e.heapsnapshot").is_file());
+    let refused = place.run(["record", "--heap-at", "exit", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(2), "--allocs is required");
+}

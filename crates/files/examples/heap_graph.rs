@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p stackglass-files --example heap_graph -- BLOCKS FOLDER`
 
-use stackglass_files::heapsnapshot::{PartsWriter, assemble, read};
+use stackglass_files::heapsnapshot::{AssembleOptions, PartsWriter, assemble, assemble_with, read};
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind};
 use std::error::Error;
 use std::path::Path;
@@ -30,6 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let assembled = timed("assembling", || assemble(&prefix, &out))?;
     println!("{} nodes, {} edges, {} bytes in blocks", assembled.nodes, assembled.edges, assembled.self_size);
     println!("{} bytes in the file", out.metadata()?.len());
+    let small = prefix.with_extension("small.heapsnapshot");
+    let options = AssembleOptions { group_small: true };
+    let grouped = timed("assembling with groups", || assemble_with(&prefix, &small, options))?;
+    println!("{} nodes, {} edges, {} bytes in blocks", grouped.nodes, grouped.edges, grouped.self_size);
     for path in [&out, &prefix] {
         let graph = timed("reading", || read(path))?;
         println!("{}: {} nodes", path.display(), graph.len());

@@ -9,7 +9,6 @@
 mod counts;
 mod edges;
 mod emit;
-mod headers;
 mod names;
 mod reach;
 mod roots;

@@ -12,6 +12,11 @@ use stackglass_wire::SessionState;
 /// CPU at once.
 const LAST_TICK: u64 = 30_000_000;
 
+/// Time between two looks whether the heap snapshot at the end is made, ns.
+const SNAPSHOT_CHECK: u64 = 2_000_000;
+/// A launcher whose beat does not change for this long has died, ns.
+const LONGEST_BEAT: u64 = 5_000_000_000;
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;
@@ -72,6 +77,26 @@ extern "C" fn destructor() {
     if fork_guard::is_own_process() {
         stackglass_sampler::stop(LAST_TICK);
         stackglass_heap::end();
+        wait_for_heap_snapshot();
+    }
+}
+
+/// Waits while the launcher saves the heap of this program (`--heap-at exit`), but not for one that has died.
+fn wait_for_heap_snapshot() {
+    let Some(session) = own_session::get() else { return };
+    let page = session.page;
+    let is_program = page.only_pid.load(Relaxed) == system::process_id();
+    let records = page.allocations.load(Relaxed) != 0;
+    let (mut beat, mut beat_at) = (page.beat.load(Relaxed), system::now());
+    while is_program && records && page.heap_at_exit.load(Acquire) != 0 {
+        let now = system::now();
+        system::sleep_until(&page.heap_at_exit, 1, now + SNAPSHOT_CHECK);
+        let last = page.beat.load(Relaxed);
+        if last != beat {
+            (beat, beat_at) = (last, now);
+        } else if now > beat_at + LONGEST_BEAT {
+            return;
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub struct SessionPage {
     /// Process id of the command that has turned the recording of allocations on in a session that only waits
     /// (`stackglass run`). The launcher turns it off when that process has ended.
     pub allocation_asker: AtomicU32,
+    /// Not zero: the program waits at its end until this is 0 again, because its heap is read.
+    pub heap_at_exit: AtomicU32,
 }
 
 /// What the processes of a session do.
@@ -93,6 +95,7 @@ impl SessionPage {
             allocation_parameter: AtomicU64::new(0),
             sampled_from_outside: AtomicU32::new(0),
             allocation_asker: AtomicU32::new(0),
+            heap_at_exit: AtomicU32::new(0),
         }
     }
 

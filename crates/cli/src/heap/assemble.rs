@@ -37,7 +37,7 @@ pub(crate) struct Flags {
 
 /// Which blocks become groups.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Group {
+pub(super) enum Group {
     /// Blocks that hold no others
     Small,
 }

@@ -8,6 +8,7 @@ mod show;
 mod take;
 
 pub(crate) use at_peek::{PeekSnapshots, save_at_peek};
+pub(crate) use take::take_during_recording;
 
 use crate::failure::Outcome;
 use clap::{Args, Subcommand};

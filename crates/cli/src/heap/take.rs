@@ -1,5 +1,6 @@
 //! `stackglass heap take PID`: a heap snapshot of a running process.
 
+use super::assemble::Group;
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use crate::values::process_id;
@@ -52,6 +53,10 @@ pub(crate) struct Flags {
     #[arg(long)]
     with_texts: bool,
 
+    /// Make one node of all blocks of one type that one block holds and that hold nothing, for viewers that cannot hold all
+    #[arg(long, value_name = "BLOCKS", conflicts_with = "streaming")]
+    group: Option<Group>,
+
     /// Give all blocks the size 1, so that sizes are numbers of blocks
     #[arg(long)]
     all_one: bool,
@@ -70,6 +75,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         all_one: flags.all_one,
         with_texts: flags.with_texts,
         streaming: flags.streaming,
+        group_small: matches!(flags.group, Some(Group::Small)),
         stop: flags.stop,
         ..Default::default()
     };
@@ -93,6 +99,14 @@ pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Tak
         site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
     };
     heap::take(pid, options, &name, output).map_err(Failure::new)
+}
+
+/// Takes a snapshot during a recording (`--heap-at`). Returns a line about it.
+pub(crate) fn take_during_recording(pid: u32, output: &Path) -> String {
+    match take(pid, &TakeOptions::default(), output) {
+        Ok(taken) => line(output, &taken),
+        Err(failure) => format!("no heap snapshot: {}", failure.line),
+    }
 }
 
 /// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed; paused for 4.2 ms`.

@@ -225,5 +225,5 @@ fn other_memory(image: &Image, modules: &[LoadedModule], blocks: &Blocks, known:
     let mut ranges: Vec<_> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
     let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
     ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));
-    roots::other_memory(image, blocks, &ranges)
+    roots::other_memory(image, blocks, &glibc::heaps(image), &ranges)
 }

@@ -3,7 +3,7 @@
 use super::graph::{self, SiteName};
 use super::{HeapError, image};
 use stackglass_attach::frozen::{self, FrozenCopy, Pause, StoppedProcess};
-use stackglass_files::heapsnapshot::{self, PartsWriter};
+use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
 use stackglass_heapgraph::image::Image;
 use stackglass_symbols::Options;
@@ -18,6 +18,8 @@ pub struct TakeOptions {
     pub with_texts: bool,
     /// Leave the four part files, with the output as their prefix, instead of one file.
     pub streaming: bool,
+    /// Make one node of all blocks of one type that one block holds and that hold nothing.
+    pub group_small: bool,
     /// Read the process itself, which stays stopped meanwhile, instead of a copy.
     pub stop: bool,
     /// How names and layouts are found.
@@ -93,7 +95,8 @@ impl Frozen<'_> {
         }
         parts.finish()?;
         if !options.streaming {
-            heapsnapshot::assemble(output, output)?;
+            let options = AssembleOptions { group_small: options.group_small };
+            heapsnapshot::assemble_with(output, output, options)?;
         }
         Ok(Taken { totals: written.totals, pause: self.pause, remarks: written.remarks })
     }

@@ -6,6 +6,7 @@
 
 mod backend;
 pub mod drain;
+mod heap_at;
 mod inherited;
 pub mod library;
 mod outside_peeks;
@@ -21,6 +22,7 @@ pub(crate) mod takeover;
 mod unaccounted_cpu;
 
 pub use backend::Sampler;
+pub use heap_at::{HeapAt, HeapAtOptions};
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};
 pub use record::{pass_on, record};
@@ -67,6 +69,8 @@ pub struct Options {
     pub walltime: bool,
     /// Record allocations, and which.
     pub allocations: Option<AllocationSettings>,
+    /// Heap snapshots of the program.
+    pub heap_at: Option<HeapAtOptions>,
     /// Take samples of time. Without, only allocations are recorded.
     pub time: bool,
     /// Name and version of the program that writes the recording.

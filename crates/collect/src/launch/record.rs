@@ -4,6 +4,7 @@
 //! The program is always waited for.
 
 use super::backend::Backend;
+use super::heap_at::{HeapAt, HeapSnapshots};
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::takeover::Takeover;
@@ -80,6 +81,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         settings.store(page);
         AllocationSettings::turn(page, delay_start.is_zero());
     }
+    if options.heap_at.as_ref().is_some_and(|heap| heap.at == HeapAt::Exit) {
+        page.heap_at_exit.store(1, Relaxed);
+    }
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         // Nothing was recorded: no file is left behind.
         if options.output.is_file() {
@@ -104,11 +108,14 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         drain.skip_executable(&options.program);
         drain
     });
+    let snapshots = options.heap_at.clone();
+    let snapshots = snapshots.map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder()));
     let time = options.time;
     let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
     let mut program = RecordedProgram {
         backend,
         allocations,
+        snapshots,
         takeover,
         time,
         child,
@@ -124,6 +131,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
 struct RecordedProgram {
     backend: Backend,
     allocations: Option<AllocationDrain>,
+    /// Heap snapshots during the recording.
+    snapshots: Option<HeapSnapshots>,
     /// The plan for the program's own allocator.
     takeover: Option<Takeover>,
     /// Samples of time are taken.
@@ -151,6 +160,9 @@ impl Source for RecordedProgram {
         self.peeks.update(&images, recorder, observer);
         if let Some(allocations) = &mut self.allocations {
             allocations.update();
+        }
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.update(observer);
         }
     }
 
@@ -199,6 +211,9 @@ impl Source for RecordedProgram {
         match (signal.number, signal.from_kernel) {
             // The end of a child and the beat after SIGCONT are checked in every round of the loop.
             (libc::SIGCHLD | libc::SIGCONT | libc::SIGXFSZ, _) => {}
+            (number, false) if self.snapshots.as_ref().and_then(HeapSnapshots::signal) == Some(number) => {
+                self.snapshots.iter_mut().for_each(HeapSnapshots::begin);
+            }
             // A key: the terminal has sent the signal to the program as well.
             (libc::SIGINT | libc::SIGQUIT, true) => self.interrupts += 1,
             (libc::SIGHUP, true) => {
@@ -221,6 +236,9 @@ impl RecordedProgram {
     /// Stops all samplers, reads their last events, symbolizes and saves the recording, and waits for the program.
     fn finish(mut self, mut recording: RecordingLoop, options: &Options, observer: &mut dyn Observer) -> End {
         let is_early = self.child.ended().is_none();
+        if let Some(mut snapshots) = self.snapshots.take() {
+            snapshots.finish(observer);
+        }
         recording.session.set_state(SessionState::Stopped);
         self.read_last_events(&mut recording.recorder, observer);
         let blind_spot = self.backend.blind_spot();

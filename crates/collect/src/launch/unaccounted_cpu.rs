@@ -63,6 +63,7 @@ mod tests {
             peek: Duration::from_secs(1),
             walltime: false,
             allocations: None,
+            heap_at: None,
             time: true,
             writer: String::new(),
         };

@@ -4,7 +4,6 @@
 //! the right size. Words that are no pointers by layout, and pointers that do not fit, give *weak* edges: they are shown, but
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
-use super::headers;
 use super::names::Names;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
@@ -16,6 +15,8 @@ use stackglass_profile::heap_graph::EdgeKind;
 
 /// Bytes that are read at once.
 const WINDOW: usize = 1 << 20;
+/// Pages that are looked at together, to skip memory that was never written.
+const EMPTY_PAGES: usize = 16 << 10;
 /// Unknown number of elements.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -133,7 +134,7 @@ fn owned(
     let mut owned =
         Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
     let mut note = |reference: Reference<'_>| {
-        let Some(elements) = reference.elements else { return };
+        let Some(elements) = reference.elements.filter(|_| reference.hold == Hold::Owns) else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
@@ -177,11 +178,22 @@ fn owned(
             let found = values.filter_map(|word| lookup.find(blocks, word));
             owned.filling.extend(found.map(|found| found.block.0));
         }
-        headers::find(input, lookup, bytes, &mut |index, length| {
+        let words: Vec<u64> = words(bytes).collect();
+        for (at, word) in words.iter().enumerate() {
+            let Some(found) = lookup.find(blocks, *word).filter(|found| found.offset == 0) else { continue };
+            let index = found.block.0 as usize;
+            let Some(content @ BlockType::Elements(_)) = contains(input, index) else { continue };
+            let extent = references.extent_beside(content, blocks.sizes[index], &words, at, image);
+            let Some((extent, elements)) = extent.and_then(|extent| Some((extent, extent.elements?))) else {
+                continue;
+            };
             let known = &mut owned.lengths[index];
-            let length = length.min(u64::from(UNKNOWN - 1)) as u32;
-            *known = if *known == UNKNOWN { length } else { length.max(*known) };
-        });
+            let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
+            *known = if *known == UNKNOWN { elements } else { elements.max(*known) };
+            if extent.first != 0 {
+                owned.rotated.insert(found.block.0, extent);
+            }
+        }
     }
     owned
 }
@@ -223,7 +235,14 @@ impl Search<'_> {
             return self.doubtful_words(bytes);
         }
         while address < root.range.end {
-            let bytes = window.read(address, (root.range.end - address).min(WINDOW as u64));
+            let left = root.range.end - address;
+            if left > WINDOW as u64
+                && let Some(empty) = window.empty_pages(address, left)
+            {
+                address += empty;
+                continue;
+            }
+            let bytes = window.read(address, left.min(WINDOW as u64));
             if bytes.is_empty() {
                 // A page that cannot be read.
                 address = (address | 4095) + 1;
@@ -349,6 +368,25 @@ struct Window<'a> {
 impl<'a> Window<'a> {
     fn new(image: &'a Image) -> Window<'a> {
         Window { image, start: 0, bytes: Vec::new() }
+    }
+
+    /// Bytes from `address` on in pages that were never written, if the next [`WINDOW`] has no other.
+    fn empty_pages(&self, address: u64, len: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let mut pages = [true; EMPTY_PAGES];
+        let count = (len / PAGE).min(EMPTY_PAGES as u64) as usize;
+        // Few pages first: most memory is in use.
+        for count in [count.min(WINDOW / PAGE as usize), count] {
+            self.image.memory.resident(address, &mut pages[..count]);
+            let empty = pages[..count].iter().take_while(|resident| !**resident).count();
+            if empty < count.min(WINDOW / PAGE as usize) {
+                return None;
+            }
+            if empty < count || count == EMPTY_PAGES {
+                return Some(empty as u64 * PAGE);
+            }
+        }
+        Some(count as u64 * PAGE)
     }
 
     /// As many of these bytes as can be read.

@@ -16,7 +16,7 @@ use foldhash::{HashMap, HashSet};
 use stackglass_profile::recording::Module;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of names, and fields of variants, for each byte of debug information.
+/// Bytes of names for each byte of debug information.
 const MOST_PER_BYTE: u64 = 16;
 
 pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
@@ -67,8 +67,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
     let bytes =
         units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
     let most = bytes.saturating_mul(MOST_PER_BYTE).max(1 << 20);
-    let budget = || Budget::new(most);
-    let names = budget();
+    let names = Budget::new(most);
     // The largest units first, so that no thread works on one alone at the end.
     let mut order: Vec<usize> = (0..units.units.len()).collect();
     order.sort_by_key(|unit| std::cmp::Reverse(units.units[*unit].unit.unit.header.length_including_self()));
@@ -84,7 +83,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
         indexes[*unit] = found;
     }
     let (mut types, places) = number(units, &mut indexes, most as usize);
-    types.fields = budget();
+    types.fields = Budget::new(bytes.max(1 << 12));
     let mut jobs: Vec<Job> = indexes
         .into_iter()
         .enumerate()

@@ -46,7 +46,7 @@ pub struct Assembled {
 pub struct AssembleOptions {
     /// Make one node of all leaves of one type that one node holds, for viewers that cannot hold all nodes. Such a node has
     /// the sum of their sizes, and a name such as `5 012 × [u8]`; see [`grouped_blocks`](super::grouped_blocks). The name of
-    /// the root then says so. Needs up to 22 bytes for each node.
+    /// the root then says so. Needs some 24 bytes for each node.
     pub group_small: bool,
 }
 

@@ -86,6 +86,13 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
     Ok(GlibcHeap { blocks, report })
 }
 
+/// The memory of all heaps of glibc's malloc, sorted, without blocks that have a mapping of their own. Empty if there are none.
+pub fn heaps(image: &Image) -> Vec<Range<u64>> {
+    let mut words = Words::new(image);
+    let mains = arenas::main_arenas(&mut words);
+    Memory::of(&mut words, &mains, &mut Report::default()).known
+}
+
 /// A part of memory with blocks.
 enum Part {
     Region(Region),
