@@ -14,7 +14,7 @@ use support::{Place, text};
 /// Writes part files: a list of `jobs` that a static holds, and a leaked cycle. `mark` is in every name.
 fn parts(place: &Place, name: &str, jobs: u32, mark: &str) {
     let mut parts = PartsWriter::create(&place.file(name)).unwrap();
-    let mut node = |parts: &mut PartsWriter, kind, text: &str, size, edges: &[(u32, &str)]| {
+    let node = |parts: &mut PartsWriter, kind, text: &str, size, edges: &[(u32, &str)]| {
         let name = parts.name(&match text {
             "" | UNREACHABLE => text.to_owned(),
             text => format!("{text}{mark}"),

@@ -33,7 +33,7 @@ impl Drop for Sleeping {
 #[test]
 fn a_snapshot_has_the_default_name_and_can_be_shown() {
     let (place, sleeping) = (Place::new(), Sleeping::start());
-    let taken = place.run(&["heap", "take", &sleeping.pid()]);
+    let taken = place.run(["heap", "take", &sleeping.pid()]);
     let stderr = String::from_utf8_lossy(&taken.stderr).into_owned();
     assert!(taken.status.success(), "{stderr}");
     let name = stderr.lines().last().unwrap().strip_prefix("stackglass: ").unwrap();
@@ -49,7 +49,7 @@ fn a_snapshot_has_the_default_name_and_can_be_shown() {
 #[test]
 fn a_stopped_process_continues() {
     let (place, sleeping) = (Place::new(), Sleeping::start());
-    let taken = place.run(&["heap", "take", &sleeping.pid(), "--stop", "-o", "s.heapsnapshot"]);
+    let taken = place.run(["heap", "take", &sleeping.pid(), "--stop", "-o", "s.heapsnapshot"]);
     assert!(taken.status.success(), "{}", String::from_utf8_lossy(&taken.stderr));
     assert!(place.file("s.heapsnapshot").is_file());
     let status = std::fs::read_to_string(format!("/proc/{}/status", sleeping.pid())).unwrap();
@@ -59,7 +59,7 @@ fn a_stopped_process_continues() {
 #[test]
 fn a_process_that_does_not_exist_leaves_no_file() {
     let place = Place::new();
-    let refused = place.run(&["heap", "take", "1073741823", "-o", "x.heapsnapshot"]);
+    let refused = place.run(["heap", "take", "1073741823", "-o", "x.heapsnapshot"]);
     assert_eq!(refused.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no process 1073741823"));
     assert!(!place.file("x.heapsnapshot").exists());
