@@ -170,3 +170,14 @@ fn owners_of_unreached_blocks_come_first() {
     assert_eq!(owners, ["1", "3"]);
     assert_eq!(totals.unreached_blocks, 4);
 }
+
+/// A later start reaches an earlier one through a block that the earlier one has reached.
+#[test]
+fn owners_are_as_few_as_possible() {
+    let words = [(block(0), block(1)), (block(1), block(0)), (block(2), block(1))];
+    let (graph, _) = graph(3, &words, &[]);
+    let unreachable = format!("{UNREACHABLE} -> ");
+    let all = edges(&graph, 3);
+    let owners: Vec<&str> = all.iter().filter_map(|edge| edge.strip_prefix(&unreachable)).collect();
+    assert_eq!(owners, ["2"]);
+}

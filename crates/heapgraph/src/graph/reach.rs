@@ -1,53 +1,47 @@
 //! What roots reach, and what nothing reaches.
 //!
 //! Words on stacks and in registers may be left over, and most are borrowed. One holds its target only if the target cannot be
-//! reached otherwise; if several could, the outermost frame does. Of the blocks that nothing reaches, the *owners* are those
+//! reached otherwise. If several could hold it, the outermost frame does. Of the blocks that nothing reaches, the *owners* are those
 //! that no other unreached block reaches, or one of each cycle of such blocks.
+//!
+//! Both are the smallest sets of starts from which all is reached. A first walk in order finds starts that no earlier start
+//! reaches. A second walk in reverse order keeps those that no later start reaches.
 
 use super::edges::{Edges, WEAK};
 use super::{Input, RootKind};
 use crate::blocks::BlockIndex;
-use foldhash::HashMap;
 
 /// Makes edges of stacks and registers weak where their targets are held otherwise. Returns the owners of unreached blocks.
 pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
-    let mut walk = Walk {
-        roots: input.roots.len(),
-        reached: vec![false; input.blocks.len()],
-        pending: Vec::new(),
-        holders: HashMap::default(),
-    };
+    let mut walk =
+        Walk { roots: input.roots.len(), states: vec![State::New; input.blocks.len()], pending: Vec::new() };
     for kind in RootKind::ALL {
-        let places = || input.roots.iter().enumerate().filter(|(_, root)| root.kind == kind);
-        for edge in places().flat_map(|(place, _)| edges.of(place)).collect::<Vec<_>>() {
-            if edges.kinds[edge] & WEAK != 0 {
-                continue;
+        let places = input.roots.iter().enumerate().filter(|(_, root)| root.kind == kind);
+        let from_here: Vec<usize> = places
+            .flat_map(|(place, _)| edges.of(place))
+            .filter(|edge| edges.kinds[*edge] & WEAK == 0)
+            .collect();
+        if !kind.is_doubtful() {
+            for edge in from_here {
+                walk.advance(edges.targets[edge], State::New, State::Reached, edges);
             }
-            let target = edges.targets[edge];
-            if !kind.is_doubtful() {
-                walk.from(target, edges, &mut |_| ());
-            } else if walk.reached[target.0 as usize] {
-                edges.kinds[edge] |= WEAK;
-            } else {
-                let mut held = Vec::new();
-                walk.from(target, edges, &mut |earlier| held.push(earlier));
-                held.into_iter().for_each(|earlier| edges.kinds[earlier] |= WEAK);
-                walk.holders.insert(target.0, edge);
-            }
-        }
-    }
-    let unreached_count = walk.reached.iter().filter(|reached| !**reached).count();
-    walk.holders.clear();
-    let mut owners: Vec<Option<BlockIndex>> = Vec::new();
-    for index in 0..input.blocks.len() as u32 {
-        if walk.reached[index as usize] {
             continue;
         }
-        walk.from(BlockIndex(index), edges, &mut |earlier| owners[earlier] = None);
-        walk.holders.insert(index, owners.len());
-        owners.push(Some(BlockIndex(index)));
+        let starts = walk.starts(from_here, |edge| edges.targets[*edge], edges);
+        for (edge, is_needed) in starts {
+            if !is_needed {
+                edges.kinds[edge] |= WEAK;
+            }
+        }
     }
-    Unreached { owners: owners.into_iter().flatten().collect(), count: unreached_count }
+    let unreached: Vec<BlockIndex> = (0..input.blocks.len() as u32)
+        .map(BlockIndex)
+        .filter(|block| walk.states[block.0 as usize] == State::New)
+        .collect();
+    let count = unreached.len();
+    let starts = walk.starts(unreached, |block| *block, edges);
+    let owners = starts.into_iter().filter_map(|(block, is_needed)| is_needed.then_some(block)).collect();
+    Unreached { owners, count }
 }
 
 /// Blocks that nothing reaches.
@@ -59,33 +53,59 @@ pub(super) struct Unreached {
     pub count: usize,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not reached.
+    New,
+    /// Reached by a start of the first walk.
+    Started,
+    /// Reached.
+    Reached,
+}
+
 struct Walk {
     roots: usize,
-    reached: Vec<bool>,
+    states: Vec<State>,
     pending: Vec<BlockIndex>,
-    /// What is held by one edge or owner alone, by block.
-    holders: HashMap<u32, usize>,
 }
 
 impl Walk {
-    /// Reaches everything from a block. Calls `each` with the holders of blocks that are reached again.
-    fn from(&mut self, block: BlockIndex, edges: &Edges, each: &mut dyn FnMut(usize)) {
-        if std::mem::replace(&mut self.reached[block.0 as usize], true) {
-            return;
+    /// Reaches everything from the targets of some candidates, and says for each of these whether it is needed.
+    fn starts<T>(
+        &mut self,
+        candidates: Vec<T>,
+        target: impl Fn(&T) -> BlockIndex,
+        edges: &Edges,
+    ) -> Vec<(T, bool)> {
+        let mut all: Vec<(T, bool)> = candidates
+            .into_iter()
+            .map(|candidate| {
+                let is_first = self.advance(target(&candidate), State::New, State::Started, edges);
+                (candidate, is_first)
+            })
+            .collect();
+        for (candidate, is_needed) in all.iter_mut().rev() {
+            *is_needed = *is_needed && self.advance(target(candidate), State::Started, State::Reached, edges);
         }
+        all
+    }
+
+    /// Moves all blocks that a block reaches from one state to the next. False if it has left that state already.
+    fn advance(&mut self, block: BlockIndex, from: State, to: State, edges: &Edges) -> bool {
+        if self.states[block.0 as usize] != from {
+            return false;
+        }
+        self.states[block.0 as usize] = to;
         self.pending.push(block);
-        while let Some(from) = self.pending.pop() {
-            for edge in edges.of(self.roots + from.0 as usize) {
-                let to = edges.targets[edge];
-                if edges.kinds[edge] & WEAK != 0 || to == block {
-                    continue;
-                }
-                if !std::mem::replace(&mut self.reached[to.0 as usize], true) {
-                    self.pending.push(to);
-                } else if let Some(holder) = self.holders.remove(&to.0) {
-                    each(holder);
+        while let Some(at) = self.pending.pop() {
+            for edge in edges.of(self.roots + at.0 as usize) {
+                let next = edges.targets[edge];
+                if edges.kinds[edge] & WEAK == 0 && self.states[next.0 as usize] == from {
+                    self.states[next.0 as usize] = to;
+                    self.pending.push(next);
                 }
             }
         }
+        true
     }
 }
