@@ -13,7 +13,6 @@ use stackglass_report::allocation_queries::site_name;
 use stackglass_report::numbers::{bytes_text, counted, percent_text};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,12 +78,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         stop: flags.stop,
         ..Default::default()
     };
-    let start = Instant::now();
-    let mut taken = take(pid, &options, &output.path)?;
-    if flags.stop {
-        // It stands still until it has been read.
-        taken.pause.whole = start.elapsed();
-    }
+    let taken = take(pid, &options, &output.path)?;
     for remark in &taken.remarks {
         message::print_wrapped(remark);
     }

@@ -8,6 +8,7 @@ use stackglass_heapgraph::graph::Totals;
 use stackglass_heapgraph::image::Image;
 use stackglass_symbols::Options;
 use std::path::Path;
+use std::time::Instant;
 
 /// How a heap snapshot is taken.
 #[derive(Clone, Debug, Default)]
@@ -47,57 +48,44 @@ pub fn take(
     site_name: SiteName<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
-    if options.stop {
-        let process = StoppedProcess::take(pid, &frozen::Options::default())?;
-        let frozen = Frozen {
-            image: image::of_stopped(&process),
-            pause: process.pause(),
-            is_alive: &|| process.is_alive(),
-        };
-        return frozen.write(options, site_name, output);
-    }
-    let copy = FrozenCopy::take(pid, &frozen::Options::default())?;
-    let frozen = Frozen { image: image::of_copy(&copy), pause: copy.pause(), is_alive: &|| copy.is_alive() };
-    frozen.write(options, site_name, output)
-}
-
-struct Frozen<'a> {
-    image: Image,
-    pause: Pause,
-    /// Whether the memory that was read until now was all there.
-    is_alive: &'a dyn Fn() -> bool,
-}
-
-impl Frozen<'_> {
-    fn write(
-        &self,
-        options: &TakeOptions,
-        site_name: SiteName<'_>,
-        output: &Path,
-    ) -> Result<Taken, HeapError> {
-        let result = self.write_parts(options, site_name, output);
-        if result.is_err() || !options.streaming {
-            let _ = heapsnapshot::cleanup(output);
-        }
-        result
-    }
-
-    fn write_parts(
-        &self,
-        options: &TakeOptions,
-        site_name: SiteName<'_>,
-        output: &Path,
-    ) -> Result<Taken, HeapError> {
-        let mut parts = PartsWriter::create(output)?;
-        let written = graph::write(&self.image, options, site_name, &mut parts)?;
-        if !(self.is_alive)() {
-            return Err(HeapError::Ended(self.image.pid));
-        }
-        parts.finish()?;
+    let result = parts(pid, options, site_name, output).and_then(|taken| {
         if !options.streaming {
             let options = AssembleOptions { group_small: options.group_small };
             heapsnapshot::assemble_with(output, output, options)?;
         }
-        Ok(Taken { totals: written.totals, pause: self.pause, remarks: written.remarks })
+        Ok(taken)
+    });
+    if result.is_err() || !options.streaming {
+        let _ = heapsnapshot::cleanup(output);
     }
+    result
+}
+
+/// Writes the part files. When it returns, the process runs, and its copy has ended.
+fn parts(
+    pid: u32,
+    options: &TakeOptions,
+    site_name: SiteName<'_>,
+    output: &Path,
+) -> Result<Taken, HeapError> {
+    let write = |image: &Image, is_alive: &dyn Fn() -> bool| {
+        let mut parts = PartsWriter::create(output)?;
+        let written = graph::write(image, options, site_name, &mut parts)?;
+        // What was read from a process that has ended may be incomplete.
+        if !is_alive() {
+            return Err(HeapError::Ended(pid));
+        }
+        parts.finish()?;
+        Ok(written)
+    };
+    let (written, pause) = if options.stop {
+        let start = Instant::now();
+        let process = StoppedProcess::take(pid, &frozen::Options::default())?;
+        let written = write(&image::of_stopped(&process), &|| process.is_alive())?;
+        (written, Pause { whole: start.elapsed(), ..process.pause() })
+    } else {
+        let copy = FrozenCopy::take(pid, &frozen::Options::default())?;
+        (write(&image::of_copy(&copy), &|| copy.is_alive())?, copy.pause())
+    };
+    Ok(Taken { totals: written.totals, pause, remarks: written.remarks })
 }
