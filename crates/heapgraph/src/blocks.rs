@@ -57,8 +57,51 @@ impl Blocks {
         self.sites.push(site);
     }
 
+    /// Adds the blocks of another list that these do not overlap.
+    pub fn add(&mut self, others: &Blocks) {
+        let mut merged = Blocks::default();
+        let mut next = 0;
+        let mut add_before = |merged: &mut Blocks, end: u64| {
+            while next < others.len() && others.addresses[next] < end {
+                // A block that reaches into one of these is the same, with its usable size.
+                if others.end(next) <= end {
+                    merged.push(others.addresses[next], others.sizes[next], others.sites[next]);
+                }
+                next += 1;
+            }
+        };
+        for index in 0..self.len() {
+            add_before(&mut merged, self.addresses[index]);
+            merged.push(self.addresses[index], self.sizes[index], self.sites[index]);
+        }
+        add_before(&mut merged, u64::MAX);
+        *self = merged;
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(list: &[(u64, u64, u32)]) -> Blocks {
+        let mut blocks = Blocks::default();
+        list.iter().for_each(|(address, size, site)| blocks.push(*address, *size, SiteId(*site)));
+        blocks
+    }
+
+    #[test]
+    fn blocks_of_another_list_fill_the_gaps() {
+        let mut known = blocks(&[(0x20, 5, 1), (0x60, 20, 2)]);
+        // The same two with usable sizes, and others before, between and behind them; one overlaps.
+        let others = blocks(&[(0x00, 24, 0), (0x20, 24, 0), (0x40, 24, 0), (0x5c, 8, 0), (0x80, 24, 0)]);
+        known.add(&others);
+        assert_eq!(known.addresses, [0x00, 0x20, 0x40, 0x60, 0x80]);
+        assert_eq!(known.sizes, [24, 5, 24, 20, 24]);
+        assert_eq!(known.sites.iter().map(|site| site.0).collect::<Vec<_>>(), [0, 1, 0, 2, 0]);
     }
 }

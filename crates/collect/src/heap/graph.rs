@@ -40,7 +40,7 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files: Vec<Module> = modules.iter().map(module_file).collect();
+    let files: Vec<Module> = modules.iter().map(|module| module_file(image, module)).collect();
     let layouts = Layouts::read(&files, &options.symbols);
     let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
         found_blocks(image)?;
@@ -48,7 +48,7 @@ where
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
-    let frame_locations = intern_frames(&mut recording, &modules, &frames);
+    let frame_locations = intern_frames(image, &mut recording, &modules, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
     let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
@@ -92,15 +92,19 @@ struct Found {
     is_recorded: bool,
 }
 
-/// The blocks that the recorder knows, else those of the C library's allocator.
+/// The blocks that the recorder knows, else those of the C library's allocator. Both, if the recorder knows only some.
 fn found_blocks(image: &Image) -> Result<Found, HeapError> {
-    if let Some(Recorded { recording, blocks, stacks, lost, is_sampled }) = recorded::read(image) {
+    if let Some(Recorded { recording, mut blocks, stacks, lost, is_partial }) = recorded::read(image) {
         let mut remarks = Vec::new();
-        if lost > 0 {
-            remarks.push(format!("{lost} allocations were not recorded; their blocks are missing"));
-        }
-        if is_sampled {
-            remarks.push("only a part of all allocations is recorded; the other blocks are missing".into());
+        if is_partial || lost > 0 {
+            match glibc::live_blocks(image) {
+                Ok(heap) => {
+                    blocks.add(&heap.blocks);
+                    remarks = heap.report.remarks();
+                    remarks.push("not all allocations are recorded: the other blocks have no type".into());
+                }
+                Err(_) => remarks.push("not all allocations are recorded: other blocks are missing".into()),
+            }
         }
         return Ok(Found { recording, blocks, stacks, remarks, is_recorded: true });
     }
@@ -115,8 +119,16 @@ fn found_blocks(image: &Image) -> Result<Found, HeapError> {
     })
 }
 
-fn module_file(module: &LoadedModule) -> Module {
-    Module { path: module.path.as_str().into(), build_id: module.module.build_id().into() }
+/// A module by the path from here: the process may live in a container.
+fn module_file(image: &Image, module: &LoadedModule) -> Module {
+    let root = format!("/proc/{}/root", image.pid);
+    let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
+    let path = if is_elsewhere && module.path.starts_with('/') {
+        format!("{root}{}", module.path)
+    } else {
+        module.path.clone()
+    };
+    Module { path: path.into(), build_id: module.module.build_id().into() }
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.
@@ -127,6 +139,7 @@ fn keep_stacks(recording: &mut Recording, stacks: &[StackId]) {
 
 /// The locations of the frames of all threads, which then get names as well.
 fn intern_frames(
+    image: &Image,
     recording: &mut Recording,
     modules: &[LoadedModule],
     frames: &[Vec<stacks::StackFrame>],
@@ -136,7 +149,7 @@ fn intern_frames(
         let (index, module) =
             modules.iter().enumerate().find(|(_, module)| module.module.range().contains(&lookup))?;
         let known = indices.entry(index).or_insert_with(|| {
-            let file = module_file(module);
+            let file = module_file(image, module);
             let known = recording.modules.iter().position(|known| *known == file);
             ModuleIndex(known.unwrap_or_else(|| {
                 recording.modules.push(file);

@@ -1,22 +1,24 @@
 //! Blocks and sites of a process whose allocations are recorded.
 //!
-//! The tables with stacks and counters lie in a file that the process shares, or in private memory, which is read in the frozen image. A block
-//! names its counter, which names the stack that allocated it.
+//! The tables with stacks and counters lie in memory that the process shares with its launcher, or in private memory. Both are read in
+//! the frozen image. A block names its counter, which names the stack that allocated it.
 
 use crate::Recorder;
 use crate::allocations::groups;
-use crate::allocations::table_file::TableFile;
 use stackglass_heapgraph::blocks::recorded::{self, TablePlace};
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
-use stackglass_heapgraph::image::Image;
+use stackglass_heapgraph::image::{Image, Mapping};
+use stackglass_procfs::status::Status;
 use stackglass_profile::{Nanos, Recording, StackId};
 use stackglass_wire::heap::{
     COUNTERS, CounterEntry, HEAP_BYTES, HEAP_FILE_PREFIX, HeapTables, MAX_COUNTERS, MODULES, NODES,
     NodeEntry, THREADS, ThreadEntry, is_mapping_class,
 };
+use stackglass_wire::{SESSION_FILE, SessionPage};
 use std::collections::HashMap;
+use std::mem::offset_of;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::*;
 
 /// What the recorder knows of a process.
@@ -29,53 +31,84 @@ pub(super) struct Recorded {
     pub stacks: Vec<StackId>,
     /// Allocations that were not recorded, for lack of memory.
     pub lost: u64,
-    /// Only some allocations are recorded.
-    pub is_sampled: bool,
+    /// Only some allocations are recorded: others have blocks as well.
+    pub is_partial: bool,
 }
 
-/// Reads the tables of a process; `None` if its allocations are not recorded.
+/// Reads the tables of a process; `None` if its allocations are not recorded now.
 pub(super) fn read(image: &Image) -> Option<Recorded> {
-    if let Some(path) = table_file(image) {
-        let file = TableFile::open(&path)?;
-        return Some(of_tables(image, &file.tables()));
+    let (mapping, session) = match shared_tables(image) {
+        Some((mapping, session)) => (Some(mapping), Some(session)),
+        None => (None, None),
+    };
+    if session.as_ref().is_some_and(|session| session.is_off) {
+        return None;
     }
-    let private = PrivateTables::read(image)?;
-    Some(of_tables(image, &private.tables()))
+    let tables = match mapping {
+        Some(mapping) => TablesCopy::read_at(image, mapping.range.start)?,
+        None => TablesCopy::of_private(image)?,
+    };
+    let mut recorded = of_tables(image, &tables.tables());
+    recorded.is_partial |= session.is_some_and(|session| session.is_asked);
+    Some(recorded)
 }
 
-/// The file with the tables, if it is mapped.
-fn table_file(image: &Image) -> Option<PathBuf> {
-    let prefix = format!("{HEAP_FILE_PREFIX}{}-", image.pid);
-    image.mappings.iter().filter(|mapping| mapping.shared).find_map(|mapping| {
-        let path = Path::new(&mapping.path);
-        path.file_name()?.to_str()?.starts_with(&prefix).then(|| path.to_owned())
-    })
+/// What the session of a process says about the recording of its allocations.
+struct Session {
+    /// It has ended: frees are not seen any more.
+    is_off: bool,
+    /// It began while the program ran.
+    is_asked: bool,
 }
 
-/// A copy of the tables of a program that records its own allocations: they are the first of a mapping.
-struct PrivateTables {
+/// The tables that a process shares with its launcher, and the state of its session.
+fn shared_tables(image: &Image) -> Option<(&Mapping, Session)> {
+    let shared = || image.mappings.iter().filter(|mapping| mapping.shared);
+    let tables = shared().find(|mapping| name_of(mapping).starts_with(HEAP_FILE_PREFIX))?;
+    let folder = Path::new(&tables.path).parent()?;
+    let page = shared().find(|mapping| Path::new(&mapping.path) == folder.join(SESSION_FILE))?;
+    let field = |offset: usize| -> Option<u32> {
+        let mut bytes = [0; 4];
+        let at = page.range.start + offset as u64;
+        (image.memory.read(at, &mut bytes) == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    };
+    let asker = field(offset_of!(SessionPage, allocation_asker))?;
+    let session = Session {
+        is_off: field(offset_of!(SessionPage, allocations))? == 0,
+        is_asked: asker != 0 && asker != field(offset_of!(SessionPage, launcher))?,
+    };
+    Some((tables, session))
+}
+
+fn name_of(mapping: &Mapping) -> &str {
+    mapping.path.rsplit('/').next().unwrap_or_default()
+}
+
+/// A copy of the tables of a program. A program that records its own allocations has them at the begin of a mapping.
+struct TablesCopy {
     bytes: Vec<u8>,
     start: usize,
 }
 
-impl PrivateTables {
-    fn read(image: &Image) -> Option<PrivateTables> {
+impl TablesCopy {
+    fn of_private(image: &Image) -> Option<TablesCopy> {
         let candidates = image.mappings.iter().filter(|mapping| {
             mapping.writable
                 && !mapping.shared
                 && mapping.inode == 0
                 && mapping.range.end - mapping.range.start >= HEAP_BYTES as u64
         });
-        candidates.map(|mapping| mapping.range.start).find_map(|at| PrivateTables::read_at(image, at))
+        candidates.map(|mapping| mapping.range.start).find_map(|at| TablesCopy::read_at(image, at))
     }
 
-    fn read_at(image: &Image, at: u64) -> Option<PrivateTables> {
+    fn read_at(image: &Image, at: u64) -> Option<TablesCopy> {
         // Zeroed memory, of which only what is written takes pages.
-        let mut copy = PrivateTables { bytes: vec![0; HEAP_BYTES + ALIGNMENT], start: 0 };
+        let mut copy = TablesCopy { bytes: vec![0; HEAP_BYTES + ALIGNMENT], start: 0 };
         copy.start = copy.bytes.as_ptr().align_offset(ALIGNMENT);
         copy.copy(image, at, 0..THREADS.start)?;
         let (magic, of) = (copy.tables().page().is_ready(), copy.tables().page().pid.load(Relaxed));
-        if !magic || of != image.pid {
+        let inner = Status::read(image.pid).map_or(0, |status| status.innermost_pid);
+        if !magic || of != image.pid && of != inner {
             return None;
         }
         let used = copy.tables();
@@ -140,7 +173,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
     let recording = recorder.into_recording();
     let processes = &recording.allocations.processes;
     Recorded {
-        is_sampled: processes
+        is_partial: processes
             .iter()
             .any(|process| !matches!(process.sampling, stackglass_profile::AllocationSampling::Every)),
         lost: page.lost().load(Relaxed),
