@@ -65,9 +65,8 @@ impl Drop for LiveGraph {
     }
 }
 
-fn shown(file: &Path, flags: &[&str]) -> Value {
-    let shown =
-        Command::new(stackglass()).args(["heap", "show", "--json"]).args(flags).arg(file).output().unwrap();
+fn shown(file: &Path) -> Value {
+    let shown = Command::new(stackglass()).args(["heap", "show", "--json"]).arg(file).output().unwrap();
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     serde_json::from_slice(&shown.stdout).unwrap()
 }
@@ -84,7 +83,7 @@ fn every_block_of_a_known_heap() {
     let program = LiveGraph::start(&["run", "--allocs", "--"]);
     let (line, file) = program.take(&[]);
     assert!(line.contains("blocks") && line.contains("paused for"), "{line}");
-    let shown = shown(&file, &["--all"]);
+    let shown = shown(&file);
     let of = |name: &str| count(&shown, &shown["types"], name);
     assert_eq!(of("ListNode"), (1000, 16 * 1000));
     assert_eq!(of("TreeNode"), (1000, 48 * 1000));
@@ -109,10 +108,10 @@ fn every_block_of_a_known_heap() {
 fn an_unprepared_program_has_the_same_blocks() {
     let program = LiveGraph::start(&[]);
     let (_, file) = program.take(&[]);
-    let unprepared = shown(&file, &[]);
+    let unprepared = shown(&file);
     let prepared = LiveGraph::start(&["run", "--allocs", "--"]);
     let (_, file) = prepared.take(&[]);
-    let prepared = shown(&file, &[]);
+    let prepared = shown(&file);
     let nodes = |shown: &Value| shown["nodes"].as_u64().unwrap();
     // The library and the loader have some blocks of their own.
     assert!(nodes(&unprepared).abs_diff(nodes(&prepared)) < 100, "{unprepared} {prepared}");

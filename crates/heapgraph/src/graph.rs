@@ -1,10 +1,10 @@
 //! From blocks and roots to a graph.
 //!
-//! 1. **Lengths**: owners tell how many elements of their buffers are initialized ([`edges`]).
-//! 2. **Edges** of each root and block, by layout or by a scan of its words ([`edges`]).
-//! 3. **Reachability** ([`reach`]): which words of stacks hold blocks that nothing else holds, and which blocks nothing
+//! 1. **Lengths**: owners tell how many elements of their buffers are initialized (`edges`).
+//! 2. **Edges** of each root and block, by layout or by a scan of its words (`edges`).
+//! 3. **Reachability** (`reach`): which words of stacks hold blocks that nothing else holds, and which blocks nothing
 //!    reaches.
-//! 4. **Output**: nodes in order of address behind the roots, each with its edges ([`emit`]).
+//! 4. **Output**: nodes in order of address behind the roots, each with its edges (`emit`).
 
 mod counts;
 mod edges;

@@ -3,8 +3,8 @@
 //! Types are known of variables with static storage, by debug information, and of objects with a pointer to a vtable. From
 //! there, types spread along pointers, as far as the sizes of blocks agree:
 //!
-//! 1. [`spread`]: owning pointers of variables, and C++ objects by their vtables.
-//! 2. [`vtables`]: `Box<dyn Trait>` in blocks that have no type yet.
+//! 1. `spread`: owning pointers of variables, and C++ objects by their vtables.
+//! 2. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
 //! 3. Pointers of C. They own by convention only, so that all of them count.
 //!
 //! A block to which pointers give different types has none.

@@ -1,8 +1,8 @@
 //! The live blocks of a process that uses glibc's malloc, from malloc's own structures. No symbols are needed.
 //!
-//! The main arena is found by its structure ([`arenas`]), and with it all others and their heaps. [`walk`] goes through the
-//! heaps chunk by chunk. Free chunks that look in use are in the threads' caches and in fast bins ([`caches`]). Large blocks
-//! have a mapping of their own ([`mapped`]); malloc's parameters say how many ([`parameters`]).
+//! The main arena is found by its structure (`arenas`), and with it all others and their heaps. `walk` goes through the
+//! heaps chunk by chunk. Free chunks that look in use are in the threads' caches and in fast bins (`caches`). Large blocks
+//! have a mapping of their own (`mapped`); malloc's parameters say how many (`parameters`).
 //!
 //! Sizes are usable sizes: malloc does not store how many bytes were asked for.
 

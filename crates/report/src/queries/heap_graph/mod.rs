@@ -1,11 +1,11 @@
 //! Answers to questions about a heap graph: what is alive, what holds it, what leaked.
 //!
-//! 1. **Edges that hold** their targets ([`edges`]), by the rules of Chrome's DevTools.
-//! 2. **Reachability** ([`reach`]): what is alive, and the shortest path to each node.
-//! 3. **Leak candidates** ([`leaks`]): which of the blocks that nothing reaches own the others.
-//! 4. **Dominators** ([`dominators`]): the nodes that would go if one node went, and their size.
-//! 5. **Answers**: sums by type ([`types`]), the largest holders ([`largest`]), holders of a type ([`retainers`]), wasted
-//!    memory ([`waste`]), growth between snapshots ([`growth`]).
+//! 1. **Edges that hold** their targets (`edges`), by the rules of Chrome's DevTools.
+//! 2. **Reachability** (`reach`): what is alive, and the shortest path to each node.
+//! 3. **Leak candidates** (`leaks`): which of the blocks that nothing reaches own the others.
+//! 4. **Dominators** (`dominators`): the nodes that would go if one node went, and their size.
+//! 5. **Answers**: sums by type (`types`), the largest holders (`largest`), holders of a type (`retainers`), wasted
+//!    memory (`waste`), growth between snapshots (`growth`).
 //!
 //! Graphs have millions of nodes. All of this takes some 25 bytes for a node beside the graph, and works without recursion.
 
