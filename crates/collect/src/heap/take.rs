@@ -70,11 +70,12 @@ fn parts(
 ) -> Result<Taken, HeapError> {
     let write = |image: &Image, is_alive: &dyn Fn() -> bool| {
         let mut parts = PartsWriter::create(output)?;
-        let written = graph::write(image, options, site_name, &mut parts)?;
-        // What was read from a process that has ended may be incomplete.
+        let written = graph::write(image, options, site_name, &mut parts);
+        // What was read from a process that has ended may be incomplete, or nothing.
         if !is_alive() {
             return Err(HeapError::Ended(pid));
         }
+        let written = written?;
         parts.finish()?;
         Ok(written)
     };
