@@ -54,6 +54,19 @@ pub struct Input<'a> {
     pub all_one: bool,
 }
 
+impl Input<'_> {
+    /// The place of a block's site in the list: the first, if the list does not have it.
+    fn site(&self, block: usize) -> usize {
+        let site = self.blocks.sites[block].0 as usize;
+        if site < self.sites.len() { site } else { 0 }
+    }
+
+    /// What a block contains.
+    fn contains(&self, block: usize) -> Option<BlockType> {
+        self.sites[self.site(block)].contains
+    }
+}
+
 /// Writes the graph to a sink.
 ///
 /// # Errors

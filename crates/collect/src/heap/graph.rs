@@ -9,7 +9,7 @@ use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
-use stackglass_profile::{Location, Module, ModuleIndex, Recording, StackId};
+use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files: Vec<Module> = modules.iter().map(|module| module_file(image, module)).collect();
+    let files = module_files(image, &modules);
     let layouts = Layouts::read(&files, &options.symbols);
     let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
         found_blocks(image)?;
@@ -48,7 +48,7 @@ where
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
-    let frame_locations = intern_frames(image, &mut recording, &modules, &frames);
+    let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
     let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
@@ -66,7 +66,6 @@ where
         sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
     }
-    blocks.sites.iter_mut().for_each(|site| site.0 = site.0.min(sites.len() as u32 - 1));
     let input = Input {
         image,
         blocks: &blocks,
@@ -119,16 +118,19 @@ fn found_blocks(image: &Image) -> Result<Found, HeapError> {
     })
 }
 
-/// A module by the path from here: the process may live in a container.
-fn module_file(image: &Image, module: &LoadedModule) -> Module {
+/// The modules by their paths from here: the process may live in a container.
+fn module_files(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
     let root = format!("/proc/{}/root", image.pid);
     let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
-    let path = if is_elsewhere && module.path.starts_with('/') {
-        format!("{root}{}", module.path)
-    } else {
-        module.path.clone()
+    let file = |module: &LoadedModule| {
+        let path = if is_elsewhere && module.path.starts_with('/') {
+            format!("{root}{}", module.path)
+        } else {
+            module.path.clone()
+        };
+        Module { path: path.into(), build_id: module.module.build_id().into() }
     };
-    Module { path: path.into(), build_id: module.module.build_id().into() }
+    modules.iter().map(file).collect()
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.
@@ -139,41 +141,37 @@ fn keep_stacks(recording: &mut Recording, stacks: &[StackId]) {
 
 /// The locations of the frames of all threads, which then get names as well.
 fn intern_frames(
-    image: &Image,
     recording: &mut Recording,
     modules: &[LoadedModule],
+    files: &[Module],
     frames: &[Vec<stacks::StackFrame>],
-) -> Vec<Vec<stackglass_profile::LocationId>> {
+) -> Vec<Vec<LocationId>> {
     let mut indices: HashMap<usize, ModuleIndex> = HashMap::new();
-    let mut locate = |lookup: u64| {
-        let (index, module) =
-            modules.iter().enumerate().find(|(_, module)| module.module.range().contains(&lookup))?;
-        let known = indices.entry(index).or_insert_with(|| {
-            let file = module_file(image, module);
-            let known = recording.modules.iter().position(|known| *known == file);
-            ModuleIndex(known.unwrap_or_else(|| {
-                recording.modules.push(file);
-                recording.modules.len() - 1
-            }) as u32)
-        });
-        Some(Location { module: Some(*known), offset: lookup.wrapping_sub(module.bias()) })
+    let mut intern = |frame: &stacks::StackFrame| {
+        let module = modules.iter().position(|module| module.module.range().contains(&frame.lookup));
+        let location = match module {
+            Some(module) => Location {
+                module: Some(*indices.entry(module).or_insert_with(|| index_of(recording, &files[module]))),
+                offset: frame.lookup.wrapping_sub(modules[module].bias()),
+            },
+            None => Location { module: None, offset: frame.lookup },
+        };
+        recording.stacks.intern_location(location)
     };
-    let located: Vec<Vec<Location>> = frames
-        .iter()
-        .map(|frames| {
-            let locations = frames
-                .iter()
-                .map(|frame| locate(frame.lookup).unwrap_or(Location { module: None, offset: frame.lookup }));
-            locations.collect()
-        })
-        .collect();
-    let intern = |location: &Location| recording.stacks.intern_location(*location);
-    let mut intern = intern;
-    located.iter().map(|locations| locations.iter().map(&mut intern).collect()).collect()
+    frames.iter().map(|frames| frames.iter().map(&mut intern).collect()).collect()
+}
+
+/// The index of a module, which is added if the recording does not have it.
+fn index_of(recording: &mut Recording, file: &Module) -> ModuleIndex {
+    let known = recording.modules.iter().position(|known| known == file);
+    ModuleIndex(known.unwrap_or_else(|| {
+        recording.modules.push(file.clone());
+        recording.modules.len() - 1
+    }) as u32)
 }
 
 /// Whether a function of a container of Rust's standard library is at this location, or inlined there.
-fn is_in_container(recording: &Recording, location: stackglass_profile::LocationId) -> bool {
+fn is_in_container(recording: &Recording, location: LocationId) -> bool {
     const CONTAINERS: [&str; 3] = ["alloc::vec::", "alloc::collections::", "hashbrown::"];
     let mut frames = recording.symbols.frames_of(location);
     frames.any(|frame| {
@@ -183,7 +181,7 @@ fn is_in_container(recording: &Recording, location: stackglass_profile::Location
 }
 
 /// The function of a frame and the line where it is.
-fn frame_name(recording: &Recording, location: stackglass_profile::LocationId) -> String {
+fn frame_name(recording: &Recording, location: LocationId) -> String {
     match recording.symbols.frames_of(location).last() {
         Some(frame) if !frame.func.is_empty() && frame.line > 0 => {
             let file = frame.file.rsplit('/').next().unwrap_or_default();

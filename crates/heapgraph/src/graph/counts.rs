@@ -55,8 +55,7 @@ fn candidates(edges: &Edges, input: &Input<'_>) -> HashMap<u32, u64> {
 }
 
 fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
-    let site = input.blocks.sites[block.0 as usize].0 as usize;
-    match input.sites.get(site)?.contains? {
+    match input.contains(block.0 as usize)? {
         BlockType::One(id) => strong_in(input, id),
         BlockType::CountedElements(_) => Some(0),
         _ => None,

@@ -53,6 +53,16 @@ pub(super) struct Owned {
 }
 
 impl Owned {
+    /// Notes what an owner says. Of several, the one with most elements counts.
+    fn note(&mut self, block: BlockIndex, elements: u64, extent: Extent) {
+        let length = &mut self.lengths[block.0 as usize];
+        let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
+        *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
+        if extent.first != 0 {
+            self.rotated.insert(block.0, extent);
+        }
+    }
+
     fn extent(&self, index: usize) -> Extent {
         if self.filling.contains(&(index as u32)) {
             return Extent::default();
@@ -118,11 +128,6 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     search.edges
 }
 
-fn contains(input: &Input<'_>, index: usize) -> Option<BlockType> {
-    let site = input.blocks.sites[index].0 as usize;
-    input.sites.get(site).unwrap_or(&input.sites[0]).contains
-}
-
 /// What owners tell of their blocks.
 fn owned(
     input: &Input<'_>,
@@ -138,13 +143,8 @@ fn owned(
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
+        owned.note(found.block, elements, reference.extent());
         let index = found.block.0 as usize;
-        let length = &mut owned.lengths[index];
-        let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
-        *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
-        if reference.first != 0 {
-            owned.rotated.insert(found.block.0, reference.extent());
-        }
         if let Some(usage) = reference.usage {
             let element = match reference.contains {
                 Some(BlockType::Elements(id) | BlockType::CountedElements(id) | BlockType::Table(id)) => {
@@ -156,7 +156,7 @@ fn owned(
             owned.unused[index] = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
         }
         if reference.text && input.with_texts {
-            owned.texts.insert(found.block.0, elements);
+            owned.texts.insert(found.block.0, elements.min(u64::from(UNKNOWN - 1)) as u32);
         }
     };
     for root in *roots {
@@ -166,7 +166,7 @@ fn owned(
         }
     }
     for index in 0..blocks.len() {
-        if let Some(contains) = contains(input, index).filter(|contains| references.has_lengths(*contains)) {
+        if let Some(contains) = input.contains(index).filter(|contains| references.has_lengths(*contains)) {
             let bytes = window.read(blocks.addresses[index], blocks.sizes[index]);
             references.of_block(contains, None, blocks.addresses[index], bytes, image, &mut note);
         }
@@ -182,16 +182,12 @@ fn owned(
         for (at, word) in words.iter().enumerate() {
             let Some(found) = lookup.find(blocks, *word).filter(|found| found.offset == 0) else { continue };
             let index = found.block.0 as usize;
-            let Some(content @ BlockType::Elements(_)) = contains(input, index) else { continue };
+            let Some(content @ BlockType::Elements(_)) = input.contains(index) else { continue };
             let extent = references.extent_beside(content, blocks.sizes[index], &words, at, image);
-            let Some((extent, elements)) = extent.and_then(|extent| Some((extent, extent.elements?))) else {
-                continue;
-            };
-            let known = &mut owned.lengths[index];
-            let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
-            *known = if *known == UNKNOWN { elements } else { elements.max(*known) };
-            if extent.first != 0 {
-                owned.rotated.insert(found.block.0, extent);
+            if let Some(extent) = extent
+                && let Some(elements) = extent.elements
+            {
+                owned.note(found.block, elements, extent);
             }
         }
     }
@@ -256,7 +252,7 @@ impl Search<'_> {
     fn block(&mut self, index: usize, references: &mut References<'_>, window: &mut Window<'_>) {
         let Input { blocks, image, .. } = self.input;
         let (address, size) = (blocks.addresses[index], blocks.sizes[index]);
-        let Some(contains) = contains(self.input, index) else {
+        let Some(contains) = self.input.contains(index) else {
             self.seen[index] = self.place;
             let mut at = 0;
             while at < size {
@@ -353,7 +349,7 @@ fn clamped(index: u64) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// Words that may be user addresses are few; the others are zero or small, mostly.
+/// The aligned words of memory that begins at a multiple of 8.
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
 }

@@ -79,8 +79,7 @@ pub(super) fn emit<S: HeapGraphSink>(
     }
     let names: Vec<NameId> = input.sites.iter().map(|site| out.sink.name(&site.name)).collect();
     for index in 0..input.blocks.len() {
-        let site = input.blocks.sites[index].0 as usize;
-        let site = if site < input.sites.len() { site } else { 0 };
+        let site = input.site(index);
         let size = input.blocks.sizes[index];
         let shown = if input.all_one { 1 } else { size };
         let unused = edges.owned.unused[index];
