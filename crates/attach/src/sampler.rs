@@ -8,7 +8,7 @@ use super::poll::poll;
 use super::sampled_process::SampledProcess;
 use super::stack_reader::StackReader;
 use super::stream::Stream;
-use super::{Driver, Orders, Stopped, access, leak_check, let_go, trace_reports, tracking};
+use super::{Driver, Orders, Stopped, access, detach_for_copy, leak_check, trace_reports, tracking};
 use foldhash::HashSet;
 use stackglass_procfs::process::{self, ImageKey};
 use stackglass_procfs::{Status, threads};
@@ -104,7 +104,7 @@ impl Sampler {
             let now = monotonic();
             if now >= self.copies_at {
                 self.copies_at = now + COPIES_EVERY;
-                if let Err(stopped) = let_go::if_wanted(&mut self.process) {
+                if let Err(stopped) = detach_for_copy::if_wanted(&mut self.process) {
                     break Some(stopped);
                 }
             }

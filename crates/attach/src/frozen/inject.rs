@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Bytes below the stack pointer that belong to the running function (x86-64 psABI).
 const RED_ZONE: u64 = 128;
-/// A call takes longer only if another thread of the process must help it. The others are then let go.
+/// A call takes longer only if another thread of the process must help it. The others are then detached.
 const LONGEST_CALL: Duration = Duration::from_secs(2);
 
 /// What a process lends to injected calls.
@@ -47,9 +47,9 @@ pub(super) struct Injection<'a> {
     end: u64,
     /// First address of the overwritten stack, and its bytes.
     overwritten: (u64, Vec<u8>),
-    /// Threads to be let go if a call takes too long.
+    /// Threads to detach if a call takes too long.
     others: Vec<u32>,
-    /// A call took too long, so the other threads were let go.
+    /// A call took too long, so the other threads were detached.
     pub(super) has_released_others: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The memory of a process at one moment, read without holding the process up.
 //!
-//! [`FrozenCopy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them go. The
+//! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them go. The
 //! new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
 //! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy shares its
 //! descriptors, sends no SIGCHLD and leaves no zombie. If this process dies at any moment, the program
 //! continues, and the copy ends.
 //!
-//! [`StoppedProcess`] gives the same view of the process itself while it stays stopped, where no copy can be had.
+//! [`FrozenProcess::stop`] gives the same view of the process itself while it stays stopped, where no copy can be had.
 //!
 //! Pages that the program writes while a copy lives are duplicated, which costs the program some microseconds each. End the copy
 //! soon.
@@ -76,77 +76,39 @@ struct View {
     pause: Pause,
 }
 
-/// A copy of a process that never runs. Dropping it ends the copy. It also ends when the program ends or executes another, and
-/// when this process ends.
-pub struct FrozenCopy {
+/// A process that does not run: a copy, or the process itself. Dropping it ends the copy, or lets the process continue. So does
+/// the end of this process.
+pub struct FrozenProcess {
     view: View,
     tracer: Tracer,
 }
 
-impl FrozenCopy {
-    /// Copies a process. If it is a child of this process, no other thread may wait for it meanwhile without `WNOWAIT`: it
-    /// would take the report of a stop away.
+impl FrozenProcess {
+    /// Copies a process. The copy also ends when the program ends or executes another. If the process is a child of this process,
+    /// no other thread may wait for it meanwhile without `WNOWAIT`: it would take the report of a stop away.
     ///
     /// # Errors
     /// If the process may not be traced or cannot be copied. The message names the remedy.
-    pub fn take(pid: u32, options: &Options) -> Result<FrozenCopy, FreezeError> {
+    pub fn copy(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
         let (tracer, view) = Tracer::start(pid, Kind::Copy, options)?;
-        Ok(FrozenCopy { view, tracer })
+        Ok(FrozenProcess { view, tracer })
     }
 
-    /// The process of which this is a copy.
-    pub fn pid(&self) -> u32 {
-        self.view.pid
-    }
-
-    /// Its threads at the moment of the copy; the main thread is the first, unless it had ended.
-    pub fn threads(&self) -> &[FrozenThread] {
-        &self.view.threads
-    }
-
-    /// The mappings of the copy, by address.
-    pub fn mappings(&self) -> &[Mapping] {
-        &self.view.mappings
-    }
-
-    /// The memory of the copy.
-    pub fn memory(&self) -> &ProcessMemory {
-        &self.view.memory
-    }
-
-    /// How long the process was held up.
-    pub fn pause(&self) -> Pause {
-        self.view.pause
-    }
-
-    /// Whether the copy still exists. If not, what was read from it lately may be incomplete.
-    pub fn is_alive(&self) -> bool {
-        self.tracer.is_alive()
-    }
-}
-
-/// A process that is stopped until this value is dropped, or this process ends.
-pub struct StoppedProcess {
-    view: View,
-    tracer: Tracer,
-}
-
-impl StoppedProcess {
-    /// Stops a process.
+    /// Stops a process until this value is dropped.
     ///
     /// # Errors
     /// If the process may not be traced.
-    pub fn take(pid: u32, options: &Options) -> Result<StoppedProcess, FreezeError> {
+    pub fn stop(pid: u32, options: &Options) -> Result<FrozenProcess, FreezeError> {
         let (tracer, view) = Tracer::start(pid, Kind::Stop, options)?;
-        Ok(StoppedProcess { view, tracer })
+        Ok(FrozenProcess { view, tracer })
     }
 
-    /// Its id.
+    /// The process that was copied or stopped.
     pub fn pid(&self) -> u32 {
         self.view.pid
     }
 
-    /// Its threads; the main thread is the first, unless it has ended.
+    /// Its threads at that moment; the main thread is the first, unless it had ended.
     pub fn threads(&self) -> &[FrozenThread] {
         &self.view.threads
     }
@@ -161,12 +123,12 @@ impl StoppedProcess {
         &self.view.memory
     }
 
-    /// How long it took to stop.
+    /// How long the process was held up.
     pub fn pause(&self) -> Pause {
         self.view.pause
     }
 
-    /// Whether the process still exists. If not, what was read from it lately may be incomplete.
+    /// Whether the memory still exists. If not, what was read from it lately may be incomplete.
     pub fn is_alive(&self) -> bool {
         self.tracer.is_alive()
     }

@@ -33,7 +33,7 @@ impl CopyRequest {
     }
 }
 
-/// Whether someone wants a process to be let go.
+/// Whether another thread or command asks that a process is detached, to copy it.
 pub(crate) fn is_wanted(pid: u32) -> bool {
     let connect = || UnixDatagram::unbound()?.connect_addr(&name(pid)?);
     connect().is_ok()

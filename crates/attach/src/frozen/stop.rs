@@ -50,7 +50,7 @@ pub(super) struct TracedThread {
     is_own_child: bool,
 }
 
-/// All threads of a process. They must be let go by the thread that stopped them; when it ends, the kernel does.
+/// All threads of a process. The thread that stopped them must detach from them. When it ends, the kernel does that.
 pub(super) struct StoppedThreads<'a> {
     pid: u32,
     pub(super) threads: Vec<TracedThread>,

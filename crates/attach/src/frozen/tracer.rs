@@ -69,7 +69,7 @@ impl Tracer {
         };
         loop {
             match Tracer::start_once(pid, kind, until) {
-                // The tracer is asked to let go, or is a peek that ends soon.
+                // The other tracer is asked to detach, or it is a peek that ends soon.
                 Err(FreezeError::Refused(Refusal::Traced { .. })) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }

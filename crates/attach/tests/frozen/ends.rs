@@ -1,13 +1,13 @@
 //! The program ends or executes another while a copy lives.
 
 use crate::program::{Program, eventually};
-use stackglass_attach::frozen::{FrozenCopy, Options, StoppedProcess};
+use stackglass_attach::frozen::{FrozenProcess, Options};
 use std::time::{Duration, Instant};
 
 #[test]
 fn what_the_program_closes_is_closed() {
     let (mut program, _) = Program::start("leaves", &[]);
-    let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+    let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
     program.order("c");
     // The end of the pipe is seen although the copy lives.
     assert_eq!(program.line(), "");
@@ -18,7 +18,7 @@ fn what_the_program_closes_is_closed() {
 fn a_copy_ends_with_its_program() {
     for order in ["x", "e"] {
         let (mut program, _) = Program::start("leaves", &[]);
-        let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+        let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
         let start = Instant::now();
         program.order(order);
         assert_eq!(program.line(), "");
@@ -34,12 +34,12 @@ fn a_copy_ends_with_its_program() {
 #[test]
 fn a_killed_program_ends_its_copy_and_a_stopped_one_can_be_killed() {
     let (mut program, _) = Program::start("sweep", &[]);
-    let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+    let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
     program.child.kill().unwrap();
     program.child.wait().unwrap();
     eventually("the copy ends", || !copy.is_alive());
     let (mut program, _) = Program::start("sweep", &[]);
-    let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+    let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
     program.child.kill().unwrap();
     program.child.wait().unwrap();
     eventually("its end is noticed", || !stopped.is_alive());
@@ -50,7 +50,7 @@ fn a_program_that_ends_at_any_moment_is_no_error_of_its_own() {
     for round in 0..20 {
         let (mut program, _) = Program::start("leaves", &[]);
         let pid = program.pid();
-        let taking = std::thread::spawn(move || FrozenCopy::take(pid, &Options::default()).map(drop));
+        let taking = std::thread::spawn(move || FrozenProcess::copy(pid, &Options::default()).map(drop));
         std::thread::sleep(Duration::from_micros(300 * round));
         program.order("x");
         // Either way the exit status is the program's own.

@@ -1,7 +1,7 @@
 //! The process that takes a copy is killed at random moments. The program lives, and no copy runs on.
 
 use crate::program::{Program, eventually, relatives};
-use stackglass_attach::frozen::{FrozenCopy, Options};
+use stackglass_attach::frozen::{FrozenProcess, Options};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn takes_copies_if_told_to() {
     let pid = pid.parse().unwrap();
     for _ in 0..10_000 {
         // Errors occur while the kernel still ends the copy of a taker killed before.
-        if let Err(error) = FrozenCopy::take(pid, &Options::default()) {
+        if let Err(error) = FrozenProcess::copy(pid, &Options::default()) {
             eprintln!("{error}");
         }
     }
@@ -46,7 +46,7 @@ fn kill_takers(program: &str, times: u64) {
     }
     eventually("no copy runs on", || relatives(pid).iter().all(|relative| relative.is_zombie));
     // It can still be copied.
-    drop(FrozenCopy::take(pid, &Options::default()).unwrap());
+    drop(FrozenProcess::copy(pid, &Options::default()).unwrap());
     std::thread::sleep(Duration::from_millis(50));
     assert!(program.lives());
 }

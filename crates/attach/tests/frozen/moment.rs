@@ -1,7 +1,7 @@
 //! The memory of a copy is that of one moment.
 
 use crate::program::{Program, eventually, relatives};
-use stackglass_attach::frozen::{FrozenCopy, Options, ProcessMemory, StoppedProcess};
+use stackglass_attach::frozen::{FrozenProcess, Options, ProcessMemory};
 
 const PAGES: u64 = 4096;
 
@@ -27,7 +27,7 @@ fn a_copy_is_of_one_moment_and_does_not_change() {
     let pages = u64::from_str_radix(&line, 16).unwrap();
     let mut last = 0;
     for _ in 0..5 {
-        let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+        let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
         let before = numbers(copy.memory(), pages);
         assert_one_moment(&before);
         assert!(before[0] > last, "the program runs between two copies");
@@ -55,7 +55,7 @@ fn a_copy_is_of_one_moment_and_does_not_change() {
 fn a_stopped_process_shows_itself_and_continues() {
     let (mut program, line) = Program::start("sweep", &[]);
     let pages = u64::from_str_radix(&line, 16).unwrap();
-    let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+    let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
     let before = numbers(stopped.memory(), pages);
     assert_one_moment(&before);
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -63,7 +63,7 @@ fn a_stopped_process_shows_itself_and_continues() {
     assert_eq!(stopped.threads().len(), 4);
     drop(stopped);
     std::thread::sleep(std::time::Duration::from_millis(200));
-    let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+    let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
     assert!(numbers(stopped.memory(), pages)[0] > before[0]);
     drop(stopped);
     assert!(program.lives());

@@ -1,7 +1,7 @@
 //! Filters and limits.
 
 use crate::program::{Program, compile, eventually, relatives};
-use stackglass_attach::frozen::{FreezeError, FrozenCopy, Options, StoppedProcess};
+use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn a_filter_is_suspended_or_the_copy_refused() {
     let (mut program, _) = Program::start("filtered", &[]);
     let pid = program.pid();
     for _ in 0..5 {
-        match FrozenCopy::take(pid, &Options::default()) {
+        match FrozenProcess::copy(pid, &Options::default()) {
             Ok(copy) => drop(copy),
             Err(error) => {
                 assert!(!is_root(), "{error}");
@@ -26,7 +26,7 @@ fn a_filter_is_suspended_or_the_copy_refused() {
         }
         assert!(program.lives());
     }
-    drop(StoppedProcess::take(pid, &Options::default()).unwrap());
+    drop(FrozenProcess::stop(pid, &Options::default()).unwrap());
     assert!(program.lives());
     eventually("no copy stays", || relatives(pid).is_empty());
 }
@@ -53,16 +53,16 @@ fn a_limit_on_processes_is_an_error_and_the_program_lives() {
     let (mut program, line) = Program::spawn(&mut command);
     let _ = (std::fs::remove_file(compiled), std::fs::remove_file(there));
     assert_eq!(line, "ready");
-    let error = FrozenCopy::take(program.pid(), &Options::default()).err().unwrap();
+    let error = FrozenProcess::copy(program.pid(), &Options::default()).err().unwrap();
     assert!(matches!(error, FreezeError::NotCopied { .. }), "{error}");
     assert!(error.to_string().contains("--stop"));
-    drop(StoppedProcess::take(program.pid(), &Options::default()).unwrap());
+    drop(FrozenProcess::stop(program.pid(), &Options::default()).unwrap());
     assert_eq!(program.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
 }
 
 #[test]
 fn processes_that_may_not_be_copied_are_refused() {
-    let refused = |pid| FrozenCopy::take(pid, &Options::default()).err().unwrap();
+    let refused = |pid| FrozenProcess::copy(pid, &Options::default()).err().unwrap();
     assert!(matches!(refused(std::process::id()), FreezeError::Refused(_)));
     assert!(matches!(refused(0x3fff_ffff), FreezeError::Refused(_)));
 }

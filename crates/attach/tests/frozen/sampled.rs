@@ -1,7 +1,7 @@
 //! A process that is being sampled can be copied: the sampler lets it go for the moment.
 
 use crate::program::Program;
-use stackglass_attach::frozen::{FrozenCopy, Options, StoppedProcess};
+use stackglass_attach::frozen::{FrozenProcess, Options};
 use stackglass_attach::{AttachMode, Attachment, Driver};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,10 +23,10 @@ fn a_sampled_process_is_copied_and_sampled_again() {
         });
         for _ in 0..8 {
             std::thread::sleep(Duration::from_millis(60));
-            let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+            let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
             assert_eq!(copy.threads().len(), 21);
         }
-        let stopped = StoppedProcess::take(program.pid(), &Options::default()).unwrap();
+        let stopped = FrozenProcess::stop(program.pid(), &Options::default()).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         assert!(stopped.is_alive());
         drop(stopped);

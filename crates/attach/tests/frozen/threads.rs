@@ -1,14 +1,14 @@
 //! Many threads, and how long they are held up.
 
 use crate::program::Program;
-use stackglass_attach::frozen::{FrozenCopy, Options};
+use stackglass_attach::frozen::{FrozenProcess, Options};
 use std::time::Duration;
 
 fn copies_of(threads: usize) {
     let (mut program, _) = Program::start("sweep", &[&threads.to_string()]);
     let mut least = Duration::MAX;
     for _ in 0..4 {
-        let copy = FrozenCopy::take(program.pid(), &Options::default()).unwrap();
+        let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
         assert_eq!(copy.threads().iter().filter(|thread| thread.registers.is_some()).count(), threads);
         println!("{threads} threads: {:?}", copy.pause());
         least = least.min(copy.pause().whole);

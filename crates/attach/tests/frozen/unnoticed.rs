@@ -1,11 +1,11 @@
 //! A program does not notice that it is copied.
 
 use crate::program::{Program, eventually, relatives};
-use stackglass_attach::frozen::{FrozenCopy, Options, StoppedProcess};
+use stackglass_attach::frozen::{FrozenProcess, Options};
 use std::time::Duration;
 
-fn take(pid: u32) -> FrozenCopy {
-    FrozenCopy::take(pid, &Options::default()).unwrap()
+fn take(pid: u32) -> FrozenProcess {
+    FrozenProcess::copy(pid, &Options::default()).unwrap()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn no_interrupted_call_is_seen() {
         drop(take(program.pid()));
         std::thread::sleep(Duration::from_millis(50));
     }
-    drop(StoppedProcess::take(program.pid(), &Options::default()).unwrap());
+    drop(FrozenProcess::stop(program.pid(), &Options::default()).unwrap());
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(program.finish(), "interrupted:");
 }
@@ -71,8 +71,8 @@ fn a_second_snapshot_waits_for_the_first() {
     let (first, second) = (take(pid), take(pid));
     assert!(first.is_alive() && second.is_alive());
     drop((first, second));
-    let stopped = StoppedProcess::take(pid, &Options::default()).unwrap();
-    let refused = FrozenCopy::take(pid, &Options { wait: Duration::from_millis(50) });
+    let stopped = FrozenProcess::stop(pid, &Options::default()).unwrap();
+    let refused = FrozenProcess::copy(pid, &Options { wait: Duration::from_millis(50) });
     assert!(refused.is_err_and(|error| error.to_string().contains("another stackglass")));
     drop(stopped);
     drop(take(pid));

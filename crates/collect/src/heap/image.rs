@@ -1,8 +1,6 @@
 //! A frozen process, as the crate `heapgraph` reads it.
 
-use stackglass_attach::frozen::{
-    FrozenCopy, FrozenThread, Mapping as FrozenMapping, ProcessMemory, StoppedProcess,
-};
+use stackglass_attach::frozen::{FrozenProcess, FrozenThread, Mapping as FrozenMapping, ProcessMemory};
 use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
 
 struct FrozenMemory(ProcessMemory);
@@ -17,17 +15,8 @@ impl Memory for FrozenMemory {
     }
 }
 
-/// The image of a copy. Its memory can be read as long as the copy lives.
-pub(super) fn of_copy(copy: &FrozenCopy) -> Image {
-    image(copy.pid(), copy.mappings(), copy.threads(), copy.memory())
-}
-
-/// The image of a process that is stopped. Its memory can be read as long as it is.
-pub(super) fn of_stopped(process: &StoppedProcess) -> Image {
-    image(process.pid(), process.mappings(), process.threads(), process.memory())
-}
-
-fn image(pid: u32, mappings: &[FrozenMapping], threads: &[FrozenThread], memory: &ProcessMemory) -> Image {
+/// The image of a process. Its memory can be read as long as that value lives.
+pub(super) fn of(process: &FrozenProcess) -> Image {
     let mapping = |mapping: &FrozenMapping| Mapping {
         range: mapping.range.clone(),
         readable: mapping.readable,
@@ -44,9 +33,9 @@ fn image(pid: u32, mappings: &[FrozenMapping], threads: &[FrozenThread], memory:
         registers: thread.registers.map(ThreadRegisters),
     };
     Image {
-        pid,
-        mappings: mappings.iter().map(mapping).collect(),
-        threads: threads.iter().map(thread).collect(),
-        memory: Box::new(FrozenMemory(memory.clone())),
+        pid: process.pid(),
+        mappings: process.mappings().iter().map(mapping).collect(),
+        threads: process.threads().iter().map(thread).collect(),
+        memory: Box::new(FrozenMemory(process.memory().clone())),
     }
 }

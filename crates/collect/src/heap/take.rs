@@ -2,10 +2,9 @@
 
 use super::graph::{self, SiteName};
 use super::{HeapError, image};
-use stackglass_attach::frozen::{self, FrozenCopy, Pause, StoppedProcess};
+use stackglass_attach::frozen::{self, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
-use stackglass_heapgraph::image::Image;
 use stackglass_symbols::Options;
 use std::path::Path;
 use std::time::Instant;
@@ -68,25 +67,20 @@ fn parts(
     site_name: SiteName<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
-    let write = |image: &Image, is_alive: &dyn Fn() -> bool| {
-        let mut parts = PartsWriter::create(output)?;
-        let written = graph::write(image, options, site_name, &mut parts);
-        // What was read from a process that has ended may be incomplete, or nothing.
-        if !is_alive() {
-            return Err(HeapError::Ended(pid));
-        }
-        let written = written?;
-        parts.finish()?;
-        Ok(written)
-    };
-    let (written, pause) = if options.stop {
-        let start = Instant::now();
-        let process = StoppedProcess::take(pid, &frozen::Options::default())?;
-        let written = write(&image::of_stopped(&process), &|| process.is_alive())?;
-        (written, Pause { whole: start.elapsed(), ..process.pause() })
-    } else {
-        let copy = FrozenCopy::take(pid, &frozen::Options::default())?;
-        (write(&image::of_copy(&copy), &|| copy.is_alive())?, copy.pause())
-    };
+    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    let start = Instant::now();
+    let process = freeze(pid, &frozen::Options::default())?;
+    let mut parts = PartsWriter::create(output)?;
+    let written = graph::write(&image::of(&process), options, site_name, &mut parts);
+    // What was read from a process that has ended may be incomplete, or nothing.
+    if !process.is_alive() {
+        return Err(HeapError::Ended(pid));
+    }
+    let written = written?;
+    parts.finish()?;
+    let mut pause = process.pause();
+    if options.stop {
+        pause.whole = start.elapsed();
+    }
     Ok(Taken { totals: written.totals, pause, remarks: written.remarks })
 }

@@ -134,10 +134,10 @@ impl HeapSnapshots {
         }
     }
 
-    /// Waits for a snapshot that is being taken, and lets the program go.
+    /// Waits for a snapshot that is being taken, and lets the program end.
     pub(super) fn finish(&mut self, observer: &mut dyn Observer) {
         self.end_job(observer);
-        self.let_go();
+        self.release_program();
         if self.taken == 0 && self.options.at == HeapAt::Exit {
             observer.note(
                 "no heap snapshot: the program did not end by exit, or its allocations are not recorded",
@@ -157,12 +157,12 @@ impl HeapSnapshots {
             _ => self.next,
         };
         if self.options.at == HeapAt::Exit {
-            self.let_go();
+            self.release_program();
         }
     }
 
     /// The program may end.
-    fn let_go(&self) {
+    fn release_program(&self) {
         if let Some(page) = &self.page {
             // SAFETY: that many bytes are mapped while `self` lives, page-aligned. The type is made of atomics, for which any
             // bytes are a value.

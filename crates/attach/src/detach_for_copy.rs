@@ -1,4 +1,4 @@
-//! Lets a sampled process go while another thread or command copies it ([`frozen`](super::frozen)).
+//! Detaches a sampled process while another thread or command copies it ([`frozen`](super::frozen)).
 
 use super::frozen::{copy_is_wanted, release};
 use super::sampled_process::SampledProcess;
@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// Time between two looks whether the copy is made.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Lets all threads go if someone wants to copy the process, and waits until that is done. Threads are traced again when a
+/// Detaches all threads if another thread or command wants to copy the process, and waits until that is done. Threads are traced again when a
 /// stop of theirs is next needed.
 ///
 /// # Errors
