@@ -1,6 +1,7 @@
 //! The memory and the registers of a process that does not run: a frozen copy, or the process itself while it is stopped.
 
-use std::ops::Range;
+use stackglass_procfs::maps;
+pub use stackglass_procfs::maps::Mapping;
 
 /// Reads memory.
 pub trait Memory: Sync {
@@ -13,27 +14,6 @@ pub trait Memory: Sync {
         let _ = address;
         pages.fill(true);
     }
-}
-
-/// A mapping of the process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mapping {
-    /// Its addresses.
-    pub range: Range<u64>,
-    /// May be read.
-    pub readable: bool,
-    /// May be written.
-    pub writable: bool,
-    /// May be executed.
-    pub executable: bool,
-    /// Shared with other processes.
-    pub shared: bool,
-    /// Offset in the file.
-    pub offset: u64,
-    /// Inode of the file, 0 if there is none.
-    pub inode: u64,
-    /// Path of the file, a name in brackets, or empty.
-    pub path: String,
 }
 
 /// General registers of a thread, as the kernel's `struct user_regs_struct` orders them.
@@ -88,8 +68,7 @@ pub struct Image {
 impl Image {
     /// The mapping with this address.
     pub fn mapping(&self, address: u64) -> Option<&Mapping> {
-        let behind = self.mappings.partition_point(|mapping| mapping.range.start <= address);
-        self.mappings.get(behind.checked_sub(1)?).filter(|mapping| mapping.range.contains(&address))
+        maps::at(&self.mappings, address)
     }
 
     /// The word at an address, little-endian.

@@ -4,7 +4,7 @@
 //! C library has both. The search reads megabytes, so it comes before the threads stop; the few bytes found are compared
 //! again once they have stopped.
 
-use super::mapping::Mapping;
+use super::Mapping;
 use super::memory::ProcessMemory;
 
 const SYSCALL_RETURN: &[u8] = &[0x0f, 0x05, 0xc3];

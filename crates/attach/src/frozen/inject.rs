@@ -4,14 +4,15 @@
 //! ([`frame`](super::frame)), and each injected call begins as sigreturn: only while the thread is stopped at the entry of that call does it
 //! become another one. The stack of a new task ends that task.
 
+use super::Mapping;
 use super::code::BorrowedCode;
 use super::error::FreezeError;
 use super::frame;
-use super::mapping::{self, Mapping};
 use super::memory::ProcessMemory;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::ptrace::{self, Stop};
+use stackglass_procfs::maps;
 use std::io;
 use std::time::Duration;
 
@@ -314,7 +315,7 @@ impl Borrowed<'_> {
                 && lowest.iter().all(|byte| *byte == 0);
             return is_unused.then_some(start + bytes);
         }
-        let mappings = mappings.get_or_insert_with(|| mapping::read(tid).unwrap_or_default());
-        mapping::at(mappings, top).is_some_and(has_room).then_some(top)
+        let mappings = mappings.get_or_insert_with(|| maps::read(tid).unwrap_or_default());
+        maps::at(mappings, top).is_some_and(has_room).then_some(top)
     }
 }

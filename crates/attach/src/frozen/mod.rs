@@ -16,16 +16,15 @@ mod copy;
 mod error;
 mod frame;
 mod inject;
-mod mapping;
 mod memory;
 mod request;
 mod stop;
 mod tracer;
 
 pub use error::FreezeError;
-pub use mapping::Mapping;
 pub use memory::ProcessMemory;
 pub(crate) use request::is_wanted as copy_is_wanted;
+pub use stackglass_procfs::maps::Mapping;
 pub(crate) use stop::release;
 
 use std::time::Duration;

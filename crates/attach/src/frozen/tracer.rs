@@ -10,13 +10,14 @@ use super::inject::Borrowed;
 use super::memory::ProcessMemory;
 use super::request::CopyRequest;
 use super::stop::{State, StoppedThreads};
-use super::{FrozenThread, Options, Pause, View, mapping};
+use super::{FrozenThread, Options, Pause, View};
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
 use crate::driver::Driver;
 use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
+use stackglass_procfs::maps;
 use stackglass_procfs::{ImageKey, Status, process};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -199,7 +200,7 @@ impl Job {
         stopped.stop()?;
         let whole = since(start);
         stopped.read_registers();
-        let mappings = mapping::read(living).map_err(cannot_read)?;
+        let mappings = maps::read(living).map_err(cannot_read)?;
         let pause = Pause { stop: whole, clone: Duration::ZERO, whole };
         Ok(View { pid: self.pid, threads: threads(stopped), mappings, memory, pause })
     }
@@ -226,7 +227,7 @@ impl Job {
         stopped.release();
         let pause = Pause { stop, clone, whole: since(start) };
         let copy = made?;
-        let look = || Ok((mapping::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
+        let look = || Ok((maps::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
         match look() {
             Ok((mappings, memory)) => {
                 let view = View { pid, threads: threads(stopped), mappings, memory, pause };
@@ -327,7 +328,7 @@ impl Lender {
         if status.filtered && Status::own().capabilities & CAN_SUSPEND_FILTERS == 0 {
             return Err(FreezeError::Filtered { pid, name });
         }
-        let mappings = mapping::read(living).map_err(cannot_read)?;
+        let mappings = maps::read(living).map_err(cannot_read)?;
         let memory = ProcessMemory::open_writable(living).map_err(cannot_read)?;
         let code = code.or_else(|| BorrowedCode::find(&mappings, &memory));
         let code = code.ok_or_else(|| FreezeError::NoCode { pid, name: name.clone() })?;

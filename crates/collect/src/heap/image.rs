@@ -1,7 +1,7 @@
 //! A frozen process, as the crate `heapgraph` reads it.
 
-use stackglass_attach::frozen::{FrozenProcess, FrozenThread, Mapping as FrozenMapping, ProcessMemory};
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
+use stackglass_attach::frozen::{FrozenProcess, FrozenThread, ProcessMemory};
+use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
 
 struct FrozenMemory(ProcessMemory);
 
@@ -17,16 +17,6 @@ impl Memory for FrozenMemory {
 
 /// The image of a process. Its memory can be read as long as that value lives.
 pub(super) fn of(process: &FrozenProcess) -> Image {
-    let mapping = |mapping: &FrozenMapping| Mapping {
-        range: mapping.range.clone(),
-        readable: mapping.readable,
-        writable: mapping.writable,
-        executable: mapping.executable,
-        shared: mapping.shared,
-        offset: mapping.offset,
-        inode: mapping.inode,
-        path: mapping.path.clone(),
-    };
     let thread = |thread: &FrozenThread| Thread {
         tid: thread.tid,
         name: thread.name.clone(),
@@ -34,7 +24,7 @@ pub(super) fn of(process: &FrozenProcess) -> Image {
     };
     Image {
         pid: process.pid(),
-        mappings: process.mappings().iter().map(mapping).collect(),
+        mappings: process.mappings().to_vec(),
         threads: process.threads().iter().map(thread).collect(),
         memory: Box::new(FrozenMemory(process.memory().clone())),
     }
