@@ -5,6 +5,7 @@
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
+pub use stackglass_unwind::memory::{mmap, munmap};
 
 /// Kernel id of the calling thread.
 pub fn thread_id() -> u32 {
@@ -137,34 +138,6 @@ pub fn take_pending(mask: u64) {
 
 /// All signals except the two that the C library reserves (32 for cancellation, 33 for setuid in all threads).
 pub const ALL_SIGNALS: u64 = !(1 << 31 | 1 << 32);
-
-/// mmap(2) by the system call itself: the function of the C library may be interposed, and its calls recorded.
-///
-/// # Safety
-/// As for mmap(2).
-pub unsafe fn mmap(
-    at: *mut core::ffi::c_void,
-    bytes: usize,
-    protection: i32,
-    flags: i32,
-    file: i32,
-    offset: i64,
-) -> *mut core::ffi::c_void {
-    let (protection, flags, file) = (i64::from(protection), i64::from(flags), i64::from(file));
-    // SAFETY: by the caller.
-    unsafe {
-        libc::syscall(libc::SYS_mmap, at, bytes, protection, flags, file, offset) as *mut core::ffi::c_void
-    }
-}
-
-/// munmap(2), see [`mmap`].
-///
-/// # Safety
-/// As for munmap(2).
-pub unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
-    // SAFETY: by the caller.
-    unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as i32 }
-}
 
 /// Zeroed private memory that is touched lazily; null if there is none.
 ///

@@ -248,7 +248,7 @@ fn read_through_proc(pid: i32, address: u64, into: &mut [u8]) -> usize {
 ///
 /// # Safety
 /// As for mmap(2).
-pub(crate) unsafe fn mmap(
+pub unsafe fn mmap(
     at: *mut core::ffi::c_void,
     bytes: usize,
     protection: i32,
@@ -267,7 +267,7 @@ pub(crate) unsafe fn mmap(
 ///
 /// # Safety
 /// As for munmap(2).
-pub(crate) unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
+pub unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
     // SAFETY: by the caller.
     unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as i32 }
 }

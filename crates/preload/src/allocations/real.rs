@@ -225,14 +225,13 @@ mod early {
         file: c_int,
         offset: i64,
     ) -> *mut c_void {
-        let (protection, flags, file) = (protection as usize, flags as usize, file as isize);
-        // SAFETY: the system call itself.
-        unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, file, offset) as *mut c_void }
+        // SAFETY: by the caller.
+        unsafe { stackglass_host::system::mmap(at, len, protection, flags, file, offset) }
     }
 
     pub unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
-        // SAFETY: the system call itself.
-        unsafe { libc::syscall(libc::SYS_munmap, at, len) as c_int }
+        // SAFETY: by the caller.
+        unsafe { stackglass_host::system::munmap(at, len) }
     }
 
     /// The real `free`, for all but the blocks of the buffer.

@@ -144,17 +144,15 @@ impl Executable {
         for place in 1..=PLACES {
             let hint = lowest.checked_sub(place * STEP).filter(|hint| *hint >= STEP)?;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-            let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
             // SAFETY: a new mapping, which replaces no other. (Kernels before 4.17 take the address as a hint.)
-            let at = unsafe {
-                libc::syscall(libc::SYS_mmap, hint, PAGE, protection, flags as usize, -1isize, 0usize)
-            };
-            if at as usize == hint {
-                return Some(hint as *mut u8);
+            let at = unsafe { system::mmap(hint as *mut c_void, PAGE, protection, flags, -1, 0) };
+            if at.addr() == hint {
+                return Some(at.cast());
             }
-            if at > 0 {
+            if at != libc::MAP_FAILED {
                 // SAFETY: the mapping just made.
-                unsafe { system::munmap(at as *mut c_void, PAGE) };
+                unsafe { system::munmap(at, PAGE) };
             }
         }
         None
