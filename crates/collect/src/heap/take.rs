@@ -68,9 +68,10 @@ fn parts(
     output: &Path,
 ) -> Result<Taken, HeapError> {
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    // A program is not stopped for an output that cannot be written.
+    let mut parts = PartsWriter::create(output)?;
     let start = Instant::now();
     let process = freeze(pid, &frozen::Options::default())?;
-    let mut parts = PartsWriter::create(output)?;
     let written = graph::write(&image::of(&process), options, site_name, &mut parts);
     // What was read from a process that has ended may be incomplete, or nothing.
     if !process.is_alive() {
