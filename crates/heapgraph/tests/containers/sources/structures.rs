@@ -8,7 +8,7 @@
 //! - `variable ADDRESS NAME`: a static or thread-local variable; edges from it begin at its address
 //!
 //! All other blocks have one owner.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "fields are looked at from outside")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, OnceCell, RefCell};
