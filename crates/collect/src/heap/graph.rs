@@ -7,7 +7,7 @@ use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{roots, stacks};
+use stackglass_heapgraph::{locals, roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
@@ -41,22 +41,22 @@ where
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
     let files = module_files(image, &modules);
-    let layouts = Layouts::read(&files, &options.symbols);
-    let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
-        found_blocks(image)?;
-    keep_stacks(&mut recording, &site_stacks);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
+    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames);
+    let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
+        found_blocks(image)?;
+    keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
     let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
-    for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
+    for (number, (thread, locations)) in threads.iter().zip(&frame_locations).enumerate() {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
         let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
-        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
+        all.extend(roots::stack(image, thread, &frames[number], &names, &locals[number], may_be_filling));
     }
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();

@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Longest chain of types that refer to each other without a name in between; longer ones are damage.
 const LONGEST_CHAIN: usize = 32;
 
+/// Most entries of which each completes the next.
+const LONGEST_ORIGIN: usize = 4;
+
 /// Most cursors, and most references, that a thread keeps.
 const MOST_CURSORS: usize = 64;
 const MOST_KNOWN: usize = 1 << 16;
@@ -304,6 +307,25 @@ impl<'types, 'data> Reader<'types, 'data> {
         let (unit, offset) = self.types.units.refer(unit, origin?)?;
         let entry = self.read(unit, offset)?;
         self.type_id(unit, entry.a_type)
+    }
+
+    /// The name and the type of a variable or function, by its entry or those that it completes.
+    pub fn variable(&mut self, unit: usize, entry: &Entry<'data>) -> (Arc<str>, Option<TypeId>) {
+        let (mut unit, mut entry) = (unit, *entry);
+        let (mut name, mut type_id): (Arc<str>, _) = ("".into(), None);
+        for _ in 0..LONGEST_ORIGIN {
+            if name.is_empty() {
+                name = self.text(unit, entry.name);
+            }
+            if type_id.is_none() {
+                type_id = self.type_id(unit, entry.a_type);
+            }
+            let origin = entry.origin.and_then(|origin| self.types.units.refer(unit, origin));
+            let Some((next, offset)) = origin.filter(|_| name.is_empty() || type_id.is_none()) else { break };
+            let Some(found) = self.read(next, offset) else { break };
+            (unit, entry) = (next, found);
+        }
+        (name, type_id)
     }
 
     /// The name of the entry that a variable completes.
