@@ -14,6 +14,7 @@
 
 mod fit;
 mod locals;
+mod members;
 mod memory;
 mod spread;
 mod vtables;

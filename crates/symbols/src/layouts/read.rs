@@ -6,7 +6,7 @@ use super::describe::{self, Types};
 use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
 use super::locals::{self, Local, ReadMemory, StoppedFrame};
-use super::units::{self, Units};
+use super::units::{self, TypeUnit, Units};
 use super::variables::{self, Place};
 use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
 use crate::elf::Elf;
@@ -127,7 +127,8 @@ fn of_units(
     }
     let locals = locals::of_frames(&types, frames, memory);
     let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
-    let mut layouts = Layouts { modules: data, ..Layouts::default() };
+    let rust_version = units.units.iter().find_map(TypeUnit::rust_version);
+    let mut layouts = Layouts { modules: data, rust_version, ..Layouts::default() };
     for layout in all.into_iter().flatten().chain(derived) {
         layouts.add(layout);
     }
