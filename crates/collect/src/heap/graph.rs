@@ -1,7 +1,7 @@
 //! From a frozen process to a graph in a sink.
 
 use super::recorded::{self, Recorded};
-use super::{HeapError, TakeOptions};
+use super::{HeapError, TakeOptions, memory};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
@@ -42,6 +42,7 @@ where
     let modules = modules::find(image, &executable);
     let files = module_files(image, &modules);
     let layouts = Layouts::read(&files, &options.symbols);
+    memory::return_unused();
     let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
         found_blocks(image)?;
     keep_stacks(&mut recording, &site_stacks);
@@ -66,6 +67,9 @@ where
         sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
     }
+    // Names and types are found.
+    drop((recording, contents, site_stacks, files, frames, frame_locations));
+    memory::return_unused();
     let input = Input {
         image,
         blocks: &blocks,

@@ -1,7 +1,7 @@
 //! From a running process to a file.
 
 use super::graph::{self, SiteName};
-use super::{HeapError, image};
+use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
@@ -68,6 +68,7 @@ fn parts(
     output: &Path,
 ) -> Result<Taken, HeapError> {
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    memory::map_large_allocations();
     // A program is not stopped for an output that cannot be written.
     let mut parts = PartsWriter::create(output)?;
     let start = Instant::now();
