@@ -258,9 +258,7 @@ impl Search<'_> {
                 self.edges.push(found.block, EdgeKind::Property, label, false);
             }
         }
-        for local in &root.locals {
-            self.local(local, references, window);
-        }
+        self.locals(&root.locals, references, window);
         if root.range.is_empty() {
             return;
         }
@@ -293,25 +291,29 @@ impl Search<'_> {
         }
     }
 
-    /// Adds the edges of a local variable that agree with what their targets contain. Others may still be edges of its words.
-    fn local(&mut self, local: &Local, references: &mut References<'_>, window: &mut Window<'_>) {
+    /// Adds the edges of local variables that agree with what their targets contain, owners first. The words of the others are
+    /// looked at later.
+    fn locals(&mut self, locals: &[Local], references: &mut References<'_>, window: &mut Window<'_>) {
         let Input { image, layouts, blocks, .. } = self.input;
-        let (address, bytes) =
-            locals::value(&local.place, local.type_id, layouts, |address, size| window.read(address, size));
         let mut found = Vec::new();
-        references.of_value(local.type_id, address, bytes, image, &mut |reference| {
-            let Some(target) = self.lookup.find(blocks, reference.target) else { return };
-            if self.seen[target.block.0 as usize] == self.place {
-                return;
-            }
-            let name = match reference.name {
-                EdgeName::Field("") => local.name.to_string(),
-                EdgeName::Field(path) => format!("{}.{path}", local.name),
-                EdgeName::Index(index) if reference.within.is_empty() => format!("{}[{index}]", local.name),
-                EdgeName::Index(index) => format!("{}[{index}].{}", local.name, reference.within),
-            };
-            found.push((target, reference.hold, reference.contains, name));
-        });
+        for local in locals {
+            let (address, bytes) = locals::value(&local.place, local.type_id, layouts, |address, size| {
+                window.read(address, size)
+            });
+            references.of_value(local.type_id, address, bytes, image, &mut |reference| {
+                let Some(target) = self.lookup.find(blocks, reference.target) else { return };
+                let name = match reference.name {
+                    EdgeName::Field("") => local.name.to_string(),
+                    EdgeName::Field(path) => format!("{}.{path}", local.name),
+                    EdgeName::Index(index) if reference.within.is_empty() => {
+                        format!("{}[{index}]", local.name)
+                    }
+                    EdgeName::Index(index) => format!("{}[{index}].{}", local.name, reference.within),
+                };
+                found.push((target, reference.hold, reference.contains, name));
+            });
+        }
+        found.sort_by_key(|(_, hold, ..)| *hold != Hold::Owns);
         for (target, hold, contains, name) in found {
             let index = target.block.0 as usize;
             let contains = contains.map(|contains| references.fitting(contains, blocks.sizes[index]));
@@ -324,9 +326,10 @@ impl Search<'_> {
                 Hold::Refers if target.offset != 0 || contains.is_none() || agrees() => 0,
                 _ => continue,
             };
-            self.seen[index] = self.place;
-            let label = self.edges.names.intern(&name);
-            self.edges.push_marked(target.block, EdgeKind::Property as u8 | mark, label);
+            if self.seen.insert(target.block) {
+                let label = self.edges.names.intern(&name);
+                self.edges.push_marked(target.block, EdgeKind::Property as u8 | mark, label);
+            }
         }
     }
 
