@@ -6,6 +6,7 @@
 
 mod graph;
 mod image;
+mod memory;
 pub mod output;
 pub mod own;
 mod recorded;
