@@ -1,5 +1,6 @@
 //! From a frozen process to a graph in a sink.
 
+use super::module_files;
 use super::recorded::{self, Recorded};
 use super::{HeapError, TakeOptions};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
@@ -40,7 +41,7 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files = module_files(image, &modules);
+    let files = module_files::find(image, &modules);
     let layouts = Layouts::read(&files, &options.symbols);
     let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
         found_blocks(image)?;
@@ -116,21 +117,6 @@ fn found_blocks(image: &Image) -> Result<Found, HeapError> {
         remarks,
         is_recorded: false,
     })
-}
-
-/// The modules by their paths from here: the process may live in a container.
-fn module_files(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
-    let root = format!("/proc/{}/root", image.pid);
-    let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
-    let file = |module: &LoadedModule| {
-        let path = if is_elsewhere && module.path.starts_with('/') {
-            format!("{root}{}", module.path)
-        } else {
-            module.path.clone()
-        };
-        Module { path: path.into(), build_id: module.module.build_id().into() }
-    };
-    modules.iter().map(file).collect()
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.
