@@ -18,8 +18,10 @@ mod vtables;
 pub use blocks::allocated_blocks;
 
 use crate::Options;
+use foldhash::fast::FixedState;
 use stackglass_profile::recording::Module;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 /// Index of a type in [`Layouts`].
@@ -153,14 +155,17 @@ pub struct Layouts {
     types: Vec<Layout>,
     by_name: HashMap<Arc<str>, TypeId>,
     modules: Vec<ModuleData>,
-    /// Types by their names in one spelling of C++.
-    by_cpp_name: OnceLock<HashMap<String, TypeId>>,
+    /// Types by hashes of their names in one spelling of C++.
+    by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
     rust_version: Option<RustVersion>,
 }
 
 /// Version of a Rust compiler: major and minor number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RustVersion(pub u32, pub u32);
+
+/// Hashes names.
+const SPELLINGS: FixedState = FixedState::with_seed(0);
 
 impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
@@ -213,14 +218,19 @@ impl Layouts {
 
     /// The type with this full name, as any compiler or demangler of C++ writes it.
     pub(crate) fn by_cpp_name(&self, name: &str) -> Option<TypeId> {
-        let by_name = self.by_cpp_name.get_or_init(|| {
-            let mut by_name = HashMap::new();
-            for (name, id) in &self.by_name {
-                by_name.entry(cpp_name::uniform(name)).or_insert(*id);
-            }
-            by_name
-        });
-        self.by_name(name).or_else(|| by_name.get(&cpp_name::uniform(name)).copied())
+        // In programs without C++, names are found as they are.
+        self.by_name(name).or_else(|| {
+            let hash = |name: &str| SPELLINGS.hash_one(cpp_name::uniform(name));
+            let by_hash = self.by_cpp_name.get_or_init(|| {
+                let mut by_hash = HashMap::new();
+                for (name, id) in &self.by_name {
+                    by_hash.entry(hash(name)).or_insert(*id);
+                }
+                by_hash
+            });
+            let found = by_hash.get(&hash(name)).copied();
+            found.filter(|id| cpp_name::uniform(&self.get(*id).name) == cpp_name::uniform(name))
+        })
     }
 
     /// Adds a type, or returns the one with the same name and layout.

@@ -1,7 +1,7 @@
 //! From a running process to a file.
 
 use super::graph::{self, SiteName};
-use super::{HeapError, image};
+use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
@@ -100,6 +100,7 @@ fn write(
     site_name: SiteName<'_>,
     mut parts: PartsWriter,
 ) -> Result<Taken, HeapError> {
+    memory::map_large_allocations();
     let written = graph::write(&image::of(&process), options, site_name, &mut parts);
     let pid = process.pid();
     // What was read from a copy that has ended may be incomplete, or nothing.

@@ -108,8 +108,8 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     let mut search = Search {
         input,
         lookup,
-        seen: vec![0; input.blocks.len()],
-        place: 0,
+        seen: Seen::new(input.blocks.len()),
+        own: None,
         interior: true,
         edges: Edges { owned, ..Edges::default() },
         label: String::new(),
@@ -156,7 +156,11 @@ fn owned(
                 _ => 1,
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
-            owned.unused[index] = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
+            let unused = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
+            // Memory that stays zero takes no pages.
+            if unused != owned.unused[index] {
+                owned.unused[index] = unused;
+            }
         }
         if reference.text && input.with_texts {
             owned.texts.insert(found.block.0, elements.min(u64::from(UNKNOWN - 1)) as u32);
@@ -197,13 +201,34 @@ fn owned(
     owned
 }
 
+/// A set of blocks: one bit for each.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn new(blocks: usize) -> Seen {
+        Seen(vec![0; blocks.div_ceil(64)])
+    }
+
+    /// Adds a block; `false` if it was there.
+    fn insert(&mut self, block: BlockIndex) -> bool {
+        let (word, bit) = (&mut self.0[block.0 as usize / 64], 1 << (block.0 % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn remove(&mut self, block: BlockIndex) {
+        self.0[block.0 as usize / 64] &= !(1 << (block.0 % 64));
+    }
+}
+
 struct Search<'a> {
     input: &'a Input<'a>,
     lookup: &'a Lookup,
-    /// Of each block: the last place with an edge to it.
-    seen: Vec<u32>,
-    /// Number of the root or block whose edges are being found, from 1.
-    place: u32,
+    /// The blocks to which the root or block leads whose edges are being found, and that block itself.
+    seen: Seen,
+    /// That block.
+    own: Option<BlockIndex>,
     /// Pointers into the middle of blocks count.
     interior: bool,
     edges: Edges,
@@ -212,8 +237,15 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn begin(&mut self) {
-        self.place += 1;
+        let first = self.edges.first.last().map_or(0, |first| *first as usize);
+        self.edges.targets[first..].iter().chain(&self.own.take()).for_each(|block| self.seen.remove(*block));
         self.edges.first.push(self.edges.targets.len() as u32);
+    }
+
+    /// A block does not lead to itself by a word that may be no pointer.
+    fn see_itself(&mut self, block: BlockIndex) {
+        self.seen.insert(block);
+        self.own = Some(block);
     }
 
     fn root(&mut self, root: &Root, references: &mut References<'_>, window: &mut Window<'_>) {
@@ -259,7 +291,7 @@ impl Search<'_> {
         let Input { blocks, image, .. } = self.input;
         let (address, size) = (blocks.addresses[index], blocks.sizes[index]);
         let Some(contains) = self.input.contains(index) else {
-            self.seen[index] = self.place;
+            self.see_itself(BlockIndex(index as u32));
             let mut at = 0;
             while at < size {
                 let bytes = window.read(address + at, (size - at).min(WINDOW as u64));
@@ -278,7 +310,7 @@ impl Search<'_> {
         let bytes = window.read(address, size);
         let extent = self.edges.owned.extent(index);
         references.of_block(contains, extent, address, bytes, image, &mut |reference| self.follow(reference));
-        self.seen[index] = self.place;
+        self.see_itself(BlockIndex(index as u32));
         match pointers {
             Pointers::Unknown => self.words(bytes, 0),
             _ => self.doubtful_words(bytes),
@@ -310,7 +342,7 @@ impl Search<'_> {
             EdgeName::Index(index) if reference.within.is_empty() => (EdgeKind::Element, clamped(index)),
             EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
         };
-        self.seen[index] = self.place;
+        self.seen.insert(found.block);
         self.edges.push_marked(found.block, kind as u8 | mark, label);
     }
 
@@ -329,8 +361,7 @@ impl Search<'_> {
     fn words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
-            if self.seen[found.block.0 as usize] != self.place && (self.interior || found.offset == 0) {
-                self.seen[found.block.0 as usize] = self.place;
+            if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), false);
             }
         }
@@ -340,8 +371,7 @@ impl Search<'_> {
     fn doubtful_words(&mut self, bytes: &[u8]) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
-            if self.seen[found.block.0 as usize] != self.place && found.offset == 0 {
-                self.seen[found.block.0 as usize] = self.place;
+            if found.offset == 0 && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(number as u64), true);
             }
         }
