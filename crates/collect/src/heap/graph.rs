@@ -1,7 +1,7 @@
 //! From a frozen process to a graph in a sink.
 
 use super::recorded::{self, Recorded, Table};
-use super::{HeapError, TakeOptions, memory};
+use super::{HeapError, TakeOptions, memory, module_files};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
@@ -40,7 +40,7 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files = module_files(image, &modules);
+    let files = module_files::find(image, &modules);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
@@ -133,21 +133,6 @@ fn live_blocks(image: &Image, table: Option<&PartialTable>) -> Result<(Blocks, V
         }
     }
     Ok((blocks, remarks))
-}
-
-/// The modules by their paths from here: the process may live in a container.
-fn module_files(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
-    let root = format!("/proc/{}/root", image.pid);
-    let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
-    let file = |module: &LoadedModule| {
-        let path = if is_elsewhere && module.path.starts_with('/') {
-            format!("{root}{}", module.path)
-        } else {
-            module.path.clone()
-        };
-        Module { path: path.into(), build_id: module.module.build_id().into() }
-    };
-    modules.iter().map(file).collect()
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.
