@@ -64,10 +64,12 @@ where
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    let known = if table.is_some() { &sites[..] } else { &[] };
+    let evidence =
+        Evidence { image, blocks: &blocks, sites: known, layouts: &layouts, biases: &biases, roots: &all };
+    let typing = typing::infer(evidence);
+    typing.add_sites(&layouts, &mut blocks, &mut sites);
     if table.is_none() {
-        let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
-        let typing = typing::infer(evidence);
-        sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
     }
     let input = Input {
@@ -204,6 +206,12 @@ fn sites(
     let site = |stack: &StackId| {
         let contains = contents.get(stack).copied();
         let (name, kind) = match recording.symbols.allocated_type(*stack) {
+            // Names of C++ types have several spellings.
+            Some(name) if !layouts.is_rust() && !matches!(contains, None | Some(BlockType::Bytes)) => {
+                let name = contains.map(|contains| layouts.block_name(contains)).unwrap_or_default();
+                let kind = kind_of(&name, contains);
+                (name, kind)
+            }
             Some(name) => (name.to_string(), kind_of(name, contains)),
             None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
             None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
