@@ -9,7 +9,7 @@ use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
-use crate::references::{BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
+use crate::references::{self, BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
 
@@ -48,8 +48,16 @@ pub(super) struct Owned {
     filling: HashSet<u32>,
     /// Bytes that are allocated ahead.
     pub unused: Vec<u32>,
-    /// Blocks that are text of their length.
-    pub texts: HashMap<u32, u32>,
+    /// Blocks with text.
+    pub texts: HashMap<u32, Text>,
+}
+
+/// Where a text lies in its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    pub start: u64,
+    /// Bytes. Of several owners, that with most of them counts.
+    pub length: u64,
 }
 
 impl Owned {
@@ -139,10 +147,21 @@ fn owned(
     let mut owned =
         Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
     let mut note = |reference: Reference<'_>| {
-        let Some(elements) = reference.elements.filter(|_| reference.hold == Hold::Owns) else { return };
+        let has_text = reference.text && input.with_texts;
+        let tells = reference.hold == Hold::Owns || has_text;
+        let Some(elements) = reference.elements.filter(|_| tells) else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
+        let size = blocks.sizes[found.block.0 as usize];
+        let start = reference.contains.map_or(0, references::start_of_text);
+        if has_text && elements <= size.saturating_sub(start) {
+            let text = owned.texts.entry(found.block.0).or_insert(Text { start, length: 0 });
+            text.length = text.length.max(elements);
+        }
+        if reference.hold != Hold::Owns {
+            return;
+        }
         owned.note(found.block, elements, reference.extent());
         let index = found.block.0 as usize;
         if let Some(usage) = reference.usage {
@@ -154,9 +173,6 @@ fn owned(
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
             owned.unused[index] = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
-        }
-        if reference.text && input.with_texts {
-            owned.texts.insert(found.block.0, elements.min(u64::from(UNKNOWN - 1)) as u32);
         }
     };
     for root in *roots {
