@@ -75,7 +75,8 @@ fn questions_about_a_type() {
     let one = of(&["--type", "Child"]);
     assert!(one.starts_with("RcInner<Child>\nleaked?   1 block, 40 B of their own"), "{one}");
     let json = of(&["--path-to", "Job", "--json"]);
-    assert!(json.ends_with("\"path\":[\"(static data) app\",\"app::QUEUE\",\".jobs\"]}\n"), "{json}");
+    let path = "[\"(static data) app\",\"app::QUEUE\",\".jobs\"]";
+    assert!(json.ends_with(&format!("\"path\":{path},\n\"paths\":[\n{path}\n]}}\n")), "{json}");
     let fails = |name: &str| {
         let output = place.run(["heap", "show", "app.heapsnapshot", "--type", name]);
         assert_eq!(output.status.code(), Some(125));

@@ -58,7 +58,7 @@ pub struct Reference<'text> {
     pub hold: Hold,
     /// What the target contains, if the pointer tells.
     pub contains: Option<BlockType>,
-    /// How many elements are initialized there, for [`BlockType::Elements`] and [`BlockType::CountedElements`]; for
+    /// How many elements are initialized there, for blocks of elements; for
     /// [`BlockType::Table`], the number of buckets.
     pub elements: Option<u64>,
     /// For [`BlockType::Elements`]: the index of the first element. Those of a `VecDeque` continue at the begin of the block.
@@ -223,7 +223,7 @@ impl<'a> References<'a> {
                 let compiled = self.compiled(id);
                 self.walk(address, bytes, image, each).elements(&compiled, extent.into(), 0);
             }
-            BlockType::CountedElements(id) => {
+            BlockType::CountedElements(id) | BlockType::SharedElements(id) => {
                 let compiled = self.compiled(id);
                 self.walk(address, bytes, image, each).counted_elements(&compiled, extent.into());
             }
@@ -259,9 +259,10 @@ impl<'a> References<'a> {
         match contains {
             BlockType::Bytes => None,
             BlockType::Table(id) => Some(self.entry(id)),
-            BlockType::One(id) | BlockType::Elements(id) | BlockType::CountedElements(id) => {
-                Some(self.compiled(id))
-            }
+            BlockType::One(id)
+            | BlockType::Elements(id)
+            | BlockType::CountedElements(id)
+            | BlockType::SharedElements(id) => Some(self.compiled(id)),
         }
     }
 

@@ -10,6 +10,7 @@
 //! A block to which pointers give different types has none.
 
 mod fit;
+mod members;
 mod memory;
 mod spread;
 mod vtables;

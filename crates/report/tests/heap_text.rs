@@ -167,11 +167,40 @@ fn one_type() {
     check("heap-type-80.txt", &["Job", "[Event]", "RcInner<Child>"].map(text).join("\n"));
     assert_eq!(answers.types_named("RcInner"), ["RcInner<Child>", "RcInner<Parent>"]);
     assert_eq!(answers.types_named("Job"), ["Job"]);
-    let path = answers.type_answer("Config<'_, \u{1b}[2J>", 1).unwrap().path.unwrap();
+    let path = answers.type_answer("Config<'_, \u{1b}[2J>", 1).unwrap().paths.remove(0);
     assert_eq!(
         path.text(),
         "(thread stacks) main 4711 → server::run → .jobs → .next × 499 → .config → Config<'_, \u{1b}[2J>"
     );
+}
+
+/// Fields that hold a type are shown with the shortest path to each, unless it leads through another block of the type.
+#[test]
+fn paths_by_what_holds_a_type() {
+    let mut heap = Maker::default();
+    let root = heap.node(NodeKind::Synthetic, "", 0);
+    let statics = heap.root(root, "(static data)");
+    let app = heap.root(statics, "app");
+    let sessions: Vec<u32> = (0..6).map(|_| heap.node(NodeKind::Object, "Session", 64)).collect();
+    let user = heap.node(NodeKind::Object, "User", 32);
+    for (index, name) in ["A", "B", "C", "D"].iter().enumerate() {
+        let variable = heap.root(app, name);
+        heap.field(variable, sessions[index], "session");
+        heap.field(variable, sessions[4], "session");
+    }
+    heap.field(sessions[0], sessions[5], "next");
+    heap.field(sessions[0], user, "user");
+    heap.field(user, sessions[5], "session");
+    let graph = heap.graph();
+    let answers = HeapAnswers::new(&graph);
+    let answer = answers.type_answer("Session", 1).unwrap();
+    let shown = written(|out| HeapText::new("").path(&answer, out));
+    let path =
+        |title: &str, name: &str| format!("{title:<10}(static data) app → {name} → .session → Session\n");
+    let three = [path("nearest", "A"), path("also by", "B"), path("also by", "C")].concat();
+    assert_eq!(shown, format!("{three}1 more path: --all shows them\n"));
+    let all = written(|out| HeapText::new("").everything(true).path(&answer, out));
+    assert_eq!(all, format!("{three}{}", path("also by", "D")));
 }
 
 #[test]

@@ -128,6 +128,8 @@ pub enum BlockType {
     Elements(TypeId),
     /// A reference-counted slice: two counters, then elements.
     CountedElements(TypeId),
+    /// The same, with the counters of an `Arc`.
+    SharedElements(TypeId),
     /// Slots and control bytes of a hashbrown table; the type is that of a slot.
     Table(TypeId),
     /// Bytes without pointers.
@@ -153,7 +155,12 @@ pub struct Layouts {
     modules: Vec<ModuleData>,
     /// Types by their names in one spelling of C++.
     by_cpp_name: OnceLock<HashMap<String, TypeId>>,
+    rust_version: Option<RustVersion>,
 }
+
+/// Version of a Rust compiler: major and minor number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RustVersion(pub u32, pub u32);
 
 impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
@@ -176,6 +183,17 @@ impl Layouts {
     /// If the id is not from these layouts.
     pub fn get(&self, id: TypeId) -> &Layout {
         &self.types[id.0 as usize]
+    }
+
+    /// The version of the compiler, and so of the standard library, of the first module with Rust code. Private values of the
+    /// standard library differ between versions.
+    pub fn rust_version(&self) -> Option<RustVersion> {
+        self.rust_version
+    }
+
+    /// Sets what [`Layouts::rust_version`] returns.
+    pub fn set_rust_version(&mut self, version: Option<RustVersion>) {
+        self.rust_version = version;
     }
 
     /// Number of types. Their ids are the numbers below it.

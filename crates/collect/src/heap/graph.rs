@@ -217,6 +217,7 @@ fn is_usable(layouts: &Layouts, contains: BlockType) -> bool {
         BlockType::One(id)
         | BlockType::Elements(id)
         | BlockType::CountedElements(id)
+        | BlockType::SharedElements(id)
         | BlockType::Table(id) => layouts.get(id).size > 0,
         BlockType::Bytes => true,
     }

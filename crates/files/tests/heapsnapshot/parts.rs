@@ -93,6 +93,16 @@ fn sizes_of_4_gib_and_more_add_up() {
         assert_eq!(node.self_size + rests.sum::<u64>(), size);
     }
     assert_eq!(snapshot.nodes.len(), 2 + 5 + 1 + 10);
+
+    // Our own reader makes one node of each again.
+    for file in [part(&prefix, ".heapsnapshot"), prefix] {
+        let graph = read(&file).unwrap();
+        assert_eq!(graph.self_sizes, [&[0, 0], &sizes[..]].concat());
+        assert_eq!(graph.len(), 7);
+        let targets: Vec<u32> = graph.targets.iter().map(|target| target.0).collect();
+        assert_eq!(targets, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(graph.first_edges, [0, 1, 6, 6, 6, 6, 6, 6]);
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn candidates(edges: &Edges, input: &Input<'_>) -> HashMap<u32, u64> {
 fn strong_offset(input: &Input<'_>, block: BlockIndex) -> Option<u64> {
     match input.contains(block.0 as usize)? {
         BlockType::One(id) => strong_in(input, id),
-        BlockType::CountedElements(_) => Some(0),
+        BlockType::CountedElements(_) | BlockType::SharedElements(_) => Some(0),
         _ => None,
     }
 }

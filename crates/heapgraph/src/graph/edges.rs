@@ -166,9 +166,12 @@ fn owned(
         let index = found.block.0 as usize;
         if let Some(usage) = reference.usage {
             let element = match reference.contains {
-                Some(BlockType::Elements(id) | BlockType::CountedElements(id) | BlockType::Table(id)) => {
-                    layouts.get(id).size
-                }
+                Some(
+                    BlockType::Elements(id)
+                    | BlockType::CountedElements(id)
+                    | BlockType::SharedElements(id)
+                    | BlockType::Table(id),
+                ) => layouts.get(id).size,
                 _ => 1,
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
@@ -244,7 +247,10 @@ impl Search<'_> {
             let bytes = window.read(address, root.range.end - address);
             references
                 .of_value(type_id, address, bytes, self.input.image, &mut |reference| self.follow(reference));
-            return self.doubtful_words(bytes);
+            return match references.pointers(BlockType::One(type_id)) {
+                Pointers::Unknown => self.words(bytes, 0),
+                _ => self.doubtful_words(bytes),
+            };
         }
         while address < root.range.end {
             let left = root.range.end - address;

@@ -137,10 +137,10 @@ impl<'a> Compiler<'a> {
     fn slice(&self, target: TypeId, text: bool) -> Option<BlockType> {
         let layout = self.layouts.get(target);
         match base(&layout.name) {
-            "alloc::rc::RcInner" | "alloc::rc::RcBox" | "alloc::sync::ArcInner" => {
-                let value = field(layout, "value").or_else(|| field(layout, "data"))?;
-                Some(BlockType::CountedElements(value.type_id))
+            "alloc::rc::RcInner" | "alloc::rc::RcBox" => {
+                Some(BlockType::CountedElements(field(layout, "value")?.type_id))
             }
+            "alloc::sync::ArcInner" => Some(BlockType::SharedElements(field(layout, "data")?.type_id)),
             _ if text => Some(BlockType::Bytes),
             _ => (layout.size > 0).then_some(BlockType::Elements(target)),
         }

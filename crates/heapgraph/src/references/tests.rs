@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::image::{Image, Memory};
-use stackglass_symbols::layouts::{Field, Layout, Shape, Variant};
+use stackglass_symbols::layouts::{Field, Layout, RustVersion, Shape, Variant};
 
 /// No memory beyond the bytes of the value.
 struct Nothing;
@@ -483,4 +483,36 @@ fn owners_are_recognized_beside_words_without_types() {
     types.generic(name, 32, &fields, &[("T", pair)]);
     assert_eq!(beside(&types, &[8, BUFFER, 5, 3], 1), None);
     assert_eq!(beside(&types, &[8, BUFFER, 5, OTHER], 1), Some(extent(5, 0)));
+}
+
+/// The states of `std::sys::sync::once::futex`: `state` up to 1.83, `state_and_queued` from 1.84, other values from 1.86.
+#[test]
+fn a_value_is_initialized_if_its_once_is_complete() {
+    for (version, field, states) in [
+        (Some(RustVersion(1, 95)), "state_and_queued", [(0, true), (1, false), (3, false), (5, false)]),
+        (Some(RustVersion(1, 86)), "state_and_queued", [(0, true), (2, false), (3, false), (4, false)]),
+        (Some(RustVersion(1, 85)), "state_and_queued", [(0, false), (2, false), (3, true), (6, false)]),
+        (Some(RustVersion(1, 84)), "state_and_queued", [(0, false), (1, false), (3, true), (4, false)]),
+        (Some(RustVersion(1, 83)), "state", [(0, false), (2, false), (3, false), (4, true)]),
+        (None, "state_and_queued", [(0, true), (1, false), (3, false), (4, false)]),
+    ] {
+        let mut types = Types::new();
+        types.layouts.set_rust_version(version);
+        let word = types.word();
+        let boxed = types.boxed("usize", word);
+        let cell = types.maybe_uninit("Box<usize>", boxed);
+        let number = types.plain("u32", 4);
+        let once = types.structure("std::sync::once::Once", 4, &[(field, 0, number)]);
+        let lock = types.generic(
+            "std::sync::once_lock::OnceLock<Box<usize>>",
+            16,
+            &[("once", 0, once), ("value", 8, cell)],
+            &[("T", boxed)],
+        );
+        for (state, is_complete) in states {
+            let hold = if is_complete { "Owns" } else { "Weak" };
+            let found = value(&types, lock, &words(&[state, 0xa000]));
+            assert_eq!(found, [format!(" a000 {hold}")], "{version:?}, state {state}");
+        }
+    }
 }

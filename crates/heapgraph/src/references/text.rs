@@ -9,7 +9,10 @@ const LONGEST: u64 = 200;
 
 /// Where the text begins in a block.
 pub fn start_of_text(contains: BlockType) -> u64 {
-    if matches!(contains, BlockType::CountedElements(_)) { COUNTERS } else { 0 }
+    match contains {
+        BlockType::CountedElements(_) | BlockType::SharedElements(_) => COUNTERS,
+        _ => 0,
+    }
 }
 
 /// How many bytes of a text a name shows.

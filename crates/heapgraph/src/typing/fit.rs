@@ -57,7 +57,7 @@ pub(super) fn fits(
                 || layout.size > 0 && layout.size <= block && is_extended(layouts, layout)
         }
         BlockType::Elements(id) => elements(id, 0),
-        BlockType::CountedElements(id) => elements(id, 16),
+        BlockType::CountedElements(id) | BlockType::SharedElements(id) => elements(id, 16),
         BlockType::Table(id) => extent.elements.is_some_and(|buckets| {
             let slots = buckets.checked_mul(size(id)).and_then(|slots| slots.checked_next_multiple_of(16));
             let bytes = slots.and_then(|slots| slots.checked_add(buckets)?.checked_add(16));

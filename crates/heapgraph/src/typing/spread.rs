@@ -5,6 +5,7 @@
 
 use super::Evidence;
 use super::fit::{Exactness, begins_with, fits, is_size_of};
+use super::members::Members;
 use super::memory::BlockMemory;
 use super::vtables::Vtables;
 use crate::blocks::lookup::Lookup;
@@ -25,11 +26,12 @@ const LEAST_STRUCT: u64 = 20;
 /// The types of all blocks, and the number of those to which pointers give different types.
 pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
     let lookup = Lookup::new(evidence.blocks);
+    let members = Members::new(evidence.layouts);
     let vtables = Vtables::new(evidence.layouts, evidence.biases);
     let mut conflicting = vec![false; evidence.blocks.len()];
     let mut round = 0;
     loop {
-        let mut spread = Spread::new(evidence, &lookup, std::mem::take(&mut conflicting));
+        let mut spread = Spread::new(evidence, &lookup, &members, std::mem::take(&mut conflicting));
         spread.all(&vtables);
         let Spread { contents, conflicting: found, new_conflicts, .. } = spread;
         conflicting = found;
@@ -58,9 +60,17 @@ struct Pointer {
     extent: Extent,
 }
 
+/// How many types fit.
+enum Values {
+    None,
+    One(TypeId),
+    Several,
+}
+
 struct Spread<'a> {
     evidence: Evidence<'a>,
     lookup: &'a Lookup,
+    members: &'a Members,
     references: References<'a>,
     memory: BlockMemory<'a>,
     contents: Vec<Option<BlockType>>,
@@ -86,7 +96,7 @@ struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    fn new(evidence: Evidence<'a>, lookup: &'a Lookup, conflicting: Vec<bool>) -> Self {
+    fn new(evidence: Evidence<'a>, lookup: &'a Lookup, members: &'a Members, conflicting: Vec<bool>) -> Self {
         let layouts = evidence.layouts;
         let mut references = References::new(layouts);
         for (module, bias) in evidence.biases.iter().enumerate() {
@@ -95,6 +105,7 @@ impl<'a> Spread<'a> {
         Self {
             evidence,
             lookup,
+            members,
             references,
             memory: BlockMemory::new(evidence.image),
             contents: vec![None; evidence.blocks.len()],
@@ -217,32 +228,43 @@ impl<'a> Spread<'a> {
         }
     }
 
-    /// Follows a pointer of C: to one value or to an array.
+    /// Follows a pointer of C: to one value, to a member of a larger one, or to an array.
     fn follow_plain(&mut self, pointer: &Pointer) {
-        let Some((block, size)) = self.block_at(pointer.target) else { return };
+        let blocks = self.evidence.blocks;
+        let Some(found) = self.lookup.find(blocks, pointer.target) else { return };
+        let block = found.block.0 as usize;
+        let size = blocks.sizes[block];
         let Some(contains) = pointer.contains else {
-            if self.contents[block].is_none() && self.is_text(block) {
+            if found.offset == 0 && self.contents[block].is_none() && self.is_text(block) {
                 self.add(block, BlockType::Bytes, Extent::default());
             }
             return;
         };
         let BlockType::One(id) = contains else { return };
-        let layouts = self.evidence.layouts;
         if !self.is_of_c(id) {
             return;
         }
-        let extent = Extent::default();
-        let is_number = layouts.get(id).shape == Shape::Plain;
-        let contains = if !is_number && fits(layouts, contains, extent, size, Exactness::Exact) {
-            contains
-        } else if self.may_be_array(id, size) {
-            BlockType::Elements(id)
-        } else {
-            return;
+        let contains = match self.value_with(id, found.offset, size) {
+            Values::One(value) => BlockType::One(value),
+            Values::None if found.offset == 0 && self.may_be_array(id, size) => BlockType::Elements(id),
+            Values::None | Values::Several => return,
         };
         if self.contents[block] != Some(contains) && self.is_plausible(block, contains) {
-            self.add(block, contains, extent);
+            self.add(block, contains, Extent::default());
         }
+    }
+
+    /// The type of a value that fills a block of this size and has a value of type `id` at an offset.
+    fn value_with(&mut self, id: TypeId, offset: u64, size: u64) -> Values {
+        let layouts = self.evidence.layouts;
+        let fills = |id: TypeId| {
+            fits(layouts, BlockType::One(id), Extent::default(), size, Exactness::Exact)
+                && layouts.get(id).shape != Shape::Plain
+        };
+        let around = self.members.around(id, offset);
+        let mut found = Some(id).filter(|_| offset == 0).into_iter().chain(around).filter(|id| fills(*id));
+        let Some(first) = found.next() else { return Values::None };
+        if found.all(|other| other == first) { Values::One(first) } else { Values::Several }
     }
 
     /// Whether a block of this size may be an array, if a pointer to an element leads to it. C programs also put structs at the

@@ -247,7 +247,9 @@ fn describe(layouts: &Layouts, contains: BlockType) -> String {
     match contains {
         BlockType::One(id) => layouts.get(id).name.to_string(),
         BlockType::Elements(id) => format!("[{}]", layouts.get(id).name),
-        BlockType::CountedElements(id) => format!("counted [{}]", layouts.get(id).name),
+        BlockType::CountedElements(id) | BlockType::SharedElements(id) => {
+            format!("counted [{}]", layouts.get(id).name)
+        }
         BlockType::Table(id) => format!("table of {}", layouts.get(id).name),
         BlockType::Bytes => "bytes".to_owned(),
     }

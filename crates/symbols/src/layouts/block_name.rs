@@ -18,6 +18,7 @@ impl Layouts {
             }
             BlockType::Elements(id) => format!("[{}]", self.get(id).short_name),
             BlockType::CountedElements(id) => format!("Rc<[{}]>", self.get(id).short_name),
+            BlockType::SharedElements(id) => format!("Arc<[{}]>", self.get(id).short_name),
             BlockType::Table(id) => named_block(Family::Table, full(id)),
             BlockType::Bytes => "[u8]".to_owned(),
         }

@@ -41,7 +41,11 @@ fn block(layouts: &Layouts, contents: &Contents) -> Option<BlockType> {
             };
             match element {
                 Some(element) if !element.contains("; ") => {
-                    named(initialized(element)).map(BlockType::CountedElements)
+                    let of_family = match contents.family {
+                        Family::Rc => BlockType::CountedElements,
+                        _ => BlockType::SharedElements,
+                    };
+                    named(initialized(element)).map(of_family)
                 }
                 _ if contents.family == Family::Rc => {
                     inside(&["alloc::rc::RcInner", "alloc::rc::RcBox"], a_type).map(one)

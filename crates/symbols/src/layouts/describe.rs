@@ -301,20 +301,40 @@ impl<'types, 'data> Reader<'types, 'data> {
 
     /// The type of the entry that a variable completes.
     pub fn type_of_origin(&mut self, unit: usize, origin: Option<Reference>) -> Option<TypeId> {
-        let (unit, offset) = self.types.units.refer(unit, origin?)?;
-        let entry = self.read(unit, offset)?;
-        self.type_id(unit, entry.a_type)
+        let (unit, a_type) = self.along(unit, origin, |entry| entry.a_type)?;
+        self.type_id(unit, Some(a_type))
     }
 
     /// The name of the entry that a variable completes.
     pub fn name_of_origin(&mut self, unit: usize, origin: Option<Reference>) -> Arc<str> {
-        let place = origin.and_then(|origin| self.types.units.refer(unit, origin));
-        let entry = place.and_then(|(unit, offset)| Some((unit, self.read(unit, offset)?)));
-        let Some((unit, entry)) = entry else { return "".into() };
-        match self.text(unit, entry.linkage_name) {
-            symbol if symbol.is_empty() => self.text(unit, entry.name),
-            symbol => name_of_symbol(&symbol).func,
+        if let Some((unit, symbol)) = self.along(unit, origin, |entry| entry.linkage_name) {
+            return name_of_symbol(&self.text(unit, Some(symbol))).func;
         }
+        match self.along(unit, origin, |entry| entry.name) {
+            Some((unit, name)) => self.text(unit, Some(name)),
+            None => "".into(),
+        }
+    }
+
+    /// The first entry with an attribute: the one that is completed, or one that this completes in turn. With link-time
+    /// optimization, a variable completes a definition in another unit, which completes a declaration.
+    fn along<T>(
+        &mut self,
+        unit: usize,
+        origin: Option<Reference>,
+        attribute: impl Fn(&Entry<'data>) -> Option<T>,
+    ) -> Option<(usize, T)> {
+        let (mut unit, mut origin) = (unit, origin);
+        for _ in 0..LONGEST_CHAIN {
+            let place = self.types.units.refer(unit, origin?)?;
+            unit = place.0;
+            let entry = self.read(unit, place.1)?;
+            if let Some(found) = attribute(&entry) {
+                return Some((unit, found));
+            }
+            origin = entry.origin;
+        }
+        None
     }
 
     fn resolve(&mut self, from: usize, reference: Reference, depth: usize) -> Option<TypeId> {

@@ -5,7 +5,7 @@ use super::derived::DerivedTypes;
 use super::describe::{self, Types};
 use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
-use super::units::{self, Units};
+use super::units::{self, TypeUnit, Units};
 use super::variables::{self, Place};
 use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
 use crate::elf::Elf;
@@ -113,7 +113,8 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
         data.vtables.append(&mut described.vtables);
     }
     let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
-    let mut layouts = Layouts { modules: data, ..Layouts::default() };
+    let rust_version = units.units.iter().find_map(TypeUnit::rust_version);
+    let mut layouts = Layouts { modules: data, rust_version, ..Layouts::default() };
     for layout in all.into_iter().flatten().chain(derived) {
         layouts.add(layout);
     }

@@ -1,5 +1,6 @@
 //! The units of all debug information of some modules, in whichever files they are.
 
+use super::RustVersion;
 use super::entries::Reference;
 use crate::dwarf::split::{self, Skeleton};
 use crate::dwarf::unit::{DebugInfo, Unit};
@@ -22,6 +23,30 @@ pub(super) struct TypeUnit<'units, 'data> {
     pub module: usize,
     /// Its section, as an index into [`Units::sections`].
     section: usize,
+}
+
+impl TypeUnit<'_, '_> {
+    /// The version of the Rust compiler, from text like `clang LLVM (rustc version 1.88.0 (6b00bc388 2025-06-23))`.
+    pub fn rust_version(&self) -> Option<RustVersion> {
+        self.unit.language.filter(|language| *language == gimli::DW_LANG_Rust)?;
+        let unit = self.unit.with(self.dwarf);
+        let mut entries = unit.entries_raw(None).ok()?;
+        let root = entries.read_abbreviation().ok()??;
+        for spec in root.attributes() {
+            let attribute = entries.read_attribute(*spec).ok()?;
+            if attribute.name() == gimli::DW_AT_producer {
+                let text = unit.attr_string(attribute.value()).ok()?;
+                return version_in(&String::from_utf8_lossy(text.slice()));
+            }
+        }
+        None
+    }
+}
+
+fn version_in(producer: &str) -> Option<RustVersion> {
+    let (_, version) = producer.split_once("rustc version ")?;
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    Some(RustVersion(numbers.next()??, numbers.next()??))
 }
 
 /// A section of units.

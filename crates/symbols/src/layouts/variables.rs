@@ -98,6 +98,19 @@ fn merge(variables: &mut Vec<Variable>, mut symbols: Vec<Symbol<'_>>) {
     let symbol_at = |address: u64| {
         symbols.binary_search_by_key(&address, |symbol| symbol.address).ok().map(|at| &symbols[at])
     };
+    for variable in variables.iter_mut() {
+        let Some(symbol) = symbol_at(variable.address) else { continue };
+        if variable.size == 0 {
+            variable.size = symbol.size;
+        }
+        if variable.name.is_empty() {
+            let (path, full) = name_of(symbol);
+            variable.name = full.unwrap_or_else(|| display_name(&path).into());
+        }
+    }
+    for variable in variables.iter_mut().filter(|variable| variable.name.is_empty()) {
+        variable.name = "(unnamed)".into();
+    }
     variables.sort_by_cached_key(|variable| {
         let differs = symbol_at(variable.address).map(|symbol| {
             let (path, _) = name_of(symbol);

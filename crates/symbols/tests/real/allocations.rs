@@ -136,7 +136,9 @@ fn share_with_contents(program: &Path) -> f64 {
             BlockType::Bytes => true,
             BlockType::One(id) => size(id) == bytes,
             BlockType::Elements(id) => bytes.is_multiple_of(size(id).max(1)),
-            BlockType::CountedElements(id) => (bytes - 16) / size(id).max(1) >= 1,
+            BlockType::CountedElements(id) | BlockType::SharedElements(id) => {
+                (bytes - 16) / size(id).max(1) >= 1
+            }
             // As many control bytes as buckets and a group more, behind the aligned buckets.
             BlockType::Table(id) => (2..20)
                 .map(|power| 1u64 << power)

@@ -193,6 +193,8 @@ fn cpp_types_are_laid_out_as_the_program_tells() {
         &["-g", "-fdebug-types-section"],
         &["-g", "-fdebug-types-section", "-gdwarf-4"],
         &["-g", "-gsplit-dwarf", "-fdebug-types-section"],
+        // Variables complete entries that complete others.
+        &["-g", "-O1", "-flto", "-fno-ipa-cp"],
     ] {
         check(&Program::build("layouts.cpp", "g++", flags));
     }

@@ -1,5 +1,6 @@
 //! Reads heap snapshots of any origin.
 
+mod continued;
 mod from_parts;
 mod single;
 
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Reads a heap snapshot: a `.heapsnapshot` of ours, of V8 or of Julia, four part files, or the last one in a recording.
 ///
-/// Part files are named by their prefix, or by one of the four. Blocks of 4 GiB or more stay divided into nodes, as
-/// viewers show them; see [`CONTINUED`](super::CONTINUED).
+/// Part files are named by their prefix, or by one of the four. Blocks of 4 GiB or more are one node, although they are
+/// several in a `.heapsnapshot`; see [`CONTINUED`](super::CONTINUED).
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, truncated, or no heap snapshot.

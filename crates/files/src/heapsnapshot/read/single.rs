@@ -4,7 +4,7 @@ use super::super::error::Fault;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
 use super::super::meta::Meta;
-use super::push_unused;
+use super::{continued, push_unused};
 use stackglass_profile::heap_graph::{HeapGraph, NameId, NodeIndex};
 use std::io::Read;
 
@@ -243,6 +243,9 @@ impl<R: Read> Reader<R> {
         }
         self.graph.node_kinds = meta.node_kinds;
         self.graph.edge_kinds = meta.edge_kinds;
+        if meta.assembled_here {
+            continued::join(&mut self.graph);
+        }
         Ok(match root {
             0 => self.graph,
             root => with_root(&self.graph, root as u32),

@@ -3,10 +3,23 @@
 use super::find::{initialized, named, plain};
 use crate::references::compile::{Compiler, field};
 use crate::references::slots::{Compiled, Condition, If, Op, within};
-use stackglass_symbols::layouts::{Layout, Shape, TypeId};
+use stackglass_symbols::layouts::{Layout, Layouts, RustVersion, Shape, TypeId};
 
-/// States of `Once` with a value: 0 since 1.86 or so, 4 before 1.83. Other states differ between versions.
-const COMPLETE: [u64; 2] = [0, 4];
+/// From this version on, the state of a `Once` with a value is 0, and 3 is the state of one without (before: 3, and 0).
+const COMPLETE_IS_ZERO: RustVersion = RustVersion(1, 86);
+/// Before this version, the field of the state has another name, and the state with a value is 4.
+const FIELD: &str = "state_and_queued";
+const OLD_FIELD: &str = "state";
+
+/// The place of a state: offset and type, and its value if there is a value.
+fn once_state(layouts: &Layouts, once: &Layout) -> Option<(u64, TypeId, u64)> {
+    if let Some((at, state)) = named(layouts, once, FIELD) {
+        let is_old = layouts.rust_version().is_some_and(|version| version < COMPLETE_IS_ZERO);
+        return Some((at, state, if is_old { 3 } else { 0 }));
+    }
+    let (at, state) = named(layouts, once, OLD_FIELD)?;
+    Some((at, state, 4))
+}
 
 /// Everything in `then` that is valid if the condition holds; otherwise `otherwise`.
 fn conditional(condition: Condition, then: Vec<Op>, otherwise: Vec<Op>) -> Vec<Op> {
@@ -19,15 +32,14 @@ fn conditional(condition: Condition, then: Vec<Op>, otherwise: Vec<Op>) -> Vec<O
 pub(super) fn once(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
     let layouts = compiler.layouts;
     let once = field(layout, "once")?;
-    let (at, state) = named(layouts, layouts.get(once.type_id), "state_and_queued")
-        .or_else(|| named(layouts, layouts.get(once.type_id), "state"))?;
+    let (at, state, complete) = once_state(layouts, layouts.get(once.type_id))?;
     let (inner, size) = plain(layouts, state)?;
     let offset = once.offset.checked_add(at)?.checked_add(inner)?;
     let cell = field(layout, "value").or_else(|| field(layout, "data"))?;
     let doubtful = compiler.compile(cell.type_id);
     let value = value(compiler, cell.type_id)?;
     let compiled = compiler.compile(value);
-    let condition = Condition::Bits { offset, size, mask: u64::MAX, values: COMPLETE.to_vec() };
+    let condition = Condition::Bits { offset, size, mask: u64::MAX, values: vec![complete] };
     let ops = conditional(
         condition,
         within("", cell.offset, &compiled.ops),

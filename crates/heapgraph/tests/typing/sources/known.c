@@ -45,6 +45,47 @@ struct task {
     long times[6];
 };
 
+// Linked in the middle.
+struct list_head {
+    struct list_head *next, *prev;
+};
+
+struct job {
+    long id;
+    struct list_head link;
+    char *name;
+    struct entry *entry;
+};
+
+// Two sizes that malloc rounds to one.
+struct red {
+    struct list_head link;
+    char *name;
+    long n[6];
+};
+
+struct blue {
+    struct list_head link;
+    long n[6];
+    char *name;
+};
+
+// A base struct, of which derived ones have a multiple of the size.
+struct object {
+    const char *class_name;
+    long count;
+    long flags;
+};
+
+struct image {
+    struct object object;
+    char *path;
+    long width;
+    struct point *corner;
+};
+
+static struct list_head jobs = {&jobs, &jobs}, colors = {&colors, &colors};
+struct object *objects[30];
 static struct table names;
 static struct mesh *meshes[20];
 static struct message *messages;
@@ -59,6 +100,12 @@ static struct entry *entry(const char *key, long value, struct entry *next) {
     struct entry *new = malloc(sizeof *new);
     *new = (struct entry){strdup(key), value, next};
     return new;
+}
+
+static void insert(struct list_head *link, struct list_head *list) {
+    *link = (struct list_head){list, list->prev};
+    list->prev->next = link;
+    list->prev = link;
 }
 
 int main(void) {
@@ -101,9 +148,35 @@ int main(void) {
         task->mesh = meshes[n % 20];
         links = &task->link;
         current = task;
-        // Only the last one is known to be more than a link.
-        say(task, n == 49 ? "task" : "-");
-        say(task->name, n == 49 ? "[u8]" : "-[u8]");
+        say(task, "task");
+        say(task->name, "[u8]");
+    }
+    for (int n = 0; n < 40; n++) {
+        struct job *job = calloc(1, sizeof *job);
+        sprintf(text, "job number %d", n);
+        *job = (struct job){n, {0}, strdup(text), entry(text, n, 0)};
+        insert(&job->link, &jobs);
+        say(job, "job");
+        say(job->name, "[u8]");
+        say(job->entry, "entry");
+        struct red *red = calloc(1, sizeof *red);
+        struct blue *blue = calloc(1, sizeof *blue);
+        red->name = strdup(text);
+        blue->name = strdup(text);
+        insert(&red->link, &colors);
+        insert(&blue->link, &colors);
+        say(red, "-red");
+        say(blue, "-blue");
+    }
+    for (int n = 0; n < 30; n++) {
+        struct image *image = calloc(1, sizeof *image);
+        sprintf(text, "path/of/an/image/%d", n);
+        struct point *corner = calloc(1, sizeof *corner);
+        *image = (struct image){{"image", n, 0}, strdup(text), n, corner};
+        objects[n] = &image->object;
+        say(image, "image");
+        say(image->path, "[u8]");
+        say(corner, "point");
     }
     numbers = malloc(1000 * sizeof *numbers);
     for (int n = 0; n < 1000; n++) numbers[n] = n * 0.1;

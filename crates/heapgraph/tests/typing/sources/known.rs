@@ -77,9 +77,11 @@ struct App {
 
 static APP: Mutex<Option<App>> = Mutex::new(None);
 static ONCE: OnceLock<Box<Config>> = OnceLock::new();
+static SLICES: Mutex<Option<(Arc<[Circle]>, Arc<str>)>> = Mutex::new(None);
 
 thread_local! {
     static CACHE: RefCell<Vec<Rc<Node>>> = const { RefCell::new(Vec::new()) };
+    static WORDS: RefCell<Option<Rc<[u64]>>> = const { RefCell::new(None) };
 }
 
 fn say<T: ?Sized>(at: *const T, contains: &str) {
@@ -186,6 +188,16 @@ fn main() {
             text(&node.label);
         }
     });
+    let circles: Arc<[Circle]> = (0..5).map(|n| Circle { radius: 1.0, name: format!("a shared circle {n}") }).collect();
+    // The counters are before the elements.
+    say(circles.as_ptr().cast::<u64>().wrapping_sub(2), "Arc<[Circle]>");
+    circles.iter().for_each(|circle| text(&circle.name));
+    let name: Arc<str> = "a shared text of some length".into();
+    say(name.as_ptr().cast::<u64>().wrapping_sub(2), "Arc<[u8]>");
+    *SLICES.lock().unwrap() = Some((circles, name));
+    let numbers: Rc<[u64]> = (0..7).collect();
+    say(numbers.as_ptr().wrapping_sub(2), "Rc<[u64]>");
+    WORDS.with_borrow_mut(|words| *words = Some(numbers));
     println!("stack");
     // Memory of removed values gets another use; the buffer still has pointers to them.
     let mut stale: Vec<Box<dyn Shape>> = (0..300).map(shape).collect();

@@ -2,6 +2,8 @@
 
 use super::{Dominator, HeapAnswers, HeapPath, RetainerRow, TypeRow};
 
+const MOST_PATHS: usize = 100;
+
 /// Answers about one type.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TypeAnswer {
@@ -9,8 +11,8 @@ pub struct TypeAnswer {
     pub alive: TypeRow,
     /// Its nodes that no root reaches.
     pub unreachable: TypeRow,
-    /// The shortest path from a root to one of its nodes.
-    pub path: Option<HeapPath>,
+    /// The shortest path from a root to its nodes by each field or root that holds some, at most 100; shortest first.
+    pub paths: Vec<HeapPath>,
     /// What holds its nodes.
     pub retainers: Vec<RetainerRow>,
     /// What its fields hold; [`RetainerRow::holder`] is the type of the targets.
@@ -48,7 +50,7 @@ impl HeapAnswers<'_> {
         Some(TypeAnswer {
             alive: row(table.alive),
             unreachable: row(table.unreachable),
-            path: self.nearest(id).and_then(|node| self.path(node)),
+            paths: self.paths_to(id, MOST_PATHS),
             retainers: self.retainers_of(id),
             fields: self.fields_of(id),
             largest: self.largest_of(id, rows),

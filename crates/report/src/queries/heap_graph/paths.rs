@@ -1,9 +1,9 @@
 //! The shortest path from a root to a node, by names of fields.
 
 use super::HeapAnswers;
-use super::edges::{Labels, source};
-use super::reach::NONE;
-use stackglass_profile::heap_graph::NodeIndex;
+use super::edges::{Labels, range, source, weak};
+use super::reach::{self, NONE};
+use foldhash::HashSet;
 
 /// Longer paths are shown with a gap.
 const SHOWN: usize = 16;
@@ -118,23 +118,58 @@ impl HeapAnswers<'_> {
             if edge == NONE {
                 return None;
             }
-            let is_root = self.type_names.is_root(self.graph, at as usize);
-            let name = match is_root {
-                true => self.graph.name(NodeIndex(at)),
-                false => self.type_of(at as usize),
-            };
-            steps.push(Step { label: labels.of(edge as usize).into_owned(), name: name.to_owned(), is_root });
+            steps.push(self.step(&labels, edge as usize));
             at = source(self.graph, edge as usize);
         }
         steps.reverse();
         Some(HeapPath { steps })
     }
 
-    /// The node of a type that is nearest to a root; alive ones first.
-    pub(super) fn nearest(&self, type_id: u32) -> Option<usize> {
-        super::reach::first(self.graph, |node| {
-            !self.type_names.is_root(self.graph, node) && self.type_names.of(self.graph, node) == type_id
-        })
+    /// The shortest path to nodes of a type for each field or root that holds some, shortest first. Paths through another node of the
+    /// type are left out.
+    pub(super) fn paths_to(&self, type_id: u32, most: usize) -> Vec<HeapPath> {
+        let (graph, labels, weak) = (self.graph, Labels::new(self.graph), weak(self.graph));
+        let mut seen = HashSet::default();
+        let mut paths = Vec::new();
+        for from in reach::order(graph) {
+            for edge in range(graph, from) {
+                let to = graph.targets[edge].0 as usize;
+                if graph.kinds_of_edges[edge] == weak || !self.is_of(to, type_id) {
+                    continue;
+                }
+                let is_new = seen.insert((self.holder(from as usize), labels.without_index(edge)));
+                if !is_new || self.leads_through(from, type_id) {
+                    continue;
+                }
+                let Some(mut path) = self.path(from as usize) else { continue };
+                path.steps.push(self.step(&labels, edge));
+                paths.push(path);
+                if paths.len() == most {
+                    return paths;
+                }
+            }
+        }
+        paths
+    }
+
+    /// Whether the shortest path to a node leads through a node of a type, or to one.
+    fn leads_through(&self, node: u32, type_id: u32) -> bool {
+        let mut at = node;
+        while at != 0 {
+            let edge = self.reach.via[at as usize];
+            if edge == NONE || self.is_of(at as usize, type_id) {
+                return true;
+            }
+            at = source(self.graph, edge as usize);
+        }
+        false
+    }
+
+    fn step(&self, labels: &Labels<'_>, edge: usize) -> Step {
+        let to = self.graph.targets[edge];
+        let is_root = self.type_names.is_root(self.graph, to.0 as usize);
+        let name = if is_root { self.graph.name(to) } else { self.type_of(to.0 as usize) };
+        Step { label: labels.of(edge).into_owned(), name: name.to_owned(), is_root }
     }
 }
 

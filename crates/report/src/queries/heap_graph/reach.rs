@@ -55,11 +55,11 @@ fn is_user_root(graph: &HeapGraph, node: usize) -> bool {
         || &*graph.strings[graph.names[node].0 as usize] == "(Document DOM trees)"
 }
 
-/// The node that the search reaches first among those that are wanted.
-pub(super) fn first(graph: &HeapGraph, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+/// All nodes with a path from the root, in the order in which the search reaches them.
+pub(super) fn order(graph: &HeapGraph) -> Vec<u32> {
     let mut search = Search::new(graph);
     search.all();
-    search.queue.into_iter().map(|node| node as usize).find(|node| wanted(*node))
+    search.queue
 }
 
 struct Search<'g> {

@@ -71,7 +71,7 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
 /// When writing fails.
 pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     begin_type(answer, out)?;
-    writeln!(out, "\"path\":{},", path(answer.path.as_ref()))?;
+    writeln!(out, "\"path\":{},", path(answer.paths.first()))?;
     list(out, "retainers", &answer.retainers, |row| retainer(row, "holder"))?;
     out.write_all(b",\n")?;
     list(out, "fields", &answer.fields, |row| retainer(row, "target"))?;
@@ -80,13 +80,15 @@ pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
     out.write_all(b"}\n")
 }
 
-/// Writes the shortest path to a type as one JSON object.
+/// Writes the shortest paths to a type as one JSON object.
 ///
 /// # Errors
 /// When writing fails.
 pub fn write_path_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     begin_type(answer, out)?;
-    writeln!(out, "\"path\":{}}}", path(answer.path.as_ref()))
+    writeln!(out, "\"path\":{},", path(answer.paths.first()))?;
+    list(out, "paths", &answer.paths, |to| path(Some(to)))?;
+    out.write_all(b"}\n")
 }
 
 /// Writes what holds a type as one JSON object.

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     sums(text, answer, out)?;
-    write_path(text, answer, out)?;
+    write_paths(text, answer, 1, out)?;
     if !answer.retainers.is_empty() {
         heading(text, "Held by", out)?;
         fields(text, &answer.retainers, true, out)?;
@@ -65,14 +65,26 @@ fn sums(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
+/// Paths to a type that are shown by default.
+const PATHS: usize = 3;
+
+/// The shortest paths, by what holds the type.
 pub(super) fn write_path(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
-    match &answer.path {
-        None => {
-            let mut line = titled("nearest");
-            line.plain("no path leads to this type").write(text.style, out)
-        }
-        Some(to) => path_behind(text, &titled("nearest"), &to.parts_and_type(), out),
+    let shown = if text.everything { answer.paths.len() } else { answer.paths.len().min(PATHS) };
+    write_paths(text, answer, shown, out)?;
+    hidden(text, answer.paths.len() - shown.min(answer.paths.len()), ("path", "paths"), "", out)
+}
+
+fn write_paths(text: &HeapText, answer: &TypeAnswer, shown: usize, out: &mut dyn Write) -> io::Result<()> {
+    if answer.paths.is_empty() {
+        let mut line = titled("nearest");
+        return line.plain("no path leads to this type").write(text.style, out);
     }
+    for (index, to) in answer.paths.iter().take(shown).enumerate() {
+        let title = if index == 0 { "nearest" } else { "also by" };
+        path_behind(text, &titled(title), &to.parts_and_type(), out)?;
+    }
+    Ok(())
 }
 
 pub(super) fn write_retainers(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {

@@ -49,7 +49,11 @@ thread_local Both *current;
 namespace {
 int hidden = 5;
 }
+namespace deep {
+extern Item *other;
+}
 } // namespace app
+app::Item *app::deep::other;
 
 template <typename Place> static void tell_static(const char *name, Place &place, const char *type) {
     printf("static|%s|%zu|%s|%zu\n", name, (size_t)((char *)&place - &__ehdr_start), type, sizeof(place));
@@ -86,6 +90,7 @@ int main(int count, char **) {
     printf("field|app::Both|Other|%zu|%zu\n", (size_t)((char *)(Other *)&both - (char *)&both), sizeof(Other));
     printf("field|app::Both|Base.a|%zu|8\n", (size_t)((char *)&both.a - (char *)&both));
     tell_static("app::root", root, "app::Item*");
+    tell_static("app::deep::other", deep::other, "app::Item*");
     tell_static("app::(anonymous namespace)::hidden", hidden, "int");
     tell_static("app::Box::first", Box<const Item>::first, "app::Box<const app::Item>*");
     tell_vtable("app::Both", &both, 0);
