@@ -11,6 +11,7 @@ pub mod blocks;
 pub mod graph;
 pub mod image;
 pub mod modules;
+pub mod other_memory;
 pub mod references;
 pub mod roots;
 pub mod stacks;

@@ -36,9 +36,9 @@ pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known:
         let mut rest = Vec::new();
         subtract(start..end, &taken, &mut |range| add_between_blocks(blocks, range, &mut rest));
         roots.extend(rest.into_iter().map(|range| Root {
-            kind: RootKind::Static,
-            owner: "(other memory)".into(),
-            name: if mapping.path.is_empty() { "anonymous mapping".into() } else { mapping.path.clone() },
+            kind: RootKind::Other,
+            owner: if mapping.path.is_empty() { "anonymous memory".into() } else { mapping.path.clone() },
+            name: format!("mapping of {} KiB", (end - start) >> 10),
             range,
             type_id: None,
             registers: Vec::new(),
@@ -104,7 +104,8 @@ fn is_cached_stack(image: &Image, mapping: &Mapping) -> bool {
     const SELF: u64 = 16;
     let Range { start, end } = mapping.range;
     let has_guard = image.mapping(start.saturating_sub(1)).is_some_and(|below| !below.readable);
-    if !has_guard {
+    let are_known = image.threads.iter().all(|thread| thread.registers.is_some());
+    if !has_guard || !are_known {
         return false;
     }
     let lowest = end.saturating_sub(MOST_ABOVE).max(start).next_multiple_of(ALIGNMENT);

@@ -12,8 +12,6 @@ use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).
 const THREAD_STRUCTURE: u64 = 0x1000;
-/// Bytes of static thread-local storage that the loader adds for modules that are loaded later.
-const SURPLUS: u64 = 0x1000;
 
 /// A thread, and where its stack ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +45,7 @@ pub fn thread_stacks(image: &Image, modules: &[LoadedModule]) -> Vec<ThreadStack
 
 fn thread_local_bytes(modules: &[LoadedModule]) -> u64 {
     let sizes = modules.iter().filter_map(|module| module.thread_local);
-    sizes.map(|local| local.size + local.alignment).sum::<u64>() + SURPLUS
+    sizes.map(|local| local.size + local.alignment).sum()
 }
 
 /// The writable data of all modules, by variable.

@@ -1,6 +1,6 @@
 //! What roots reach, and what nothing reaches.
 //!
-//! Words on stacks and in registers may be left over, and most are borrowed. One holds its target only if the target cannot be
+//! Words on stacks, in registers and in memory of unknown use may be left over, and most are borrowed. One holds its target only if the target cannot be
 //! reached otherwise. If several could hold it, the outermost frame does. Of the blocks that nothing reaches, the *owners* are those
 //! that no other unreached block reaches, or one of each cycle of such blocks.
 //!
