@@ -1,7 +1,8 @@
 //! The kernel's clocks of a process and a thread.
 
 use crate::report::Report;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The clocks at one moment.
 pub struct Reading {
@@ -82,4 +83,41 @@ pub fn resident_kib() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let field = rollup.lines().find_map(|line| line.strip_prefix("Rss:"));
     field.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+/// What a thread notices that looks at the clock all the time.
+pub struct Ticker {
+    /// The longest time between two looks.
+    pub longest: Duration,
+    /// The longest of which the thread did not wait for a CPU: it was stopped, or the kernel worked for it.
+    pub longest_stop: Duration,
+}
+
+impl Ticker {
+    /// Looks at the clock until told to stop.
+    pub fn until(stop: &AtomicBool) -> Ticker {
+        /// Time between two looks that is looked into.
+        const LONG: Duration = Duration::from_micros(50);
+        let mut ticker = Ticker { longest: Duration::ZERO, longest_stop: Duration::ZERO };
+        let (mut last, mut waited) = (Instant::now(), waited_for_cpu());
+        while !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            let time = now - last;
+            last = now;
+            if time > LONG {
+                let before = std::mem::replace(&mut waited, waited_for_cpu());
+                ticker.longest = ticker.longest.max(time);
+                ticker.longest_stop = ticker.longest_stop.max(time.saturating_sub(waited - before));
+                last = Instant::now();
+            }
+        }
+        ticker
+    }
+}
+
+/// How long this thread was ready and had no CPU.
+fn waited_for_cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let field = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
+    Duration::from_nanos(field.unwrap_or(0))
 }

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod deep;
 pub mod fib;
 pub mod handed_over;
+pub mod heaps;
 pub mod hostile;
 pub mod live_graph;
 pub mod measured;

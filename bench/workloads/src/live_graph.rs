@@ -2,15 +2,18 @@
 //!
 //! A thread looks at the clock all the time, so that the longest pause of the program is known.
 
+use crate::clock::{Ticker, monotonic};
 use crate::options::Options;
+use crate::parked;
 use crate::report::Report;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::hint::black_box;
+use std::io::Read;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 struct ListNode {
     value: u64,
@@ -79,43 +82,71 @@ fn build(number: u64) -> App {
     }
 }
 
-/// Builds a graph of about 5.6 blocks for each of `--work` (1000) and keeps it for `--seconds`. Prints `ready` on stderr.
+/// Builds a graph of about 5.6 blocks for each of `--work` (1000) and keeps it for `--seconds`; 0: until standard input ends.
+/// `--threads` more threads wait (0). Prints `ready` on stderr.
 pub fn run(options: &Options, report: &mut Report) {
     let number = options.work.unwrap_or(1000);
     let app = Box::new(build(number));
     let leaked = number / 10 * 4;
-    eprintln!("ready");
+    parked::start(options.threads.unwrap_or(0));
     let stop = AtomicBool::new(false);
-    let (mut touched, mut longest) = (0, Duration::ZERO);
-    std::thread::scope(|scope| {
-        let ticker = scope.spawn(|| {
-            let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
-            while !stop.load(Ordering::Relaxed) {
-                let now = Instant::now();
-                longest = longest.max(now - last);
-                last = now;
-            }
-            longest
+    eprintln!("ready");
+    let (touched, ticker) = std::thread::scope(|scope| {
+        let ticker = scope.spawn(|| Ticker::until(&stop));
+        scope.spawn(|| {
+            wait(options.seconds);
+            stop.store(true, Ordering::Relaxed);
         });
-        let end = Instant::now() + Duration::from_secs_f64(options.seconds);
-        while Instant::now() < end {
-            let mut next = &app.list;
-            while let Some(node) = next {
-                touched ^= node.value;
-                next = &node.next;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        stop.store(true, Ordering::Relaxed);
-        longest = ticker.join().expect("the ticker ends");
+        (walks(&app, &stop), ticker.join().expect("the ticker ends"))
     });
     black_box((&app, touched));
     report.number("leaked", leaked);
-    report.number("longest_pause_us", longest.as_micros() as u64);
+    report.number("longest_pause_us", ticker.longest.as_micros());
+    report.number("longest_stop_us", ticker.longest_stop.as_micros());
+    report.number("fork_us", fork().as_micros());
     let nodes = usize::from(app.tree.is_some());
     report.number("work", nodes + app.map.len() + app.sorted.len() + app.shared.len() + app.values.len());
     // A list is freed by recursion, which would take too deep a stack.
     std::mem::forget(app);
+}
+
+/// Walks the list fifty times a second.
+fn walks(app: &App, stop: &AtomicBool) -> u64 {
+    let mut touched = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let mut next = &app.list;
+        while let Some(node) = next {
+            touched ^= node.value;
+            next = &node.next;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    touched
+}
+
+/// Waits for some seconds; 0: until standard input ends.
+pub(crate) fn wait(seconds: f64) {
+    if seconds > 0.0 {
+        return std::thread::sleep(Duration::from_secs_f64(seconds));
+    }
+    let mut rest = [0; 64];
+    while std::io::stdin().read(&mut rest).is_ok_and(|read| read > 0) {}
+}
+
+/// How long fork(2) takes in this program.
+fn fork() -> Duration {
+    let begin = monotonic();
+    // SAFETY: the child only ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) };
+    }
+    let time = monotonic() - begin;
+    assert!(child > 0, "a child can be forked");
+    // SAFETY: no status is asked for.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    time
 }
 
 impl Debug for TreeNode {

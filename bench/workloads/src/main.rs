@@ -10,8 +10,8 @@ use workloads::clock::{Reading, resident_kib};
 use workloads::options::Options;
 use workloads::report::Report;
 use workloads::{
-    allocate, beside, bursts, chain, churn, deep, fib, handed_over, hostile, live_graph, measured, parked,
-    shares, sleepers, small_objects, text_tree, threads, variants, waiters,
+    allocate, beside, bursts, chain, churn, deep, fib, handed_over, heaps, hostile, live_graph, measured,
+    parked, shares, sleepers, small_objects, text_tree, threads, variants, waiters,
 };
 
 /// Name, description, and the function that runs it.
@@ -31,6 +31,9 @@ const WORKLOADS: &[Workload] = &[
     ("text-tree", "a text becomes a tree, a copy and a text, --work times", text_tree::run),
     ("small-objects", "small objects of every container, --work times", small_objects::run),
     ("live-graph", "a heap of known blocks and edges, --work items (1000), for --seconds", live_graph::run),
+    ("rewritten-heap", "--work blocks (1000) that are written all the time, for --seconds", heaps::rewritten),
+    ("blocks-of-32", "--work blocks of 32 bytes (1000), which stay", heaps::of_32),
+    ("blocks-of-24", "--work blocks of 24 bytes (1000), which stay", heaps::of_24),
     ("handed-over", "--threads threads (4), of which half free what the others allocate", handed_over::run),
     ("threads", "--work threads (10000) that start and end", churn::threads),
     ("forks", "--work forked children (200) that live on for a while", churn::forks),

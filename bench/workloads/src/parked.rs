@@ -34,6 +34,15 @@ fn voluntary_switches(tid: i32) -> u64 {
     field.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
+/// Starts threads that wait for ever.
+pub fn start(count: usize) {
+    static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+    for _ in 0..count {
+        let thread = Builder::new().name("parked".into()).stack_size(64 << 10);
+        thread.spawn(|| parked_thread(&GATE)).expect("a thread can be started");
+    }
+}
+
 /// `--threads` parked threads and `--work` units (about 200 us each) on a thread named `busy`.
 pub fn run(options: &Options, report: &mut Report) {
     let gate = Arc::new((Mutex::new(false), Condvar::new()));

@@ -1,11 +1,13 @@
 //! `stackglass convert A B`: write a recording in another format.
 
 use crate::failure::{Failure, Outcome};
+use crate::heap::stored;
 use crate::input::{self, Input, Kind};
 use crate::message;
 use crate::metric_flag::MetricFlag;
 use crate::values::one_of;
 use clap::Args;
+use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
 use stackglass_files::{folded, jlprof, write_whole_at_most};
 use stackglass_profile::Recording;
 use stackglass_report::allocation_queries::TypeLeaf;
@@ -26,6 +28,7 @@ Examples:
   stackglass convert julia.jlprof julia.glass      for print, callers, annotate
   stackglass convert rg.glass - --to folded | flamegraph.pl > rg.svg
   stackglass convert rg.glass rg.folded --metric bytes   allocations by type
+  stackglass convert rg.glass rg.heapsnapshot      its heap, for Chrome DevTools
   perf script | stackcollapse-perf.pl | stackglass convert - perf.glass
 
 The format of A follows from its content, that of B from its extension or --to.
@@ -44,30 +47,67 @@ pub(crate) struct Flags {
     to: PathBuf,
 
     /// Format of B [default: by its extension]
-    #[arg(long = "to", id = "format", value_name = "FORMAT", value_parser = one_of(Kind::ALL, Kind::word, kind_help))]
-    format: Option<Kind>,
+    #[arg(long = "to", id = "format", value_name = "FORMAT", value_parser = one_of(Format::ALL, Format::word, Format::help))]
+    format: Option<Format>,
 
     #[command(flatten)]
     metric: MetricFlag,
 }
 
-fn kind_help(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Glass => "a recording of Stackglass",
-        Kind::Jlprof => "samples for Julia (form 1)",
-        Kind::Folded => "one line per stack: root;…;leaf 12",
-        Kind::PerfScript => "output of `perf script`",
+/// What can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    /// Samples.
+    Samples(Kind),
+    /// A heap snapshot that is inside a recording.
+    HeapSnapshot,
+}
+
+impl Format {
+    const ALL: &[Format] = &[
+        Format::Samples(Kind::Glass),
+        Format::Samples(Kind::Jlprof),
+        Format::Samples(Kind::Folded),
+        Format::HeapSnapshot,
+    ];
+
+    /// The name on the command line, also the file extension.
+    fn word(self) -> &'static str {
+        match self {
+            Format::Samples(kind) => kind.word(),
+            Format::HeapSnapshot => "heapsnapshot",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Format::Samples(Kind::Glass) => "a recording of Stackglass",
+            Format::Samples(Kind::Jlprof) => "samples for Julia (form 1)",
+            Format::Samples(Kind::Folded) => "one line per stack: root;…;leaf 12",
+            Format::Samples(Kind::PerfScript) => "output of `perf script`",
+            Format::HeapSnapshot => "the heap snapshot in a recording",
+        }
+    }
+
+    /// The format that the extension of a file names.
+    fn of_name(path: &Path) -> Option<Format> {
+        let extension = path.extension()?.to_str()?;
+        Format::ALL.iter().copied().find(|format| format.word().eq_ignore_ascii_case(extension))
     }
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
-    let Some(kind) = flags.format.or_else(|| Kind::of_name(&flags.to)) else {
-        let to = match input::is_stream(&flags.to) {
-            true => "stdout has no extension".to_owned(),
-            false => format!("cannot tell the format from the name {}", flags.to.display()),
-        };
-        let line = format!("{to}: give --to glass, --to jlprof or --to folded");
-        return Err(Failure { status: 2, line });
+    let kind = match flags.format.or_else(|| Format::of_name(&flags.to)) {
+        Some(Format::Samples(kind)) => kind,
+        Some(Format::HeapSnapshot) => return extract_heap_snapshot(flags),
+        None => {
+            let to = match input::is_stream(&flags.to) {
+                true => "stdout has no extension".to_owned(),
+                false => format!("cannot tell the format from the name {}", flags.to.display()),
+            };
+            let line = format!("{to}: give --to glass, --to jlprof, --to folded or --to heapsnapshot");
+            return Err(Failure { status: 2, line });
+        }
     };
     if input::is_stream(&flags.to) && kind != Kind::Folded && io::stdout().is_terminal() {
         return Err(Failure::new(".glass and .jlprof files are not written to a terminal: name a file"));
@@ -104,6 +144,30 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if let Some(lost) = lost {
         message::print(lost);
     }
+    Ok(0)
+}
+
+/// Writes the heap snapshot of a recording as a file of its own.
+fn extract_heap_snapshot(flags: &Flags) -> Outcome {
+    let Some(stored) = stored::find(&flags.from)? else {
+        let line = format!("{} is no .glass file: only recordings have heap snapshots", flags.from.display());
+        return Err(Failure::new(line));
+    };
+    input::refuse_same(&stored.recording, &flags.to)?;
+    if input::is_stream(&flags.to) {
+        let mut out = BufWriter::new(io::stdout().lock());
+        heapsnapshot::extract_to(&stored.recording, &stored.snapshot, &mut out).map_err(
+            |error| match error {
+                HeapSnapshotError::System { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
+                    source.into()
+                }
+                error => Failure::new(error),
+            },
+        )?;
+        out.flush()?;
+        return Ok(0);
+    }
+    heapsnapshot::extract(&stored.recording, &stored.snapshot, &flags.to).map_err(Failure::new)?;
     Ok(0)
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             walltime: false,
             allocs: None,
             heap_at: None,
+            heap_file: None,
             track: Default::default(),
             no_time: false,
             sampler: None,

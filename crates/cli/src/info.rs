@@ -3,13 +3,15 @@
 use crate::failure::Outcome;
 use crate::{input, recording_file};
 use clap::Args;
+use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
     Thread, harmless,
 };
+use stackglass_report::numbers::bytes_text;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Print the processes, threads, modules and counters of a recording.
@@ -37,6 +39,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let mut out = BufWriter::new(io::stdout().lock());
     writeln!(out, "{}", harmless(&name))?;
     write_info(&recording, samples, &mut out)?;
+    if input::is_recording(&path) {
+        write_heap_snapshots(&path, &recording, &mut out)?;
+    }
     if is_from_elsewhere(&recording) {
         write_threads(&recording, &mut out)?;
     } else {
@@ -98,6 +103,24 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
     }
     for remark in &info.remarks {
         writeln!(out, "  remark        {}", harmless(remark))?;
+    }
+    Ok(())
+}
+
+/// One line for each heap snapshot inside the recording.
+fn write_heap_snapshots(path: &Path, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    let stored = match heapsnapshot::stored_snapshots(path) {
+        Ok(stored) => stored,
+        Err(error) => return writeln!(out, "  heap snapshot {}", harmless(&error.to_string())),
+    };
+    for snapshot in stored {
+        let size = bytes_text(snapshot.size);
+        let when = match snapshot.clock {
+            0 => "at an unknown time".to_owned(),
+            clock => format!("after {}", seconds(Nanos(clock.saturating_sub(recording.info.start.0)))),
+        };
+        let cut_off = if snapshot.is_complete { "" } else { ", incomplete" };
+        writeln!(out, "  heap snapshot {size}, taken {when}{cut_off} (`stackglass heap show`)")?;
     }
     Ok(())
 }

@@ -26,8 +26,8 @@ pub(crate) fn record(job: Job) -> Outcome {
     let sampling = job.sampling;
     let heap_at = sampling.heap_at.map(|at| HeapAtOptions {
         at,
-        output: job.output.with_extension("heapsnapshot"),
-        take: heap::take_during_recording,
+        output: sampling.heap_file.clone(),
+        save: heap::save_during_recording,
     });
     let options = Options {
         program: job.program,

@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use stackglass_collect::allocations::AllocationSettings;
 use stackglass_collect::launch::{HeapAt, Sampler};
 use stackglass_profile::AllocationSampling;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a program is sampled.
@@ -48,9 +49,13 @@ pub(crate) struct SamplingFlags {
     #[arg(long, group = "allocating", value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = allocation_sampling)]
     pub(crate) allocs: Option<AllocationSampling>,
 
-    /// Save a heap snapshot beside the recording: `exit` when the program ends, `peak` when live bytes are highest, or a signal (`USR1`, `HUP`, `QUIT`) to stackglass
+    /// Keep a heap snapshot in the recording: `exit` when the program ends, `peak` when live bytes are highest, or a signal (`USR1`, `HUP`, `QUIT`) to stackglass
     #[arg(long, requires = "allocs", value_name = "WHEN", value_parser = heap_at)]
     pub(crate) heap_at: Option<HeapAt>,
+
+    /// Save the heap snapshot as a .heapsnapshot file, not in the recording
+    #[arg(long, requires = "heap_at", value_name = "FILE")]
+    pub(crate) heap_file: Option<PathBuf>,
 
     /// Take no samples of time (with --allocs or --track-allocation)
     #[arg(long, requires = "allocating")]

@@ -75,6 +75,8 @@ fn a_recording_saves_the_heap_at_the_end_of_the_program() {
         "--no-time",
         "--heap-at",
         "exit",
+        "--heap-file",
+        "e.heapsnapshot",
         "-o",
         "e.glass",
         "--",

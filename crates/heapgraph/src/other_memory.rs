@@ -41,6 +41,7 @@ pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known:
             name: format!("mapping of {} KiB", (end - start) >> 10),
             range,
             type_id: None,
+            locals: Vec::new(),
             registers: Vec::new(),
             may_be_filling: false,
             interior: true,

@@ -6,16 +6,20 @@ use core::sync::atomic::Ordering::*;
 use stackglass_host::image::Refused;
 use stackglass_host::{fork_guard, peek, restart, system};
 use stackglass_sampler::NotStarted;
-use stackglass_wire::SessionState;
+use stackglass_wire::{HEAP_BEING_READ, HEAP_NOT_READ, SessionState};
 
 /// Longest wait for the sampler's last tick at the end of the program, ns. The tick takes some 100 µs if the sampler gets a
 /// CPU at once.
 const LAST_TICK: u64 = 30_000_000;
 
 /// Time between two looks whether the heap snapshot at the end is made, ns.
-const SNAPSHOT_CHECK: u64 = 2_000_000;
+const SNAPSHOT_CHECK: u64 = 10_000_000;
 /// A launcher whose beat does not change for this long has died, ns.
 const LONGEST_BEAT: u64 = 5_000_000_000;
+/// A launcher that has not noticed the end of the program after this time will not notice it, ns.
+const LONGEST_NOTICE: u64 = 10_000_000_000;
+/// Longest wait for a snapshot, ns.
+const LONGEST_SNAPSHOT: u64 = 600_000_000_000;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -81,22 +85,32 @@ extern "C" fn destructor() {
     }
 }
 
-/// Waits while the launcher saves the heap of this program (`--heap-at exit`), but not for one that has died.
+/// Waits while the launcher saves the heap of this program (`--heap-at`), but not for one that has died.
 fn wait_for_heap_snapshot() {
     let Some(session) = own_session::get() else { return };
     let page = session.page;
     let is_program = page.only_pid.load(Relaxed) == system::process_id();
-    let records = page.allocations.load(Relaxed) != 0;
-    let (mut beat, mut beat_at) = (page.beat.load(Relaxed), system::now());
-    while is_program && records && page.heap_at_exit.load(Acquire) != 0 {
+    if !is_program || page.allocations.load(Relaxed) == 0 {
+        return;
+    }
+    let began = system::now();
+    let (mut beat, mut beat_at) = (page.beat.load(Relaxed), began);
+    loop {
+        let state = page.heap_at_exit.load(Acquire);
         let now = system::now();
-        system::sleep_until(&page.heap_at_exit, 1, now + SNAPSHOT_CHECK);
+        let longest = match state {
+            HEAP_NOT_READ => return,
+            HEAP_BEING_READ => LONGEST_SNAPSHOT,
+            _ => LONGEST_NOTICE,
+        };
         let last = page.beat.load(Relaxed);
         if last != beat {
             (beat, beat_at) = (last, now);
-        } else if now > beat_at + LONGEST_BEAT {
+        }
+        if now > beat_at + LONGEST_BEAT || now > began + longest {
             return;
         }
+        system::sleep_until(&page.heap_at_exit, state, now + SNAPSHOT_CHECK);
     }
 }
 

@@ -10,16 +10,20 @@ mod derived;
 mod describe;
 mod entries;
 mod index;
+mod locals;
 mod read;
 mod units;
 mod variables;
 mod vtables;
 
 pub use blocks::allocated_blocks;
+pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 
 use crate::Options;
+use foldhash::fast::FixedState;
 use stackglass_profile::recording::Module;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 /// Index of a type in [`Layouts`].
@@ -153,8 +157,8 @@ pub struct Layouts {
     types: Vec<Layout>,
     by_name: HashMap<Arc<str>, TypeId>,
     modules: Vec<ModuleData>,
-    /// Types by their names in one spelling of C++.
-    by_cpp_name: OnceLock<HashMap<String, TypeId>>,
+    /// Types by hashes of their names in one spelling of C++.
+    by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
     rust_version: Option<RustVersion>,
 }
 
@@ -162,11 +166,24 @@ pub struct Layouts {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RustVersion(pub u32, pub u32);
 
+/// Hashes names.
+const SPELLINGS: FixedState = FixedState::with_seed(0);
+
 impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
     /// by [`symbolize`](crate::symbolize()). A damaged or missing file has no types.
     pub fn read(modules: &[Module], options: &Options) -> Layouts {
-        read::read(modules, options)
+        read::read(modules, options, &[], &|_, _| 0).0
+    }
+
+    /// The same, and for each of the frames the local variables that have a value there.
+    pub fn read_with_locals(
+        modules: &[Module],
+        options: &Options,
+        frames: &[StoppedFrame],
+        memory: ReadMemory<'_>,
+    ) -> (Layouts, Vec<Vec<Local>>) {
+        read::read(modules, options, frames, memory)
     }
 
     /// The variables and vtables of a module, by its index in the list that was read.
@@ -213,14 +230,19 @@ impl Layouts {
 
     /// The type with this full name, as any compiler or demangler of C++ writes it.
     pub(crate) fn by_cpp_name(&self, name: &str) -> Option<TypeId> {
-        let by_name = self.by_cpp_name.get_or_init(|| {
-            let mut by_name = HashMap::new();
-            for (name, id) in &self.by_name {
-                by_name.entry(cpp_name::uniform(name)).or_insert(*id);
-            }
-            by_name
-        });
-        self.by_name(name).or_else(|| by_name.get(&cpp_name::uniform(name)).copied())
+        // In programs without C++, names are found as they are.
+        self.by_name(name).or_else(|| {
+            let hash = |name: &str| SPELLINGS.hash_one(cpp_name::uniform(name));
+            let by_hash = self.by_cpp_name.get_or_init(|| {
+                let mut by_hash = HashMap::new();
+                for (name, id) in &self.by_name {
+                    by_hash.entry(hash(name)).or_insert(*id);
+                }
+                by_hash
+            });
+            let found = by_hash.get(&hash(name)).copied();
+            found.filter(|id| cpp_name::uniform(&self.get(*id).name) == cpp_name::uniform(name))
+        })
     }
 
     /// Adds a type, or returns the one with the same name and layout.

@@ -45,9 +45,17 @@ pub struct SessionPage {
     /// Process id of the command that has turned the recording of allocations on in a session that only waits
     /// (`stackglass run`). The launcher turns it off when that process has ended.
     pub allocation_asker: AtomicU32,
-    /// Not zero: the program waits at its end until this is 0 again, because its heap is read.
+    /// Whether the program waits at its end, because its heap is read: [`HEAP_NOT_READ`], [`HEAP_TO_BE_READ`] or
+    /// [`HEAP_BEING_READ`].
     pub heap_at_exit: AtomicU32,
 }
+
+/// The program ends without waiting.
+pub const HEAP_NOT_READ: u32 = 0;
+/// The program waits at its end for the launcher to notice.
+pub const HEAP_TO_BE_READ: u32 = 1;
+/// The launcher reads the heap, and the program waits for that.
+pub const HEAP_BEING_READ: u32 = 2;
 
 /// What the processes of a session do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

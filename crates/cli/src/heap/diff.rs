@@ -15,6 +15,7 @@ Examples:
   stackglass heap diff before.heapsnapshot after.heapsnapshot
   stackglass heap diff 1.heapsnapshot 2.heapsnapshot 3.heapsnapshot   only what
                                             grew in both steps: likely a leak
+  stackglass heap diff app.glass:1 app.glass:2    two snapshots of one recording
   stackglass heap diff a.heapsnapshot b.heapsnapshot --json | jq '.types[0]'";
 
 /// Compare heap snapshots: growth by type, or by site where the type is unknown.

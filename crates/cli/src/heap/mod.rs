@@ -5,10 +5,11 @@ mod at_peek;
 mod diff;
 mod open;
 mod show;
+pub(crate) mod stored;
 mod take;
 
 pub(crate) use at_peek::{PeekSnapshots, save_at_peek};
-pub(crate) use take::take_during_recording;
+pub(crate) use take::save_during_recording;
 
 use crate::failure::Outcome;
 use clap::{Args, Subcommand};
@@ -19,6 +20,7 @@ Examples:
   stackglass heap show app.heapsnapshot     what is alive, and who holds it
   stackglass heap show app.heapsnapshot --path-to Session
   stackglass heap diff a.heapsnapshot b.heapsnapshot    what grew
+  stackglass record --allocs --heap-at peak -- app && stackglass heap show app.glass
 
 Chrome DevTools opens the same files (Memory, Load). Snapshots of V8 and of Julia
 can be read as well.";

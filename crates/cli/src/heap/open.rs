@@ -1,5 +1,6 @@
 //! Reads a snapshot, and says so on a terminal if it takes long.
 
+use super::stored;
 use crate::failure::Failure;
 use crate::input::is_stream;
 use crate::terminal::Layout;
@@ -16,14 +17,28 @@ pub(super) fn read(path: &Path, progress: &Progress) -> Result<HeapGraph, Failur
         true => (Path::new("/dev/stdin"), "standard input".to_owned()),
         false => (path, path.display().to_string()),
     };
-    let size = path.metadata().map_or(0, |info| info.len());
+    let stored = stored::find(path)?;
+    if let Some(stored) = &stored
+        && !stored.snapshot.is_complete
+    {
+        let line = format!("the heap snapshot in {name} is incomplete: the recording was cut off");
+        return Err(Failure::new(line));
+    }
+    let size = match &stored {
+        Some(stored) => stored.snapshot.size,
+        None => path.metadata().map_or(0, |info| info.len()),
+    };
     // Small files are read at once.
     let step = match size {
         0..1_000_000 => format!("reading {name}"),
         _ => format!("reading {name} ({} MB)", size / 1_000_000),
     };
     progress.step(&step);
-    heapsnapshot::read(path).map_err(Failure::new)
+    let graph = match stored {
+        Some(stored) => heapsnapshot::read_stored(&stored.recording, &stored.snapshot),
+        None => heapsnapshot::read(path),
+    };
+    graph.map_err(Failure::new)
 }
 
 /// Time between two pictures of the sign of progress.

@@ -27,7 +27,7 @@ that no other candidate holds. Weak edges hold nothing.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// A .heapsnapshot, the prefix of part files, a .glass with a snapshot, or - for stdin
+    /// A .heapsnapshot, the prefix of part files, a .glass with a snapshot (x.glass:2 is its second one), or - for stdin
     file: PathBuf,
 
     /// Show this type: its sums, the path to it, what holds it, what it holds

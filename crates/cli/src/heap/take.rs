@@ -6,7 +6,8 @@ use crate::message;
 use crate::values::process_id;
 use clap::Args;
 use stackglass_collect::heap::output::{Output, default_output};
-use stackglass_collect::heap::{self, TakeOptions, Taken};
+use stackglass_collect::heap::{self, SiteName, TakeOptions, Taken};
+use stackglass_collect::launch::{FrozenProcess, SnapshotSummary};
 use stackglass_procfs::status::process_of;
 use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_name;
@@ -88,31 +89,39 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 
 /// Takes a snapshot. Blocks without types are named by the place that allocated them.
 pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Taken, Failure> {
-    let rust = OnceCell::new();
-    let name = |recording: &Recording, stack: StackId| {
-        site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
-    };
-    heap::take(pid, options, &name, output).map_err(Failure::new)
+    with_site_names(|name| heap::take(pid, options, name, output)).map_err(Failure::new)
 }
 
-/// Takes a snapshot during a recording (`--heap-at`). Returns a line about it.
-pub(crate) fn take_during_recording(pid: u32, output: &Path) -> String {
-    match take(pid, &TakeOptions::default(), output) {
-        Ok(taken) => line(output, &taken),
-        Err(failure) => format!("no heap snapshot: {}", failure.line),
-    }
+/// Makes a snapshot of a process that was frozen during a recording (`--heap-at`).
+pub(crate) fn save_during_recording(
+    process: FrozenProcess,
+    output: &Path,
+) -> Result<SnapshotSummary, String> {
+    let saved = with_site_names(|name| heap::save(process, &TakeOptions::default(), name, output));
+    let taken = saved.map_err(|error| error.to_string())?;
+    Ok(SnapshotSummary { bytes: taken.totals.bytes, text: numbers(&taken) })
+}
+
+fn with_site_names<T>(take: impl FnOnce(SiteName<'_>) -> T) -> T {
+    let rust = OnceCell::new();
+    take(&|recording: &Recording, stack: StackId| {
+        site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
+    })
 }
 
 /// `app.heapsnapshot: 12 345 blocks, 3.40 MB, 99 % typed; paused for 4.2 ms`.
 pub(crate) fn line(output: &Path, taken: &Taken) -> String {
+    format!("{}: {}", output.display(), numbers(taken))
+}
+
+fn numbers(taken: &Taken) -> String {
     let totals = &taken.totals;
     let typed = match totals.blocks {
         0 => String::new(),
         blocks => format!(", {} typed", percent_text(totals.typed_blocks, blocks)),
     };
     format!(
-        "{}: {}, {}{typed}; paused for {:.1} ms",
-        output.display(),
+        "{}, {}{typed}; paused for {:.1} ms",
         counted(totals.blocks, "block", "blocks"),
         bytes_text(totals.bytes),
         taken.pause.whole.as_secs_f64() * 1e3

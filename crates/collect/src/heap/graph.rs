@@ -1,13 +1,13 @@
 //! From a frozen process to a graph in a sink.
 
-use super::recorded::{self, Recorded};
-use super::{HeapError, TakeOptions};
+use super::recorded::{self, Recorded, Table};
+use super::{HeapError, TakeOptions, memory, module_files};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{other_memory, roots, stacks};
+use stackglass_heapgraph::{locals, other_memory, roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
@@ -40,27 +40,31 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files = module_files(image, &modules);
-    let layouts = Layouts::read(&files, &options.symbols);
-    let Found { mut recording, mut blocks, stacks: site_stacks, mut remarks, is_recorded } =
-        found_blocks(image)?;
-    keep_stacks(&mut recording, &site_stacks);
+    let files = module_files::find(image, &modules);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
+    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames);
+    memory::return_unused();
+    let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
+    keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
     let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
-    for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
+    for (number, (thread, locations)) in threads.iter().zip(&frame_locations).enumerate() {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
         let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
-        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
+        all.extend(roots::stack(image, thread, &frames[number], &names, &locals[number], may_be_filling));
     }
+    // Names are found.
+    drop((recording, contents, site_stacks, files, frames, locals, frame_locations));
+    memory::return_unused();
+    let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
-    if !is_recorded {
+    if table.is_none() {
         let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
         let typing = typing::infer(evidence);
         sites = typing.sites(&layouts, &mut blocks);
@@ -80,57 +84,55 @@ where
     Ok(Written { totals, remarks })
 }
 
-/// The live blocks, and where they were allocated.
-struct Found {
+/// Where blocks were allocated.
+struct Source {
     recording: Recording,
-    blocks: Blocks,
     /// The stack of each site. Site 0 is unknown.
     stacks: Vec<StackId>,
-    remarks: Vec<String>,
-    /// Whether allocations are recorded, so that blocks have sites.
-    is_recorded: bool,
+    /// The recorder's table, if allocations are recorded. Else blocks have no sites.
+    table: Option<PartialTable>,
 }
 
-/// The blocks that the recorder knows, else those of the C library's allocator. Both, if the recorder knows only some.
-fn found_blocks(image: &Image) -> Result<Found, HeapError> {
-    if let Some(Recorded { recording, mut blocks, stacks, lost, is_partial }) = recorded::read(image) {
-        let mut remarks = Vec::new();
-        if is_partial || lost > 0 {
-            match glibc::live_blocks(image) {
-                Ok(heap) => {
-                    blocks.add(&heap.blocks);
-                    remarks = heap.report.remarks();
-                    remarks.push("not all allocations are recorded: the other blocks have no type".into());
-                }
-                Err(_) => remarks.push("not all allocations are recorded: other blocks are missing".into()),
+/// The recorder's table of live blocks.
+struct PartialTable {
+    table: Table,
+    /// There are blocks that it does not know.
+    is_partial: bool,
+}
+
+impl Source {
+    fn of(image: &Image) -> Source {
+        match recorded::read(image) {
+            Some(Recorded { recording, table, stacks, lost, is_partial }) => {
+                let table = PartialTable { table, is_partial: is_partial || lost > 0 };
+                Source { recording, stacks, table: Some(table) }
             }
+            None => Source { recording: Recording::default(), stacks: vec![StackId(0)], table: None },
         }
-        return Ok(Found { recording, blocks, stacks, remarks, is_recorded: true });
     }
-    let heap = glibc::live_blocks(image)?;
-    let remarks = heap.report.remarks();
-    Ok(Found {
-        recording: Recording::default(),
-        blocks: heap.blocks,
-        stacks: vec![StackId(0)],
-        remarks,
-        is_recorded: false,
-    })
 }
 
-/// The modules by their paths from here: the process may live in a container.
-fn module_files(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
-    let root = format!("/proc/{}/root", image.pid);
-    let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
-    let file = |module: &LoadedModule| {
-        let path = if is_elsewhere && module.path.starts_with('/') {
-            format!("{root}{}", module.path)
-        } else {
-            module.path.clone()
-        };
-        Module { path: path.into(), build_id: module.module.build_id().into() }
+/// The blocks that the recorder knows, else those of the C library's allocator. Both, if the recorder knows only some. Also
+/// remarks for the user.
+fn live_blocks(image: &Image, table: Option<&PartialTable>) -> Result<(Blocks, Vec<String>), HeapError> {
+    let Some(PartialTable { table, is_partial }) = table else {
+        let heap = glibc::live_blocks(image)?;
+        let remarks = heap.report.remarks();
+        return Ok((heap.blocks, remarks));
     };
-    modules.iter().map(file).collect()
+    let mut blocks = table.blocks(image);
+    let mut remarks = Vec::new();
+    if *is_partial {
+        match glibc::live_blocks(image) {
+            Ok(heap) => {
+                blocks.add(&heap.blocks);
+                remarks = heap.report.remarks();
+                remarks.push("not all allocations are recorded: the other blocks have no type".into());
+            }
+            Err(_) => remarks.push("not all allocations are recorded: other blocks are missing".into()),
+        }
+    }
+    Ok((blocks, remarks))
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.

@@ -6,13 +6,15 @@
 
 mod graph;
 mod image;
+mod memory;
+mod module_files;
 pub mod output;
 pub mod own;
 mod recorded;
 mod take;
 
 pub use graph::SiteName;
-pub use take::{TakeOptions, Taken, take};
+pub use take::{TakeOptions, Taken, save, take};
 
 use stackglass_attach::frozen::FreezeError;
 use stackglass_files::heapsnapshot::HeapSnapshotError;
@@ -27,9 +29,14 @@ pub enum HeapError {
     /// Its blocks are not known.
     #[error(transparent)]
     NoBlocks(#[from] NoGlibcHeap),
-    /// It ended meanwhile, or the copy was ended by a lack of memory.
+    /// It ended meanwhile.
     #[error("process {0} has ended while its heap was read")]
     Ended(u32),
+    /// Its copy ended meanwhile: the kernel needed memory, or the process executed another program.
+    #[error(
+        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program (`heap take --stop` needs no copy)"
+    )]
+    CopyEnded(u32),
     /// The result cannot be written.
     #[error(transparent)]
     Output(#[from] HeapSnapshotError),

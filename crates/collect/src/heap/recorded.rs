@@ -25,14 +25,39 @@ use std::sync::atomic::Ordering::*;
 pub(super) struct Recorded {
     /// Its stacks, without names yet.
     pub recording: Recording,
-    /// The live blocks; their sites are indices into `stacks`.
-    pub blocks: Blocks,
+    /// Where the live blocks are.
+    pub table: Table,
     /// The stack of each site. Site 0 is unknown.
     pub stacks: Vec<StackId>,
     /// Allocations that were not recorded, for lack of memory.
     pub lost: u64,
     /// Only some allocations are recorded: others have blocks as well.
     pub is_partial: bool,
+}
+
+/// The table of live blocks, which is read when names are found: both take much memory.
+pub(super) struct Table {
+    place: TablePlace,
+    /// By number.
+    counters: Vec<Counter>,
+}
+
+/// A counter of live blocks.
+#[derive(Clone, Copy, Default)]
+struct Counter {
+    site: SiteId,
+    /// It counts mappings.
+    is_mapping: bool,
+}
+
+impl Table {
+    /// The live blocks; their sites are indices into [`Recorded::stacks`].
+    pub(super) fn blocks(&self, image: &Image) -> Blocks {
+        let counter = |number: u32| self.counters.get(number as usize).copied().unwrap_or_default();
+        let mut blocks = recorded::read(image, self.place, &|number| counter(number).is_mapping);
+        blocks.sites.iter_mut().for_each(|site| *site = counter(site.0).site);
+        blocks
+    }
 }
 
 /// Reads the tables of a process; `None` if its allocations are not recorded now.
@@ -148,27 +173,23 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
         last_leaf: page.last_leaf.load(Relaxed),
         granule_shift: page.granule_shift.load(Relaxed),
     };
-    let is_mapping = |counter: u32| {
-        (counter as usize) < MAX_COUNTERS && is_mapping_class(tables.counter(counter).class.load(Relaxed))
-    };
-    let mut blocks = recorded::read(image, place, &is_mapping);
     let mut recorder = Recorder::new(Default::default());
     let identities = groups::add(tables, Nanos(0), Vec::new(), &mut recorder);
     let mut stacks = vec![StackId(0)];
     let mut sites: HashMap<StackId, SiteId> = HashMap::from([(StackId(0), SiteId(0))]);
-    let mut site_of_counter: HashMap<u32, SiteId> = HashMap::new();
-    for site in &mut blocks.sites {
-        let counter = site.0;
-        *site = *site_of_counter.entry(counter).or_insert_with(|| {
-            if counter as usize >= MAX_COUNTERS {
-                return SiteId(0);
-            }
-            let (stack, _) = identities.of(tables.counter(counter));
-            *sites.entry(stack).or_insert_with(|| {
-                stacks.push(stack);
-                SiteId(stacks.len() as u32 - 1)
-            })
+    let mut alive: Vec<u32> = recorded::counters(image, place).into_iter().collect();
+    alive.retain(|number| (*number as usize) < MAX_COUNTERS);
+    alive.sort_unstable();
+    let mut counters = vec![Counter::default(); alive.last().map_or(0, |last| *last as usize + 1)];
+    for number in alive {
+        let counter = tables.counter(number);
+        let (stack, _) = identities.of(counter);
+        let site = *sites.entry(stack).or_insert_with(|| {
+            stacks.push(stack);
+            SiteId(stacks.len() as u32 - 1)
         });
+        let is_mapping = is_mapping_class(counter.class.load(Relaxed));
+        counters[number as usize] = Counter { site, is_mapping };
     }
     let recording = recorder.into_recording();
     let processes = &recording.allocations.processes;
@@ -177,7 +198,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
             .iter()
             .any(|process| !matches!(process.sampling, stackglass_profile::AllocationSampling::Every)),
         lost: page.lost().load(Relaxed),
-        blocks,
+        table: Table { place, counters },
         stacks,
         recording,
     }

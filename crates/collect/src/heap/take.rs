@@ -1,7 +1,7 @@
 //! From a running process to a file.
 
 use super::graph::{self, SiteName};
-use super::{HeapError, image};
+use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
@@ -47,7 +47,40 @@ pub fn take(
     site_name: SiteName<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
-    let result = parts(pid, options, site_name, output).and_then(|taken| {
+    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
+    whole(options, output, |parts| {
+        let start = Instant::now();
+        let process = freeze(pid, &frozen::Options::default())?;
+        let mut taken = write(process, options, site_name, parts)?;
+        if options.stop {
+            taken.pause.whole = start.elapsed();
+        }
+        Ok(taken)
+    })
+}
+
+/// Makes a heap snapshot of a process that is already frozen. `output` is as in [`take`].
+///
+/// # Errors
+/// [`HeapError`].
+pub fn save(
+    process: FrozenProcess,
+    options: &TakeOptions,
+    site_name: SiteName<'_>,
+    output: &Path,
+) -> Result<Taken, HeapError> {
+    whole(options, output, |parts| write(process, options, site_name, parts))
+}
+
+/// Makes one file of the parts that `write_parts` writes, unless parts are wanted.
+fn whole(
+    options: &TakeOptions,
+    output: &Path,
+    write_parts: impl FnOnce(PartsWriter) -> Result<Taken, HeapError>,
+) -> Result<Taken, HeapError> {
+    // A program is not stopped for an output that cannot be written.
+    let parts = PartsWriter::create(output)?;
+    let result = write_parts(parts).and_then(|taken| {
         if !options.streaming {
             let options = AssembleOptions { group_small: options.group_small };
             heapsnapshot::assemble_with(output, output, options)?;
@@ -61,27 +94,23 @@ pub fn take(
 }
 
 /// Writes the part files. When it returns, the process runs, and its copy has ended.
-fn parts(
-    pid: u32,
+fn write(
+    process: FrozenProcess,
     options: &TakeOptions,
     site_name: SiteName<'_>,
-    output: &Path,
+    mut parts: PartsWriter,
 ) -> Result<Taken, HeapError> {
-    let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
-    // A program is not stopped for an output that cannot be written.
-    let mut parts = PartsWriter::create(output)?;
-    let start = Instant::now();
-    let process = freeze(pid, &frozen::Options::default())?;
+    memory::map_large_allocations();
     let written = graph::write(&image::of(&process), options, site_name, &mut parts);
-    // What was read from a process that has ended may be incomplete, or nothing.
+    let pid = process.pid();
+    // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {
-        return Err(HeapError::Ended(pid));
+        return Err(match stackglass_procfs::process::is_alive(pid) {
+            true => HeapError::CopyEnded(pid),
+            false => HeapError::Ended(pid),
+        });
     }
     let written = written?;
     parts.finish()?;
-    let mut pause = process.pause();
-    if options.stop {
-        pause.whole = start.elapsed();
-    }
-    Ok(Taken { totals: written.totals, pause, remarks: written.remarks })
+    Ok(Taken { totals: written.totals, pause: process.pause(), remarks: written.remarks })
 }

@@ -22,11 +22,12 @@ pub(crate) mod takeover;
 mod unaccounted_cpu;
 
 pub use backend::Sampler;
-pub use heap_at::{HeapAt, HeapAtOptions};
+pub use heap_at::{HeapAt, HeapAtOptions, SaveSnapshot, SnapshotSummary};
 pub use library::Library;
 pub use program::{NotStartable, Obstacle, Program};
 pub use record::{pass_on, record};
 pub use run::run;
+pub use stackglass_attach::frozen::FrozenProcess;
 
 use crate::allocations::AllocationSettings;
 use crate::peeks::request::PeekDefaults;

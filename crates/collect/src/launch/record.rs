@@ -4,7 +4,7 @@
 //! The program is always waited for.
 
 use super::backend::Backend;
-use super::heap_at::{HeapAt, HeapSnapshots};
+use super::heap_at::HeapSnapshots;
 use super::start::{self, Child};
 use super::stream_peeks::StreamPeeks;
 use super::takeover::Takeover;
@@ -81,8 +81,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         settings.store(page);
         AllocationSettings::turn(page, delay_start.is_zero());
     }
-    if options.heap_at.as_ref().is_some_and(|heap| heap.at == HeapAt::Exit) {
-        page.heap_at_exit.store(1, Relaxed);
+    if let Some(heap) = &options.heap_at {
+        page.heap_at_exit.store(HeapSnapshots::wait_at_start(heap.at), Relaxed);
     }
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
         // Nothing was recorded: no file is left behind.
@@ -108,8 +108,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         drain.skip_executable(&options.program);
         drain
     });
-    let snapshots = options.heap_at.clone();
-    let snapshots = snapshots.map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder()));
+    let snapshots = options
+        .heap_at
+        .clone()
+        .map(|heap| HeapSnapshots::new(heap, child.pid(), recording.session.folder(), &options.output));
     let time = options.time;
     let takeover = takeover.filter(|takeover| takeover.obstacle().is_none());
     let mut program = RecordedProgram {
@@ -236,8 +238,9 @@ impl RecordedProgram {
     /// Stops all samplers, reads their last events, symbolizes and saves the recording, and waits for the program.
     fn finish(mut self, mut recording: RecordingLoop, options: &Options, observer: &mut dyn Observer) -> End {
         let is_early = self.child.ended().is_none();
-        if let Some(mut snapshots) = self.snapshots.take() {
-            snapshots.finish(observer);
+        let kept = self.snapshots.take().map(|snapshots| snapshots.finish(observer));
+        if let Some(remark) = kept.as_ref().and_then(|kept| kept.remark()) {
+            recording.recorder.remark(remark);
         }
         recording.session.set_state(SessionState::Stopped);
         self.read_last_events(&mut recording.recorder, observer);
@@ -274,6 +277,9 @@ impl RecordedProgram {
         set_end(&mut recording, Some(end), sampler_cpu.0);
         recording.info.kernel_cpu = kernel_cpu;
         file.finish(recording, observer);
+        if let Some(kept) = kept {
+            kept.add_to_recording(observer);
+        }
         if self.child.ended().is_none() {
             let name = options.program.name.to_string_lossy();
             let pid = self.child.pid();

@@ -22,6 +22,8 @@ pub struct StoredSnapshot {
     pub clock: u64,
     /// Its size in bytes.
     pub size: u64,
+    /// All of its bytes are there.
+    pub is_complete: bool,
     /// Offset of the chunks with its bytes.
     pub(crate) at: u64,
 }
@@ -83,10 +85,14 @@ impl<'a> Walk<'a> {
 
 /// The heap snapshots in a recording, in the order in which they were added.
 pub(crate) fn stored(file: &File) -> Result<Vec<StoredSnapshot>, Fault> {
+    let file_size = file.metadata()?.len();
     let mut walk = Walk::new(file)?;
     let mut unpacker = Unpacker::new()?;
-    let mut found = Vec::new();
-    while let Some(header) = walk.header()? {
+    let mut found: Vec<StoredSnapshot> = Vec::new();
+    // Bytes that the last one lacks so far.
+    let mut missing = 0_u64;
+    // A recording that was cut off has what precedes the cut.
+    while let Some(header) = walk.header()?.filter(|header| walk_end(walk.at, header) <= file_size) {
         match header.tag {
             Tag::HEAP => {
                 let at = walk.at;
@@ -94,13 +100,24 @@ pub(crate) fn stored(file: &File) -> Result<Vec<StoredSnapshot>, Fault> {
                 let (Ok(clock), Ok(size)) = (source.number(), source.number()) else {
                     return Err(Fault::at(at, "chunk HEAP is too short"));
                 };
-                found.push(StoredSnapshot { clock, size, at: walk.at });
+                missing = size;
+                found.push(StoredSnapshot { clock, size, is_complete: missing == 0, at: walk.at });
+            }
+            Tag::HEAP_BYTES => {
+                missing = missing.saturating_sub(header.raw as u64);
+                found.iter_mut().last().into_iter().for_each(|last| last.is_complete = missing == 0);
+                walk.skip(&header)?;
             }
             Tag::END => break,
             _ => walk.skip(&header)?,
         }
     }
     Ok(found)
+}
+
+/// Where the chunk with this header ends, if it begins at `at`.
+fn walk_end(at: u64, header: &Header) -> u64 {
+    at.saturating_add(header.size())
 }
 
 /// The bytes of a snapshot.

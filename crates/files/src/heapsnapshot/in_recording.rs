@@ -51,20 +51,30 @@ pub fn read_stored(recording: &Path, snapshot: &StoredSnapshot) -> Result<HeapGr
 /// If it cannot be read or written.
 pub fn extract(recording: &Path, snapshot: &StoredSnapshot, out: &Path) -> Result<(), HeapSnapshotError> {
     let file = open(recording)?;
-    replace(
-        out,
-        |out| {
-            let mut bytes = SnapshotBytes::new(&file, snapshot)?;
-            let mut piece = vec![0; 1 << 20];
-            loop {
-                match io::Read::read(&mut bytes, &mut piece)? {
-                    0 => return Ok(()),
-                    count => out.write_all(&piece[..count])?,
-                }
-            }
-        },
-        recording,
-    )
+    replace(out, |out| copy(&file, snapshot, out), recording)
+}
+
+/// As [`extract`], to a stream.
+///
+/// # Errors
+/// As [`extract`]. What was written by then is incomplete.
+pub fn extract_to(
+    recording: &Path,
+    snapshot: &StoredSnapshot,
+    out: &mut dyn Write,
+) -> Result<(), HeapSnapshotError> {
+    copy(&open(recording)?, snapshot, out).map_err(|fault| fault.of(recording))
+}
+
+fn copy(recording: &File, snapshot: &StoredSnapshot, out: &mut dyn Write) -> Result<(), Fault> {
+    let mut bytes = SnapshotBytes::new(recording, snapshot)?;
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match io::Read::read(&mut bytes, &mut piece)? {
+            0 => return Ok(()),
+            count => out.write_all(&piece[..count])?,
+        }
+    }
 }
 
 /// The last snapshot of a recording.

@@ -25,7 +25,7 @@ pub use crate::glass::heap_snapshots::StoredSnapshot;
 pub use assemble::{AssembleOptions, Assembled, assemble, assemble_to, assemble_with};
 pub use error::HeapSnapshotError;
 pub use group_names::grouped_blocks;
-pub use in_recording::{add_to_recording, extract, read_stored, stored_snapshots};
+pub use in_recording::{add_to_recording, extract, extract_to, read_stored, stored_snapshots};
 pub use part_files::cleanup;
 pub use parts_writer::PartsWriter;
 pub use read::{read, read_bytes};

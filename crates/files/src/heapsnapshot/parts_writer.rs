@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Bytes collected for one write.
-const FLUSH: usize = 1 << 20;
+const FLUSH: usize = 1 << 18;
 
 /// Writes a heap graph to the part files `PREFIX.nodes`, `.edges`, `.strings` and `.metadata.json`.
 ///

@@ -6,6 +6,7 @@
 
 use super::{Blocks, SiteId};
 use crate::image::Image;
+use foldhash::HashSet;
 use stackglass_wire::heap::blocks::{ADDRESS_BITS, BlockWord, LEAF_BITS, leaf_bytes};
 
 /// Words that are read at once.
@@ -28,10 +29,28 @@ pub fn read(image: &Image, place: TablePlace, is_mapping: &dyn Fn(u32) -> bool) 
     }
     let mut found = Found { blocks: Blocks::default(), mapping: None, is_mapping };
     for (first_address, leaf) in leaves(image, place) {
-        read_leaf(image, leaf, first_address, place.granule_shift, &mut found);
+        read_leaf(image, leaf, first_address, place.granule_shift, &mut |address, block| {
+            found.push(address, block);
+        });
     }
     found.flush(u64::MAX);
     found.blocks
+}
+
+/// The counters of the live blocks, mappings included.
+pub fn counters(image: &Image, place: TablePlace) -> HashSet<u32> {
+    let mut counters = HashSet::default();
+    let mut last = None;
+    if (4..=5).contains(&place.granule_shift) {
+        for (first_address, leaf) in leaves(image, place) {
+            read_leaf(image, leaf, first_address, place.granule_shift, &mut |_, block| {
+                if last.replace(block.counter) != Some(block.counter) {
+                    counters.insert(block.counter);
+                }
+            });
+        }
+    }
+    counters
 }
 
 struct Found<'a> {
@@ -80,7 +99,13 @@ fn leaves(image: &Image, place: TablePlace) -> Vec<(u64, u64)> {
     found
 }
 
-fn read_leaf(image: &Image, leaf: u64, first_address: u64, shift: u32, found: &mut Found<'_>) {
+fn read_leaf(
+    image: &Image,
+    leaf: u64,
+    first_address: u64,
+    shift: u32,
+    found: &mut impl FnMut(u64, BlockWord),
+) {
     let mut bytes = vec![0; WORDS * 8];
     let words = leaf_bytes(shift) / 8;
     for begin in (0..words).step_by(WORDS) {
@@ -89,7 +114,7 @@ fn read_leaf(image: &Image, leaf: u64, first_address: u64, shift: u32, found: &m
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             let Some(block) = BlockWord::decode(word) else { continue };
             let address = first_address + ((begin + index) as u64) * (1 << shift);
-            found.push(address + if block.upper { 16 } else { 0 }, block);
+            found(address + if block.upper { 16 } else { 0 }, block);
         }
     }
 }

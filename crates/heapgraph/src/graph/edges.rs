@@ -9,9 +9,12 @@ use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
+use crate::locals;
 use crate::references::{self, BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
+use crate::typing;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
+use stackglass_symbols::layouts::Local;
 
 /// Bytes that are read at once.
 const WINDOW: usize = 1 << 20;
@@ -116,8 +119,8 @@ pub(super) fn find(input: &Input<'_>, lookup: &Lookup) -> Edges {
     let mut search = Search {
         input,
         lookup,
-        seen: vec![0; input.blocks.len()],
-        place: 0,
+        seen: Seen::new(input.blocks.len()),
+        own: None,
         interior: true,
         edges: Edges { owned, ..Edges::default() },
         label: String::new(),
@@ -175,7 +178,11 @@ fn owned(
                 _ => 1,
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
-            owned.unused[index] = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
+            let unused = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
+            // Memory that stays zero takes no pages.
+            if unused != owned.unused[index] {
+                owned.unused[index] = unused;
+            }
         }
     };
     for root in *roots {
@@ -213,13 +220,34 @@ fn owned(
     owned
 }
 
+/// A set of blocks: one bit for each.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn new(blocks: usize) -> Seen {
+        Seen(vec![0; blocks.div_ceil(64)])
+    }
+
+    /// Adds a block; `false` if it was there.
+    fn insert(&mut self, block: BlockIndex) -> bool {
+        let (word, bit) = (&mut self.0[block.0 as usize / 64], 1 << (block.0 % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn remove(&mut self, block: BlockIndex) {
+        self.0[block.0 as usize / 64] &= !(1 << (block.0 % 64));
+    }
+}
+
 struct Search<'a> {
     input: &'a Input<'a>,
     lookup: &'a Lookup,
-    /// Of each block: the last place with an edge to it.
-    seen: Vec<u32>,
-    /// Number of the root or block whose edges are being found, from 1.
-    place: u32,
+    /// The blocks to which the root or block leads whose edges are being found, and that block itself.
+    seen: Seen,
+    /// That block.
+    own: Option<BlockIndex>,
     /// Pointers into the middle of blocks count.
     interior: bool,
     edges: Edges,
@@ -228,8 +256,15 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn begin(&mut self) {
-        self.place += 1;
+        let first = self.edges.first.last().map_or(0, |first| *first as usize);
+        self.edges.targets[first..].iter().chain(&self.own.take()).for_each(|block| self.seen.remove(*block));
         self.edges.first.push(self.edges.targets.len() as u32);
+    }
+
+    /// A block does not lead to itself by a word that may be no pointer.
+    fn see_itself(&mut self, block: BlockIndex) {
+        self.seen.insert(block);
+        self.own = Some(block);
     }
 
     fn root(&mut self, root: &Root, references: &mut References<'_>, window: &mut Window<'_>) {
@@ -239,6 +274,7 @@ impl Search<'_> {
                 self.edges.push(found.block, EdgeKind::Property, label, false);
             }
         }
+        self.locals(&root.locals, references, window);
         if root.range.is_empty() {
             return;
         }
@@ -271,11 +307,53 @@ impl Search<'_> {
         }
     }
 
+    /// Adds the edges of local variables that agree with what their targets contain, owners first. The words of the others are
+    /// looked at later.
+    fn locals(&mut self, locals: &[Local], references: &mut References<'_>, window: &mut Window<'_>) {
+        let Input { image, layouts, blocks, .. } = self.input;
+        let mut found = Vec::new();
+        for local in locals {
+            let (address, bytes) = locals::value(&local.place, local.type_id, layouts, |address, size| {
+                window.read(address, size)
+            });
+            references.of_value(local.type_id, address, bytes, image, &mut |reference| {
+                let Some(target) = self.lookup.find(blocks, reference.target) else { return };
+                let name = match reference.name {
+                    EdgeName::Field("") => local.name.to_string(),
+                    EdgeName::Field(path) => format!("{}.{path}", local.name),
+                    EdgeName::Index(index) if reference.within.is_empty() => {
+                        format!("{}[{index}]", local.name)
+                    }
+                    EdgeName::Index(index) => format!("{}[{index}].{}", local.name, reference.within),
+                };
+                found.push((target, reference.hold, reference.contains, name));
+            });
+        }
+        found.sort_by_key(|(_, hold, ..)| *hold != Hold::Owns);
+        for (target, hold, contains, name) in found {
+            let index = target.block.0 as usize;
+            let contains = contains.map(|contains| references.fitting(contains, blocks.sizes[index]));
+            let agrees = || match (self.input.contains(index), contains) {
+                (Some(known), Some(claimed)) => typing::agree(layouts, known, claimed),
+                _ => false,
+            };
+            let mark = match hold {
+                Hold::Owns if target.offset == 0 && agrees() => OWNS,
+                Hold::Refers if target.offset != 0 || contains.is_none() || agrees() => 0,
+                _ => continue,
+            };
+            if self.seen.insert(target.block) {
+                let label = self.edges.names.intern(&name);
+                self.edges.push_marked(target.block, EdgeKind::Property as u8 | mark, label);
+            }
+        }
+    }
+
     fn block(&mut self, index: usize, references: &mut References<'_>, window: &mut Window<'_>) {
         let Input { blocks, image, .. } = self.input;
         let (address, size) = (blocks.addresses[index], blocks.sizes[index]);
         let Some(contains) = self.input.contains(index) else {
-            self.seen[index] = self.place;
+            self.see_itself(BlockIndex(index as u32));
             let mut at = 0;
             while at < size {
                 let bytes = window.read(address + at, (size - at).min(WINDOW as u64));
@@ -294,7 +372,7 @@ impl Search<'_> {
         let bytes = window.read(address, size);
         let extent = self.edges.owned.extent(index);
         references.of_block(contains, extent, address, bytes, image, &mut |reference| self.follow(reference));
-        self.seen[index] = self.place;
+        self.see_itself(BlockIndex(index as u32));
         match pointers {
             Pointers::Unknown => self.words(bytes, 0),
             _ => self.doubtful_words(bytes),
@@ -326,7 +404,7 @@ impl Search<'_> {
             EdgeName::Index(index) if reference.within.is_empty() => (EdgeKind::Element, clamped(index)),
             EdgeName::Index(index) => (EdgeKind::Property, self.label_of(index, reference.within)),
         };
-        self.seen[index] = self.place;
+        self.seen.insert(found.block);
         self.edges.push_marked(found.block, kind as u8 | mark, label);
     }
 
@@ -345,8 +423,7 @@ impl Search<'_> {
     fn words(&mut self, bytes: &[u8], first: u64) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
-            if self.seen[found.block.0 as usize] != self.place && (self.interior || found.offset == 0) {
-                self.seen[found.block.0 as usize] = self.place;
+            if (self.interior || found.offset == 0) && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(first + number as u64), false);
             }
         }
@@ -356,8 +433,7 @@ impl Search<'_> {
     fn doubtful_words(&mut self, bytes: &[u8]) {
         for (number, word) in words(bytes).enumerate() {
             let Some(found) = self.lookup.find(self.input.blocks, word) else { continue };
-            if self.seen[found.block.0 as usize] != self.place && found.offset == 0 {
-                self.seen[found.block.0 as usize] = self.place;
+            if found.offset == 0 && self.seen.insert(found.block) {
                 self.edges.push(found.block, EdgeKind::Element, clamped(number as u64), true);
             }
         }

@@ -221,7 +221,8 @@ impl<'a> Compiler<'a> {
         Compiled { ops, incomplete, ..Compiled::default() }
     }
 
-    /// Fields of which any may be valid: their pointers are doubtful, unless they agree on where pointers lie.
+    /// Fields of which any may be valid. In Rust, pointers are doubtful unless all fields agree on where they lie: what may be
+    /// uninitialized is a union. In C, an address in a union is most likely a pointer.
     fn union(&mut self, layout: &Layout, fields: &[Field]) -> Compiled {
         if self.holding(fields).1 {
             return Compiled { incomplete: true, ..Compiled::default() };
@@ -256,7 +257,11 @@ impl<'a> Compiler<'a> {
                 within(if hide { "" } else { displayed(&field.name) }, field.offset, &compiled.ops)
             })
             .collect();
-        Compiled { ops: holding(ops, Hold::Weak), ..Compiled::default() }
+        let is_rust = self.layouts.rust_version().is_some() && layout.name.contains("::");
+        if is_rust || layout.name.starts_with("core::") {
+            return Compiled { ops: holding(ops, Hold::Weak), ..Compiled::default() };
+        }
+        Compiled { ops: each_place_once(ops), ..Compiled::default() }
     }
 
     /// Whether a field is a base class of a C++ class.
@@ -264,6 +269,26 @@ impl<'a> Compiler<'a> {
         let layout = self.layouts.get(field.type_id);
         field.name == layout.name || field.name == layout.short_name
     }
+}
+
+/// The pointers of a union of C: those at one place are one of unknown type.
+fn each_place_once(mut ops: Vec<Op>) -> Vec<Op> {
+    let mut places: HashMap<u64, u64> = HashMap::new();
+    each_slot(&mut ops, &mut |slot| {
+        *places.entry(slot.base.wrapping_add(slot.pointer)).or_default() += 1;
+        slot.hold = Hold::Refers;
+    });
+    let mut seen = HashSet::new();
+    ops.retain_mut(|op| {
+        let Op::Slot(slot) = op else { return true };
+        let place = slot.base.wrapping_add(slot.pointer);
+        if !matches!(slot.kind, Kind::Thin { .. }) || places.get(&place) == Some(&1) {
+            return true;
+        }
+        (slot.name, slot.contains, slot.kind) = ("".into(), None, Kind::Thin { vptr: None });
+        seen.insert(place)
+    });
+    ops
 }
 
 /// Whether all that an enum tells is that its only pointer is not null.

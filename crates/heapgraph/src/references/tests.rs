@@ -362,16 +362,63 @@ fn a_node_of_a_tree_holds_as_many_entries_as_it_has() {
 }
 
 #[test]
-fn fields_of_unions_are_doubtful_unless_they_agree() {
+fn fields_of_unions_are_doubtful_in_rust_unless_they_agree() {
     let mut types = Types::new();
+    types.layouts.set_rust_version(Some(RustVersion(1, 95)));
     let word = types.word();
     let (first, second) = (types.pointer("*mut usize", word), types.pointer("*const usize", word));
-    let unsure = types.push("u", 8, Shape::Union(list(&[("p", 0, first), ("n", 0, word)])), &[]);
+    let unsure = types.push("app::U", 8, Shape::Union(list(&[("p", 0, first), ("n", 0, word)])), &[]);
     let sure = types.push("v", 8, Shape::Union(list(&[("p", 0, first), ("q", 0, second)])), &[]);
     assert_eq!(value(&types, unsure, &words(&[0xa000])), ["p a000 Weak"]);
     assert_eq!(value(&types, sure, &words(&[0xa000])), ["p a000 Refers"]);
     let uninit = types.maybe_uninit("*mut usize", first);
     assert_eq!(value(&types, uninit, &words(&[0xa000])), [" a000 Weak"]);
+    // C has tagged unions, of which no tag is known. Pointers at one place are one.
+    let fields = [("p", 0, first), ("n", 0, word), ("q", 0, second)];
+    let of_c = types.push("value", 8, Shape::Union(list(&fields)), &[]);
+    let one = types.push("one", 8, Shape::Union(list(&fields[..2])), &[]);
+    let around = types.structure("node", 16, &[("n", 0, word), ("u", 8, of_c)]);
+    assert_eq!(value(&types, around, &words(&[0xb000, 0xa000])), ["u a000 Refers"]);
+    assert_eq!(value(&types, one, &words(&[0xa000])), ["p a000 Refers"]);
+}
+
+/// `std::string` and `std::vector` of libc++ 14, as Clang describes them.
+#[test]
+fn containers_of_libcxx_tell_their_lengths() {
+    let mut types = Types::new();
+    let word = types.word();
+    let byte = types.plain("char", 1);
+    let text = types.pointer("char *", byte);
+    let fields = [("__cap_", 0, word), ("__size_", 8, word), ("__data_", 16, text)];
+    let long = types.structure("std::__1::basic_string<char>::__long", 24, &fields);
+    let bytes = types.array("char[23]", byte, 23);
+    let fields = [("__size_", 0, byte), ("__data_", 1, bytes)];
+    let short = types.structure("std::__1::basic_string<char>::__short", 24, &fields);
+    let either = Shape::Union(list(&[("__l", 0, long), ("__s", 0, short)]));
+    let either = types.push("", 24, either, &[]);
+    let representation = types.structure("std::__1::basic_string<char>::__rep", 24, &[("", 0, either)]);
+    let pair = types.structure("pair", 24, &[("__value_", 0, representation)]);
+    let string = types.generic("std::__1::basic_string<char>", 24, &[("__r_", 0, pair)], &[("_CharT", byte)]);
+    assert_eq!(value(&types, string, &words(&[33, 20, 0xa000])), [" a000 Owns 20"]);
+    // A length of 20, then text that looks like an address.
+    assert_eq!(value(&types, string, &words(&[40, 0xb000, 0xa000])), Vec::<String>::new());
+
+    let start = types.pointer("std::__1::basic_string<char> *", string);
+    let empty = types.structure("std::__1::allocator<std::__1::basic_string<char> >", 1, &[]);
+    let end = types.structure("pair of end", 8, &[("__value_", 0, start), ("allocator", 0, empty)]);
+    let fields = [("__begin_", 0, start), ("__end_", 8, start), ("__end_cap_", 16, end)];
+    let vector =
+        types.generic("std::__1::vector<std::__1::basic_string<char> >", 24, &fields, &[("_Tp", string)]);
+    let bounds = words(&[0xa000, 0xa000 + 2 * 24, 0xa000 + 5 * 24]);
+    assert_eq!(value(&types, vector, &bounds), [" a000 Owns 2"]);
+    let unique = types.structure("pair of pointer", 8, &[("__value_", 0, start)]);
+    let unique = types.generic(
+        "std::__1::unique_ptr<std::__1::basic_string<char> >",
+        8,
+        &[("__ptr_", 0, unique)],
+        &[("_Tp", string)],
+    );
+    assert_eq!(value(&types, unique, &words(&[0xa000])), [" a000 Owns"]);
 }
 
 #[test]
@@ -485,13 +532,13 @@ fn owners_are_recognized_beside_words_without_types() {
     assert_eq!(beside(&types, &[8, BUFFER, 5, OTHER], 1), Some(extent(5, 0)));
 }
 
-/// The states of `std::sys::sync::once::futex`: `state` up to 1.83, `state_and_queued` from 1.84, other values from 1.86.
+/// The states of `std::sys::sync::once::futex`: `state` up to 1.83, `state_and_queued` from 1.84, other values from 1.90.
 #[test]
 fn a_value_is_initialized_if_its_once_is_complete() {
     for (version, field, states) in [
         (Some(RustVersion(1, 95)), "state_and_queued", [(0, true), (1, false), (3, false), (5, false)]),
-        (Some(RustVersion(1, 86)), "state_and_queued", [(0, true), (2, false), (3, false), (4, false)]),
-        (Some(RustVersion(1, 85)), "state_and_queued", [(0, false), (2, false), (3, true), (6, false)]),
+        (Some(RustVersion(1, 90)), "state_and_queued", [(0, true), (2, false), (3, false), (4, false)]),
+        (Some(RustVersion(1, 89)), "state_and_queued", [(0, false), (2, false), (3, true), (6, false)]),
         (Some(RustVersion(1, 84)), "state_and_queued", [(0, false), (1, false), (3, true), (4, false)]),
         (Some(RustVersion(1, 83)), "state", [(0, false), (2, false), (3, false), (4, true)]),
         (None, "state_and_queued", [(0, true), (1, false), (3, false), (4, false)]),

@@ -1,5 +1,6 @@
-//! Containers of libstdc++. Nodes are declared as their base, so their type is found by name.
+//! Containers of libstdc++ and libc++. Nodes of libstdc++ are declared as their base, so their type is found by name.
 
+mod libcxx;
 mod nodes;
 mod pointers;
 mod vectors;
@@ -38,7 +39,7 @@ pub(super) fn model(
         "std::_Optional_payload_base" => pointers::optional(compiler, layout),
         "std::__detail::__variant::_Variant_storage" => pointers::variant(compiler, layout),
         "__gnu_cxx::__aligned_membuf" | "__gnu_cxx::__aligned_buffer" => buffer(compiler, layout),
-        _ => None,
+        _ => libcxx::model(compiler, name, layout),
     }
 }
 

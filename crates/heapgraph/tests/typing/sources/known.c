@@ -84,6 +84,16 @@ struct image {
     struct point *corner;
 };
 
+struct value {
+    int kind;
+    union {
+        long number;
+        char *text;
+    };
+    struct value *next;
+};
+
+static struct value *values;
 static struct list_head jobs = {&jobs, &jobs}, colors = {&colors, &colors};
 struct object *objects[30];
 static struct table names;
@@ -177,6 +187,17 @@ int main(void) {
         say(image, "image");
         say(image->path, "[u8]");
         say(corner, "point");
+    }
+    for (int n = 0; n < 60; n++) {
+        struct value *value = calloc(1, sizeof *value);
+        sprintf(text, "value number %d", n);
+        *value = (struct value){n % 2, {.number = n}, values};
+        values = value;
+        say(value, "value");
+        if (n % 2) {
+            value->text = strdup(text);
+            say(value->text, "[u8]");
+        }
     }
     numbers = malloc(1000 * sizeof *numbers);
     for (int n = 0; n < 1000; n++) numbers[n] = n * 0.1;

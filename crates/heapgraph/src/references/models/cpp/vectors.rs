@@ -6,7 +6,7 @@ use crate::references::compile::{Compiler, field};
 use crate::references::slots::{Compiled, Kind, Op, Slot};
 use stackglass_symbols::layouts::{BlockType, Layout, Layouts};
 
-fn owner(pointer: u64, contains: BlockType, text: bool, kind: Kind) -> Compiled {
+pub(super) fn owner(pointer: u64, contains: BlockType, text: bool, kind: Kind) -> Compiled {
     let hold = Hold::Owns;
     let slot = Slot { name: "".into(), base: 0, pointer, hold, contains: Some(contains), text, kind };
     Compiled { ops: vec![Op::Slot(slot)], ..Compiled::default() }

@@ -1,0 +1,81 @@
+//! Snapshots that become a part of the recording.
+//!
+//! A recording gets them when it is complete. Until then, each lies in a file beside it, which stays if that fails.
+
+use crate::recording::Observer;
+use stackglass_files::heapsnapshot;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A snapshot that was made.
+pub(super) struct Snapshot {
+    /// Its file.
+    pub(super) file: PathBuf,
+    /// CLOCK_MONOTONIC in nanoseconds when the program was copied.
+    pub(super) clock: u64,
+    /// What it contains, for the user.
+    pub(super) text: String,
+}
+
+/// The snapshots of a recording.
+pub(in crate::launch) struct KeptSnapshots {
+    recording: PathBuf,
+    /// They are kept inside the recording.
+    are_inside: bool,
+    snapshots: Vec<Snapshot>,
+    /// How long the program waited at its end.
+    waited: Duration,
+}
+
+impl KeptSnapshots {
+    pub(super) fn new(recording: &Path, are_inside: bool) -> KeptSnapshots {
+        KeptSnapshots {
+            recording: recording.to_owned(),
+            are_inside,
+            snapshots: Vec::new(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn recording(&self) -> &Path {
+        &self.recording
+    }
+
+    /// The file of a snapshot until the recording is complete: `app.glass.1.heapsnapshot`.
+    pub(super) fn file(&self, number: u32) -> PathBuf {
+        let mut path = self.recording.clone().into_os_string();
+        path.push(format!(".{number}.heapsnapshot"));
+        path.into()
+    }
+
+    pub(super) fn add(&mut self, snapshot: Snapshot) {
+        self.snapshots.push(snapshot);
+    }
+
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.waited += time;
+    }
+
+    /// A remark for the recording, whose times include the wait.
+    pub(in crate::launch) fn remark(&self) -> Option<String> {
+        let waited = self.waited.as_secs_f64();
+        (waited > 0.0).then(|| format!("the program waited {waited:.1} s at its end for its heap snapshot"))
+    }
+
+    /// Adds the snapshots to the recording, which is complete.
+    pub(in crate::launch) fn add_to_recording(self, observer: &mut dyn Observer) {
+        if !self.are_inside {
+            return;
+        }
+        for snapshot in &self.snapshots {
+            match heapsnapshot::add_to_recording(&self.recording, &snapshot.file, snapshot.clock) {
+                // A file that cannot be removed is a copy too many, and no loss.
+                Ok(()) => drop(std::fs::remove_file(&snapshot.file)),
+                Err(error) => observer.note(&format!(
+                    "the heap snapshot stays outside of the recording, in {}: {error}",
+                    snapshot.file.display()
+                )),
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The snapshot at the peak of live bytes.
+//!
+//! Only the end shows which moment was the peak. So the program is copied whenever its live bytes have grown, and the newest copy
+//! replaces the last one. A copy is read when the program ends, when no higher peak has come for a while, or when nothing
+//! was read for long.
+
+use super::kept::Snapshot;
+use super::{ProgramTables, SaveSnapshot, SnapshotSummary};
+use stackglass_attach::frozen::{self, FrozenProcess};
+use stackglass_procfs::clock::monotonic;
+use stackglass_procfs::process;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::*;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the live bytes: a part of the time since the last copy, within bounds.
+const LOOKS: u32 = 16;
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_LOOK: Duration = Duration::from_millis(20);
+/// The program is copied again if its live bytes have grown by this part, as a divisor.
+const GROWTH: u64 = 32;
+/// Time between two copies, as a multiple of the time that the program was held up by the last one.
+const PAUSE: u32 = 3;
+/// Pause after an attempt that failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(250);
+/// A copy that no higher peak replaces for this long is read.
+const SETTLED: Duration = Duration::from_secs(1);
+/// While live bytes keep growing, a copy is read after this time, and after a multiple of the time that the last one took.
+const LONGEST_UNREAD: Duration = Duration::from_secs(5);
+const UNREAD: u32 = 4;
+
+/// Why there is no snapshot if no copy was read.
+const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded";
+
+/// What is needed to find the peak.
+pub(super) struct PeakJob {
+    pub(super) pid: u32,
+    /// The session folder.
+    pub(super) folder: PathBuf,
+    pub(super) save: SaveSnapshot,
+    pub(super) file: PathBuf,
+    /// The recording ends.
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+impl PeakJob {
+    /// Copies and reads the program until it ends, or the recording does.
+    pub(super) fn run(self) -> Result<Snapshot, String> {
+        let began = Instant::now();
+        let mut tables = None;
+        let mut peaks = Peaks::new(self.pid, self.save, self.file);
+        let mut next_search = began;
+        loop {
+            if Instant::now() >= next_search {
+                // A program that executes another has new tables.
+                ProgramTables::find_newest(&mut tables, self.pid, &self.folder);
+                next_search = Instant::now() + LONGEST_LOOK;
+            }
+            let is_over = self.stop.load(Acquire) || tables.as_ref().is_some_and(ProgramTables::has_ended);
+            if let Some(tables) = &tables {
+                peaks.look(tables.live_bytes(), is_over);
+            }
+            if is_over {
+                break;
+            }
+            let since = peaks.copied_at.unwrap_or(began).elapsed();
+            std::thread::sleep((since / LOOKS).clamp(SHORTEST_LOOK, LONGEST_LOOK));
+        }
+        let peak = tables.as_ref().map_or(0, ProgramTables::peak_bytes);
+        let (mut snapshot, summary) = peaks.finish()?;
+        let part = (100 * u128::from(summary.bytes) / u128::from(peak.max(summary.bytes).max(1))) as u64;
+        snapshot.text = format!("{}; at {part} % of the peak of live bytes", summary.text);
+        Ok(snapshot)
+    }
+}
+
+/// A copy that was not read yet.
+struct Unread {
+    process: FrozenProcess,
+    at: Instant,
+    clock: u64,
+}
+
+type Reading = JoinHandle<Result<(Snapshot, SnapshotSummary), String>>;
+
+struct Peaks {
+    pid: u32,
+    save: SaveSnapshot,
+    file: PathBuf,
+    copy: Option<Unread>,
+    copied_at: Option<Instant>,
+    /// Live bytes at the last copy.
+    highest: u64,
+    /// Not to be copied before.
+    next: Instant,
+    reading: Option<(Reading, Instant)>,
+    /// While live bytes grow, no copy is read before.
+    next_reading: Instant,
+    saved: Option<(Snapshot, SnapshotSummary)>,
+    failure: Option<String>,
+}
+
+impl Peaks {
+    fn new(pid: u32, save: SaveSnapshot, file: PathBuf) -> Peaks {
+        let now = Instant::now();
+        Peaks {
+            pid,
+            save,
+            file,
+            copy: None,
+            copied_at: None,
+            highest: 0,
+            next: now,
+            reading: None,
+            next_reading: now + LONGEST_UNREAD,
+            saved: None,
+            failure: None,
+        }
+    }
+
+    /// Copies the program if it has `live` bytes, more than before, and reads a copy that is due. A program that ends is copied
+    /// at once.
+    fn look(&mut self, live: u64, is_over: bool) {
+        if live > self.highest + self.highest / GROWTH && (is_over || Instant::now() >= self.next) {
+            self.copy(live);
+        }
+        if self.reading.as_ref().is_some_and(|(thread, _)| thread.is_finished()) {
+            self.end_reading();
+        }
+        let now = Instant::now();
+        let is_due = |copy: &mut Unread| now > copy.at + SETTLED || now > self.next_reading;
+        if !is_over
+            && self.reading.is_none()
+            && let Some(copy) = self.copy.take_if(is_due)
+        {
+            let (save, file) = (self.save, self.file.clone());
+            let thread = std::thread::Builder::new().name("stackglass-read".into());
+            let thread = thread.spawn(move || read(copy, save, file));
+            self.reading = thread.ok().map(|thread| (thread, now));
+        }
+    }
+
+    fn copy(&mut self, live: u64) {
+        let (start, clock) = (Instant::now(), monotonic());
+        match FrozenProcess::copy(self.pid, &frozen::Options::default()) {
+            Ok(copy) => {
+                self.next = Instant::now() + copy.pause().whole * PAUSE;
+                self.copy = Some(Unread { process: copy, at: start, clock });
+                self.copied_at = Some(start);
+                self.highest = live;
+            }
+            Err(error) => {
+                // A program that was killed has no better reason.
+                if process::is_alive(self.pid) {
+                    self.failure = Some(error.to_string());
+                }
+                self.next = Instant::now() + AFTER_FAILURE;
+            }
+        }
+    }
+
+    fn end_reading(&mut self) {
+        let Some((thread, began)) = self.reading.take() else { return };
+        self.keep(thread.join().unwrap_or_else(|_| Err("please report this".into())));
+        self.next_reading = Instant::now() + LONGEST_UNREAD.max(began.elapsed() * UNREAD);
+    }
+
+    fn keep(&mut self, result: Result<(Snapshot, SnapshotSummary), String>) {
+        match result {
+            Ok(saved) => self.saved = Some(saved),
+            Err(reason) => self.failure = Some(reason),
+        }
+    }
+
+    /// Reads the newest copy. The result is that of the last copy that could be read.
+    fn finish(mut self) -> Result<(Snapshot, SnapshotSummary), String> {
+        self.end_reading();
+        if let Some(copy) = self.copy.take() {
+            let result = read(copy, self.save, self.file.clone());
+            self.keep(result);
+        }
+        match (self.saved, self.failure) {
+            (Some(saved), _) => Ok(saved),
+            (None, failure) => Err(failure.unwrap_or_else(|| NOT_WAITED.into())),
+        }
+    }
+}
+
+fn read(copy: Unread, save: SaveSnapshot, file: PathBuf) -> Result<(Snapshot, SnapshotSummary), String> {
+    let summary = save(copy.process, &file)?;
+    Ok((Snapshot { file, clock: copy.clock, text: String::new() }, summary))
+}
