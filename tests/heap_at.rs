@@ -10,7 +10,12 @@ use whole_programs::{Folder, Language, Outcome, Record, host, stackglass};
 /// A run of the host `heap_end`. At its end, 10 items of 1000 bytes are alive, before 1000.
 fn run(at: &str, end: &str, milliseconds: &str) -> Outcome {
     let host = host("heap_end", Language::C);
-    Record::of(host).args([end, milliseconds]).flag("--allocs").flag("--no-time").flag(["--heap-at=", at].concat()).run()
+    Record::of(host)
+        .args([end, milliseconds])
+        .flag("--allocs")
+        .flag("--no-time")
+        .flag(["--heap-at=", at].concat())
+        .run()
 }
 
 fn command(words: &[&str], file: &Path) -> (bool, String) {
@@ -195,7 +200,8 @@ fn each_signal_adds_a_snapshot() {
     let (is_shown, line) = command(&["heap", "show"], &numbered(3));
     assert!(!is_shown && line.contains("its snapshots are 1 to 2"), "{line}");
     let first = numbered(1).display().to_string();
-    let grown: Value = serde_json::from_str(&printed(&["heap", "diff", "--json", &first], &numbered(2))).unwrap();
+    let grown: Value =
+        serde_json::from_str(&printed(&["heap", "diff", "--json", &first], &numbered(2))).unwrap();
     assert!(grown.to_string().contains("500000"), "{grown}");
     assert_eq!(printed(&["info"], &recording).matches("\n  heap snapshot ").count(), 2);
 }
@@ -203,7 +209,8 @@ fn each_signal_adds_a_snapshot() {
 /// A program that ends while its copy is read waits for the snapshot.
 #[test]
 fn a_program_that_ends_right_after_the_signal() {
-    let flags = ["record", "--allocs", "--no-time", "--heap-at", "USR1", "--heap-file", "s.heapsnapshot", "--"];
+    let flags =
+        ["record", "--allocs", "--no-time", "--heap-at", "USR1", "--heap-file", "s.heapsnapshot", "--"];
     let mut program = Waiting::start(&flags, &[]);
     signal(program.command.id() as libc::pid_t, "USR1");
     program.wait_until_traced();
@@ -243,7 +250,18 @@ fn the_command_is_killed() {
 fn a_peek_saves_a_snapshot() {
     for words in [
         &["run", "--allocs", "--peek-duration", "50ms", "--"][..],
-        &["record", "-q", "--allocs", "--sampler", "preload", "--peek-duration", "50ms", "-o", "x.glass", "--"],
+        &[
+            "record",
+            "-q",
+            "--allocs",
+            "--sampler",
+            "preload",
+            "--peek-duration",
+            "50ms",
+            "-o",
+            "x.glass",
+            "--",
+        ],
     ] {
         let mut program = Waiting::start(words, &[("STACKGLASS_PEEK_HEAP_SNAPSHOT", "true")]);
         signal(program.pid, "USR1");

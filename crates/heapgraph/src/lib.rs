@@ -10,6 +10,7 @@
 pub mod blocks;
 pub mod graph;
 pub mod image;
+pub mod locals;
 pub mod modules;
 pub mod references;
 pub mod roots;

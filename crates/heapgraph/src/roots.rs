@@ -8,7 +8,7 @@ use crate::graph::{Root, RootKind};
 use crate::image::{Image, ThreadRegisters};
 use crate::modules::LoadedModule;
 use crate::stacks::{RED_ZONE, StackFrame};
-use stackglass_symbols::layouts::{Layouts, Variable};
+use stackglass_symbols::layouts::{Layouts, Local, Variable};
 use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).
@@ -122,6 +122,7 @@ impl Part<'_> {
             name: name.to_owned(),
             type_id: range.as_ref().and_then(|(_, variable)| variable.type_id),
             range: range.map_or(self.range.clone(), |(range, _)| range),
+            locals: Vec::new(),
             registers: Vec::new(),
             may_be_filling: false,
             interior: self.interior,
@@ -153,12 +154,13 @@ fn add_variables(part: &Part<'_>, variables: &[Variable], roots: &mut Vec<Root>)
 
 /// The frames of a thread, outermost first, with their names, and its registers.
 ///
-/// `may_be_filling` is as in [`Root`].
+/// `locals` are those of each frame; `may_be_filling` is as in [`Root`].
 pub fn stack(
     image: &Image,
     thread: &ThreadStack,
     frames: &[StackFrame],
     names: &[String],
+    locals: &[Vec<Local>],
     may_be_filling: bool,
 ) -> Vec<Root> {
     let about = &image.threads[thread.index];
@@ -169,13 +171,17 @@ pub fn stack(
         name: name.to_owned(),
         range,
         type_id: None,
+        locals: Vec::new(),
         registers: Vec::new(),
         may_be_filling,
         interior: true,
     };
-    let named = frames.iter().zip(names).rev();
-    let mut roots: Vec<Root> =
-        named.map(|(frame, name)| root(RootKind::Stack, name, frame.range.clone())).collect();
+    let named = frames.iter().zip(names).zip(locals).rev();
+    let of_frame = |((frame, name), locals): ((&StackFrame, &String), &Vec<Local>)| Root {
+        locals: locals.clone(),
+        ..root(RootKind::Stack, name, frame.range.clone())
+    };
+    let mut roots: Vec<Root> = named.map(of_frame).collect();
     if frames.is_empty() {
         let range = thread.registers.rsp().saturating_sub(RED_ZONE)..thread.end;
         roots.push(root(RootKind::Stack, "(stack)", range));
@@ -236,6 +242,7 @@ pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known:
             name: if mapping.path.is_empty() { "anonymous mapping".into() } else { mapping.path.clone() },
             range,
             type_id: None,
+            locals: Vec::new(),
             registers: Vec::new(),
             may_be_filling: false,
             interior: true,

@@ -2,7 +2,9 @@
 
 use crate::image::{Image, ThreadRegisters};
 use crate::modules::{LoadedModule, unwind_list};
-use stackglass_unwind::{Module, ModuleMemory, Register, Registers, RuleTable, Scratch, StackMemory, Walker};
+use stackglass_unwind::{
+    Module, ModuleMemory, Register, Registers, RuleTable, Scratch, StackMemory, WalkedFrame, Walker,
+};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -22,6 +24,10 @@ pub struct StackFrame {
     pub lookup: u64,
     /// Its part of the stack.
     pub range: Range<u64>,
+    /// The stack pointer before its call, if it is known.
+    pub cfa: Option<u64>,
+    /// Values of its registers by DWARF's numbers, as far as they are known. The last is the pc.
+    pub registers: [Option<u64>; 17],
 }
 
 /// The frames of a thread, innermost first; `end` is the end of its stack. The last frame contains the rest.
@@ -35,15 +41,28 @@ pub fn frames(
     let reader = ModuleReader { image, page: RefCell::new((u64::MAX, Vec::new())) };
     let mut scratch = Box::<Scratch>::default();
     let mut out = vec![0; MOST_FRAMES];
-    let mut walk = |registers: &ThreadRegisters| -> Vec<u64> {
-        let Some(list) = &list else { return vec![registers.rip()] };
+    let mut walk = |registers: &ThreadRegisters| -> (Vec<u64>, Vec<WalkedFrame>) {
+        let Some(list) = &list else { return (vec![registers.rip()], Vec::new()) };
         let mut walker =
             Walker { modules: list, table: Some(&table), memory: &reader, scratch: &mut scratch };
         let mut stack = StackReader { image, start: 0, bytes: Vec::new() };
-        let walk = walker.walk(&all_registers(registers), &mut stack, &mut out);
-        out[..walk.len].to_vec()
+        let start = all_registers(registers);
+        let walk = walker.walk(&start, &mut stack, &mut out);
+        let mut walked = Vec::new();
+        walker.frames(&start, &mut stack, walk.len, &mut |frame| walked.push(frame));
+        (out[..walk.len].to_vec(), walked)
     };
-    threads.iter().map(|(registers, end)| ranges(image, registers.rsp(), *end, &walk(registers))).collect()
+    let of_thread = |(registers, end): &(ThreadRegisters, u64)| {
+        let (lookups, walked) = walk(registers);
+        let mut frames = ranges(image, registers.rsp(), *end, &lookups);
+        let same = frames.iter_mut().zip(&walked).take_while(|(frame, walked)| frame.lookup == walked.lookup);
+        for (frame, walked) in same {
+            frame.cfa = walked.cfa;
+            frame.registers = std::array::from_fn(|column| walked.registers.get(column as u8));
+        }
+        frames
+    };
+    threads.iter().map(of_thread).collect()
 }
 
 fn all_registers(registers: &ThreadRegisters) -> Registers {
@@ -75,6 +94,7 @@ fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> 
     let mut bytes = vec![0; searched as usize];
     let count = image.memory.read(start, &mut bytes);
     bytes.truncate(count);
+    let frame = |lookup, range| StackFrame { lookup, range, cfa: None, registers: [None; 17] };
     let mut frames = Vec::new();
     // Return addresses are stored at multiples of 8 in nearly all code.
     let mut at = (start.next_multiple_of(8) - start) as usize;
@@ -89,11 +109,11 @@ fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> 
         match found {
             Some(behind) => {
                 at = behind;
-                frames.push(StackFrame { lookup: *lookup, range: begin..start + behind as u64 });
+                frames.push(frame(*lookup, begin..start + behind as u64));
                 begin = start + behind as u64;
             }
             None => {
-                frames.push(StackFrame { lookup: *lookup, range: begin..end.max(begin) });
+                frames.push(frame(*lookup, begin..end.max(begin)));
                 return frames;
             }
         }

@@ -1,15 +1,19 @@
 //! Types of blocks of a process whose allocations were not recorded.
 //!
-//! Types are known of variables with static storage, by debug information, and of objects with a pointer to a vtable. From
+//! Types are known of variables, by debug information, and of objects with a pointer to a vtable. From
 //! there, types spread along pointers, as far as the sizes of blocks agree:
 //!
 //! 1. `spread`: owning pointers of variables, and C++ objects by their vtables.
-//! 2. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
-//! 3. Pointers of C. They own by convention only, so that all of them count.
+//! 2. `locals`: owning pointers of local variables on stacks, as far as they look valid.
+//! 3. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
+//! 4. Pointers of C. They own by convention only, so that all of them count.
+//!
+//! What an earlier source says is not changed by a later one.
 //!
 //! A block to which pointers give different types has none.
 
 mod fit;
+mod locals;
 mod members;
 mod memory;
 mod spread;
@@ -51,6 +55,11 @@ pub struct Typing {
     pub bytes: u64,
     /// Blocks to which pointers give different types.
     pub conflicts: u64,
+}
+
+/// Whether a block of a known type can be what a pointer claims.
+pub(crate) fn agree(layouts: &Layouts, known: BlockType, claimed: BlockType) -> bool {
+    spread::merge(layouts, known, claimed) == Some(known)
 }
 
 /// Infers types of blocks.

@@ -37,6 +37,7 @@ fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
         name,
         range,
         type_id: None,
+        locals: Vec::new(),
         registers: Vec::new(),
         may_be_filling: false,
         interior: true,

@@ -96,6 +96,18 @@ pub fn process_of(tid: u32) -> u32 {
     Status::read(tid).map_or(tid, |status| status.process)
 }
 
+/// The ids of a process, or of a zombie, in the pid namespaces that it is in: first that of `/proc`, last the innermost. Empty if
+/// the kernel does not tell.
+pub fn namespace_pids(pid: u32) -> Vec<u32> {
+    let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    namespace_pids_in(&String::from_utf8_lossy(&text))
+}
+
+fn namespace_pids_in(text: &str) -> Vec<u32> {
+    let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    line.into_iter().flat_map(str::split_ascii_whitespace).filter_map(|pid| pid.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +125,8 @@ mod tests {
         assert_eq!((status.pending, status.blocked), (0x401, 4));
         assert!(!status.has_ended());
         assert_eq!((status.innermost_pid, status.has_shadow_stack), (1, true));
+        assert_eq!(namespace_pids_in("Pid:\t7\nNSpid:\t700\t12\t1\nNSpgid:\t1\n"), [700, 12, 1]);
+        assert_eq!(namespace_pids(std::process::id()).first(), Some(&std::process::id()));
         let own = Status::own();
         assert_eq!(own.process, std::process::id());
     }

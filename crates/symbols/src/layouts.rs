@@ -10,12 +10,14 @@ mod derived;
 mod describe;
 mod entries;
 mod index;
+mod locals;
 mod read;
 mod units;
 mod variables;
 mod vtables;
 
 pub use blocks::allocated_blocks;
+pub use locals::{Local, LocalPlace, ReadMemory, StoppedFrame};
 
 use crate::Options;
 use foldhash::fast::FixedState;
@@ -171,7 +173,17 @@ impl Layouts {
     /// Reads the types, variables and vtables of modules: the main program first, then its libraries. Files are found as
     /// by [`symbolize`](crate::symbolize()). A damaged or missing file has no types.
     pub fn read(modules: &[Module], options: &Options) -> Layouts {
-        read::read(modules, options)
+        read::read(modules, options, &[], &|_, _| 0).0
+    }
+
+    /// The same, and for each of the frames the local variables that have a value there.
+    pub fn read_with_locals(
+        modules: &[Module],
+        options: &Options,
+        frames: &[StoppedFrame],
+        memory: ReadMemory<'_>,
+    ) -> (Layouts, Vec<Vec<Local>>) {
+        read::read(modules, options, frames, memory)
     }
 
     /// The variables and vtables of a module, by its index in the list that was read.

@@ -61,4 +61,4 @@ pub use scratch::Scratch;
 pub use stack_cache::StackCache;
 pub use table::RuleTable;
 pub use unwinder::{ModulesGuard, OutOfMemory, Unwinder};
-pub use walk::{Cut, End, Walk, Walker};
+pub use walk::{Cut, End, Walk, WalkedFrame, Walker};

@@ -141,9 +141,14 @@ impl Registers {
     }
 
     /// The value of a column by its DWARF number; `None` if it is unknown or does not exist.
-    pub(crate) fn get(&self, column: u8) -> Option<u64> {
+    pub fn get(&self, column: u8) -> Option<u64> {
         let value = *self.values.get(usize::from(column))?;
         (self.known >> column & 1 == 1).then_some(value)
+    }
+
+    /// Makes all other columns unknown.
+    pub(crate) fn keep(&mut self, columns: &[u8]) {
+        self.known &= columns.iter().fold(0, |kept, column| kept | 1 << column);
     }
 
     pub(crate) fn set(&mut self, column: u8, value: Option<u64>) {

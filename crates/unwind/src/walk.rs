@@ -6,10 +6,12 @@
 //! evaluates the complete row of every frame.
 
 mod ends;
+mod frames;
 mod sleeping;
 mod without_rule;
 
 pub use ends::{Cut, End, Walk};
+pub use frames::WalkedFrame;
 
 use crate::cursor::Source;
 use crate::expression::{self, EvaluationError};

@@ -9,6 +9,7 @@ use super::error::FreezeError;
 use super::inject::{Borrowed, CallEnd, Injection};
 use super::stop::StoppedThreads;
 use crate::ptrace;
+use stackglass_procfs::status::namespace_pids;
 use std::fs;
 use std::io;
 
@@ -20,6 +21,8 @@ const GET_CHILD_SUBREAPER: u64 = 37;
 pub(super) struct Copy {
     /// Its process id.
     pub(super) pid: u32,
+    /// Its process id as the program knows it.
+    pub(super) inner_pid: u32,
     /// It is a child of the program, which must reap it.
     pub(super) is_child: bool,
 }
@@ -54,25 +57,33 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
         let end = injection.clone_task(libc::CLONE_FILES)?;
         let pid = created(borrowed, end)?;
         protect(pid);
-        return Ok(Copy { pid, is_child: true });
+        return Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: true });
     }
     // It shares the memory, so making it is cheap.
     let middle = created(borrowed, injection.clone_task(libc::CLONE_VM | libc::CLONE_FILES)?)?;
+    let inner_middle = inner_pid(borrowed.pid, middle);
     let end = injection.clone_task_in(middle, libc::CLONE_FILES);
     if let Ok(CallEnd::Created(pid)) = end {
         protect(pid);
     }
     kill_and_reap(middle);
-    let is_reaped =
-        injection.call(libc::SYS_wait4, [u64::from(middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
+    let is_reaped = injection
+        .call(libc::SYS_wait4, [u64::from(inner_middle), 0, (libc::__WALL | libc::WNOHANG) as u64, 0]);
     match (end.and_then(|end| created(borrowed, end)), is_reaped) {
-        (Ok(pid), Ok(_)) => Ok(Copy { pid, is_child: false }),
+        (Ok(pid), Ok(_)) => Ok(Copy { pid, inner_pid: inner_pid(borrowed.pid, pid), is_child: false }),
         (Ok(pid), Err(error)) => {
             self::end(pid);
             Err(error)
         }
         (Err(error), _) => Err(error),
     }
+}
+
+/// The id by which the program knows its child: that of its own pid namespace.
+fn inner_pid(program: u32, child: u32) -> u32 {
+    let depth = namespace_pids(program).len();
+    let ids = namespace_pids(child);
+    depth.checked_sub(1).and_then(|at| ids.get(at).copied()).unwrap_or(child)
 }
 
 /// Whether orphans become children of the process: it is the first of its pid namespace, or a subreaper.
@@ -121,7 +132,7 @@ fn kill_and_reap(task: u32) {
     ptrace::reap(task);
 }
 
-/// Makes a thread of the stopped process reap its child.
+/// Makes a thread of the stopped process reap its child, which has the id `child` there.
 ///
 /// # Errors
 /// As [`make`].

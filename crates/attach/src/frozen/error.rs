@@ -30,6 +30,17 @@ pub enum FreezeError {
         /// Its name.
         name: String,
     },
+    /// Its children are in another pid namespace, which would depend on the copy.
+    #[error(
+        "process {pid} ({name}) cannot be copied: its children belong to another pid namespace than itself; use --stop to \
+         read it while it is stopped"
+    )]
+    ChildNamespace {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
     /// Its code has no system call that could be borrowed.
     #[error(
         "process {pid} ({name}) cannot be copied: its code has no system call instruction to borrow (is it linked \

@@ -291,7 +291,7 @@ impl Job {
         stopped.stop_traced()?;
         stopped.read_registers();
         let reaped = match borrowed.code.is_intact(borrowed.memory) {
-            true => copy::reap(&borrowed, &stopped, copy.pid),
+            true => copy::reap(&borrowed, &stopped, copy.inner_pid),
             false => Err(FreezeError::Gone { pid: self.pid }),
         };
         stopped.release();
@@ -327,6 +327,9 @@ impl Lender {
         }
         if status.filtered && Status::own().capabilities & CAN_SUSPEND_FILTERS == 0 {
             return Err(FreezeError::Filtered { pid, name });
+        }
+        if has_other_namespace_for_children(living) {
+            return Err(FreezeError::ChildNamespace { pid, name });
         }
         let mappings = maps::read(living).map_err(cannot_read)?;
         let memory = ProcessMemory::open_writable(living).map_err(cannot_read)?;
@@ -384,6 +387,19 @@ fn open_process(pid: u32) -> Option<OwnedFd> {
     unsafe {
         let file = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
         (file >= 0).then(|| OwnedFd::from_raw_fd(file as i32))
+    }
+}
+
+/// Whether children of a thread are in another pid namespace than itself. The first of them is essential for it: when that ends, no
+/// other can be created.
+fn has_other_namespace_for_children(tid: u32) -> bool {
+    let namespace = |task: &str, name: &str| std::fs::read_link(format!("/proc/{task}/ns/{name}"));
+    let task = tid.to_string();
+    let Ok(own) = namespace(&task, "pid") else { return false };
+    match namespace(&task, "pid_for_children") {
+        Ok(of_children) => of_children != own,
+        // There is no such file while that namespace is empty, and on kernels before 4.12.
+        Err(_) => namespace("self", "pid_for_children").is_ok(),
     }
 }
 

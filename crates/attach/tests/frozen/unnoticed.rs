@@ -1,7 +1,8 @@
 //! A program does not notice that it is copied.
 
-use crate::program::{Program, eventually, relatives};
-use stackglass_attach::frozen::{FrozenProcess, Options};
+use crate::program::{Program, compile, eventually, relatives};
+use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
+use std::process::Command;
 use std::time::Duration;
 
 fn take(pid: u32) -> FrozenProcess {
@@ -36,6 +37,60 @@ fn children_and_signals_stay_as_they_are() {
         eventually("neither copy nor zombie stays", || relatives(program.pid()).is_empty());
         assert_eq!(program.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
     }
+}
+
+/// In a container, a program knows the copy by another id.
+#[test]
+fn no_zombie_stays_in_a_pid_namespace() {
+    // SAFETY: a call without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let child_of = |pid: u32| -> u32 {
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        list.split_ascii_whitespace().next().expect("it has a child").parse().unwrap()
+    };
+    // The first process of the namespace, and another one.
+    for is_first in [true, false] {
+        let children = compile("children");
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child"]);
+        if !is_first {
+            command.args(["sh", "-c", "exec 3<&0; \"$0\" <&3 & wait"]);
+        }
+        command.arg(&children);
+        if is_first {
+            // It adopts orphans.
+            command.arg("subreaper");
+        }
+        let (mut started, line) = Program::spawn(&mut command);
+        assert_eq!(line, "ready", "unshare (util-linux) starts the program");
+        let _ = std::fs::remove_file(children);
+        let first = child_of(started.pid());
+        let pid = if is_first { first } else { child_of(first) };
+        for _ in 0..5 {
+            drop(take(pid));
+        }
+        eventually("neither copy nor zombie stays", || relatives(pid).is_empty());
+        assert_eq!(started.finish(), "children 0 all 0 SIGCHLD 0 masks 0 sums 0");
+    }
+}
+
+/// A copy would be the first process of the namespace, and no other could be created after its end.
+#[test]
+fn a_namespace_for_children_is_left_alone() {
+    // SAFETY: a call without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "sh", "-c", "echo ready; read end; (echo child)"]);
+    let (mut program, line) = Program::spawn(&mut command);
+    assert_eq!(line, "ready");
+    let refused = FrozenProcess::copy(program.pid(), &Options::default()).err().unwrap();
+    assert!(matches!(refused, FreezeError::ChildNamespace { .. }), "{refused}");
+    drop(FrozenProcess::stop(program.pid(), &Options::default()).unwrap());
+    assert_eq!(program.finish(), "child");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! From a frozen process to a graph in a sink.
 
 use super::recorded::{self, Recorded, Table};
-use super::{HeapError, TakeOptions, memory};
+use super::{HeapError, TakeOptions, memory, module_files};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{roots, stacks};
+use stackglass_heapgraph::{locals, roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
@@ -40,26 +40,26 @@ where
 {
     let executable = stackglass_procfs::process::executable(image.pid).display().to_string();
     let modules = modules::find(image, &executable);
-    let files = module_files(image, &modules);
-    let layouts = Layouts::read(&files, &options.symbols);
-    memory::return_unused();
-    let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
-    keep_stacks(&mut recording, &site_stacks);
+    let files = module_files::find(image, &modules);
     let threads = roots::thread_stacks(image, &modules);
     let states: Vec<_> = threads.iter().map(|thread| (thread.registers, thread.end)).collect();
     let frames = stacks::frames(image, &modules, &states);
+    let (layouts, locals) = locals::read(image, &modules, &files, &options.symbols, &frames);
+    memory::return_unused();
+    let Source { mut recording, stacks: site_stacks, table } = Source::of(image);
+    keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
     let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
-    for ((thread, frames), locations) in threads.iter().zip(&frames).zip(&frame_locations) {
+    for (number, (thread, locations)) in threads.iter().zip(&frame_locations).enumerate() {
         let names: Vec<String> = locations.iter().map(|location| frame_name(&recording, *location)).collect();
         let may_be_filling = locations.iter().any(|location| is_in_container(&recording, *location));
-        all.extend(roots::stack(image, thread, frames, &names, may_be_filling));
+        all.extend(roots::stack(image, thread, &frames[number], &names, &locals[number], may_be_filling));
     }
     // Names are found.
-    drop((recording, contents, site_stacks, files, frames, frame_locations));
+    drop((recording, contents, site_stacks, files, frames, locals, frame_locations));
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     all.extend(other_memory(image, &modules, &blocks, &all));
@@ -134,21 +134,6 @@ fn live_blocks(image: &Image, table: Option<&PartialTable>) -> Result<(Blocks, V
         }
     }
     Ok((blocks, remarks))
-}
-
-/// The modules by their paths from here: the process may live in a container.
-fn module_files(image: &Image, modules: &[LoadedModule]) -> Vec<Module> {
-    let root = format!("/proc/{}/root", image.pid);
-    let is_elsewhere = std::fs::read_link(&root).is_ok_and(|folder| folder.as_os_str() != "/");
-    let file = |module: &LoadedModule| {
-        let path = if is_elsewhere && module.path.starts_with('/') {
-            format!("{root}{}", module.path)
-        } else {
-            module.path.clone()
-        };
-        Module { path: path.into(), build_id: module.module.build_id().into() }
-    };
-    modules.iter().map(file).collect()
 }
 
 /// Leaves out the groups of allocations of which nothing is alive: their stacks need no names.

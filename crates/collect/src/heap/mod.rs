@@ -7,6 +7,7 @@
 mod graph;
 mod image;
 mod memory;
+mod module_files;
 pub mod output;
 pub mod own;
 mod recorded;
@@ -33,7 +34,7 @@ pub enum HeapError {
     Ended(u32),
     /// Its copy ended meanwhile: the kernel needed memory, or the process executed another program.
     #[error(
-        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program"
+        "the copy of process {0} ended while it was read: memory is short, or the process has executed another program (`heap take --stop` needs no copy)"
     )]
     CopyEnded(u32),
     /// The result cannot be written.

@@ -10,9 +10,12 @@ use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
+use crate::locals;
 use crate::references::{BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
+use crate::typing;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
+use stackglass_symbols::layouts::Local;
 
 /// Bytes that are read at once.
 const WINDOW: usize = 1 << 20;
@@ -255,6 +258,7 @@ impl Search<'_> {
                 self.edges.push(found.block, EdgeKind::Property, label, false);
             }
         }
+        self.locals(&root.locals, references, window);
         if root.range.is_empty() {
             return;
         }
@@ -284,6 +288,48 @@ impl Search<'_> {
             }
             self.words(bytes, (address - root.range.start) / 8);
             address += bytes.len() as u64;
+        }
+    }
+
+    /// Adds the edges of local variables that agree with what their targets contain, owners first. The words of the others are
+    /// looked at later.
+    fn locals(&mut self, locals: &[Local], references: &mut References<'_>, window: &mut Window<'_>) {
+        let Input { image, layouts, blocks, .. } = self.input;
+        let mut found = Vec::new();
+        for local in locals {
+            let (address, bytes) = locals::value(&local.place, local.type_id, layouts, |address, size| {
+                window.read(address, size)
+            });
+            references.of_value(local.type_id, address, bytes, image, &mut |reference| {
+                let Some(target) = self.lookup.find(blocks, reference.target) else { return };
+                let name = match reference.name {
+                    EdgeName::Field("") => local.name.to_string(),
+                    EdgeName::Field(path) => format!("{}.{path}", local.name),
+                    EdgeName::Index(index) if reference.within.is_empty() => {
+                        format!("{}[{index}]", local.name)
+                    }
+                    EdgeName::Index(index) => format!("{}[{index}].{}", local.name, reference.within),
+                };
+                found.push((target, reference.hold, reference.contains, name));
+            });
+        }
+        found.sort_by_key(|(_, hold, ..)| *hold != Hold::Owns);
+        for (target, hold, contains, name) in found {
+            let index = target.block.0 as usize;
+            let contains = contains.map(|contains| references.fitting(contains, blocks.sizes[index]));
+            let agrees = || match (self.input.contains(index), contains) {
+                (Some(known), Some(claimed)) => typing::agree(layouts, known, claimed),
+                _ => false,
+            };
+            let mark = match hold {
+                Hold::Owns if target.offset == 0 && agrees() => OWNS,
+                Hold::Refers if target.offset != 0 || contains.is_none() || agrees() => 0,
+                _ => continue,
+            };
+            if self.seen.insert(target.block) {
+                let label = self.edges.names.intern(&name);
+                self.edges.push_marked(target.block, EdgeKind::Property as u8 | mark, label);
+            }
         }
     }
 

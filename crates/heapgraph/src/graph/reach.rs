@@ -1,13 +1,14 @@
 //! What roots reach, and what nothing reaches.
 //!
 //! Words on stacks and in registers may be left over, and most are borrowed. One holds its target only if the target cannot be
-//! reached otherwise. If several could hold it, the outermost frame does. Of the blocks that nothing reaches, the *owners* are those
+//! reached otherwise. If several could hold it, a local
+//! variable that owns it does, else the outermost frame. Of the blocks that nothing reaches, the *owners* are those
 //! that no other unreached block reaches, or one of each cycle of such blocks.
 //!
 //! Both are the smallest sets of starts from which all is reached. A first walk in order finds starts that no earlier start
 //! reaches. A second walk in reverse order keeps those that no later start reaches.
 
-use super::edges::{Edges, WEAK};
+use super::edges::{Edges, OWNS, WEAK};
 use super::{Input, RootKind};
 use crate::blocks::BlockIndex;
 
@@ -17,7 +18,7 @@ pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
         Walk { roots: input.roots.len(), states: vec![State::New; input.blocks.len()], pending: Vec::new() };
     for kind in RootKind::ALL {
         let places = input.roots.iter().enumerate().filter(|(_, root)| root.kind == kind);
-        let from_here: Vec<usize> = places
+        let mut from_here: Vec<usize> = places
             .flat_map(|(place, _)| edges.of(place))
             .filter(|edge| edges.kinds[*edge] & WEAK == 0)
             .collect();
@@ -27,6 +28,8 @@ pub(super) fn reach(edges: &mut Edges, input: &Input<'_>) -> Unreached {
             }
             continue;
         }
+        // Local variables that own a block come before words that may be copies of them.
+        from_here.sort_by_key(|edge| edges.kinds[*edge] & OWNS == 0);
         let starts = walk.starts(from_here, |edge| edges.targets[*edge], edges);
         for (edge, is_needed) in starts {
             if !is_needed {

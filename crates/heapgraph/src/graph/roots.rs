@@ -1,6 +1,6 @@
 //! Roots: parts of memory that the program can use without a pointer from elsewhere.
 
-use stackglass_symbols::layouts::TypeId;
+use stackglass_symbols::layouts::{Local, TypeId};
 use std::ops::Range;
 
 /// Where a root lies.
@@ -50,6 +50,8 @@ pub struct Root {
     pub range: Range<u64>,
     /// Its type, if debug information tells; else its words are scanned.
     pub type_id: Option<TypeId>,
+    /// Local variables of a frame. Their values may be uninitialized, moved away or destroyed.
+    pub locals: Vec<Local>,
     /// Values that lie in registers, with their names.
     pub registers: Vec<(&'static str, u64)>,
     /// The thread is inside a function of a container, which may be filling a buffer whose owner does not know its length yet.

@@ -530,13 +530,13 @@ fn owners_are_recognized_beside_words_without_types() {
     assert_eq!(beside(&types, &[8, BUFFER, 5, OTHER], 1), Some(extent(5, 0)));
 }
 
-/// The states of `std::sys::sync::once::futex`: `state` up to 1.83, `state_and_queued` from 1.84, other values from 1.86.
+/// The states of `std::sys::sync::once::futex`: `state` up to 1.83, `state_and_queued` from 1.84, other values from 1.90.
 #[test]
 fn a_value_is_initialized_if_its_once_is_complete() {
     for (version, field, states) in [
         (Some(RustVersion(1, 95)), "state_and_queued", [(0, true), (1, false), (3, false), (5, false)]),
-        (Some(RustVersion(1, 86)), "state_and_queued", [(0, true), (2, false), (3, false), (4, false)]),
-        (Some(RustVersion(1, 85)), "state_and_queued", [(0, false), (2, false), (3, true), (6, false)]),
+        (Some(RustVersion(1, 90)), "state_and_queued", [(0, true), (2, false), (3, false), (4, false)]),
+        (Some(RustVersion(1, 89)), "state_and_queued", [(0, false), (2, false), (3, true), (6, false)]),
         (Some(RustVersion(1, 84)), "state_and_queued", [(0, false), (1, false), (3, true), (4, false)]),
         (Some(RustVersion(1, 83)), "state", [(0, false), (2, false), (3, false), (4, true)]),
         (None, "state_and_queued", [(0, true), (1, false), (3, false), (4, false)]),

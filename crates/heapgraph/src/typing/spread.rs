@@ -45,19 +45,24 @@ pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
 
 /// Which pointers count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Trust {
+pub(super) enum Trust {
     /// Only those that own their target.
     Owners,
     /// All, as in C.
     All,
 }
 
-/// A pointer to a block, as [`Reference`] has it.
-struct Pointer {
-    target: u64,
-    hold: Hold,
-    contains: Option<BlockType>,
-    extent: Extent,
+/// From where a type comes, most reliable first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Source {
+    /// Owners with static storage, vtables in objects.
+    Owner,
+    /// Owners among local variables, and vtables beside pointers. They may be left over from earlier.
+    Local,
+    /// Pointers of C.
+    Convention,
+    /// Those among local variables.
+    LocalConvention,
 }
 
 /// How many types fit.
@@ -67,17 +72,25 @@ enum Values {
     Several,
 }
 
-struct Spread<'a> {
-    evidence: Evidence<'a>,
-    lookup: &'a Lookup,
+/// A pointer to a block, as [`Reference`] has it.
+pub(super) struct Pointer {
+    pub target: u64,
+    pub hold: Hold,
+    pub contains: Option<BlockType>,
+    pub extent: Extent,
+}
+
+pub(super) struct Spread<'a> {
+    pub evidence: Evidence<'a>,
+    pub lookup: &'a Lookup,
     members: &'a Members,
-    references: References<'a>,
-    memory: BlockMemory<'a>,
-    contents: Vec<Option<BlockType>>,
-    /// Blocks whose type comes from a pointer of C, directly or not.
-    by_convention: Vec<bool>,
-    /// Whether the pointers at hand are in such a block.
-    from_convention: bool,
+    pub references: References<'a>,
+    pub memory: BlockMemory<'a>,
+    pub contents: Vec<Option<BlockType>>,
+    /// From where blocks have their types, directly or not.
+    sources: Vec<Source>,
+    /// That of the pointers at hand.
+    pub source: Source,
     /// Which elements of a block are initialized, where owners tell.
     extents: HashMap<u32, Extent>,
     /// Blocks that get no type.
@@ -90,7 +103,7 @@ struct Spread<'a> {
     /// Blocks of known type whose pointers are still to be followed.
     pending: Vec<u32>,
     /// Pointers of the value at hand.
-    pointers: Vec<Pointer>,
+    pub pointers: Vec<Pointer>,
     /// The program has Rust in it, where a reference may lead to the first field of a larger value.
     has_rust: bool,
 }
@@ -109,8 +122,8 @@ impl<'a> Spread<'a> {
             references,
             memory: BlockMemory::new(evidence.image),
             contents: vec![None; evidence.blocks.len()],
-            by_convention: vec![false; evidence.blocks.len()],
-            from_convention: false,
+            sources: vec![Source::Owner; evidence.blocks.len()],
+            source: Source::Owner,
             extents: HashMap::default(),
             conflicting,
             new_conflicts: 0,
@@ -128,11 +141,15 @@ impl<'a> Spread<'a> {
         let mut found = Vec::new();
         vtables.objects(self.evidence, &mut |block, contains| found.push((block, contains)));
         self.roots(Trust::Owners);
-        self.add_all(&mut found);
+        self.add_all(&mut found, Source::Owner);
         self.follow_pending(Trust::Owners);
+        self.locals(Trust::Owners);
         found.extend(vtables.boxes(self.evidence, self.lookup, &self.contents));
-        found.retain(|(block, contains)| self.is_sound(*block, *contains));
-        self.add_all(&mut found);
+        found.retain(|(block, contains)| {
+            let found = self.soundness(*block, *contains, Extent::default());
+            matches!(found, Soundness::Pointers | Soundness::Empty)
+        });
+        self.add_all(&mut found, Source::Local);
         self.follow_pending(Trust::Owners);
 
         // Once more, with all pointers.
@@ -141,10 +158,11 @@ impl<'a> Spread<'a> {
             self.pending.push(block);
             self.follow_pending(Trust::All);
         }
+        self.locals(Trust::All);
     }
 
-    fn add_all(&mut self, found: &mut Vec<(usize, BlockType)>) {
-        self.from_convention = false;
+    fn add_all(&mut self, found: &mut Vec<(usize, BlockType)>, source: Source) {
+        self.source = source;
         for (block, contains) in found.drain(..) {
             self.add(block, contains, Extent::default());
         }
@@ -163,17 +181,17 @@ impl<'a> Spread<'a> {
             let pointers = &mut self.pointers;
             let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
             self.references.of_value(type_id, root.range.start, bytes, image, each);
-            self.from_convention = false;
+            self.source = Source::Owner;
             self.follow_pointers(trust);
             self.follow_pending(trust);
         }
     }
 
-    fn follow_pending(&mut self, trust: Trust) {
+    pub(super) fn follow_pending(&mut self, trust: Trust) {
         while let Some(block) = self.pending.pop() {
             let Some(contains) = self.contents[block as usize] else { continue };
             let extent = self.extents.get(&block).copied().unwrap_or_default();
-            self.from_convention = self.by_convention[block as usize];
+            self.source = self.sources[block as usize];
             self.list(block as usize, contains, extent);
             if trust == Trust::Owners && self.has_plain_pointers() {
                 self.with_plain.push(block);
@@ -195,15 +213,16 @@ impl<'a> Spread<'a> {
         self.references.of_block(contains, extent, blocks.addresses[block], bytes, image, each);
     }
 
-    fn follow_pointers(&mut self, trust: Trust) {
+    pub(super) fn follow_pointers(&mut self, trust: Trust) {
         let mut pointers = std::mem::take(&mut self.pointers);
         for pointer in pointers.drain(..) {
             match pointer.hold {
                 Hold::Owns => self.follow_owner(&pointer),
                 Hold::Refers if trust == Trust::All => {
-                    let kept = std::mem::replace(&mut self.from_convention, true);
+                    let kept = self.source;
+                    self.source = kept.max(Source::Convention);
                     self.follow_plain(&pointer);
-                    self.from_convention = kept;
+                    self.source = kept;
                 }
                 Hold::Refers | Hold::Weak => {}
             }
@@ -212,14 +231,14 @@ impl<'a> Spread<'a> {
     }
 
     /// The block that begins at an address, and its size.
-    fn block_at(&self, address: u64) -> Option<(usize, u64)> {
+    pub(super) fn block_at(&self, address: u64) -> Option<(usize, u64)> {
         let blocks = self.evidence.blocks;
         let found = self.lookup.find(blocks, address).filter(|found| found.offset == 0)?;
         let block = found.block.0 as usize;
         Some((block, blocks.sizes[block]))
     }
 
-    fn follow_owner(&mut self, pointer: &Pointer) {
+    pub(super) fn follow_owner(&mut self, pointer: &Pointer) {
         let Some(contains) = pointer.contains else { return };
         let Some((block, size)) = self.block_at(pointer.target) else { return };
         let contains = self.references.fitting(contains, size);
@@ -306,7 +325,7 @@ impl<'a> Spread<'a> {
     }
 
     /// Whether a type comes from C or C++ code.
-    fn is_of_c(&mut self, id: TypeId) -> bool {
+    pub(super) fn is_of_c(&mut self, id: TypeId) -> bool {
         let Self { has_rust, evidence, of_c, .. } = self;
         *of_c.entry(id).or_insert_with(|| {
             let layout = evidence.layouts.get(id);
@@ -317,19 +336,24 @@ impl<'a> Spread<'a> {
     }
 
     /// Whether a block looks like what it is said to contain: there may be pointers, and all owners lead to blocks.
-    fn is_sound(&mut self, block: usize, contains: BlockType) -> bool {
+    pub(super) fn soundness(&mut self, block: usize, contains: BlockType, extent: Extent) -> Soundness {
         if !self.references.has_pointers(contains) {
-            return false;
+            return Soundness::NoPointers;
         }
-        self.list(block, contains, Extent::default());
+        self.list(block, contains, extent);
         let pointers = std::mem::take(&mut self.pointers);
         let is_sound = pointers.iter().all(|pointer| match pointer.hold {
             Hold::Owns => self.block_at(pointer.target).is_some(),
             Hold::Refers => self.evidence.image.mapping(pointer.target).is_some(),
             Hold::Weak => true,
         });
+        let is_empty = pointers.is_empty();
         self.pointers = pointers;
-        is_sound
+        match (is_sound, is_empty) {
+            (false, _) => Soundness::Wrong,
+            (true, true) => Soundness::Empty,
+            (true, false) => Soundness::Pointers,
+        }
     }
 
     /// Whether all pointers of a block lead to memory of the process, if it contains what is said.
@@ -367,18 +391,18 @@ impl<'a> Spread<'a> {
     }
 
     /// Gives a block a type.
-    fn add(&mut self, block: usize, contains: BlockType, extent: Extent) {
+    pub(super) fn add(&mut self, block: usize, contains: BlockType, extent: Extent) {
         if self.conflicting[block] {
             return;
         }
         let merged = match self.contents[block] {
             None => {
-                self.by_convention[block] = self.from_convention;
+                self.sources[block] = self.source;
                 Some(contains)
             }
             Some(known) if known == contains => return,
-            // What owners say is better.
-            Some(_) if self.from_convention && !self.by_convention[block] => return,
+            // What a better source says counts.
+            Some(_) if self.source > self.sources[block] => return,
             Some(known) => merge(self.evidence.layouts, known, contains),
         };
         let Some(merged) = merged else {
@@ -397,8 +421,21 @@ impl<'a> Spread<'a> {
     }
 }
 
+/// Whether a block looks like what it is said to contain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Soundness {
+    /// Pointers lead to nowhere.
+    Wrong,
+    /// Such values have no pointers.
+    NoPointers,
+    /// Such values may have pointers, but these have none.
+    Empty,
+    /// All pointers lead to blocks or to mapped memory.
+    Pointers,
+}
+
 impl Pointer {
-    fn of(reference: &Reference<'_>) -> Pointer {
+    pub(super) fn of(reference: &Reference<'_>) -> Pointer {
         Pointer {
             target: reference.target,
             hold: reference.hold,
@@ -409,7 +446,7 @@ impl Pointer {
 }
 
 /// One type for two that pointers say: a class and its base class, a value and its first field, a value and an array of one.
-fn merge(layouts: &Layouts, one: BlockType, other: BlockType) -> Option<BlockType> {
+pub(super) fn merge(layouts: &Layouts, one: BlockType, other: BlockType) -> Option<BlockType> {
     let is_byte = |id: TypeId| layouts.get(id).shape == Shape::Plain && layouts.get(id).size == 1;
     match (one, other) {
         (BlockType::One(one), BlockType::One(other)) => {

@@ -305,6 +305,20 @@ impl<'types, 'data> Reader<'types, 'data> {
         self.type_id(unit, Some(a_type))
     }
 
+    /// The name and the type of a variable or function, by its entry or those that it completes.
+    pub fn variable(&mut self, unit: usize, entry: &Entry<'data>) -> (Arc<str>, Option<TypeId>) {
+        let name = entry.name.map(|name| (unit, name));
+        let name = match name.or_else(|| self.along(unit, entry.origin, |entry| entry.name)) {
+            Some((unit, name)) => self.text(unit, Some(name)),
+            None => "".into(),
+        };
+        let type_id = match entry.a_type {
+            Some(_) => self.type_id(unit, entry.a_type),
+            None => self.type_of_origin(unit, entry.origin),
+        };
+        (name, type_id)
+    }
+
     /// The name of the entry that a variable completes.
     pub fn name_of_origin(&mut self, unit: usize, origin: Option<Reference>) -> Arc<str> {
         if let Some((unit, symbol)) = self.along(unit, origin, |entry| entry.linkage_name) {

@@ -65,6 +65,21 @@ pub(super) struct Entry<'data> {
     pub line: u64,
 }
 
+/// The code of a function, a block or an inlined call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Code<'data> {
+    /// Its addresses in the file.
+    pub ranges: Vec<std::ops::Range<u64>>,
+    /// To what addresses of variables are relative, for a function.
+    pub frame_base: Option<Value<'data>>,
+}
+
+impl Code<'_> {
+    pub fn contains(&self, address: u64) -> bool {
+        self.ranges.iter().any(|range| range.contains(&address))
+    }
+}
+
 /// Reads the entries of a unit. Offsets are those in the unit.
 pub(super) struct Entries<'unit, 'data> {
     unit: UnitRef<'unit, Reader<'data>>,
@@ -176,6 +191,47 @@ impl<'unit, 'data> Entries<'unit, 'data> {
     pub fn read(&mut self, at: usize) -> Option<Entry<'data>> {
         let head = self.head(at)?;
         self.entry(head)
+    }
+
+    /// The code of an entry, as far as it can be read.
+    pub fn code(&mut self, head: Head) -> Code<'data> {
+        let mut code = Code::default();
+        let _ = self.read_code(head, &mut code);
+        code
+    }
+
+    fn read_code(&mut self, head: Head, code: &mut Code<'data>) -> Option<()> {
+        let shape = self.shapes.get(head.code).ok()?;
+        let mut reader = reader(self.unit, self.bytes, self.base, head.attributes - self.base);
+        let (mut low, mut high, mut size) = (None, None, None);
+        for spec in &shape.attributes {
+            let name = spec.name();
+            if !matches!(
+                name,
+                gimli::DW_AT_low_pc | gimli::DW_AT_high_pc | gimli::DW_AT_ranges | gimli::DW_AT_frame_base
+            ) {
+                reader.skip_attributes(std::slice::from_ref(spec)).ok()?;
+                continue;
+            }
+            match (name, reader.read_attribute_inline(*spec).ok()?.value()) {
+                (gimli::DW_AT_low_pc, value) => low = self.unit.attr_address(value).ok()?,
+                (gimli::DW_AT_high_pc, AttributeValue::Udata(bytes)) => size = Some(bytes),
+                (gimli::DW_AT_high_pc, value) => high = self.unit.attr_address(value).ok()?,
+                (gimli::DW_AT_ranges, value) => {
+                    let mut ranges = self.unit.attr_ranges(value).ok()??;
+                    while let Some(range) = ranges.next().ok()? {
+                        code.ranges.push(range.begin..range.end);
+                    }
+                }
+                (_, value) => code.frame_base = Some(value),
+            }
+        }
+        if let (Some(low), true) = (low, code.ranges.is_empty())
+            && let Some(high) = size.map(|size| low.saturating_add(size)).or(high)
+        {
+            code.ranges.push(low..high);
+        }
+        Some(())
     }
 
     /// Reads the attributes of an entry.

@@ -5,6 +5,7 @@ use super::derived::DerivedTypes;
 use super::describe::{self, Types};
 use super::entries::Reference;
 use super::index::{self, Budget, Found, FoundVariable, Name, UnitIndex};
+use super::locals::{self, Local, ReadMemory, StoppedFrame};
 use super::units::{self, TypeUnit, Units};
 use super::variables::{self, Place};
 use super::{Layout, Layouts, ModuleData, TypeId, Variable, Vtable, vtables};
@@ -19,12 +20,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of names for each byte of debug information.
 const MOST_PER_BYTE: u64 = 16;
 
-pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
+pub(super) fn read(
+    modules: &[Module],
+    options: &Options,
+    frames: &[StoppedFrame],
+    memory: ReadMemory<'_>,
+) -> (Layouts, Vec<Vec<Local>>) {
     let threads = options.threads();
     let files =
         parallel::map(threads, modules, || (), |(), module| locate::files_of(module, options), &mut |_| ());
-    let mut layouts =
-        units::with_units(modules, &files, options, |units| of_units(units, modules.len(), threads));
+    let (mut layouts, locals) = units::with_units(modules, &files, options, |units| {
+        of_units(units, modules.len(), threads, frames, memory)
+    });
     for (data, files) in layouts.modules.iter_mut().zip(&files) {
         let file = files.program.as_ref().or(files.debug.as_ref());
         if let Some(elf) = file.and_then(|file| Elf::parse(file).ok()) {
@@ -43,7 +50,7 @@ pub(super) fn read(modules: &[Module], options: &Options) -> Layouts {
         vtables.sort_by_key(|vtable| vtable.address);
         vtables.dedup_by_key(|vtable| vtable.address);
     }
-    layouts
+    (layouts, locals)
 }
 
 /// What the second pass reads in a unit.
@@ -63,7 +70,13 @@ struct Described {
     vtables: Vec<Vtable>,
 }
 
-fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
+fn of_units(
+    units: &Units<'_, '_>,
+    modules: usize,
+    threads: usize,
+    frames: &[StoppedFrame],
+    memory: ReadMemory<'_>,
+) -> (Layouts, Vec<Vec<Local>>) {
     let bytes =
         units.units.iter().map(|unit| unit.unit.unit.header.length_including_self() as u64).sum::<u64>();
     let most = bytes.saturating_mul(MOST_PER_BYTE).max(1 << 20);
@@ -112,6 +125,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
         data.thread_locals.append(&mut described.thread_locals);
         data.vtables.append(&mut described.vtables);
     }
+    let locals = locals::of_frames(&types, frames, memory);
     let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
     let rust_version = units.units.iter().find_map(TypeUnit::rust_version);
     let mut layouts = Layouts { modules: data, rust_version, ..Layouts::default() };
@@ -123,7 +137,7 @@ fn of_units(units: &Units<'_, '_>, modules: usize, threads: usize) -> Layouts {
             variable.size = variable.type_id.map_or(0, |id| layouts.types[id.0 as usize].size);
         }
     }
-    layouts
+    (layouts, locals)
 }
 
 /// Gives each distinct type an id: the place of the first description by id.

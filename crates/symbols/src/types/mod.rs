@@ -158,7 +158,7 @@ fn type_by(rule: &Rule, full: &str, arguments: Option<&str>) -> Option<String> {
     let number = match rule.argument {
         Argument::Fixed(name) => return Some(name.to_owned()),
         Argument::Number(number) => number,
-        Argument::Slice => 0,
+        Argument::Slice | Argument::ElementOfArray => 0,
         Argument::Entry => return entry(full),
         Argument::Own => {
             let own = arguments::self_type(full).filter(|own| arguments::is_concrete(own));
@@ -168,15 +168,25 @@ fn type_by(rule: &Rule, full: &str, arguments: Option<&str>) -> Option<String> {
     let usable = |text: &&str| arguments::is_concrete(text) && !text.starts_with("alloc::alloc::Global");
     let listed = arguments.map(arguments::last).unwrap_or_default();
     if let Some(found) = listed.get(number).copied().filter(usable) {
-        let slice = rule.argument == Argument::Slice;
-        return Some(if slice { format!("[{found}]") } else { found.to_owned() });
+        return match rule.argument {
+            Argument::Slice => Some(format!("[{found}]")),
+            Argument::ElementOfArray => element(found),
+            _ => Some(found.to_owned()),
+        };
     }
     let listed = match arguments::self_type(full) {
         Some(a_type) if rust_path::path(a_type) == rule.owner => arguments::last(a_type),
         Some(_) => return None,
         None => arguments::last(full),
     };
-    listed.get(number).copied().filter(usable).map(str::to_owned)
+    let found = listed.get(number).copied().filter(usable)?;
+    if rule.argument == Argument::ElementOfArray { element(found) } else { Some(found.to_owned()) }
+}
+
+/// `T` of `[T; 4]`.
+fn element(array: &str) -> Option<String> {
+    let (element, _) = array.strip_prefix('[')?.strip_suffix(']')?.rsplit_once("; ")?;
+    Some(element.to_owned())
 }
 
 /// Key and value in the type of a method of trees: `<NodeRef<Mut, u64, app::A, Leaf>>::push`.
@@ -246,6 +256,10 @@ mod tests {
             let found = container(grow, full, arguments).unwrap();
             assert_eq!(found, (Family::Array, Role::Closed, expected.map(str::to_owned)), "{full}");
         }
+        let small = "smallvec::SmallVec::try_grow";
+        let expected = Some((Family::Array, Role::Closed, Some("app::A<[u8; 2]>".to_owned())));
+        assert_eq!(container(small, "", Some("try_grow<[app::A<[u8; 2]>; 4]>")), expected);
+        assert_eq!(container(small, "<smallvec::SmallVec<[app::A<[u8; 2]>; 4]>>::try_grow", None), expected);
         let slice = "alloc::rc::Rc::allocate_for_slice";
         let expected = Some((Family::Rc, Role::Closed, Some("[app::A]".to_owned())));
         assert_eq!(container(slice, "", Some("allocate_for_slice<app::A, alloc::alloc::Global>")), expected);

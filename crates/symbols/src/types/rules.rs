@@ -29,6 +29,8 @@
 //!   then do not decide, unless their symbols name no types but those of `core`, which allocate nothing:
 //!   `<Vec<u64>>::from_iter::<Range<u64>>`.
 
+use std::borrow::Cow;
+
 /// What a block is, apart from its type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
@@ -68,6 +70,8 @@ pub(crate) enum Argument {
     Number(usize),
     /// The same, as the element of a slice. Symbols have the slice.
     Slice,
+    /// The first argument, which is an array, as the type of its elements.
+    ElementOfArray,
     /// The type that the function is a method of, in symbols.
     Own,
     /// The key and the value of a node, in symbols.
@@ -98,7 +102,7 @@ const fn rule(
     Rule { owner, functions, family, role, argument }
 }
 
-use Argument::{Entry, Fixed, Number, Own, Slice};
+use Argument::{ElementOfArray, Entry, Fixed, Number, Own, Slice};
 use Family::{Arc, Array, Box, Internal, Leaf, List, Node, Rc, Table};
 use Role::{Closed, Open};
 
@@ -251,6 +255,14 @@ pub(crate) static RULES: &[Rule] = &[
     ),
     rule("hashbrown::raw::RawTable", &[], Table, Open, Number(0)),
     rule("hashbrown::raw", &["reserve_rehash"], Table, Closed, Number(0)),
+    rule(
+        "smallvec::SmallVec",
+        &["try_grow", "grow", "try_reserve", "reserve", "reserve_one_unchecked", "push", "shrink_to_fit"],
+        Array,
+        Closed,
+        ElementOfArray,
+    ),
+    rule("smallvec::SmallVec", &[], Array, Open, ElementOfArray),
     // Nodes: these matter without debug information. With it, the box inside decides.
     rule("alloc::collections::btree::node::NodeRef", &["new_leaf"], Leaf, Closed, Entry),
     rule(
@@ -356,8 +368,17 @@ const TRANSPARENT: &[&str] = &[
     "__rg_realloc",
 ];
 
+/// A path without a module that hashbrown has in some versions, up to 0.14, depending on its features.
+fn uniform(path: &str) -> Cow<'_, str> {
+    match path.strip_prefix("hashbrown::raw::inner::") {
+        Some(rest) => format!("hashbrown::raw::{rest}").into(),
+        None => path.into(),
+    }
+}
+
 /// The rule for a function, by its path.
 pub(crate) fn find(path: &str) -> Option<&'static Rule> {
+    let path = uniform(path);
     let (owner, function) = path.rsplit_once("::")?;
     RULES.iter().find(|rule| {
         rule.owner == owner
@@ -368,6 +389,7 @@ pub(crate) fn find(path: &str) -> Option<&'static Rule> {
 
 /// Whether a function allocates for its caller. `full` is its name with the trait.
 pub(crate) fn is_transparent(path: &str, full: &str) -> bool {
+    let path = &*uniform(path);
     let under =
         |name: &&str| path.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
     TRANSPARENT.iter().any(under)
@@ -396,6 +418,9 @@ mod tests {
 
     #[test]
     fn other_functions_have_no_rule() {
+        let inner = find("hashbrown::raw::inner::RawTable::reserve_rehash").unwrap();
+        assert_eq!((inner.family, inner.role), (Family::Table, Role::Closed));
+        assert!(is_transparent("hashbrown::raw::inner::RawTableInner::resize", ""));
         for path in
             ["alloc::raw_vec::RawVecInner::grow_one", "app::Vec::push", "push", "alloc::vec::Vec::retain", ""]
         {

@@ -6,7 +6,7 @@ use crate::references::slots::{Compiled, Condition, If, Op, within};
 use stackglass_symbols::layouts::{Layout, Layouts, RustVersion, Shape, TypeId};
 
 /// From this version on, the state of a `Once` with a value is 0, and 3 is the state of one without (before: 3, and 0).
-const COMPLETE_IS_ZERO: RustVersion = RustVersion(1, 86);
+const COMPLETE_IS_ZERO: RustVersion = RustVersion(1, 90);
 /// Before this version, the field of the state has another name, and the state with a value is 4.
 const FIELD: &str = "state_and_queued";
 const OLD_FIELD: &str = "state";
