@@ -80,6 +80,7 @@ where
         with_texts: options.with_texts,
         all_one: options.all_one,
     };
+    memory::return_unused();
     let totals = graph::build(&input, sink)?;
     Ok(Written { totals, remarks })
 }

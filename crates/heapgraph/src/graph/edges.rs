@@ -5,6 +5,7 @@
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
 use super::names::Names;
+use super::small_numbers::SmallNumbers;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
@@ -20,8 +21,8 @@ use stackglass_symbols::layouts::Local;
 const WINDOW: usize = 1 << 20;
 /// Pages that are looked at together, to skip memory that was never written.
 const EMPTY_PAGES: usize = 16 << 10;
-/// Unknown number of elements.
-const UNKNOWN: u32 = u32::MAX;
+/// Largest number of elements that is noted.
+const MOST_ELEMENTS: u64 = u32::MAX as u64 - 1;
 
 /// The edges of roots and blocks, grouped by where they begin: first the roots, then the blocks.
 #[derive(Debug, Default)]
@@ -43,14 +44,14 @@ pub(super) struct Edges {
 /// What owners tell of their blocks, by block.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
-    /// Initialized elements.
-    lengths: Vec<u32>,
+    /// Initialized elements, and one more; 0 if their number is not known.
+    lengths: SmallNumbers,
     /// Where the elements of a `VecDeque` begin, if not at the first.
     rotated: HashMap<u32, Extent>,
     /// Buffers that may have more elements than their owners know: a thread is filling them.
     filling: HashSet<u32>,
     /// Bytes that are allocated ahead.
-    pub unused: Vec<u32>,
+    pub unused: SmallNumbers,
     /// Blocks with text.
     pub texts: HashMap<u32, Text>,
 }
@@ -66,9 +67,9 @@ pub(super) struct Text {
 impl Owned {
     /// Notes what an owner says. Of several, the one with most elements counts.
     fn note(&mut self, block: BlockIndex, elements: u64, extent: Extent) {
-        let length = &mut self.lengths[block.0 as usize];
-        let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
-        *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
+        let index = block.0 as usize;
+        let elements = elements.min(MOST_ELEMENTS) as u32 + 1;
+        self.lengths.set(index, elements.max(self.lengths.get(index)));
         if extent.first != 0 {
             self.rotated.insert(block.0, extent);
         }
@@ -81,8 +82,7 @@ impl Owned {
         if let Some(rotated) = self.rotated.get(&(index as u32)) {
             return *rotated;
         }
-        let length = self.lengths[index];
-        Extent::from(Some(u64::from(length)).filter(|_| length != UNKNOWN))
+        Extent::from(self.lengths.get(index).checked_sub(1).map(u64::from))
     }
 }
 
@@ -147,8 +147,11 @@ fn owned(
     window: &mut Window<'_>,
 ) -> Owned {
     let Input { blocks, image, roots, layouts, .. } = input;
-    let mut owned =
-        Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
+    let mut owned = Owned {
+        lengths: SmallNumbers::zeros(blocks.len()),
+        unused: SmallNumbers::zeros(blocks.len()),
+        ..Owned::default()
+    };
     let mut note = |reference: Reference<'_>| {
         let has_text = reference.text && input.with_texts;
         let tells = reference.hold == Hold::Owns || has_text;
@@ -179,10 +182,7 @@ fn owned(
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
             let unused = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
-            // Memory that stays zero takes no pages.
-            if unused != owned.unused[index] {
-                owned.unused[index] = unused;
-            }
+            owned.unused.set(index, unused);
         }
     };
     for root in *roots {

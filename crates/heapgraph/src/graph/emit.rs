@@ -83,7 +83,7 @@ pub(super) fn emit<S: HeapGraphSink>(
         let site = input.site(index);
         let size = input.blocks.sizes[index];
         let shown = if input.all_one { 1 } else { size };
-        let unused = edges.owned.unused[index];
+        let unused = edges.owned.unused.get(index);
         if unused > 0 {
             out.sink.unused(u64::from(unused));
         }
