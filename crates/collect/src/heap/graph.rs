@@ -206,14 +206,16 @@ fn sites(
 ) -> Vec<Site> {
     let site = |stack: &StackId| {
         let contains = contents.get(stack).copied();
-        let (name, kind) = match recording.symbols.allocated_type(*stack) {
-            // Names of C++ types have several spellings.
-            Some(name) if !layouts.is_rust() && !matches!(contains, None | Some(BlockType::Bytes)) => {
-                let name = contains.map(|contains| layouts.block_name(contains)).unwrap_or_default();
+        // Names of C++ types have several spellings.
+        let spelled = contains.filter(|contains| !layouts.is_rust() && *contains != BlockType::Bytes);
+        let spelled = spelled.map(|contains| layouts.block_name(contains));
+        let known =
+            recording.symbols.allocated_type(*stack).map(|name| spelled.unwrap_or_else(|| name.to_string()));
+        let (name, kind) = match known {
+            Some(name) => {
                 let kind = kind_of(&name, contains);
                 (name, kind)
             }
-            Some(name) => (name.to_string(), kind_of(name, contains)),
             None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
             None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
         };
