@@ -21,7 +21,7 @@ use crate::blocks::Blocks;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
 use crate::references::BlockType;
-use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
+use stackglass_profile::heap_graph::{AllocationStack, AllocationStacks, HeapGraphSink, NodeKind};
 use stackglass_symbols::layouts::Layouts;
 
 /// What the blocks of one allocation site, or of one type, have in common.
@@ -33,6 +33,8 @@ pub struct Site {
     pub kind: NodeKind,
     /// What they contain; `None`: their words are scanned.
     pub contains: Option<BlockType>,
+    /// The stack that allocated them.
+    pub allocated_by: AllocationStack,
 }
 
 /// Everything that a graph is made of.
@@ -43,6 +45,8 @@ pub struct Input<'a> {
     pub blocks: &'a Blocks,
     /// By the blocks' [`SiteId`](crate::blocks::SiteId). Blocks with other numbers have the first site.
     pub sites: &'a [Site],
+    /// The stacks of the sites.
+    pub stacks: &'a AllocationStacks,
     /// Layouts of the types in sites and roots.
     pub layouts: &'a Layouts,
     /// Where the search for reachable blocks begins.

@@ -8,6 +8,10 @@ use std::collections::HashMap;
 /// Name of the node that holds all blocks that nothing reaches.
 pub const UNREACHABLE: &str = "(unreachable blocks)";
 
+mod allocated;
+
+pub use allocated::{AllocatingFunction, AllocationStack, AllocationStacks};
+
 /// Index of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NodeIndex(pub u32);
@@ -98,6 +102,10 @@ pub struct HeapGraph {
     /// Of each node: bytes at its end that its owner does not use, such as capacity beyond the length of a `Vec`. Empty
     /// if no node has any.
     pub unused: Vec<u32>,
+    /// Of each node: the stack that allocated it. Empty if no stacks are known.
+    pub allocated_by: Vec<AllocationStack>,
+    /// The stacks that allocated nodes.
+    pub stacks: AllocationStacks,
     /// Of each node: the number of its first edge; one entry more than nodes.
     pub first_edges: Vec<u32>,
     /// Of each edge: index into [`HeapGraph::edge_kinds`].
@@ -135,6 +143,23 @@ impl HeapGraph {
         })
     }
 
+    /// Sets the stack that allocated the node that is added next. The column is empty as long as none is known.
+    #[inline]
+    pub fn push_stack(&mut self, stack: AllocationStack) {
+        if stack != AllocationStack::UNKNOWN && self.allocated_by.is_empty() {
+            self.allocated_by.reserve_exact(self.kinds.capacity());
+            self.allocated_by.resize(self.kinds.len(), AllocationStack::UNKNOWN);
+        }
+        if stack != AllocationStack::UNKNOWN || !self.allocated_by.is_empty() {
+            self.allocated_by.push(stack);
+        }
+    }
+
+    /// The function that allocated a node, if it is known.
+    pub fn allocated_by(&self, node: usize) -> Option<&AllocatingFunction> {
+        self.stacks.function(*self.allocated_by.get(node)?)
+    }
+
     /// The name of a node.
     ///
     /// # Panics
@@ -154,9 +179,18 @@ pub trait HeapGraphSink {
 
     /// Sets the unused bytes at the end of the node that is added next. See [`HeapGraph::unused`].
     ///
-    /// A `.heapsnapshot` holds them in the field `trace_node_id`, which readers ignore unless there are allocation traces.
     fn unused(&mut self, bytes: u64) {
         let _ = bytes;
+    }
+
+    /// Sets all stacks that allocated nodes.
+    fn stacks(&mut self, stacks: &AllocationStacks) {
+        let _ = stacks;
+    }
+
+    /// Sets the stack that allocated the node that is added next.
+    fn allocated_by(&mut self, stack: AllocationStack) {
+        let _ = stack;
     }
 
     /// Adds the next node. Its `id` identifies it across snapshots of one process: half of its address for blocks.
@@ -191,6 +225,8 @@ pub struct HeapGraphBuilder {
     known: HashMap<Box<str>, NameId>,
     /// Unused bytes of the next node.
     unused: u32,
+    /// The stack that allocated it.
+    allocated_by: AllocationStack,
 }
 
 impl HeapGraphBuilder {
@@ -220,6 +256,14 @@ impl HeapGraphSink for HeapGraphBuilder {
         self.unused = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
+    fn stacks(&mut self, stacks: &AllocationStacks) {
+        self.graph.stacks = stacks.clone();
+    }
+
+    fn allocated_by(&mut self, stack: AllocationStack) {
+        self.allocated_by = stack;
+    }
+
     fn node(
         &mut self,
         kind: NodeKind,
@@ -235,6 +279,8 @@ impl HeapGraphSink for HeapGraphBuilder {
         if unused > 0 || !self.graph.unused.is_empty() {
             self.graph.unused.push(unused);
         }
+        let stack = std::mem::take(&mut self.allocated_by);
+        self.graph.push_stack(stack);
         self.graph.kinds.push(kind as u16);
         self.graph.names.push(name);
         self.graph.self_sizes.push(self_size);

@@ -4,7 +4,7 @@ use stackglass_collect::heap::TakeOptions;
 use stackglass_collect::heap::output::default_output;
 use stackglass_collect::heap::own::{OwnError, take_own};
 use stackglass_profile::{Recording, StackId};
-use stackglass_report::allocation_queries::site_name;
+use stackglass_report::allocation_queries::site_frames;
 use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub fn take_heap_snapshot_to(
     };
     let rust = OnceCell::new();
     let name = |recording: &Recording, stack: StackId| {
-        site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
+        site_frames(recording, stack, *rust.get_or_init(|| recording.has_rust()), MOST_FRAMES)
     };
     take_own(&take, &name, path.as_ref(), LONGEST)?;
     Ok(path.as_ref().to_owned())

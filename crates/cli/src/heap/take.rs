@@ -6,11 +6,11 @@ use crate::message;
 use crate::values::process_id;
 use clap::Args;
 use stackglass_collect::heap::output::{Output, default_output};
-use stackglass_collect::heap::{self, SiteName, TakeOptions, Taken};
+use stackglass_collect::heap::{self, MOST_FRAMES, SiteFrames, TakeOptions, Taken};
 use stackglass_collect::launch::{FrozenProcess, SnapshotSummary};
 use stackglass_procfs::status::process_of;
 use stackglass_profile::{Recording, StackId};
-use stackglass_report::allocation_queries::site_name;
+use stackglass_report::allocation_queries::site_frames;
 use stackglass_report::numbers::{bytes_text, counted, percent_text};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 
 /// Takes a snapshot. Blocks without types are named by the place that allocated them.
 pub(crate) fn take(pid: u32, options: &TakeOptions, output: &Path) -> Result<Taken, Failure> {
-    with_site_names(|name| heap::take(pid, options, name, output)).map_err(Failure::new)
+    with_site_frames(|name| heap::take(pid, options, name, output)).map_err(Failure::new)
 }
 
 /// Makes a snapshot of a process that was frozen during a recording (`--heap-at`).
@@ -97,15 +97,15 @@ pub(crate) fn save_during_recording(
     process: FrozenProcess,
     output: &Path,
 ) -> Result<SnapshotSummary, String> {
-    let saved = with_site_names(|name| heap::save(process, &TakeOptions::default(), name, output));
+    let saved = with_site_frames(|name| heap::save(process, &TakeOptions::default(), name, output));
     let taken = saved.map_err(|error| error.to_string())?;
     Ok(SnapshotSummary { bytes: taken.totals.bytes, text: numbers(&taken) })
 }
 
-fn with_site_names<T>(take: impl FnOnce(SiteName<'_>) -> T) -> T {
+fn with_site_frames<T>(take: impl FnOnce(SiteFrames<'_>) -> T) -> T {
     let rust = OnceCell::new();
     take(&|recording: &Recording, stack: StackId| {
-        site_name(recording, stack, *rust.get_or_init(|| recording.has_rust()))
+        site_frames(recording, stack, *rust.get_or_init(|| recording.has_rust()), MOST_FRAMES)
     })
 }
 

@@ -8,13 +8,18 @@ use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
 use stackglass_heapgraph::{locals, other_memory, roots, stacks};
-use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
+use stackglass_profile::heap_graph::{
+    AllocatingFunction, AllocationStack, AllocationStacks, HeapGraphSink, NodeKind,
+};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
 use std::collections::HashMap;
 
-/// Names the place that allocated a block of unknown type: its function and line.
-pub type SiteName<'a> = &'a dyn Fn(&Recording, StackId) -> String;
+/// The functions of a stack that allocated blocks: the place that names them, then its callers. There is at least one.
+pub type SiteFrames<'a> = &'a dyn Fn(&Recording, StackId) -> Vec<AllocatingFunction>;
+
+/// Most functions of such a stack.
+pub const MOST_FRAMES: usize = 64;
 
 /// What a graph contains.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +37,7 @@ pub(super) struct Written {
 pub(super) fn write<S: HeapGraphSink>(
     image: &Image,
     options: &TakeOptions,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
     sink: &mut S,
 ) -> Result<Written, HeapError>
 where
@@ -50,7 +55,8 @@ where
     keep_stacks(&mut recording, &site_stacks);
     let frame_locations = intern_frames(&mut recording, &modules, &files, &frames);
     let (_, contents) = allocated_blocks(&mut recording, &layouts, &options.symbols);
-    let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_name);
+    let mut allocating = AllocationStacks::default();
+    let mut sites = sites(&recording, &layouts, &site_stacks, &contents, site_frames, &mut allocating);
     let mut all = roots::statics(&modules, &layouts);
     all.extend(roots::thread_locals(image, &modules, &layouts));
     for (number, (thread, locations)) in threads.iter().zip(&frame_locations).enumerate() {
@@ -76,6 +82,7 @@ where
         image,
         blocks: &blocks,
         sites: &sites,
+        stacks: &allocating,
         layouts: &layouts,
         roots: &all,
         biases: &biases,
@@ -202,9 +209,11 @@ fn sites(
     layouts: &Layouts,
     stacks: &[StackId],
     contents: &HashMap<StackId, BlockType>,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
+    allocating: &mut AllocationStacks,
 ) -> Vec<Site> {
-    let site = |stack: &StackId| {
+    let mut site = |stack: &StackId| {
+        let frames = if stack.0 == 0 { Vec::new() } else { site_frames(recording, *stack) };
         let contains = contents.get(stack).copied();
         // Names of C++ types have several spellings.
         let spelled = contains.filter(|contains| !layouts.is_rust() && *contains != BlockType::Bytes);
@@ -216,12 +225,20 @@ fn sites(
                 let kind = kind_of(&name, contains);
                 (name, kind)
             }
-            None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
-            None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
+            None => match frames.first() {
+                Some(site) => (format!("site: {site}"), NodeKind::Native),
+                None => ("(unknown)".to_owned(), NodeKind::Native),
+            },
         };
-        Site { name, kind, contains: contains.filter(|contains| is_usable(layouts, *contains)) }
+        let allocated_by = frames.into_iter().rev().fold(AllocationStack::ROOT, |caller, function| {
+            let function = allocating.insert_function(function);
+            allocating.insert(caller, function)
+        });
+        let allocated_by =
+            if allocated_by == AllocationStack::ROOT { AllocationStack::UNKNOWN } else { allocated_by };
+        Site { name, kind, allocated_by, contains: contains.filter(|contains| is_usable(layouts, *contains)) }
     };
-    stacks.iter().map(site).collect()
+    stacks.iter().map(&mut site).collect()
 }
 
 /// Whether the layout is known, so that pointers can be followed.

@@ -13,7 +13,7 @@ pub mod own;
 mod recorded;
 mod take;
 
-pub use graph::SiteName;
+pub use graph::{MOST_FRAMES, SiteFrames};
 pub use take::{TakeOptions, Taken, save, take};
 
 use stackglass_attach::frozen::FreezeError;

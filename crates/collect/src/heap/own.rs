@@ -3,7 +3,7 @@
 //! The program itself allocates nothing for it, and waits no longer than a time limit. The child keeps no descriptor of the
 //! program open, and blocks all signals, so that none of the program's handlers runs in it.
 
-use super::{SiteName, TakeOptions, take};
+use super::{SiteFrames, TakeOptions, take};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -55,7 +55,7 @@ pub enum OwnError {
 /// [`OwnError`].
 pub fn take_own(
     options: &TakeOptions,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
     output: &Path,
     limit: Duration,
 ) -> Result<OwnTaken, OwnError> {
@@ -67,7 +67,7 @@ pub fn take_own(
     // caller.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let work = || work(parent, &theirs, options, site_name, output);
+        let work = || work(parent, &theirs, options, site_frames, output);
         // A panic must not unwind into the program's code.
         let _ = catch_unwind(AssertUnwindSafe(work));
         // SAFETY: ends the child without running anything of the program.
@@ -120,7 +120,13 @@ fn begin_and_read(child: &mut UnixStream, until: Instant) -> Option<String> {
 }
 
 /// In the child: waits for the permission to trace, saves the heap, and sends the result.
-fn work(parent: u32, mut ours: &UnixStream, options: &TakeOptions, site_name: SiteName<'_>, output: &Path) {
+fn work(
+    parent: u32,
+    mut ours: &UnixStream,
+    options: &TakeOptions,
+    site_frames: SiteFrames<'_>,
+    output: &Path,
+) {
     let kept = ours.as_raw_fd() as libc::c_uint;
     // SAFETY: the child uses no other descriptor of the program. It ends with its parent, and before it if memory runs out.
     unsafe {
@@ -132,7 +138,7 @@ fn work(parent: u32, mut ours: &UnixStream, options: &TakeOptions, site_name: Si
     if ours.read_exact(&mut [0]).is_err() {
         return;
     }
-    let text = match take(parent, options, site_name, output) {
+    let text = match take(parent, options, site_frames, output) {
         Ok(taken) => {
             let totals = &taken.totals;
             let pause = taken.pause.whole.as_nanos();

@@ -1,6 +1,6 @@
 //! From a running process to a file.
 
-use super::graph::{self, SiteName};
+use super::graph::{self, SiteFrames};
 use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FrozenProcess, Pause};
 use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
@@ -44,14 +44,14 @@ pub struct Taken {
 pub fn take(
     pid: u32,
     options: &TakeOptions,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     whole(options, output, |parts| {
         let start = Instant::now();
         let process = freeze(pid, &frozen::Options::default())?;
-        let mut taken = write(process, options, site_name, parts)?;
+        let mut taken = write(process, options, site_frames, parts)?;
         if options.stop {
             taken.pause.whole = start.elapsed();
         }
@@ -66,10 +66,10 @@ pub fn take(
 pub fn save(
     process: FrozenProcess,
     options: &TakeOptions,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
-    whole(options, output, |parts| write(process, options, site_name, parts))
+    whole(options, output, |parts| write(process, options, site_frames, parts))
 }
 
 /// Makes one file of the parts that `write_parts` writes, unless parts are wanted.
@@ -97,11 +97,11 @@ fn whole(
 fn write(
     process: FrozenProcess,
     options: &TakeOptions,
-    site_name: SiteName<'_>,
+    site_frames: SiteFrames<'_>,
     mut parts: PartsWriter,
 ) -> Result<Taken, HeapError> {
     memory::map_large_allocations();
-    let written = graph::write(&image::of(&process), options, site_name, &mut parts);
+    let written = graph::write(&image::of(&process), options, site_frames, &mut parts);
     let pid = process.pid();
     // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {

@@ -17,6 +17,9 @@ const NODE_FIELDS: [&str; 7] =
 pub(super) struct Meta {
     pub node_fields: Vec<String>,
     pub edge_fields: Vec<String>,
+    /// Fields of a function in allocation stacks, and of a stack.
+    pub function_fields: Vec<String>,
+    pub stack_fields: Vec<String>,
     /// Names of the kinds of nodes.
     pub node_kinds: Vec<String>,
     /// Names of the kinds of edges.
@@ -24,6 +27,8 @@ pub(super) struct Meta {
     pub node_count: u64,
     pub edge_count: u64,
     pub root_index: u64,
+    /// Functions in allocation stacks.
+    pub function_count: u64,
     /// Whether [`assemble`](super::assemble()) wrote the file, which changes some names.
     pub assembled_here: bool,
 }
@@ -63,7 +68,8 @@ impl Meta {
         text(out, ",\"sample_fields\":[\"timestamp_us\",\"last_assigned_id\"]");
         text(out, ",\"location_fields\":[\"object_index\",\"script_id\",\"line\",\"column\"]}");
         let (nodes, edges) = (self.node_count, self.edge_count);
-        text(out, &format!(",\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0"));
+        text(out, &format!(",\"node_count\":{nodes},\"edge_count\":{edges}"));
+        text(out, &format!(",\"trace_function_count\":{}", self.function_count));
         if self.assembled_here {
             text(out, &format!(",\"{ASSEMBLER}\":\"{US}\""));
         }
@@ -81,6 +87,7 @@ impl Meta {
                 "node_count" => (meta.node_count, counts) = (json.number()?, counts | 1),
                 "edge_count" => (meta.edge_count, counts) = (json.number()?, counts | 2),
                 ASSEMBLER if json.peek()? == b'"' => meta.assembled_here = json.string()? == US,
+                "trace_function_count" => meta.function_count = json.number()?,
                 "root_index" => meta.root_index = json.number()?,
                 _ => json.skip()?,
             }
@@ -102,6 +109,8 @@ impl Meta {
             match key.as_str() {
                 "node_fields" => self.node_fields = strings(json)?,
                 "edge_fields" => self.edge_fields = strings(json)?,
+                "trace_function_info_fields" => self.function_fields = strings(json)?,
+                "trace_node_fields" => self.stack_fields = strings(json)?,
                 "node_types" => node_types = types(json)?,
                 "edge_types" => edge_types = types(json)?,
                 _ => json.skip()?,

@@ -9,6 +9,7 @@
 //!
 //! The layout of all files is in `HEAPSNAPSHOT.md` in this crate.
 
+mod allocation_stacks;
 mod assemble;
 pub(crate) mod error;
 mod group_names;

@@ -37,14 +37,16 @@ pub fn cleanup(prefix: &Path) -> Result<(), HeapSnapshotError> {
 }
 
 /// A node, as stored: kind (u8 or u32), name, id, own size, trace node (u64 each), detachedness (u8). Ours have unused bytes
-/// in place of the trace node.
+/// in the upper half of the trace node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeRecord {
     pub kind: u32,
     pub name: u64,
     pub id: u64,
     pub self_size: u64,
-    pub trace_node_id: u64,
+    /// The stack that allocated it.
+    pub stack: u32,
+    pub unused: u32,
     pub detachedness: u8,
 }
 
@@ -69,7 +71,8 @@ impl NodeRecord {
         record[1..9].copy_from_slice(&self.name.to_le_bytes());
         record[9..17].copy_from_slice(&self.id.to_le_bytes());
         record[17..25].copy_from_slice(&self.self_size.to_le_bytes());
-        record[25..33].copy_from_slice(&self.trace_node_id.to_le_bytes());
+        record[25..29].copy_from_slice(&self.stack.to_le_bytes());
+        record[29..33].copy_from_slice(&self.unused.to_le_bytes());
         record[33] = self.detachedness;
         out.extend_from_slice(&record);
     }
@@ -82,7 +85,8 @@ impl NodeRecord {
             name: word(rest, 0),
             id: word(rest, 8),
             self_size: word(rest, 16),
-            trace_node_id: word(rest, 24),
+            stack: word(rest, 24) as u32,
+            unused: (word(rest, 24) >> 32) as u32,
             detachedness: rest[32],
         }
     }

@@ -1,12 +1,15 @@
 //! Writes a heap graph to four part files, while it is found.
 
+use super::allocation_stacks::Stacks;
 use super::error::HeapSnapshotError;
 use super::meta::Meta;
 use super::part_files::{self, EdgeRecord, NodeRecord};
 use super::{MOST_NODES, part_files::part};
 use crate::whole::{beside, without_passing_name};
 use foldhash::{HashMap, HashMapExt};
-use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind};
+use stackglass_profile::heap_graph::{
+    AllocationStack, AllocationStacks, EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind,
+};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -49,6 +52,9 @@ pub struct PartsWriter {
     edge_count: u64,
     /// Unused bytes of the next node.
     unused: u32,
+    /// The stack that allocated it.
+    allocated_by: AllocationStack,
+    stacks: Stacks,
     /// An error of writing a name, for which the call of [`HeapGraphSink::name`] has no result.
     failed: Option<HeapSnapshotError>,
 }
@@ -107,6 +113,8 @@ impl PartsWriter {
             node_count: 0,
             edge_count: 0,
             unused: 0,
+            allocated_by: AllocationStack::UNKNOWN,
+            stacks: Stacks::default(),
             failed: None,
         })
     }
@@ -132,6 +140,7 @@ impl PartsWriter {
         }
         let mut metadata = Part::create(&self.prefix, part_files::METADATA)?;
         Meta::ours(self.node_count.into(), self.edge_count).write(&mut metadata.pending);
+        self.stacks.write_flat(&mut metadata.pending);
         metadata.pending.push(b'}');
         for part in [&mut self.nodes, &mut self.edges, &mut self.strings, &mut metadata] {
             part.flush()?;
@@ -170,6 +179,14 @@ impl HeapGraphSink for PartsWriter {
         self.unused = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
+    fn stacks(&mut self, stacks: &AllocationStacks) {
+        self.stacks = Stacks::of(stacks, &mut |text| self.name(text));
+    }
+
+    fn allocated_by(&mut self, stack: AllocationStack) {
+        self.allocated_by = stack;
+    }
+
     fn node(
         &mut self,
         kind: NodeKind,
@@ -188,7 +205,8 @@ impl HeapGraphSink for PartsWriter {
             name: name.0.into(),
             id,
             self_size,
-            trace_node_id: std::mem::take(&mut self.unused).into(),
+            stack: std::mem::take(&mut self.allocated_by).0,
+            unused: std::mem::take(&mut self.unused),
             detachedness: 0,
         };
         record.write(&mut self.nodes.pending);

@@ -69,8 +69,9 @@ unsafe extern "C" fn record(
     // SAFETY: the arguments of an entry, passed on.
     unsafe {
         let found = real::mmap(at, len, protection, flags, file, offset);
-        // An allocator that was taken over is counted by its blocks.
-        let is_new = flags & libc::MAP_FIXED == 0 && !inside::is_nested(sp);
+        // An allocator is counted by its blocks.
+        let is_of_allocator = inside::is_nested(sp) || real::is_in_allocator(*sp as usize);
+        let is_new = flags & libc::MAP_FIXED == 0 && !is_of_allocator;
         if found != libc::MAP_FAILED && flags & libc::MAP_ANONYMOUS != 0 && len >= LARGE && is_new {
             hooks::count(found, len, Kind::Mapping, sp, rbp);
         }

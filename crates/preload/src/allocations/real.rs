@@ -105,8 +105,41 @@ fn look_around() {
     IN_GLIBC.store(!version.is_null(), Relaxed);
     IS_GLIBC.store(!version.is_null() && module(version) == module(MALLOC.load(Relaxed)), Relaxed);
     let own = module((&raw const MALLOC).cast());
+    if !IS_GLIBC.load(Relaxed) && module(MALLOC.load(Relaxed)) != own {
+        find_allocator();
+    }
     let is_other = |address: *mut c_void| own != module(address) && is_defined_at(address);
     HAS_OTHER.store(is_other(find(c"malloc")) || is_other(find(c"free")), Relaxed);
+}
+
+/// First address and end of the library with the allocator, if it is not the C library.
+static ALLOCATOR: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+fn find_allocator() {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, malloc: *mut c_void) -> c_int {
+        // SAFETY: the loader's description of a module, with its program headers.
+        let (base, headers) = unsafe {
+            let info = &*info;
+            (info.dlpi_addr as usize, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+        };
+        let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let start = loaded().map(|header| base.wrapping_add(header.p_vaddr as usize)).min();
+        let end = loaded().map(|header| base.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max();
+        let (Some(start), Some(end)) = (start, end) else { return 0 };
+        if !(start..end).contains(&malloc.addr()) {
+            return 0;
+        }
+        ALLOCATOR[0].store(start, Relaxed);
+        ALLOCATOR[1].store(end, Relaxed);
+        1
+    }
+    // SAFETY: the function above takes what the loader passes.
+    unsafe { libc::dl_iterate_phdr(Some(look), MALLOC.load(Relaxed)) };
+}
+
+/// Whether code lies in the library with the allocator, if that is not the C library.
+pub fn is_in_allocator(pc: usize) -> bool {
+    (ALLOCATOR[0].load(Relaxed)..ALLOCATOR[1].load(Relaxed)).contains(&pc)
 }
 
 /// Whether a function is really defined at an address: a program at a fixed address has entries of its own for functions of

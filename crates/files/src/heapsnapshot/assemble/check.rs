@@ -86,9 +86,9 @@ impl Parts {
             let (name, strings) = (node.name, self.strings.count);
             return self.nodes.fault(row, format!("node {row} has name {name} of {strings}"));
         }
-        // Julia writes no traces. Ours has unused bytes there.
-        if node.trace_node_id > u32::MAX.into() || node.detachedness != 0 {
-            return self.nodes.fault(row, format!("node {row} has a trace or a detachedness"));
+        // Julia writes no traces.
+        if !self.stacks.has(node.stack) || node.detachedness != 0 {
+            return self.nodes.fault(row, format!("node {row} has an unknown trace or a detachedness"));
         }
         Ok(node)
     }

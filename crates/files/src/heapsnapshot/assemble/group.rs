@@ -18,6 +18,8 @@ pub(super) struct Group {
     pub self_size: u64,
     /// Unused bytes of its members.
     pub unused: u32,
+    /// The stack that allocated all of them. `None` before the first one.
+    pub stack: Option<u32>,
     /// Index of its name in [`Groups::names`].
     pub own_name: u32,
 }
@@ -118,6 +120,7 @@ impl Parts {
                     members: 1,
                     self_size: 0,
                     unused: 0,
+                    stack: None,
                     own_name: 0,
                 });
                 groups.groups.len() as u32 - 1
@@ -201,7 +204,11 @@ impl Parts {
             if let Ok(group) = groups.binary_search_by_key(&first, |group| group.row) {
                 let group = &mut groups[group];
                 group.self_size += node.self_size;
-                group.unused = group.unused.saturating_add(node.trace_node_id as u32);
+                group.unused = group.unused.saturating_add(node.unused);
+                group.stack = match group.stack {
+                    Some(known) if known != node.stack => Some(0),
+                    _ => Some(node.stack),
+                };
             }
             Ok(())
         })

@@ -10,6 +10,7 @@ mod ids;
 mod sort;
 mod text;
 
+use super::allocation_stacks::{FUNCTIONS, STACKS, Stacks};
 use super::error::{Fault, HeapSnapshotError};
 use super::json::Scanner;
 use super::meta::Meta;
@@ -104,6 +105,7 @@ pub(super) struct Parts {
     pub nodes: Records,
     pub edges: Records,
     pub strings: Strings,
+    pub stacks: Stacks,
     /// By kind of edge: whether its label is a number.
     numbered: Vec<bool>,
 }
@@ -118,7 +120,7 @@ impl Parts {
             ),
             _ => HeapSnapshotError::system("open", &path)(error),
         })?;
-        let meta = read_metadata(file).map_err(|fault| fault.of(&path))?;
+        let (meta, stacks) = read_metadata(file).map_err(|fault| fault.of(&path))?;
         let wrong = |what: String| Err(HeapSnapshotError::invalid(&path, what));
         if meta.node_count == 0 {
             return wrong("a snapshot without nodes".into());
@@ -132,7 +134,11 @@ impl Parts {
         let nodes = Records::nodes(prefix, meta.node_count)?;
         let edges = Records::edges(prefix, meta.edge_count)?;
         let numbered = meta.edge_kinds.iter().map(|kind| matches!(&**kind, "element" | "hidden")).collect();
-        Ok(Self { meta, nodes, edges, strings: Strings::open(prefix)?, numbered })
+        let strings = Strings::open(prefix)?;
+        if !stacks.is_sound(strings.count) {
+            return wrong("damaged allocation stacks".into());
+        }
+        Ok(Self { meta, nodes, edges, strings, stacks, numbered })
     }
 
     fn assemble(
@@ -159,22 +165,26 @@ impl Parts {
             edge_kinds: self.meta.edge_kinds.clone(),
             node_count: nodes,
             edge_count: edges,
+            function_count: self.stacks.function_count(),
             assembled_here: true,
             ..Meta::default()
         };
         let mut text = Text::new(path, out);
         meta.write(&mut text.pending);
         text.literal(",\n\"nodes\":[");
-        self.write_nodes(&found, &mut text).map_err(|stop| stop.of(&self.nodes.path))?;
+        let written = self.write_nodes(&found, &mut text).map_err(|stop| stop.of(&self.nodes.path))?;
         text.literal("],\n\"edges\":[");
-        let written = match found.grouped {
+        let written_edges = match found.grouped {
             true => self.write_edges_in_order(&found, &mut text),
             false => self.write_edges_sorted(&found, &mut text),
         };
-        written.map_err(|stop| stop.of(&self.edges.path))?;
-        text.literal(
-            "],\n\"trace_function_infos\":[],\n\"trace_tree\":[],\n\"samples\":[],\n\"locations\":[]",
-        );
+        written_edges.map_err(|stop| stop.of(&self.edges.path))?;
+        text.literal("],\n\"trace_function_infos\":[");
+        self.stacks.write_functions(&mut text.pending);
+        text.literal("],\n\"trace_tree\":[");
+        self.stacks.write_tree(&written.alive, &mut text.pending);
+        text.literal("],\n\"samples\":[],\n\"locations\":[]");
+        text.unused(&written.with_unused)?;
         text.literal(",\n\"strings\":[");
         self.write_strings(&found, &mut text).map_err(|stop| stop.of(&self.strings.path))?;
         text.literal("]}\n");
@@ -183,18 +193,22 @@ impl Parts {
     }
 }
 
-fn read_metadata(file: File) -> Result<Meta, Fault> {
+fn read_metadata(file: File) -> Result<(Meta, Stacks), Fault> {
     let mut json = Scanner::new(file);
-    let (mut first, mut meta) = (true, None);
+    let (mut first, mut meta, mut stacks) = (true, None, Stacks::default());
     json.expect(b'{')?;
     while let Some(key) = json.key(&mut first)? {
         match key.as_str() {
             "snapshot" => meta = Some(Meta::read(&mut json)?),
+            FUNCTIONS => stacks.read_functions(&mut json)?,
+            STACKS => stacks.read_flat(&mut json)?,
             _ => json.skip()?,
         }
     }
     json.finish()?;
-    meta.ok_or_else(|| Fault::Whole("has no \"snapshot\": it is no metadata of a heap snapshot".into()))
+    let meta =
+        meta.ok_or_else(|| Fault::Whole("has no \"snapshot\": it is no metadata of a heap snapshot".into()))?;
+    Ok((meta, stacks))
 }
 
 /// Why a reading with output ends early.

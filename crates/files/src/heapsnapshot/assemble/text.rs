@@ -46,6 +46,22 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Writes rows with their unused bytes, behind all other arrays of numbers.
+    pub(super) fn unused(&mut self, rows: &[(u32, u32)]) -> Result<(), HeapSnapshotError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.literal(",\n\"unused\":[");
+        let mut first = true;
+        for (row, bytes) in rows {
+            self.begin(&mut first);
+            self.numbers(&[*row, *bytes]);
+            self.added()?;
+        }
+        self.literal("]");
+        Ok(())
+    }
+
     #[inline]
     fn added(&mut self) -> Result<(), HeapSnapshotError> {
         if self.pending.len() < FLUSH { Ok(()) } else { self.flush() }
@@ -59,23 +75,33 @@ impl<'a> Text<'a> {
     }
 }
 
+/// What is told of nodes behind all of them.
+pub(super) struct Written {
+    /// Rows with their unused bytes.
+    pub with_unused: Vec<(u32, u32)>,
+    /// Blocks and bytes of each allocation stack.
+    pub alive: Vec<(u32, u64)>,
+}
+
 impl Parts {
-    pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {
+    pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<Written, Stop> {
+        let mut sums = Written { with_unused: Vec::new(), alive: vec![(0, 0); self.stacks.len()] };
+        let mut written = 0;
         let mut continued = found.continued.iter().peekable();
         // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
         let mut rests = Vec::with_capacity(found.continued.len());
         let (mut row, mut first, mut next_group) = (0_u32, true, 0);
         let remark = self.strings.count as u32 + u32::from(!found.continued.is_empty());
         let mut ids = Ids::new(self.nodes.count());
-        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, unused]: [u32; 5]| {
+        let mut write = |text: &mut Text, id: u64, [kind, name, size, edges, stack]: [u32; 5]| {
             text.begin(&mut first);
-            text.numbers(&[kind, name, ids.take(id), size, edges, unused, 0]);
+            text.numbers(&[kind, name, ids.take(id), size, edges, stack, 0]);
             text.added()
         };
         self.nodes.each(|bytes| -> Result<(), Stop> {
             let node = self.node(row.into(), bytes)?;
             let (mut name, mut self_size) = (node.name as u32, node.self_size);
-            let mut unused = node.trace_node_id as u32;
+            let (mut unused, mut stack) = (node.unused, node.stack);
             let mut edges = found.counts.get(row as usize).copied().unwrap_or(0);
             if let Some(groups) = &found.groups {
                 if row == 0 {
@@ -83,6 +109,7 @@ impl Parts {
                 } else if let Some(group) = groups.at(row, &mut next_group) {
                     (name, self_size) = (remark + 1 + group.own_name, group.self_size);
                     unused = group.unused;
+                    stack = group.stack.unwrap_or(0);
                 } else if !groups.row(row).1 {
                     row += 1;
                     return Ok(());
@@ -93,8 +120,15 @@ impl Parts {
                 edges += pieces;
                 rests.push((node.id, node.kind, name, self_size - size));
             }
-            write(text, node.id, [node.kind, name, size as u32, edges, unused])?;
+            write(text, node.id, [node.kind, name, size as u32, edges, stack])?;
+            if unused > 0 {
+                sums.with_unused.push((written, unused));
+            }
+            let (count, size) = &mut sums.alive[stack as usize];
+            *count += 1;
+            *size = size.saturating_add(self_size);
             row += 1;
+            written += 1;
             Ok(())
         })?;
         for (id, kind, name, mut rest) in rests {
@@ -104,7 +138,7 @@ impl Parts {
                 rest -= size;
             }
         }
-        Ok(())
+        Ok(sums)
     }
 
     pub(super) fn write_edges_in_order(&self, found: &Found, text: &mut Text) -> Result<(), Stop> {

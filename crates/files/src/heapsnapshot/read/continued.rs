@@ -52,4 +52,5 @@ pub(super) fn join(graph: &mut HeapGraph) {
     graph.names.truncate(first);
     graph.self_sizes.truncate(first);
     graph.unused.truncate(first);
+    graph.allocated_by.truncate(first);
 }

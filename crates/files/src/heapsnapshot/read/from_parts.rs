@@ -3,7 +3,7 @@
 use super::super::assemble::Parts;
 use super::super::error::{Fault, HeapSnapshotError};
 use super::push_unused;
-use stackglass_profile::heap_graph::{HeapGraph, NameId, NodeIndex};
+use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::path::Path;
 
 /// Reads the snapshot with this prefix. It is checked as for assembling.
@@ -31,6 +31,7 @@ pub(super) fn read(prefix: &Path) -> Result<HeapGraph, HeapSnapshotError> {
             Ok(())
         })
         .map_err(|fault| fault.of(&parts.strings.path))?;
+    graph.stacks = parts.stacks.named(&graph.strings);
     Ok(graph)
 }
 
@@ -44,10 +45,11 @@ fn nodes(parts: &Parts, graph: &mut HeapGraph) -> Result<(), Fault> {
         let node = parts.node(row, bytes)?;
         parts.add_size(row, &node, &mut sizes)?;
         row += 1;
+        graph.push_stack(AllocationStack(node.stack));
         graph.kinds.push(node.kind as u16);
         graph.names.push(NameId(node.name as u32));
         graph.self_sizes.push(node.self_size);
-        push_unused(graph, node.trace_node_id);
+        push_unused(graph, node.unused.into());
         Ok(())
     })
 }

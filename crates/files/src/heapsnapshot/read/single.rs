@@ -1,11 +1,12 @@
 //! Reads a snapshot in one file of JSON.
 
+use super::super::allocation_stacks::Stacks;
 use super::super::error::Fault;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
 use super::super::meta::Meta;
-use super::{continued, push_unused};
-use stackglass_profile::heap_graph::{HeapGraph, NameId, NodeIndex};
+use super::continued;
+use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::io::Read;
 
 /// Without the size of the input, arrays grow as they are read.
@@ -21,6 +22,7 @@ pub(super) fn read(input: impl Read, size: u64) -> Result<HeapGraph, Fault> {
         size,
         meta: None,
         graph: HeapGraph::default(),
+        stacks: Stacks::default(),
         largest_name: None,
     };
     reader.read()?;
@@ -32,6 +34,7 @@ struct Reader<R> {
     size: u64,
     meta: Option<Meta>,
     graph: HeapGraph,
+    stacks: Stacks,
     /// The largest index of a string that a node or edge has, and its offset.
     largest_name: Option<(u64, u64)>,
 }
@@ -63,6 +66,16 @@ impl<R: Read> Reader<R> {
                     (edges, _) = (true, self.edges()?);
                 }
                 "strings" if !strings => (strings, _) = (true, self.strings()?),
+                "trace_function_infos" => {
+                    let meta = self.meta("trace_function_infos")?;
+                    let fields = meta.function_fields.clone();
+                    self.stacks.read_function_infos(&mut self.json, &fields)?;
+                }
+                "trace_tree" => {
+                    let fields = self.meta("trace_tree")?.stack_fields.clone();
+                    self.stacks.read_tree(&mut self.json, &fields)?;
+                }
+                "unused" if nodes && self.meta("unused")?.assembled_here => self.unused()?,
                 "snapshot" | "nodes" | "edges" | "strings" => {
                     return self.json.fault(format!("{key:?} occurs twice"));
                 }
@@ -107,8 +120,7 @@ impl<R: Read> Reader<R> {
         let fields = meta.node_fields.as_slice();
         let at = |field| place(fields, field);
         let [kind, name, size, edges] = [at("type")?, at("name")?, at("self_size")?, at("edge_count")?];
-        // In others' snapshots it is the number of an allocation trace.
-        let unused = if meta.assembled_here { place(fields, "trace_node_id").ok() } else { None };
+        let stack = place(fields, "trace_node_id").ok().filter(|_| meta.function_count > 0);
         let (count, width, kinds) = (meta.node_count, fields.len(), meta.node_kinds.len() as u64);
         let edge_count = meta.edge_count;
         let room = self.reserved("nodes", count, width)?;
@@ -131,12 +143,12 @@ impl<R: Read> Reader<R> {
                 return Err(Fault::at(offset, format!("node {row} has an unknown kind, {}", record[kind])));
             }
             raise(&mut self.largest_name, record[name], offset);
+            if let Some(stack) = stack {
+                graph.push_stack(AllocationStack(record[stack].min(u32::MAX.into()) as u32));
+            }
             graph.kinds.push(record[kind] as u16);
             graph.names.push(NameId(record[name].min(u32::MAX.into()) as u32));
             graph.self_sizes.push(record[size]);
-            if let Some(unused) = unused {
-                push_unused(graph, record[unused]);
-            }
             graph.first_edges.push(begun as u32);
             begun = begun.saturating_add(record[edges]);
             sizes = sizes.saturating_add(record[size]);
@@ -156,6 +168,25 @@ impl<R: Read> Reader<R> {
         }
         graph.first_edges.push(begun as u32);
         Ok(())
+    }
+
+    /// Rows with their unused bytes.
+    fn unused(&mut self) -> Result<(), Fault> {
+        let (graph, json) = (&mut self.graph, &mut self.json);
+        graph.unused = vec![0; graph.len()];
+        let (mut record, mut first) = ([0; 2], true);
+        json.expect(b'[')?;
+        loop {
+            let offset = json.offset();
+            if !json.record(&mut record, &mut first)? {
+                return Ok(());
+            }
+            let Some(unused) = usize::try_from(record[0]).ok().and_then(|row| graph.unused.get_mut(row))
+            else {
+                return Err(Fault::at(offset, format!("node {} of \"unused\" does not exist", record[0])));
+            };
+            *unused = record[1].min(u32::MAX.into()) as u32;
+        }
     }
 
     fn edges(&mut self) -> Result<(), Fault> {
@@ -241,6 +272,8 @@ impl<R: Read> Reader<R> {
                 }
             }
         }
+        self.stacks.number(&mut self.graph);
+        self.graph.stacks = self.stacks.named(&self.graph.strings);
         self.graph.node_kinds = meta.node_kinds;
         self.graph.edge_kinds = meta.edge_kinds;
         if meta.assembled_here {
@@ -276,6 +309,9 @@ fn with_root(graph: &HeapGraph, root: u32) -> HeapGraph {
     new.self_sizes.swap(0, root as usize);
     if !new.unused.is_empty() {
         new.unused.swap(0, root as usize);
+    }
+    if !new.allocated_by.is_empty() {
+        new.allocated_by.swap(0, root as usize);
     }
     for node in 0..graph.len() as u32 {
         new.first_edges.push(new.targets.len() as u32);

@@ -10,7 +10,7 @@ pub(crate) mod site;
 mod table;
 mod weighted;
 
-pub use site::site_name;
+pub use site::site_frames;
 pub use table::{AllocationKey, AllocationRow, AllocationTable};
 pub use weighted::{TypeLeaf, weighted};
 

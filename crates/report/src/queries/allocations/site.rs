@@ -7,6 +7,7 @@ use crate::kinds;
 use crate::text::short::in_brackets;
 use foldhash::HashMap;
 use stackglass_profile::frame::file_name;
+use stackglass_profile::heap_graph::AllocatingFunction;
 use stackglass_profile::{Frame, Recording, StackId};
 use std::sync::Arc;
 
@@ -135,28 +136,33 @@ fn for_each_frame(recording: &Recording, stack: StackId, meet: &mut dyn FnMut(Op
     }
 }
 
-/// The site of one stack, as `FUNCTION (FILE:LINE)`. `rust`: the program has Rust code ([`Recording::has_rust`]).
-pub fn site_name(recording: &Recording, stack: StackId, rust: bool) -> String {
-    let mut found: Option<(Rank, Site)> = None;
+/// The functions of a stack from its site on, the site first: at most `most`. `rust`: the program has Rust code
+/// ([`Recording::has_rust`]).
+pub fn site_frames(
+    recording: &Recording,
+    stack: StackId,
+    rust: bool,
+    most: usize,
+) -> Vec<AllocatingFunction> {
+    let (mut best, mut found) = (None, Vec::new());
     for_each_frame(recording, stack, &mut |_, frame| {
         // Own code is no better site than a dependency.
-        let best = found.as_ref().map(|(rank, _)| *rank);
-        if best >= Some(Rank::Dependency) {
-            return;
+        if best < Some(Rank::Dependency) {
+            let rank = rank(frame, rust).min(Rank::Dependency);
+            if best.is_none_or(|best| rank > best) {
+                best = Some(rank);
+                found.clear();
+            }
         }
-        let rank = rank(frame, rust).min(Rank::Dependency);
-        if best.is_none_or(|best| rank > best) {
-            found = Some((rank, Site::of(frame)));
+        if found.len() < most {
+            let Site { file, line, func, .. } = Site::of(frame);
+            found.push(AllocatingFunction { name: func, file, line: u32::try_from(line).unwrap_or(0) });
         }
     });
-    match found {
-        Some((_, site)) if site.line > 0 => {
-            let file = site.file.rsplit('/').next().unwrap_or_default();
-            format!("{} ({file}:{})", site.func, site.line)
-        }
-        Some((_, site)) => site.func.to_string(),
-        None => "[unknown]".to_owned(),
+    if found.is_empty() {
+        found.push(AllocatingFunction { name: "[unknown]".into(), ..Default::default() });
     }
+    found
 }
 
 /// The crate of the function `main`. Empty if it is unknown.
