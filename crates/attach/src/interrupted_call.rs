@@ -8,7 +8,9 @@ use stackglass_unwind::memory::read_process;
 
 /// Codes by which the kernel marks a call that it makes again (include/linux/errno.h): ERESTARTSYS, ERESTARTNOINTR,
 /// ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
-const ERESTART: [i64; 4] = [-512, -513, -514, -516];
+const ERESTART: [i64; 4] = [-512, -513, -514, ERESTART_RESTARTBLOCK];
+/// The kernel continues the call by restart_syscall(2), with what is left of its time-out.
+pub(crate) const ERESTART_RESTARTBLOCK: i64 = -516;
 
 /// How an interrupted call ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
