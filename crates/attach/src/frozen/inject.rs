@@ -11,9 +11,9 @@ use super::frame;
 use super::memory::ProcessMemory;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
-use crate::interrupted_call::ERESTART_RESTARTBLOCK;
+use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
 use crate::ptrace::{self, Stop};
-use stackglass_procfs::{Status, maps};
+use stackglass_procfs::maps;
 use std::io;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl<'a> Injection<'a> {
         for thread in candidates.into_iter().take(MOST_CANDIDATES) {
             let Some(registers) = thread.continues_with else { continue };
             // Only now: the threads are stopped, so this stays.
-            let is_confined = Status::read(thread.tid).is_none_or(|status| status.confined);
+            let is_confined = interrupted_call::is_confined(thread.tid);
             if is_confined && !borrowed.can_suspend_seccomp {
                 has_refused = true;
                 continue;

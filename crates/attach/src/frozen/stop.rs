@@ -11,7 +11,7 @@ use super::error::FreezeError;
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
-use crate::interrupted_call::ERESTART_RESTARTBLOCK;
+use crate::interrupted_call::{ERESTART_RESTARTBLOCK, is_confined};
 use crate::ptrace::{self, Stop};
 use stackglass_procfs::{Status, threads};
 use stackglass_unwind::call_site::SYSCALL;
@@ -324,7 +324,7 @@ fn before_call(tid: u32, registers: &libc::user_regs_struct) -> Option<libc::use
     let is_interrupted = number >= 0
         && match registers.rax as i64 {
             EINTR => true,
-            ERESTART_RESTARTBLOCK => Status::read(tid).is_none_or(|status| status.confined),
+            ERESTART_RESTARTBLOCK => is_confined(tid),
             _ => false,
         };
     // `close` has closed the descriptor, and a second `connect` means something else.

@@ -48,7 +48,8 @@ static void *sleeper(void *kind) {
     case 0: syscall(SYS_nanosleep, &long_time, 0); break;
     case 1: poll(0, 0, 600000); break;
     case 2: syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &long_time, 0, 0); break;
-    case 3: poll(0, 0, 1); break;
+    // It runs for a while, so that samplers stop it, and then sleeps.
+    case 3: for (volatile int work = 0; work < 100000; work++) {} poll(0, 0, 1); break;
     default: clock_nanosleep(CLOCK_MONOTONIC, 0, &short_time, 0);
     }
 }
