@@ -6,7 +6,7 @@ use stackglass_heapgraph::image::{Image, Mapping, Memory};
 use stackglass_profile::heap_graph::{
     EDGE_KINDS, HeapGraph, HeapGraphBuilder, NodeIndex, NodeKind, UNREACHABLE,
 };
-use stackglass_symbols::layouts::Layouts;
+use stackglass_symbols::layouts::{Layout, Layouts, Local, LocalPlace, Shape};
 use std::collections::BTreeMap;
 
 const BASE: u64 = 0x10_0000;
@@ -45,6 +45,10 @@ fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
 }
 
 fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
+    graph_with(&Layouts::default(), count, words, roots)
+}
+
+fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
     let mapping = Mapping {
         range: BASE..BASE + (1 << 20),
         readable: true,
@@ -60,12 +64,11 @@ fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals
     let mut blocks = Blocks::default();
     (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
     let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None }];
-    let layouts = Layouts::default();
     let input = Input {
         image: &image,
         blocks: &blocks,
         sites: &sites,
-        layouts: &layouts,
+        layouts,
         roots,
         biases: &[],
         with_texts: false,
@@ -181,4 +184,36 @@ fn owners_are_as_few_as_possible() {
     let all = edges(&graph, 3);
     let owners: Vec<&str> = all.iter().filter_map(|edge| edge.strip_prefix(&unreachable)).collect();
     assert_eq!(owners, ["2"]);
+}
+
+/// A local variable names the edge. It holds nothing that is held otherwise, as after a move.
+#[test]
+fn local_variables_name_their_edges() {
+    let mut layouts = Layouts::default();
+    let pointer = layouts.push(Layout {
+        name: "void*".into(),
+        short_name: "void*".into(),
+        size: 8,
+        shape: Shape::Pointer { target: None },
+        arguments: Vec::new(),
+        partial: false,
+    });
+    let local = |name: &str, place| Local { name: name.into(), type_id: pointer, place };
+    let words = [(BASE, block(0)), (BASE + 0x100, block(1)), (BASE + 0x108, block(0)), (block(1), block(2))];
+    let frame = Root {
+        locals: vec![
+            local("head", LocalPlace::Memory(BASE + 0x100)),
+            local("moved", LocalPlace::Memory(BASE + 0x108)),
+            local("next", LocalPlace::Bytes(Box::new(block(2).to_le_bytes()))),
+        ],
+        ..root(RootKind::Stack, "main", BASE + 0x100..BASE + 0x120)
+    };
+    let roots = [root(RootKind::Static, "X", BASE..BASE + 8), frame];
+    let (graph, totals) = graph_with(&layouts, 3, &words, &roots);
+    assert_eq!(edges(&graph, 3), ["X -> 0", "main -> 1", "main -> 0?", "main -> 2?", "1 -> 2"]);
+    assert_eq!(totals.unreached_blocks, 0);
+    let main = (0..graph.len() as u32).map(NodeIndex).find(|node| graph.name(*node) == "main").unwrap();
+    let names: Vec<&str> =
+        graph.edges(main).map(|edge| &*graph.strings[edge.name_or_index as usize]).collect();
+    assert_eq!(names, ["head", "moved", "next"]);
 }

@@ -7,7 +7,7 @@ use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{locals, roots, stacks};
+use stackglass_heapgraph::{locals, other_memory, roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
@@ -80,6 +80,7 @@ where
         with_texts: options.with_texts,
         all_one: options.all_one,
     };
+    memory::return_unused();
     let totals = graph::build(&input, sink)?;
     Ok(Written { totals, remarks })
 }
@@ -239,5 +240,5 @@ fn other_memory(image: &Image, modules: &[LoadedModule], blocks: &Blocks, known:
     let mut ranges: Vec<_> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
     let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
     ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));
-    roots::other_memory(image, blocks, &glibc::heaps(image), &ranges)
+    other_memory::other_memory(image, blocks, &glibc::heaps(image), &ranges)
 }
