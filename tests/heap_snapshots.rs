@@ -133,6 +133,7 @@ fn types_of_cpp_are_the_same_with_the_recorder() {
         let (_, file) = Ready::start(before, &program, &[]).take(&[]);
         shown(&file)
     };
+    let mut with_sites = 0;
     for shown in [types(&[]), types(&RECORDED)] {
         let lost = |name: &str| count(&shown, &shown["unreachable"]["types"], name).0;
         // A word of a register or of the stack may still hold what was lost last.
@@ -149,5 +150,15 @@ fn types_of_cpp_are_the_same_with_the_recorder() {
         ];
         assert_eq!(found, [60, 50, 50, 100, 100, 100, 100, 1], "{shown}");
         assert!(lost("Circle") >= 9, "{shown}");
+        let owners = shown["unreachable"]["owners"].as_array().unwrap();
+        let circles = owners.iter().find(|row| row["type"] == "Circle").unwrap();
+        let sites = circles["sites"].as_array().unwrap();
+        if let [site] = &sites[..] {
+            let name = site["site"].as_str().unwrap();
+            assert!(name.starts_with("lose_circles (typed.cpp:"), "{shown}");
+            assert_eq!(site["count"].as_u64(), Some(lost("Circle")), "{shown}");
+            with_sites += 1;
+        }
     }
+    assert_eq!(with_sites, 1, "only the recorder knows sites");
 }

@@ -28,6 +28,8 @@ struct Text {
 std::vector<Shape *> shapes;
 std::map<int, std::shared_ptr<Text>> texts;
 Part *parts;
+Shape *volatile last_shape;
+Part *volatile last_part;
 
 __attribute__((noinline)) Shape *make(int number) {
     if (number % 2) return new Circle;
@@ -43,13 +45,11 @@ __attribute__((noinline)) void add_part() {
 }
 
 __attribute__((noinline)) void lose_part() {
-    Part *volatile part = new Part{};
-    (void)part;
+    last_part = new Part{};
 }
 
 __attribute__((noinline)) void lose_circles() {
-    Circle *volatile circle = new Circle;
-    (void)circle;
+    last_shape = new Circle;
 }
 
 int main() {
@@ -60,6 +60,8 @@ int main() {
     }
     for (int number = 0; number < 10; number++) lose_circles();
     lose_part();
+    last_shape = nullptr;
+    last_part = nullptr;
     fprintf(stderr, "ready\n");
     for (;;) pause();
 }

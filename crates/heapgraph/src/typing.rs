@@ -26,7 +26,7 @@ use crate::graph::{Root, Site};
 use crate::image::Image;
 use crate::references::BlockType;
 use fit::Exactness;
-use stackglass_profile::heap_graph::NodeKind;
+use stackglass_profile::heap_graph::{AllocationStack, NodeKind};
 use stackglass_symbols::layouts::Layouts;
 use std::collections::HashMap;
 
@@ -100,7 +100,8 @@ impl Typing {
     /// theirs. The first site is that of blocks of which nothing is known.
     pub fn add_sites(&self, layouts: &Layouts, blocks: &mut Blocks, sites: &mut Vec<Site>) {
         if sites.is_empty() {
-            sites.push(Site { name: "(unknown)".to_owned(), kind: NodeKind::Native, contains: None });
+            let (name, kind) = ("(unknown)".to_owned(), NodeKind::Native);
+            sites.push(Site { name, kind, contains: None, allocated_by: AllocationStack::UNKNOWN });
         }
         let recorded = sites.len();
         let mut known: HashMap<(SiteId, BlockType), SiteId> = HashMap::new();
@@ -118,7 +119,9 @@ impl Typing {
                     BlockType::Bytes => NodeKind::String,
                     _ => NodeKind::Array,
                 };
-                sites.push(Site { name: layouts.block_name(contains), kind, contains: Some(contains) });
+                let name = layouts.block_name(contains);
+                let allocated_by = sites[site.0 as usize].allocated_by;
+                sites.push(Site { name, kind, contains: Some(contains), allocated_by });
                 SiteId(sites.len() as u32 - 1)
             });
         }

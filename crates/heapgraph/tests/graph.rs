@@ -4,7 +4,8 @@ use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::graph::{Input, Root, RootKind, Site, Totals, build};
 use stackglass_heapgraph::image::{Image, Mapping, Memory};
 use stackglass_profile::heap_graph::{
-    EDGE_KINDS, HeapGraph, HeapGraphBuilder, NodeIndex, NodeKind, UNREACHABLE,
+    AllocatingFunction, AllocationStack, AllocationStacks, EDGE_KINDS, HeapGraph, HeapGraphBuilder,
+    NodeIndex, NodeKind, UNREACHABLE,
 };
 use stackglass_symbols::layouts::{Layout, Layouts, Local, LocalPlace, Shape};
 use std::collections::BTreeMap;
@@ -63,11 +64,15 @@ fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root
     let image = Image { pid: 1, mappings: vec![mapping], threads: Vec::new(), memory };
     let mut blocks = Blocks::default();
     (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
-    let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None }];
+    let mut stacks = AllocationStacks::default();
+    let main = stacks.insert_function(AllocatingFunction { name: "main".into(), ..Default::default() });
+    let allocated_by = stacks.insert(AllocationStack::ROOT, main);
+    let sites = [Site { name: "B".into(), kind: NodeKind::Native, contains: None, allocated_by }];
     let input = Input {
         image: &image,
         blocks: &blocks,
         sites: &sites,
+        stacks: &stacks,
         layouts,
         roots,
         biases: &[],
@@ -76,7 +81,13 @@ fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root
     };
     let mut builder = HeapGraphBuilder::default();
     let totals = build(&input, &mut builder).unwrap();
-    (builder.finish(), totals)
+    let graph = builder.finish();
+    let first = graph.len() - count as usize;
+    for node in 0..graph.len() {
+        let site = graph.allocated_by(node).map(ToString::to_string);
+        assert_eq!(site.as_deref(), (node >= first).then_some("main"), "blocks have stacks, roots have none");
+    }
+    (graph, totals)
 }
 
 /// All edges as `from -> to`, by name for roots and by number for blocks; those that hold nothing end with `?`.

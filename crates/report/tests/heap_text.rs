@@ -3,11 +3,13 @@
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
 use stackglass_profile::heap_graph::{
-    EdgeKind, HeapGraph, HeapGraphBuilder, HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
+    AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraph, HeapGraphBuilder,
+    HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
 };
 use stackglass_report::heap_graph::HeapAnswers;
 use stackglass_report::heap_graph::growth::{HeapSums, growth};
 use stackglass_report::{HeapText, Style, heap};
+use std::collections::HashMap;
 use std::io;
 
 /// Collects nodes and edges in any order.
@@ -15,6 +17,9 @@ use std::io;
 struct Maker {
     nodes: Vec<(NodeKind, String, u64, u64)>,
     edges: Vec<(u32, u32, EdgeKind, Result<u32, String>)>,
+    stacks: AllocationStacks,
+    /// By node.
+    sites: HashMap<u32, AllocationStack>,
 }
 
 impl Maker {
@@ -43,11 +48,19 @@ impl Maker {
         self.edges.push((from, to, EdgeKind::Element, Ok(index)));
     }
 
+    fn allocated_by(&mut self, node: u32, name: &str, line: u32) {
+        let function = AllocatingFunction { name: name.into(), file: "src/main.rs".into(), line };
+        let function = self.stacks.insert_function(function);
+        self.sites.insert(node, self.stacks.insert(AllocationStack::ROOT, function));
+    }
+
     fn graph(mut self) -> HeapGraph {
         let mut builder = HeapGraphBuilder::default();
+        builder.stacks(&self.stacks);
         for (index, (kind, name, size, unused)) in self.nodes.iter().enumerate() {
             let name = builder.name(name);
             builder.unused(*unused);
+            builder.allocated_by(self.sites.get(&(index as u32)).copied().unwrap_or_default());
             builder.node(*kind, name, index as u64, *size).unwrap();
         }
         self.edges.sort_by_key(|edge| edge.0);
@@ -93,6 +106,7 @@ fn server(sessions: u32, with_texts: bool) -> HeapGraph {
     for index in 0..sessions / 1000 {
         let (parent, child) = (heap.nodes.len() as u32, heap.nodes.len() as u32 + 1);
         heap.node(NodeKind::Object, "RcInner<Parent>", 56);
+        heap.allocated_by(parent, "server::pair", 40 + index % 2);
         heap.node(NodeKind::Object, "RcInner<Child>", 40);
         heap.element(unreachable, parent, index);
         heap.field(parent, child, "value.child");
@@ -238,6 +252,7 @@ fn json_is_as_documented() {
         let buffer = heap.node(NodeKind::Array, "[String]", 96);
         heap.nodes[buffer as usize].3 = 48;
         heap.field(variable, buffer, "names");
+        heap.allocated_by(buffer, "app::load", 12);
         for index in 0..2 {
             let text = heap.node(NodeKind::String, "visit", 5);
             heap.element(buffer, text, index);
@@ -245,6 +260,7 @@ fn json_is_as_documented() {
         let unreachable = heap.root(root, UNREACHABLE);
         let lost = heap.node(NodeKind::Object, "RcInner<Node>", 32);
         heap.element(unreachable, lost, 0);
+        heap.allocated_by(lost, "app::lose", 7);
         heap
     };
     let graph = small().graph();

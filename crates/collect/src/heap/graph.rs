@@ -1,7 +1,7 @@
 //! From a frozen process to a graph in a sink.
 
 use super::recorded::{self, Recorded, Table};
-use super::{HeapError, TakeOptions, memory, module_files};
+use super::{HeapError, TakeOptions, interpreters, memory, module_files};
 use stackglass_heapgraph::blocks::{Blocks, glibc};
 use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
@@ -68,6 +68,7 @@ where
     drop((recording, contents, site_stacks, files, frames, locals, frame_locations));
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
+    remarks.extend(interpreters::remark(image.pid, &modules));
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
     let known = if table.is_some() { &sites[..] } else { &[] };

@@ -6,6 +6,7 @@
 
 mod graph;
 mod image;
+mod interpreters;
 mod memory;
 mod module_files;
 pub mod output;

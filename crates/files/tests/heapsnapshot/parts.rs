@@ -5,7 +5,9 @@ use stackglass_files::heapsnapshot::{
     AssembleOptions, CONTINUED, PartsWriter, assemble, assemble_to, assemble_with, cleanup, grouped_blocks,
     read,
 };
-use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NodeIndex, NodeKind};
+use stackglass_profile::heap_graph::{
+    AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraphSink, NodeIndex, NodeKind,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -268,4 +270,58 @@ fn unused_bytes_are_kept() {
     for path in [&prefix, &out] {
         assert_eq!(read(path).unwrap().unused, [0, 0, 24, 0, u32::MAX], "{}", path.display());
     }
+}
+
+/// A tree of two branches: each node gets its own stack back from the parts and from the file.
+#[test]
+fn allocation_stacks_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("stacks");
+    let mut stacks = AllocationStacks::default();
+    let mut stack = |caller, name: &str, line| {
+        let function = AllocatingFunction { name: name.into(), file: "src/app.rs".into(), line };
+        let function = stacks.insert_function(function);
+        stacks.insert(caller, function)
+    };
+    let main = stack(AllocationStack::ROOT, "main", 3);
+    let grow = stack(main, "grow", 7);
+    let again = stack(grow, "grow", 7);
+    let fill = stack(main, "fill", 0);
+    let of_nodes = [AllocationStack::UNKNOWN, fill, again, AllocationStack::UNKNOWN, grow];
+    let mut parts = PartsWriter::create(&prefix).unwrap();
+    let name = parts.name("");
+    parts.stacks(&stacks);
+    for (row, stack) in of_nodes.into_iter().enumerate() {
+        parts.allocated_by(stack);
+        let kind = if row == 0 { NodeKind::Synthetic } else { NodeKind::Array };
+        parts.node(kind, name, row as u64 * 16, 64).unwrap();
+        parts
+            .edge(NodeIndex(row as u32), NodeIndex((row as u32 + 1) % 5), EdgeKind::Property, name.0)
+            .unwrap();
+    }
+    parts.finish().unwrap();
+    let out = folder.path().join("stacks.heapsnapshot");
+    assemble(&prefix, &out).unwrap();
+    check(&out);
+    for path in [&prefix, &out] {
+        let graph = read(path).unwrap();
+        let walk = |node: usize| {
+            let stack = graph.allocated_by.get(node).copied().unwrap_or_default();
+            graph.stacks.walk(stack).map(ToString::to_string).collect::<Vec<_>>().join(" < ")
+        };
+        let found: Vec<String> = (0..5).map(walk).collect();
+        let (grow, main) = ("grow (app.rs:7)", "main (app.rs:3)");
+        let expected = [
+            String::new(),
+            format!("fill < {main}"),
+            format!("{grow} < {grow} < {main}"),
+            String::new(),
+            format!("{grow} < {main}"),
+        ];
+        assert_eq!(found, expected, "{}", path.display());
+    }
+    // As V8 has it: id, function, blocks, bytes, callees. The functions begin with that of the root.
+    let file: serde_json::Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let grow = serde_json::json!([3, 2, 1, 64, [4, 2, 1, 64, []], 5, 3, 1, 64, []]);
+    assert_eq!(file["trace_tree"], serde_json::json!([1, 0, 0, 0, [2, 1, 0, 0, grow]]));
 }

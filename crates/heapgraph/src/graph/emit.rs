@@ -53,6 +53,7 @@ pub(super) fn emit<S: HeapGraphSink>(
     unreached: &Unreached,
     sink: &mut S,
 ) -> Result<Totals, S::Error> {
+    sink.stacks(input.stacks);
     let upper = upper_nodes(input, edges, unreached);
     let blocks_from = upper.len() as u32;
     let mut totals = Totals { nodes: u64::from(blocks_from), ..Totals::default() };
@@ -83,6 +84,7 @@ pub(super) fn emit<S: HeapGraphSink>(
         let site = input.site(index);
         let size = input.blocks.sizes[index];
         let shown = if input.all_one { 1 } else { size };
+        out.sink.allocated_by(input.sites[site].allocated_by);
         let unused = edges.owned.unused.get(index);
         if unused > 0 {
             out.sink.unused(u64::from(unused));

@@ -4,6 +4,7 @@
 //! without edges from outside. Freeing the owners frees all the others.
 
 use super::edges::{Holding, range};
+use super::sites::{SiteRow, SiteSums};
 use super::{Bits, HeapAnswers};
 use crate::order;
 use foldhash::{HashMap, HashSet};
@@ -92,16 +93,19 @@ pub struct OwnerRow {
     pub count: u64,
     /// Bytes of these blocks.
     pub size: u64,
+    /// The places that allocated the owners.
+    pub sites: Vec<SiteRow>,
 }
 
 impl HeapAnswers<'_> {
     /// Leak candidates. Empty if the snapshot has no node for unreachable blocks.
     pub fn leaks(&self) -> Leaks {
-        let mut rows: HashMap<u32, OwnerRow> = HashMap::default();
+        let mut rows: HashMap<u32, (OwnerRow, SiteSums<'_>)> = HashMap::default();
         let (mut count, mut size) = (0, 0);
         for node in &self.leaks.nodes {
             let at = *node as usize;
-            let row = rows.entry(self.type_names.of(self.graph, at)).or_default();
+            let (row, sites) = rows.entry(self.type_names.of(self.graph, at)).or_default();
+            sites.add(self.graph, at);
             row.owners += 1;
             row.in_cycles += u64::from(self.leaks.cyclic.contains(node));
             row.count += u64::from(self.dominators.counts[at]);
@@ -109,7 +113,11 @@ impl HeapAnswers<'_> {
             count += u64::from(self.dominators.counts[at]);
             size = self.dominators.retained[at].saturating_add(size);
         }
-        let name = |(id, row): (u32, OwnerRow)| OwnerRow { name: self.type_names.name(id).to_owned(), ..row };
+        let name = |(id, (row, sites)): (u32, (OwnerRow, SiteSums<'_>))| OwnerRow {
+            name: self.type_names.name(id).to_owned(),
+            sites: sites.rows(),
+            ..row
+        };
         let mut owners: Vec<OwnerRow> = rows.into_iter().map(name).collect();
         owners.sort_by(|a, b| order::largest_first((a.size, &a.name), (b.size, &b.name)));
         let below = super::unreachable_node(self.graph).map(|node| node as usize);

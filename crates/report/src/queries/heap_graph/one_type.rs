@@ -1,6 +1,6 @@
 //! Everything about one type.
 
-use super::{Dominator, HeapAnswers, HeapPath, RetainerRow, TypeRow};
+use super::{Dominator, HeapAnswers, HeapPath, RetainerRow, SiteRow, TypeRow};
 
 const MOST_PATHS: usize = 100;
 
@@ -17,6 +17,8 @@ pub struct TypeAnswer {
     pub retainers: Vec<RetainerRow>,
     /// What its fields hold; [`RetainerRow::holder`] is the type of the targets.
     pub fields: Vec<RetainerRow>,
+    /// The places that allocated its nodes.
+    pub sites: Vec<SiteRow>,
     /// Those of its nodes that hold the most.
     pub largest: Vec<Dominator>,
 }
@@ -53,6 +55,7 @@ impl HeapAnswers<'_> {
             paths: self.paths_to(id, MOST_PATHS),
             retainers: self.retainers_of(id),
             fields: self.fields_of(id),
+            sites: self.sites_of(id),
             largest: self.largest_of(id, rows),
         })
     }

@@ -1,7 +1,7 @@
 //! Answers for programs, as documented in `docs/json.md`.
 
 use crate::heap_graph::growth::{GrowthRow, HeapSums, Sum};
-use crate::heap_graph::{Dominator, HeapAnswers, HeapPath, RetainerRow, TypeAnswer, TypeRow};
+use crate::heap_graph::{Dominator, HeapAnswers, HeapPath, RetainerRow, SiteRow, TypeAnswer, TypeRow};
 use crate::queries::heap_graph::total;
 use crate::text::json::string;
 use std::io::{self, Write};
@@ -25,12 +25,13 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
     out.write_all(b",\n")?;
     list(out, "owners", &leaks.owners, |row| {
         format!(
-            "{{\"type\":{},\"owners\":{},\"in_cycles\":{},\"count\":{},\"size\":{}}}",
+            "{{\"type\":{},\"owners\":{},\"in_cycles\":{},\"count\":{},\"size\":{},\"sites\":[{}]}}",
             string(&row.name),
             row.owners,
             row.in_cycles,
             row.count,
-            row.size
+            row.size,
+            row.sites.iter().map(site).collect::<Vec<_>>().join(",")
         )
     })?;
     out.write_all(b"},\n")?;
@@ -75,6 +76,8 @@ pub fn write_type_json(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<(
     list(out, "retainers", &answer.retainers, |row| retainer(row, "holder"))?;
     out.write_all(b",\n")?;
     list(out, "fields", &answer.fields, |row| retainer(row, "target"))?;
+    out.write_all(b",\n")?;
+    list(out, "sites", &answer.sites, site)?;
     out.write_all(b",\n")?;
     list(out, "largest", &answer.largest, dominator)?;
     out.write_all(b"}\n")
@@ -157,6 +160,10 @@ fn sums(row: &TypeRow) -> String {
 
 fn type_row(row: &TypeRow) -> String {
     format!("{{{}}}", sums(row))
+}
+
+fn site(row: &SiteRow) -> String {
+    format!("{{\"site\":{},\"count\":{},\"self_size\":{}}}", string(&row.name), row.count, row.self_size)
 }
 
 fn dominator(row: &Dominator) -> String {

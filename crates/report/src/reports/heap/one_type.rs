@@ -3,9 +3,11 @@
 use super::HeapText;
 use super::show::short;
 use super::table::{header, heading, hidden, numbers, path, push_field, push_type, titled};
-use crate::heap_graph::{RetainerRow, TypeAnswer};
+use crate::heap_graph::{RetainerRow, SiteRow, TypeAnswer};
+use crate::text::columns::cut_left;
 use crate::text::numbers::{bytes_text, count_text, counted};
 use crate::text::style::{Line, Paint};
+use stackglass_profile::harmless;
 use std::io::{self, Write};
 
 pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
@@ -18,6 +20,10 @@ pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -
     if !answer.fields.is_empty() {
         heading(text, "Holds", out)?;
         fields(text, &answer.fields, false, out)?;
+    }
+    if !answer.sites.is_empty() {
+        heading(text, "Allocated by", out)?;
+        sites(text, &answer.sites, out)?;
     }
     // A single block is the one above.
     if answer.largest.len() > 1 {
@@ -95,6 +101,21 @@ pub(super) fn write_retainers(text: &HeapText, answer: &TypeAnswer, out: &mut dy
     }
     heading(text, "Held by", out)?;
     fields(text, &answer.retainers, true, out)
+}
+
+const SITES: [(&str, usize); 2] = [("blocks", 6), ("own", 7)];
+
+fn sites(text: &HeapText, rows: &[SiteRow], out: &mut dyn Write) -> io::Result<()> {
+    header(text, &SITES, "function", out)?;
+    let shown = text.shown(rows.len());
+    for row in &rows[..shown] {
+        let mut line = numbers(&SITES, &[count_text(row.count), bytes_text(row.self_size)]);
+        let room = text.cols.saturating_sub(line.width());
+        line.plain(cut_left(&harmless(&row.name), room)).write(text.style, out)?;
+    }
+    let rest: u64 = rows[shown..].iter().map(|row| row.count).sum();
+    let rest = format!(", {} together", counted(rest, "block", "blocks"));
+    hidden(text, rows.len() - shown, ("function", "functions"), &rest, out)
 }
 
 const FIELDS: [(&str, usize); 3] = [("blocks", 6), ("own", 7), ("edges", 6)];

@@ -2,9 +2,9 @@
 
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, path, push_field, push_type, titled};
-use crate::heap_graph::{HeapAnswers, Leaks, TypeRow, TypeTable, Waste};
+use crate::heap_graph::{HeapAnswers, Leaks, SiteRow, TypeRow, TypeTable, Waste};
 use crate::queries::heap_graph::total;
-use crate::text::columns::{cut_right, width};
+use crate::text::columns::{cut_left, cut_right, width};
 use crate::text::numbers::{bytes_text, count_text, counted, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
@@ -143,6 +143,10 @@ fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn W
         let narrow = HeapText { cols: text.cols - width(cycles), ..text.clone() };
         push_type(&narrow, &mut line, &row.name);
         line.push(Paint::Yellow, cycles).cut(text.cols).write(text.style, out)?;
+        // The name of a type that is not known is that of its site.
+        if !row.name.starts_with("site: ") {
+            sites_below(text, &row.sites, out)?;
+        }
     }
     if leaks.shared_count > 0 {
         let values = [bytes_text(leaks.shared_size), count_text(leaks.shared_count), String::new()];
@@ -150,6 +154,27 @@ fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn W
         line.push(Paint::Grey, "held by several of them").cut(text.cols).write(text.style, out)?;
     }
     hidden(text, leaks.owners.len() - shown, ("type", "types"), "", out)
+}
+
+/// Most sites below a type.
+const SITES: usize = 3;
+
+/// The sites that allocated the owners in a row, with their number.
+fn sites_below(text: &HeapText, sites: &[SiteRow], out: &mut dyn Write) -> io::Result<()> {
+    let shown = if text.everything { sites.len() } else { sites.len().min(SITES) };
+    for site in &sites[..shown] {
+        let mut line = numbers(&OWNERS, &[String::new(), String::new(), count_text(site.count)]);
+        line.push(Paint::Grey, "by ");
+        let room = text.cols.saturating_sub(line.width());
+        line.plain(cut_left(&harmless(&site.name), room)).write(text.style, out)?;
+    }
+    let rest: u64 = sites[shown..].iter().map(|site| site.count).sum();
+    if rest > 0 {
+        let mut line = numbers(&OWNERS, &[String::new(), String::new(), count_text(rest)]);
+        let more = counted((sites.len() - shown) as u64, "other site", "other sites");
+        line.push(Paint::Grey, format!("by {more}")).cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
 }
 
 /// What could be saved, the largest first.
