@@ -66,16 +66,16 @@ impl<R: Read> Reader<R> {
                     (edges, _) = (true, self.edges()?);
                 }
                 "strings" if !strings => (strings, _) = (true, self.strings()?),
-                "trace_function_infos" => {
+                "trace_function_infos" if self.is_ours() => {
                     let meta = self.meta("trace_function_infos")?;
                     let fields = meta.function_fields.clone();
                     self.stacks.read_function_infos(&mut self.json, &fields)?;
                 }
-                "trace_tree" => {
+                "trace_tree" if self.is_ours() => {
                     let fields = self.meta("trace_tree")?.stack_fields.clone();
                     self.stacks.read_tree(&mut self.json, &fields)?;
                 }
-                "unused" if nodes && self.meta("unused")?.assembled_here => self.unused()?,
+                "unused" if nodes && self.is_ours() => self.unused()?,
                 "snapshot" | "nodes" | "edges" | "strings" => {
                     return self.json.fault(format!("{key:?} occurs twice"));
                 }
@@ -115,12 +115,18 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Whether the stacks and unused bytes are as ours. V8 has numbers below 0 in them.
+    fn is_ours(&self) -> bool {
+        self.meta.as_ref().is_some_and(|meta| meta.assembled_here)
+    }
+
     fn nodes(&mut self) -> Result<(), Fault> {
         let meta = self.meta("nodes")?;
         let fields = meta.node_fields.as_slice();
         let at = |field| place(fields, field);
         let [kind, name, size, edges] = [at("type")?, at("name")?, at("self_size")?, at("edge_count")?];
-        let stack = place(fields, "trace_node_id").ok().filter(|_| meta.function_count > 0);
+        let stack =
+            place(fields, "trace_node_id").ok().filter(|_| meta.assembled_here && meta.function_count > 0);
         let (count, width, kinds) = (meta.node_count, fields.len(), meta.node_kinds.len() as u64);
         let edge_count = meta.edge_count;
         let room = self.reserved("nodes", count, width)?;
