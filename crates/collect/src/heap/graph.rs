@@ -69,6 +69,9 @@ where
         let typing = typing::infer(evidence);
         sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
+        remarks.push(
+            "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
+        );
     }
     let input = Input {
         image,

@@ -3,7 +3,7 @@
 use super::graph::{self, SiteName};
 use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FrozenProcess, Pause};
-use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
+use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
 use stackglass_symbols::Options;
 use std::path::Path;
@@ -79,11 +79,11 @@ fn whole(
     write_parts: impl FnOnce(PartsWriter) -> Result<Taken, HeapError>,
 ) -> Result<Taken, HeapError> {
     // A program is not stopped for an output that cannot be written.
-    let parts = PartsWriter::create(output)?;
+    let parts = PartsWriter::create(output).map_err(|error| named(error, output))?;
     let result = write_parts(parts).and_then(|taken| {
         if !options.streaming {
             let options = AssembleOptions { group_small: options.group_small };
-            heapsnapshot::assemble_with(output, output, options)?;
+            heapsnapshot::assemble_with(output, output, options).map_err(|error| named(error, output))?;
         }
         Ok(taken)
     });
@@ -91,6 +91,16 @@ fn whole(
         let _ = heapsnapshot::cleanup(output);
     }
     result
+}
+
+/// Names the file that the user has named, instead of a part of it.
+fn named(error: HeapSnapshotError, output: &Path) -> HeapSnapshotError {
+    match error {
+        HeapSnapshotError::System { doing, source, .. } => {
+            HeapSnapshotError::System { doing, path: output.to_owned(), source }
+        }
+        error => error,
+    }
 }
 
 /// Writes the part files. When it returns, the process runs, and its copy has ended.
