@@ -214,7 +214,7 @@ fn reason(
     if !capable && yama == 1 {
         return Refusal::YamaParents { pid, name };
     }
-    if own.filtered {
+    if own.confined {
         return Refusal::Filtered { pid, name };
     }
     Refusal::Forbidden { pid, name }

@@ -8,7 +8,9 @@ use stackglass_unwind::memory::read_process;
 
 /// Codes by which the kernel marks a call that it makes again (include/linux/errno.h): ERESTARTSYS, ERESTARTNOINTR,
 /// ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
-const ERESTART: [i64; 4] = [-512, -513, -514, -516];
+const ERESTART: [i64; 4] = [-512, -513, -514, ERESTART_RESTARTBLOCK];
+/// The kernel continues the call by restart_syscall(2), with what is left of its time-out.
+pub(crate) const ERESTART_RESTARTBLOCK: i64 = -516;
 
 /// How an interrupted call ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,15 +19,18 @@ pub(crate) enum InterruptedCall {
     Restarted,
     /// The call returns EINTR to the program.
     Failed,
+    /// The kernel continues the call by restart_syscall(2), which a seccomp filter of the thread may forbid.
+    Confined,
 }
 
 impl InterruptedCall {
-    /// The call in which a stopped thread slept, if there is one.
-    pub(crate) fn of(registers: &libc::user_regs_struct) -> Option<InterruptedCall> {
+    /// The call in which the stopped thread `tid` slept, if there is one.
+    pub(crate) fn of(tid: u32, registers: &libc::user_regs_struct) -> Option<InterruptedCall> {
         if (registers.orig_rax as i64) < 0 {
             return None;
         }
         match registers.rax as i64 {
+            ERESTART_RESTARTBLOCK if is_confined(tid) => Some(InterruptedCall::Confined),
             code if ERESTART.contains(&code) => Some(InterruptedCall::Restarted),
             code if code == -i64::from(libc::EINTR) => Some(InterruptedCall::Failed),
             _ => None,
@@ -33,7 +38,12 @@ impl InterruptedCall {
     }
 }
 
-/// A thread that was stepped back to the `syscall` instruction of a call that had returned EINTR, as if it had stopped just
+/// Whether seccomp confines the calls of a thread.
+pub(crate) fn is_confined(tid: u32) -> bool {
+    Status::read(tid).is_none_or(|status| status.confined)
+}
+
+/// A thread that was stepped back to the `syscall` instruction of its interrupted call, as if it had stopped just
 /// before the call. A time-out begins anew.
 #[derive(Clone, Copy)]
 pub(crate) struct PutBack {
@@ -48,7 +58,10 @@ impl PutBack {
         let at = registers.rip.wrapping_sub(SYSCALL.len() as u64);
         let mut bytes = [0; SYSCALL.len()];
         let read = read_process(memory as i32, at, &mut bytes);
-        if read != bytes.len() || bytes != SYSCALL || !calls::may_be_repeated(registers.orig_rax as i64) {
+        // A call that the kernel would continue has done nothing yet.
+        let may_be_repeated = registers.rax as i64 == ERESTART_RESTARTBLOCK
+            || calls::may_be_repeated(registers.orig_rax as i64);
+        if read != bytes.len() || bytes != SYSCALL || !may_be_repeated {
             return None;
         }
         // A signal whose handler is about to run has interrupted the call as well.

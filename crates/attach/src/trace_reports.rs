@@ -140,10 +140,10 @@ fn read_stopped(process: &mut SampledProcess, index: usize, stop: StopRequest) {
         return;
     };
     let walk = process.stacks.walk(&Registers::of_stopped(&registers));
-    let call = InterruptedCall::of(&registers);
+    let call = InterruptedCall::of(tid, &registers);
     let now = monotonic();
     update(process, index, now);
-    if call == Some(InterruptedCall::Failed) {
+    if matches!(call, Some(InterruptedCall::Failed | InterruptedCall::Confined)) {
         process.threads[index].put_back = PutBack::new(process.stacks.living(), tid, &registers);
     }
     let _ = ptrace::resume(tid, 0);

@@ -12,6 +12,7 @@ mod emit;
 mod names;
 mod reach;
 mod roots;
+mod small_numbers;
 
 pub use emit::Totals;
 pub use roots::{Root, RootKind};

@@ -12,6 +12,7 @@ pub mod graph;
 pub mod image;
 pub mod locals;
 pub mod modules;
+pub mod other_memory;
 pub mod references;
 pub mod roots;
 pub mod stacks;

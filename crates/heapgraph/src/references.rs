@@ -14,7 +14,7 @@ mod vtables;
 mod walk;
 
 pub use stackglass_symbols::layouts::BlockType;
-pub use text::text;
+pub use text::{shown_bytes, start_of_text, text};
 
 use crate::image::Image;
 use compile::Compiler;

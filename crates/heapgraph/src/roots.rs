@@ -1,9 +1,8 @@
 //! Finds the roots of a process: variables of modules and threads, frames of stacks, registers.
 //!
-//! Memory of modules between variables is a root as well: compilers and linkers put data there that has no name. So is memory that is
-//! mapped, holds no blocks and belongs to none of these: other allocators, the loader, interpreters.
+//! Memory of modules between variables is a root as well: compilers and linkers put data there that has no name. See also
+//! [`other_memory`](crate::other_memory).
 
-use crate::blocks::Blocks;
 use crate::graph::{Root, RootKind};
 use crate::image::{Image, ThreadRegisters};
 use crate::modules::LoadedModule;
@@ -13,8 +12,6 @@ use std::ops::Range;
 
 /// Bytes of the C library's own structure of a thread, behind the thread pointer (glibc: `struct pthread`).
 const THREAD_STRUCTURE: u64 = 0x1000;
-/// Bytes of static thread-local storage that the loader adds for modules that are loaded later.
-const SURPLUS: u64 = 0x1000;
 
 /// A thread, and where its stack ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +45,7 @@ pub fn thread_stacks(image: &Image, modules: &[LoadedModule]) -> Vec<ThreadStack
 
 fn thread_local_bytes(modules: &[LoadedModule]) -> u64 {
     let sizes = modules.iter().filter_map(|module| module.thread_local);
-    sizes.map(|local| local.size + local.alignment).sum::<u64>() + SURPLUS
+    sizes.map(|local| local.size + local.alignment).sum()
 }
 
 /// The writable data of all modules, by variable.
@@ -210,82 +207,6 @@ pub fn stack(
     roots
 }
 
-/// Private writable memory outside of heaps, blocks, and the `known` addresses of modules and threads.
-///
-/// `heaps` are those of an allocator whose structures are known. Without them, a mapping with blocks is taken for a heap.
-pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known: &[Range<u64>]) -> Vec<Root> {
-    let mut roots = Vec::new();
-    for mapping in &image.mappings {
-        let is_other = mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0;
-        if !is_other || mapping.path.starts_with("[stack") || mapping.path == "[heap]" {
-            continue;
-        }
-        let Range { start, end } = mapping.range;
-        let first = blocks.addresses.partition_point(|address| *address < start);
-        let has_blocks = blocks.addresses.get(first).is_some_and(|address| *address < end)
-            || first > 0 && blocks.end(first - 1) > start;
-        if has_blocks && heaps.is_empty() {
-            continue;
-        }
-        let mut taken: Vec<Range<u64>> = heaps
-            .iter()
-            .chain(known)
-            .filter(|range| range.start < end && start < range.end)
-            .cloned()
-            .collect();
-        taken.sort_by_key(|range| range.start);
-        let mut rest = Vec::new();
-        subtract(start..end, &taken, &mut |range| add_between_blocks(blocks, range, &mut rest));
-        roots.extend(rest.into_iter().map(|range| Root {
-            kind: RootKind::Static,
-            owner: "(other memory)".into(),
-            name: if mapping.path.is_empty() { "anonymous mapping".into() } else { mapping.path.clone() },
-            range,
-            type_id: None,
-            locals: Vec::new(),
-            registers: Vec::new(),
-            may_be_filling: false,
-            interior: true,
-        }));
-    }
-    roots
-}
-
-/// Calls `each` with the parts of a range that are in none of the sorted ranges.
-fn subtract(range: Range<u64>, taken: &[Range<u64>], each: &mut dyn FnMut(Range<u64>)) {
-    let mut at = range.start;
-    for other in taken {
-        if other.start > at {
-            each(at..other.start.min(range.end));
-        }
-        at = at.max(other.end);
-    }
-    if at < range.end {
-        each(at..range.end);
-    }
-}
-
-/// Adds the whole pages of a range that no block touches. Blocks have a head before them.
-fn add_between_blocks(blocks: &Blocks, range: Range<u64>, rest: &mut Vec<Range<u64>>) {
-    const PAGE: u64 = 4096;
-    let first = blocks.addresses.partition_point(|address| *address < range.start).saturating_sub(1);
-    let mut at = range.start;
-    for index in first..blocks.len() {
-        let start = blocks.addresses[index];
-        if start >= range.end {
-            break;
-        }
-        let pages = at..start.saturating_sub(1) & !(PAGE - 1);
-        if pages.start < pages.end {
-            rest.push(pages);
-        }
-        at = at.max(blocks.end(index).saturating_add(PAGE - 1) & !(PAGE - 1));
-    }
-    if at < range.end {
-        rest.push(at..range.end);
-    }
-}
-
 /// A thread as reports name it.
 pub fn thread_name(tid: u32, name: &str) -> String {
     format!("thread {tid} {name}")
@@ -299,23 +220,4 @@ fn is_own(module: &str) -> bool {
 /// The C library's allocator has addresses of freed memory in its data.
 fn is_c_library(module: &str) -> bool {
     module.starts_with("libc.so") || module.starts_with("libc-2")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::blocks::SiteId;
-
-    #[test]
-    fn memory_between_heaps_and_blocks() {
-        let mut blocks = Blocks::default();
-        // A block with a mapping of its own, merged with its neighbours, and one that ends in the middle of a page.
-        blocks.push(0x3010, 0x1ff0, SiteId(0));
-        blocks.push(0x8010, 100, SiteId(0));
-        let mut rest = Vec::new();
-        subtract(0x1000..0xb000, &[0..0x2000, 0xa000..0xf000], &mut |range| {
-            add_between_blocks(&blocks, range, &mut rest);
-        });
-        assert_eq!(rest, [0x2000..0x3000, 0x5000..0x8000, 0x9000..0xa000]);
-    }
 }

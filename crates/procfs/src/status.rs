@@ -25,8 +25,8 @@ pub struct Status {
     pub pending: u64,
     /// Blocked signals.
     pub blocked: u64,
-    /// It runs under a seccomp filter.
-    pub filtered: bool,
+    /// Seccomp confines its system calls, by a filter or to the few of the strict mode.
+    pub confined: bool,
     /// Effective capabilities, as bits.
     pub capabilities: u64,
     /// Process id in the innermost pid namespace; 0 if the kernel does not tell.
@@ -64,7 +64,7 @@ impl Status {
                 "SigCgt" => status.caught = u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
-                "Seccomp" => status.filtered = first == "2",
+                "Seccomp" => status.confined = matches!(first, "1" | "2"),
                 "NSpid" => {
                     let last = value.split_ascii_whitespace().next_back();
                     status.innermost_pid = last.and_then(|pid| pid.parse().ok()).unwrap_or(0);
@@ -120,9 +120,10 @@ mod tests {
              NSpid:\t77\t12\t1\nx86_Thread_features:\tshstk wrss \n",
         );
         assert_eq!((status.process, status.parent, status.tracer, status.user), (77, 1, 5, 1000));
-        assert_eq!((status.state, status.has_memory, status.filtered), (b'S', true, true));
+        assert_eq!((status.state, status.has_memory, status.confined), (b'S', true, true));
         assert_eq!((status.caught, status.capabilities), (1 << 9, 1 << 19));
         assert_eq!((status.pending, status.blocked), (0x401, 4));
+        assert!(Status::parse("Seccomp:\t1\n").confined && !Status::parse("Seccomp:\t0\n").confined);
         assert!(!status.has_ended());
         assert_eq!((status.innermost_pid, status.has_shadow_stack), (1, true));
         assert_eq!(namespace_pids_in("Pid:\t7\nNSpid:\t700\t12\t1\nNSpgid:\t1\n"), [700, 12, 1]);

@@ -9,10 +9,11 @@ pub enum FreezeError {
     /// The process may not be traced.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A seccomp filter of the process could forbid the injected call, and only CAP_SYS_ADMIN can suspend it.
+    /// Seccomp could end the process at the injected call. Only a process with CAP_SYS_ADMIN that runs under no filter itself
+    /// can suspend it.
     #[error(
-        "process {pid} ({name}) runs under a seccomp filter, which could end it at the call that copies it: use sudo, \
-         or --stop to read the process itself while it is stopped"
+        "process {pid} ({name}) runs under seccomp, which could end it at the call that copies it: use sudo outside of \
+         containers, or --stop to read the process itself while it is stopped"
     )]
     Filtered {
         /// Its id.

@@ -11,6 +11,7 @@ use super::frame;
 use super::memory::ProcessMemory;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
+use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
 use crate::ptrace::{self, Stop};
 use stackglass_procfs::maps;
 use std::io;
@@ -21,6 +22,9 @@ const RED_ZONE: u64 = 128;
 /// A call takes longer only if another thread of the process must help it. The others are then detached.
 const LONGEST_CALL: Duration = Duration::from_secs(2);
 
+/// Threads that are tried before a process is refused.
+const MOST_CANDIDATES: usize = 16;
+
 /// What a process lends to injected calls.
 pub(super) struct Borrowed<'a> {
     pub(super) pid: u32,
@@ -30,8 +34,8 @@ pub(super) struct Borrowed<'a> {
     pub(super) memory: &'a ProcessMemory,
     /// The mapping of the main thread's stack, as it was before the stop.
     pub(super) main_stack: Option<Mapping>,
-    /// It runs under a seccomp filter.
-    pub(super) is_filtered: bool,
+    /// This process may suspend seccomp for its threads.
+    pub(super) can_suspend_seccomp: bool,
     /// It is the first process of its pid namespace.
     pub(super) is_first_of_namespace: bool,
 }
@@ -40,6 +44,8 @@ pub(super) struct Borrowed<'a> {
 pub(super) struct Injection<'a> {
     borrowed: &'a Borrowed<'a>,
     pub(super) tid: u32,
+    /// Seccomp confines the thread, and the tasks that it creates.
+    is_confined: bool,
     continues_with: libc::user_regs_struct,
     mask: u64,
     /// The frame that continues the thread.
@@ -52,6 +58,13 @@ pub(super) struct Injection<'a> {
     others: Vec<u32>,
     /// A call took too long, so the other threads were detached.
     pub(super) has_released_others: bool,
+}
+
+/// The thread that is to make the calls.
+struct Continues {
+    tid: u32,
+    is_confined: bool,
+    registers: libc::user_regs_struct,
 }
 
 /// How an injected call ended.
@@ -78,11 +91,19 @@ impl<'a> Injection<'a> {
             .iter()
             .filter(|thread| thread.state == State::Stopped && thread.registers.is_some())
             .collect();
-        candidates.sort_by_key(|thread| rank(pid, thread));
+        let is_worse = |thread: &TracedThread| thread.is_confined && !borrowed.can_suspend_seccomp;
+        candidates.sort_by_key(|thread| (is_worse(thread), rank(pid, thread)));
         let mut mappings = None;
         let mut bytes = 0;
-        for thread in candidates.into_iter().take(16) {
+        let mut has_refused = false;
+        for thread in candidates.into_iter().take(MOST_CANDIDATES) {
             let Some(registers) = thread.continues_with else { continue };
+            // Only now: the threads are stopped, so this stays.
+            let is_confined = interrupted_call::is_confined(thread.tid);
+            if is_confined && !borrowed.can_suspend_seccomp {
+                has_refused = true;
+                continue;
+            }
             let extended = ptrace::extended_state(thread.tid);
             bytes = (2 * frame::size(&extended)).next_multiple_of(4096);
             let Some(top) = borrowed.room(thread.tid, registers.rsp, bytes as u64, &mut mappings) else {
@@ -94,21 +115,25 @@ impl<'a> Injection<'a> {
                 .filter(|other| other.tid != thread.tid)
                 .map(|other| other.tid)
                 .collect();
-            return Injection::write_frames(borrowed, thread.tid, registers, &extended, top, bytes, others);
+            let continues = Continues { tid: thread.tid, is_confined, registers };
+            return Injection::write_frames(borrowed, continues, &extended, top, bytes, others);
+        }
+        if has_refused {
+            return Err(FreezeError::Filtered { pid, name: borrowed.name.to_owned() });
         }
         Err(FreezeError::NoRoom { pid, name: borrowed.name.to_owned(), bytes })
     }
 
     fn write_frames(
         borrowed: &'a Borrowed<'a>,
-        tid: u32,
-        continues_with: libc::user_regs_struct,
+        continues: Continues,
         extended: &[u8],
         top: u64,
         bytes: usize,
         others: Vec<u32>,
     ) -> Result<Injection<'a>, FreezeError> {
         let gone = |_| FreezeError::Gone { pid: borrowed.pid };
+        let Continues { tid, is_confined, registers: continues_with } = continues;
         let mask = ptrace::blocked_signals(tid).map_err(gone)?;
         let start = top - bytes as u64;
         let mut saved = vec![0; bytes];
@@ -133,6 +158,7 @@ impl<'a> Injection<'a> {
         Ok(Injection {
             borrowed,
             tid,
+            is_confined,
             continues_with,
             mask,
             resume,
@@ -182,7 +208,7 @@ impl<'a> Injection<'a> {
     ) -> Result<CallEnd, FreezeError> {
         let gone = |_: io::Error| FreezeError::Gone { pid: self.borrowed.pid };
         let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE;
-        if self.borrowed.is_filtered {
+        if self.is_confined {
             let name = || self.borrowed.name.to_owned();
             ptrace::set_options(tid, options | libc::PTRACE_O_SUSPEND_SECCOMP)
                 .map_err(|_| FreezeError::Filtered { pid: self.borrowed.pid, name: name() })?;
@@ -280,7 +306,6 @@ impl<'a> Injection<'a> {
 /// Order in which threads are asked: the main thread, whose stack has room; those outside of a call; last those with a call
 /// that only the kernel can continue.
 fn rank(pid: u32, thread: &TracedThread) -> u32 {
-    const ERESTART_RESTARTBLOCK: i64 = -516;
     let by_call = match thread.registers {
         Some(registers) if (registers.orig_rax as i64) < 0 => 0,
         Some(registers) if registers.rax as i64 == ERESTART_RESTARTBLOCK => 2,

@@ -3,11 +3,15 @@
 //! A stop ends the wait of a sleeping thread. The kernel makes most calls again; others return EINTR although no handler ran.
 //! A thread with such a call is put back to the instruction of its call, at once after the stop: should this process die,
 //! the program notices nothing.
+//!
+//! The kernel continues a sleep with a time-out by restart_syscall(2). A seccomp filter that lacks it would end the program, so
+//! a thread under a filter is put back as well.
 
 use super::error::FreezeError;
 use crate::access;
 use crate::clock::monotonic;
 use crate::deadlock::Seizing;
+use crate::interrupted_call::{ERESTART_RESTARTBLOCK, is_confined};
 use crate::ptrace::{self, Stop};
 use stackglass_procfs::{Status, threads};
 use stackglass_unwind::call_site::SYSCALL;
@@ -44,7 +48,9 @@ pub(super) struct TracedThread {
     pub(super) registers: Option<libc::user_regs_struct>,
     /// The registers with which it continues.
     pub(super) continues_with: Option<libc::user_regs_struct>,
-    /// It makes a call again that had returned EINTR.
+    /// Seccomp confined its calls when it began to be traced.
+    pub(super) is_confined: bool,
+    /// It makes its interrupted call again.
     is_put_back: bool,
     /// It is the main thread of a program that this process has started and waits for.
     is_own_child: bool,
@@ -89,11 +95,11 @@ impl<'a> StoppedThreads<'a> {
     /// Threads that this thread traces already.
     fn adopt(pid: u32, traced: &[u32], seizing: &'a Seizing) -> StoppedThreads<'a> {
         let mut process = StoppedThreads { pid, threads: Vec::new(), known: HashSet::new(), seizing };
-        traced.iter().for_each(|tid| process.add(*tid, String::new()));
+        traced.iter().for_each(|tid| process.add(*tid, String::new(), false));
         process
     }
 
-    fn add(&mut self, tid: u32, name: String) {
+    fn add(&mut self, tid: u32, name: String, is_confined: bool) {
         self.known.insert(tid);
         self.threads.push(TracedThread {
             tid,
@@ -101,6 +107,7 @@ impl<'a> StoppedThreads<'a> {
             state: State::Running,
             registers: None,
             continues_with: None,
+            is_confined,
             is_put_back: false,
             is_own_child: tid == self.pid
                 && Status::read(tid).is_some_and(|status| status.parent == std::process::id()),
@@ -129,7 +136,8 @@ impl<'a> StoppedThreads<'a> {
             return Err(access::refused(self.pid, error).into());
         }
         let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", self.pid)).unwrap_or_default();
-        self.add(tid, name.trim_end_matches('\n').to_owned());
+        let is_confined = Status::read(tid).is_some_and(|status| status.confined);
+        self.add(tid, name.trim_end_matches('\n').to_owned(), is_confined);
         Ok(true)
     }
 
@@ -308,11 +316,17 @@ fn resume_with_signal(tid: u32, stop: Stop) {
     let _ = ptrace::resume(tid, signal);
 }
 
-/// The registers with which a thread makes a call again that returned EINTR only because of the stop. The time-out of the
-/// call begins anew.
+/// The registers with which a thread makes a call again that returned EINTR only because of the stop, or that seccomp keeps
+/// the kernel from continuing. The time-out of the call begins anew.
 fn before_call(tid: u32, registers: &libc::user_regs_struct) -> Option<libc::user_regs_struct> {
     let number = registers.orig_rax as i64;
-    let is_interrupted = number >= 0 && registers.rax as i64 == -i64::from(libc::EINTR);
+    const EINTR: i64 = -(libc::EINTR as i64);
+    let is_interrupted = number >= 0
+        && match registers.rax as i64 {
+            EINTR => true,
+            ERESTART_RESTARTBLOCK => is_confined(tid),
+            _ => false,
+        };
     // `close` has closed the descriptor, and a second `connect` means something else.
     let may_be_repeated = !matches!(number, libc::SYS_close | libc::SYS_connect);
     if !is_interrupted || !may_be_repeated || handler_will_run(tid) {

@@ -18,7 +18,7 @@ use crate::driver::Driver;
 use crate::refusal::Refusal;
 use crate::tracer_lock::{AttachMode, TracerLock};
 use stackglass_procfs::maps;
-use stackglass_procfs::{ImageKey, Status, process};
+use stackglass_procfs::{ImageKey, Status, process, threads};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -36,7 +36,7 @@ const LONGEST_TAKE: Duration = Duration::from_secs(60);
 const REAP_ATTEMPTS: u32 = 20;
 const REAP_DELAY: Duration = Duration::from_millis(50);
 /// CAP_SYS_ADMIN as a bit.
-const CAN_SUSPEND_FILTERS: u64 = 1 << 21;
+const SYS_ADMIN: u64 = 1 << 21;
 
 /// What is made of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -202,7 +202,7 @@ impl Job {
         stopped.read_registers();
         let mappings = maps::read(living).map_err(cannot_read)?;
         let pause = Pause { stop: whole, clone: Duration::ZERO, whole };
-        Ok(View { pid: self.pid, threads: threads(stopped), mappings, memory, pause })
+        Ok(View { pid: self.pid, threads: frozen_threads(stopped), mappings, memory, pause })
     }
 
     /// Copies the process.
@@ -230,7 +230,7 @@ impl Job {
         let look = || Ok((maps::read(copy.pid)?, ProcessMemory::open(copy.pid)?));
         match look() {
             Ok((mappings, memory)) => {
-                let view = View { pid, threads: threads(stopped), mappings, memory, pause };
+                let view = View { pid, threads: frozen_threads(stopped), mappings, memory, pause };
                 Ok((view, copy, borrowed.code, image))
             }
             Err(error) => {
@@ -307,6 +307,7 @@ struct Lender {
     code: BorrowedCode,
     main_stack: Option<super::Mapping>,
     image: Option<ImageKey>,
+    can_suspend_seccomp: bool,
 }
 
 impl Lender {
@@ -320,12 +321,13 @@ impl Lender {
         let living = process::living_thread(pid).ok_or_else(gone)?;
         let main = Status::read(pid).ok_or_else(gone)?;
         let name = main.name;
-        // A main thread that has ended tells nothing of features and filters.
+        // A main thread that has ended tells nothing of features.
         let status = Status { innermost_pid: main.innermost_pid, ..Status::read(living).ok_or_else(gone)? };
         if status.has_shadow_stack {
             return Err(FreezeError::ShadowStack { pid, name });
         }
-        if status.filtered && Status::own().capabilities & CAN_SUSPEND_FILTERS == 0 {
+        let can_suspend_seccomp = can_suspend_seccomp();
+        if !can_suspend_seccomp && every_thread_is_confined(pid) {
             return Err(FreezeError::Filtered { pid, name });
         }
         if has_other_namespace_for_children(living) {
@@ -337,7 +339,7 @@ impl Lender {
         let code = code.ok_or_else(|| FreezeError::NoCode { pid, name: name.clone() })?;
         let main_stack = mappings.into_iter().find(|mapping| mapping.path == "[stack]");
         let status = Status { name, ..status };
-        Ok(Lender { pid, status, memory, code, main_stack, image })
+        Ok(Lender { pid, status, memory, code, main_stack, image, can_suspend_seccomp })
     }
 
     fn borrowed(&self) -> Borrowed<'_> {
@@ -347,10 +349,23 @@ impl Lender {
             code: self.code,
             memory: &self.memory,
             main_stack: self.main_stack.clone(),
-            is_filtered: self.status.filtered,
+            can_suspend_seccomp: self.can_suspend_seccomp,
             is_first_of_namespace: self.status.innermost_pid == 1,
         }
     }
+}
+
+/// Whether this process may suspend seccomp for others (`PTRACE_O_SUSPEND_SECCOMP`). In a user namespace, the kernel
+/// refuses it nevertheless.
+fn can_suspend_seccomp() -> bool {
+    let own = Status::own();
+    own.capabilities & SYS_ADMIN != 0 && !own.confined
+}
+
+/// Whether no thread could make a call that seccomp does not see.
+fn every_thread_is_confined(pid: u32) -> bool {
+    let statuses = threads::list(pid).into_iter().filter_map(Status::read);
+    statuses.filter(|status| !status.has_ended()).all(|status| status.confined)
 }
 
 fn cannot_read(error: io::Error) -> FreezeError {
@@ -362,7 +377,7 @@ fn since(start: u64) -> Duration {
 }
 
 /// The threads as they were stopped, the main thread first.
-fn threads(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
+fn frozen_threads(stopped: &StoppedThreads<'_>) -> Vec<FrozenThread> {
     let listed =
         stopped.threads.iter().filter(|thread| thread.registers.is_some() || thread.state == State::InKernel);
     listed

@@ -4,31 +4,50 @@ use crate::program::{Program, compile, eventually, relatives};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 fn is_root() -> bool {
     // SAFETY: a call without arguments.
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Whether this process may suspend seccomp for others.
+fn may_suspend() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim();
+    let capabilities = u64::from_str_radix(value("CapEff:"), 16).unwrap();
+    value("Seccomp:") == "0" && capabilities >> 21 & 1 == 1
+}
+
 #[test]
-fn a_filter_is_suspended_or_the_copy_refused() {
-    let (mut program, _) = Program::start("filtered", &[]);
-    let pid = program.pid();
-    for _ in 0..5 {
-        match FrozenProcess::copy(pid, &Options::default()) {
-            Ok(copy) => drop(copy),
-            Err(error) => {
-                assert!(!is_root(), "{error}");
-                assert!(
-                    matches!(error, FreezeError::Filtered { .. }) && error.to_string().contains("--stop")
-                );
+fn seccomp_is_suspended_or_the_copy_refused() {
+    // In "one", a thread without a filter makes the calls.
+    for (kind, needs_right) in [("", true), ("strict", true), ("sleeps", true), ("one", false)] {
+        let (mut program, line) = Program::start("filtered", &[kind]);
+        assert_eq!(line, "ready", "{kind}");
+        let pid = program.pid();
+        let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        let before = threads();
+        for _ in 0..5 {
+            match FrozenProcess::copy(pid, &Options::default()) {
+                Ok(copy) => drop(copy),
+                Err(error) => {
+                    assert!(needs_right && !may_suspend(), "{kind}: {error}");
+                    assert!(matches!(error, FreezeError::Filtered { .. }), "{kind}: {error}");
+                    assert!(error.to_string().contains("--stop"));
+                }
             }
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(program.lives(), "{kind}: a copy ends it");
         }
-        assert!(program.lives());
+        for _ in 0..5 {
+            drop(FrozenProcess::stop(pid, &Options::default()).unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(program.lives(), "{kind}: a stop ends it");
+        }
+        assert_eq!(threads(), before, "{kind}");
+        eventually("no copy stays", || relatives(pid).is_empty());
     }
-    drop(FrozenProcess::stop(pid, &Options::default()).unwrap());
-    assert!(program.lives());
-    eventually("no copy stays", || relatives(pid).is_empty());
 }
 
 #[test]

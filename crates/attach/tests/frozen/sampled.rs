@@ -37,3 +37,15 @@ fn a_sampled_process_is_copied_and_sampled_again() {
     drop(attached);
     assert_eq!(program.finish(), "interrupted:");
 }
+
+/// A thread that begins to sleep while it is being stopped would continue by a call that its filter forbids.
+#[test]
+fn a_filter_does_not_end_a_sampled_process() {
+    let (mut program, line) = Program::start("filtered", &["sleeps"]);
+    assert_eq!(line, "ready");
+    let micros = Duration::from_micros(200);
+    let attached = Attachment::begin(program.pid(), micros, Some(Driver::Ptrace), AttachMode::Long).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(program.lives());
+    assert_eq!(attached.stopped(), None);
+}

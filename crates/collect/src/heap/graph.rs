@@ -7,7 +7,7 @@ use stackglass_heapgraph::graph::{self, Input, Root, Site, Totals};
 use stackglass_heapgraph::image::Image;
 use stackglass_heapgraph::modules::{self, LoadedModule};
 use stackglass_heapgraph::typing::{self, Evidence};
-use stackglass_heapgraph::{locals, roots, stacks};
+use stackglass_heapgraph::{locals, other_memory, roots, stacks};
 use stackglass_profile::heap_graph::{HeapGraphSink, NodeKind};
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
@@ -64,10 +64,12 @@ where
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    let known = if table.is_some() { &sites[..] } else { &[] };
+    let evidence =
+        Evidence { image, blocks: &blocks, sites: known, layouts: &layouts, biases: &biases, roots: &all };
+    let typing = typing::infer(evidence);
+    typing.add_sites(&layouts, &mut blocks, &mut sites);
     if table.is_none() {
-        let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
-        let typing = typing::infer(evidence);
-        sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
         remarks.push(
             "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
@@ -83,6 +85,7 @@ where
         with_texts: options.with_texts,
         all_one: options.all_one,
     };
+    memory::return_unused();
     let totals = graph::build(&input, sink)?;
     Ok(Written { totals, remarks })
 }
@@ -206,8 +209,16 @@ fn sites(
 ) -> Vec<Site> {
     let site = |stack: &StackId| {
         let contains = contents.get(stack).copied();
-        let (name, kind) = match recording.symbols.allocated_type(*stack) {
-            Some(name) => (name.to_string(), kind_of(name, contains)),
+        // Names of C++ types have several spellings.
+        let spelled = contains.filter(|contains| !layouts.is_rust() && *contains != BlockType::Bytes);
+        let spelled = spelled.map(|contains| layouts.block_name(contains));
+        let known =
+            recording.symbols.allocated_type(*stack).map(|name| spelled.unwrap_or_else(|| name.to_string()));
+        let (name, kind) = match known {
+            Some(name) => {
+                let kind = kind_of(&name, contains);
+                (name, kind)
+            }
             None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
             None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
         };
@@ -242,5 +253,5 @@ fn other_memory(image: &Image, modules: &[LoadedModule], blocks: &Blocks, known:
     let mut ranges: Vec<_> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
     let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
     ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));
-    roots::other_memory(image, blocks, &glibc::heaps(image), &ranges)
+    other_memory::other_memory(image, blocks, &glibc::heaps(image), &ranges)
 }

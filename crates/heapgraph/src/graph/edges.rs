@@ -5,12 +5,13 @@
 //! hold nothing. Memory of unknown type is scanned: each aligned word that is an address in a block is an edge.
 
 use super::names::Names;
+use super::small_numbers::SmallNumbers;
 use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::image::Image;
 use crate::locals;
-use crate::references::{BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
+use crate::references::{self, BlockType, EdgeName, Extent, Hold, Pointers, Reference, References};
 use crate::typing;
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::heap_graph::EdgeKind;
@@ -20,8 +21,8 @@ use stackglass_symbols::layouts::Local;
 const WINDOW: usize = 1 << 20;
 /// Pages that are looked at together, to skip memory that was never written.
 const EMPTY_PAGES: usize = 16 << 10;
-/// Unknown number of elements.
-const UNKNOWN: u32 = u32::MAX;
+/// Largest number of elements that is noted.
+const MOST_ELEMENTS: u64 = u32::MAX as u64 - 1;
 
 /// The edges of roots and blocks, grouped by where they begin: first the roots, then the blocks.
 #[derive(Debug, Default)]
@@ -43,24 +44,32 @@ pub(super) struct Edges {
 /// What owners tell of their blocks, by block.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
-    /// Initialized elements.
-    lengths: Vec<u32>,
+    /// Initialized elements, and one more; 0 if their number is not known.
+    lengths: SmallNumbers,
     /// Where the elements of a `VecDeque` begin, if not at the first.
     rotated: HashMap<u32, Extent>,
     /// Buffers that may have more elements than their owners know: a thread is filling them.
     filling: HashSet<u32>,
     /// Bytes that are allocated ahead.
-    pub unused: Vec<u32>,
-    /// Blocks that are text of their length.
-    pub texts: HashMap<u32, u32>,
+    pub unused: SmallNumbers,
+    /// Blocks with text.
+    pub texts: HashMap<u32, Text>,
+}
+
+/// Where a text lies in its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    pub start: u64,
+    /// Bytes. Of several owners, that with most of them counts.
+    pub length: u64,
 }
 
 impl Owned {
     /// Notes what an owner says. Of several, the one with most elements counts.
     fn note(&mut self, block: BlockIndex, elements: u64, extent: Extent) {
-        let length = &mut self.lengths[block.0 as usize];
-        let elements = elements.min(u64::from(UNKNOWN - 1)) as u32;
-        *length = if *length == UNKNOWN { elements } else { elements.max(*length) };
+        let index = block.0 as usize;
+        let elements = elements.min(MOST_ELEMENTS) as u32 + 1;
+        self.lengths.set(index, elements.max(self.lengths.get(index)));
         if extent.first != 0 {
             self.rotated.insert(block.0, extent);
         }
@@ -73,8 +82,7 @@ impl Owned {
         if let Some(rotated) = self.rotated.get(&(index as u32)) {
             return *rotated;
         }
-        let length = self.lengths[index];
-        Extent::from(Some(u64::from(length)).filter(|_| length != UNKNOWN))
+        Extent::from(self.lengths.get(index).checked_sub(1).map(u64::from))
     }
 }
 
@@ -139,13 +147,27 @@ fn owned(
     window: &mut Window<'_>,
 ) -> Owned {
     let Input { blocks, image, roots, layouts, .. } = input;
-    let mut owned =
-        Owned { lengths: vec![UNKNOWN; blocks.len()], unused: vec![0; blocks.len()], ..Owned::default() };
+    let mut owned = Owned {
+        lengths: SmallNumbers::zeros(blocks.len()),
+        unused: SmallNumbers::zeros(blocks.len()),
+        ..Owned::default()
+    };
     let mut note = |reference: Reference<'_>| {
-        let Some(elements) = reference.elements.filter(|_| reference.hold == Hold::Owns) else { return };
+        let has_text = reference.text && input.with_texts;
+        let tells = reference.hold == Hold::Owns || has_text;
+        let Some(elements) = reference.elements.filter(|_| tells) else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
+        let size = blocks.sizes[found.block.0 as usize];
+        let start = reference.contains.map_or(0, references::start_of_text);
+        if has_text && elements <= size.saturating_sub(start) {
+            let text = owned.texts.entry(found.block.0).or_insert(Text { start, length: 0 });
+            text.length = text.length.max(elements);
+        }
+        if reference.hold != Hold::Owns {
+            return;
+        }
         owned.note(found.block, elements, reference.extent());
         let index = found.block.0 as usize;
         if let Some(usage) = reference.usage {
@@ -160,13 +182,7 @@ fn owned(
             };
             let unused = usage.capacity.saturating_sub(usage.used).saturating_mul(element);
             let unused = unused.min(blocks.sizes[index]).min(u64::from(u32::MAX)) as u32;
-            // Memory that stays zero takes no pages.
-            if unused != owned.unused[index] {
-                owned.unused[index] = unused;
-            }
-        }
-        if reference.text && input.with_texts {
-            owned.texts.insert(found.block.0, elements.min(u64::from(UNKNOWN - 1)) as u32);
+            owned.unused.set(index, unused);
         }
     };
     for root in *roots {

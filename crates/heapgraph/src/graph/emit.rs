@@ -1,8 +1,9 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
-use super::edges::{Edges, OWNS, WEAK};
+use super::edges::{Edges, OWNS, Text, WEAK};
 use super::reach::Unreached;
 use super::{Input, RootKind};
+use crate::references;
 use stackglass_profile::heap_graph::{EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind, UNREACHABLE};
 
 /// Sums of a graph.
@@ -82,14 +83,15 @@ pub(super) fn emit<S: HeapGraphSink>(
         let site = input.site(index);
         let size = input.blocks.sizes[index];
         let shown = if input.all_one { 1 } else { size };
-        let unused = edges.owned.unused[index];
+        let unused = edges.owned.unused.get(index);
         if unused > 0 {
             out.sink.unused(u64::from(unused));
         }
         let address = input.blocks.addresses[index];
-        let from = match edges.owned.texts.get(&(index as u32)) {
-            Some(length) => {
-                let name = out.sink.name(&text(input, address, u64::from(*length)));
+        let known = edges.owned.texts.get(&(index as u32));
+        let from = match known.and_then(|known| text(input, index, *known)) {
+            Some(text) => {
+                let name = out.sink.name(&text);
                 out.sink.node(NodeKind::String, name, address, shown)?
             }
             None => out.sink.node(input.sites[site].kind, names[site], address, shown)?,
@@ -107,19 +109,11 @@ pub(super) fn emit<S: HeapGraphSink>(
     Ok(totals)
 }
 
-/// Longest text in a name, in bytes.
-const LONGEST_TEXT: u64 = 200;
-
-/// The begin of a text.
-fn text(input: &Input<'_>, address: u64, length: u64) -> String {
-    let mut bytes = vec![0; length.min(LONGEST_TEXT) as usize];
-    let count = input.image.memory.read(address, &mut bytes);
-    let text = String::from_utf8_lossy(&bytes[..count]);
-    if length > LONGEST_TEXT {
-        format!("{}…", text.trim_end_matches('\u{fffd}'))
-    } else {
-        text.into_owned()
-    }
+/// The text in a block, if it is text.
+fn text(input: &Input<'_>, index: usize, text: Text) -> Option<String> {
+    let mut bytes = vec![0; references::shown_bytes(text.length)];
+    let count = input.image.memory.read(input.blocks.addresses[index] + text.start, &mut bytes);
+    references::text(text.length, &bytes[..count])
 }
 
 struct Out<'a, S> {

@@ -14,12 +14,14 @@ pub enum RootKind {
     Stack,
     /// In the registers of a thread.
     Register,
+    /// In memory that belongs to none of these, nor to a heap.
+    Other,
 }
 
 impl RootKind {
     /// All kinds, in the order of their nodes.
-    pub const ALL: [RootKind; 4] =
-        [RootKind::Static, RootKind::ThreadLocal, RootKind::Stack, RootKind::Register];
+    pub const ALL: [RootKind; 5] =
+        [RootKind::Static, RootKind::ThreadLocal, RootKind::Stack, RootKind::Register, RootKind::Other];
 
     /// The name of the node above all roots of this kind.
     pub fn node_name(self) -> &'static str {
@@ -28,12 +30,13 @@ impl RootKind {
             RootKind::ThreadLocal => "(thread locals)",
             RootKind::Stack => "(thread stacks)",
             RootKind::Register => "(registers)",
+            RootKind::Other => "(other memory)",
         }
     }
 
     /// Whether its words may be left over from earlier: they hold only what nothing else holds.
     pub fn is_doubtful(self) -> bool {
-        matches!(self, RootKind::Stack | RootKind::Register)
+        matches!(self, RootKind::Stack | RootKind::Register | RootKind::Other)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Containers of libraries, by what they mean. A type is recognized by its name and its fields; if a field is missing, its layout is
 //! followed as of any other type.
 
+mod bytes;
 mod channels;
 mod counted;
 mod cpp;
@@ -61,6 +62,7 @@ pub(super) fn model(compiler: &mut Compiler<'_>, id: TypeId, layout: &Layout) ->
             uninitialized::once(compiler, layout)
         }
         "std::sys::thread_local::native::lazy::Storage" => uninitialized::thread_local(compiler, layout),
+        "bytes::bytes::Bytes" => bytes::bytes(compiler, layout),
         "smallvec::SmallVec" => small_vec::small_vec(compiler, layout),
         name => cpp::model(compiler, name, id, layout),
     }

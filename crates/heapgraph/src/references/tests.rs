@@ -459,16 +459,18 @@ fn damaged_layouts_are_unknown_and_take_no_time() {
 }
 
 #[test]
-fn text_ends_with_the_length_and_with_what_is_no_text() {
-    let extent = |length: u64| Extent::from(Some(length));
-    let id = TypeId(0);
-    assert_eq!(text(BlockType::Bytes, extent(2), b"abc"), Some("ab"));
-    assert_eq!(text(BlockType::Bytes, extent(4), b"abc"), None);
-    assert_eq!(text(BlockType::Bytes, extent(u64::MAX), b"abc"), None);
-    assert_eq!(text(BlockType::Bytes, all(), b"abc"), None);
-    assert_eq!(text(BlockType::Bytes, extent(3), b"ab\xff"), Some("ab"));
-    assert_eq!(text(BlockType::Bytes, extent(3), b"\xffab"), None);
-    assert_eq!(text(BlockType::CountedElements(id), extent(2), b"1234567812345678abc"), Some("ab"));
+fn text_is_utf8_of_its_length() {
+    let long = "é".repeat(200);
+    assert_eq!(text(2, b"ab").as_deref(), Some("ab"));
+    assert_eq!(text(0, b"").as_deref(), Some(""));
+    assert_eq!(text(3, b"ab\xff"), None);
+    assert_eq!(text(3, b"ab\xc3"), None, "it ends within a character");
+    assert_eq!(text(400, &long.as_bytes()[..199]), Some("é".repeat(99) + "…"));
+    assert_eq!(text(400, &long.as_bytes()[..200]), Some("é".repeat(100) + "…"));
+    assert_eq!(shown_bytes(7), 7);
+    assert_eq!(shown_bytes(u64::MAX), 200);
+    assert_eq!(start_of_text(BlockType::Bytes), 0);
+    assert_eq!(start_of_text(BlockType::CountedElements(TypeId(0))), 16);
 }
 
 #[test]

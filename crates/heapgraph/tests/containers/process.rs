@@ -3,7 +3,7 @@
 use stackglass_heapgraph::image::{Image, Mapping, Memory};
 use stackglass_heapgraph::modules;
 use stackglass_heapgraph::references::{
-    BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, text,
+    BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, start_of_text, text,
 };
 use stackglass_profile::recording::Module;
 use stackglass_symbols::Options;
@@ -226,7 +226,10 @@ fn search(image: &Image, program: &Path, root: &str, printed: &Printed) -> Graph
             {
                 let mut bytes = vec![0; printed.blocks[&to] as usize];
                 assert_eq!(image.memory.read(to, &mut bytes), bytes.len());
-                texts.insert(to, text(contains, reference.extent(), &bytes).unwrap_or_default().to_owned());
+                let bytes = &bytes[start_of_text(contains) as usize..];
+                let length = reference.elements.unwrap_or_default();
+                let bytes = &bytes[..bytes.len().min(length as usize)];
+                texts.insert(to, text(length, bytes).unwrap_or_default());
             }
             // What a reference says of its target may be a part of it.
             if reference.hold != Hold::Weak

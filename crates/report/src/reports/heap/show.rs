@@ -211,8 +211,17 @@ fn savings(
         push_field(&narrow, &mut line, &row.holder, &row.field);
         findings.push((row.unused_size, line));
     }
-    let duplicates = waste.duplicates.iter().flat_map(|duplicates| &duplicates.strings);
-    for row in duplicates.take(text.few()) {
+    let duplicates = waste.duplicates.as_ref().map_or(&[][..], |duplicates| &duplicates.strings);
+    if duplicates.len() > text.few() {
+        let copies: u64 = duplicates.iter().map(|row| row.count).sum();
+        let mut line = Line::new();
+        let (copies, texts) = (count_text(copies), count_text(duplicates.len() as u64));
+        line.plain(format!(
+            "equal strings: {copies} copies of {texts} texts, of which the largest are below"
+        ));
+        findings.push((duplicates.iter().map(|row| row.waste).sum(), line));
+    }
+    for row in duplicates.iter().take(text.few()) {
         let mut line = Line::new();
         let copies = format!("{} copies of \"", count_text(row.count));
         let room = text.cols.saturating_sub(11 + width(&copies));

@@ -1,0 +1,170 @@
+//! Roots in memory that is mapped and belongs to no module, stack or heap: memory of other allocators, the loader, interpreters.
+//!
+//! Freed and stale memory must not be a root. Left out are the heaps of all allocators, and what lies below the stack pointers of
+//! threads. The C library also reuses the stacks of ended threads: these begin to count with their next thread.
+
+use crate::blocks::Blocks;
+use crate::graph::{Root, RootKind};
+use crate::image::{Image, Mapping};
+use crate::stacks::RED_ZONE;
+use std::ops::Range;
+
+/// Private writable memory outside of heaps, blocks, and the `known` addresses of modules and threads.
+///
+/// `heaps` are those of the C library. Other mappings with blocks are taken for heaps as well, except those that hold only blocks
+/// with a mapping of their own: the kernel joins these with their neighbours.
+pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known: &[Range<u64>]) -> Vec<Root> {
+    let mut roots = Vec::new();
+    for mapping in &image.mappings {
+        let is_other = mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0;
+        if !is_other || mapping.path.starts_with("[stack") || mapping.path == "[heap]" {
+            continue;
+        }
+        let Range { start, end } = mapping.range;
+        if is_foreign_heap(image, blocks, heaps, mapping) {
+            continue;
+        }
+        let unused = unused_stacks(image, mapping);
+        let mut taken: Vec<Range<u64>> = heaps
+            .iter()
+            .chain(known)
+            .chain(&unused)
+            .filter(|range| range.start < end && start < range.end)
+            .cloned()
+            .collect();
+        taken.sort_by_key(|range| range.start);
+        let mut rest = Vec::new();
+        subtract(start..end, &taken, &mut |range| add_between_blocks(blocks, range, &mut rest));
+        roots.extend(rest.into_iter().map(|range| Root {
+            kind: RootKind::Other,
+            owner: if mapping.path.is_empty() { "anonymous memory".into() } else { mapping.path.clone() },
+            name: format!("mapping of {} KiB", (end - start) >> 10),
+            range,
+            type_id: None,
+            locals: Vec::new(),
+            registers: Vec::new(),
+            may_be_filling: false,
+            interior: true,
+        }));
+    }
+    roots
+}
+
+/// Whether a mapping has blocks that do not come from the C library.
+fn is_foreign_heap(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], mapping: &Mapping) -> bool {
+    let Range { start, end } = mapping.range;
+    let first = blocks.addresses.partition_point(|address| *address < start);
+    let last = blocks.addresses.partition_point(|address| *address < end);
+    (first..last).any(|index| {
+        let address = blocks.addresses[index];
+        !heaps.iter().any(|heap| heap.contains(&address)) && !has_own_mapping(image, address)
+    })
+}
+
+/// Whether the word before a block is that of a chunk with a mapping of its own (glibc: `IS_MMAPPED`).
+fn has_own_mapping(image: &Image, address: u64) -> bool {
+    const IS_MMAPPED: u64 = 2;
+    const FLAGS: u64 = 7;
+    let Some(size) = address.checked_sub(8).and_then(|at| image.word(at)) else { return false };
+    size & FLAGS == IS_MMAPPED && size & !FLAGS & 0xfff == 0
+}
+
+/// Parts of a mapping that are stacks, but not in use.
+///
+/// The C library puts the structure of a thread at the upper end of its stack.
+fn unused_stacks(image: &Image, mapping: &Mapping) -> Vec<Range<u64>> {
+    let Range { start, end } = mapping.range;
+    let mut unused = Vec::new();
+    let mut from = start;
+    let registers = image.threads.iter().filter_map(|thread| thread.registers);
+    let mut ends: Vec<(u64, u64)> = registers.map(|thread| (thread.fs_base(), thread.rsp())).collect();
+    ends.sort_unstable();
+    for (structure, stack_pointer) in ends {
+        if !(start..end).contains(&structure) {
+            continue;
+        }
+        let top = match (from..structure).contains(&stack_pointer) {
+            true => stack_pointer.saturating_sub(RED_ZONE),
+            // A coroutine, or a signal on a stack of its own: where this stack ends is not known.
+            false => from,
+        };
+        unused.push(from..top.max(from));
+        from = structure;
+    }
+    if unused.is_empty() && is_cached_stack(image, mapping) {
+        unused.push(start..end);
+    }
+    unused
+}
+
+/// Whether a mapping is the stack of a thread that has ended, with a guard below it. Its structure points to itself twice
+/// (glibc: `tcbhead_t`).
+fn is_cached_stack(image: &Image, mapping: &Mapping) -> bool {
+    const MOST_ABOVE: u64 = 0x3000;
+    const ALIGNMENT: u64 = 64;
+    const SELF: u64 = 16;
+    let Range { start, end } = mapping.range;
+    let has_guard = image.mapping(start.saturating_sub(1)).is_some_and(|below| !below.readable);
+    let are_known = image.threads.iter().all(|thread| thread.registers.is_some());
+    if !has_guard || !are_known {
+        return false;
+    }
+    let lowest = end.saturating_sub(MOST_ABOVE).max(start).next_multiple_of(ALIGNMENT);
+    (lowest..end.saturating_sub(SELF))
+        .step_by(ALIGNMENT as usize)
+        .any(|at| image.word(at) == Some(at) && image.word(at + SELF) == Some(at))
+}
+
+/// Calls `each` with the parts of a range that are in none of the sorted ranges.
+fn subtract(range: Range<u64>, taken: &[Range<u64>], each: &mut dyn FnMut(Range<u64>)) {
+    let mut at = range.start;
+    for other in taken {
+        if other.start > at {
+            each(at..other.start.min(range.end));
+        }
+        at = at.max(other.end);
+    }
+    if at < range.end {
+        each(at..range.end);
+    }
+}
+
+/// Adds the whole pages of a range that no block touches. Blocks have a head before them.
+fn add_between_blocks(blocks: &Blocks, range: Range<u64>, rest: &mut Vec<Range<u64>>) {
+    const PAGE: u64 = 4096;
+    let first = blocks.addresses.partition_point(|address| *address < range.start).saturating_sub(1);
+    let mut at = range.start;
+    for index in first..blocks.len() {
+        let start = blocks.addresses[index];
+        if start >= range.end {
+            break;
+        }
+        let pages = at..start.saturating_sub(1) & !(PAGE - 1);
+        if pages.start < pages.end {
+            rest.push(pages);
+        }
+        at = at.max(blocks.end(index).saturating_add(PAGE - 1) & !(PAGE - 1));
+    }
+    if at < range.end {
+        rest.push(at..range.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::SiteId;
+
+    #[test]
+    fn memory_between_heaps_and_blocks() {
+        let mut blocks = Blocks::default();
+        // A block with a mapping of its own, merged with its neighbours, and one that ends in the middle of a page.
+        blocks.push(0x3010, 0x1ff0, SiteId(0));
+        blocks.push(0x8010, 100, SiteId(0));
+        let mut rest = Vec::new();
+        subtract(0x1000..0xb000, &[0..0x2000, 0xa000..0xf000], &mut |range| {
+            add_between_blocks(&blocks, range, &mut rest);
+        });
+        assert_eq!(rest, [0x2000..0x3000, 0x5000..0x8000, 0x9000..0xa000]);
+    }
+}
