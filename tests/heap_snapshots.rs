@@ -4,28 +4,33 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use whole_programs::{Folder, stackglass, workloads};
+use whole_programs::{Folder, Language, host_with, stackglass, workloads};
 
-/// The workload `live-graph` with 1000 items, ready, as a child of a shell command or of `stackglass`.
-struct LiveGraph {
+/// A program, ready, by itself or as a child of `stackglass`.
+struct Ready {
     started: Child,
     /// The program's process id.
     pid: u32,
     folder: Folder,
 }
 
-impl LiveGraph {
-    fn start(before: &[&str]) -> LiveGraph {
+impl Ready {
+    /// The workload `live-graph` with 1000 items.
+    fn live_graph(before: &[&str]) -> Ready {
+        Ready::start(before, workloads(), &["live-graph", "--work", "1000", "--seconds", "60"])
+    }
+
+    fn start(before: &[&str], program: &Path, arguments: &[&str]) -> Ready {
         let folder = Folder::new();
         let mut words: Vec<&std::ffi::OsStr> = Vec::new();
         if !before.is_empty() {
             words.push(stackglass().as_os_str());
             words.extend(before.iter().map(std::ffi::OsStr::new));
         }
-        words.push(workloads().as_os_str());
+        words.push(program.as_os_str());
         let mut started = Command::new(words[0])
             .args(&words[1..])
-            .args(["live-graph", "--work", "1000", "--seconds", "60"])
+            .args(arguments)
             .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -39,7 +44,7 @@ impl LiveGraph {
             children.split_ascii_whitespace().next().unwrap().parse().unwrap()
         };
         let pid = if before.is_empty() { started.id() } else { child() };
-        LiveGraph { started, pid, folder }
+        Ready { started, pid, folder }
     }
 
     /// The line that `heap take` prints, and the file.
@@ -57,13 +62,16 @@ impl LiveGraph {
     }
 }
 
-impl Drop for LiveGraph {
+impl Drop for Ready {
     fn drop(&mut self) {
         // The launcher passes SIGTERM on.
         let _ = Command::new("kill").arg(self.pid.to_string()).status();
         let _ = self.started.wait();
     }
 }
+
+/// Arguments of `stackglass` before the program whose allocations are recorded.
+const RECORDED: [&str; 3] = ["run", "--allocs", "--"];
 
 fn shown(file: &Path) -> Value {
     let shown = Command::new(stackglass()).args(["heap", "show", "--json"]).arg(file).output().unwrap();
@@ -80,7 +88,7 @@ fn count(shown: &Value, list: &Value, name: &str) -> (u64, u64) {
 
 #[test]
 fn every_block_of_a_known_heap() {
-    let program = LiveGraph::start(&["run", "--allocs", "--"]);
+    let program = Ready::live_graph(&RECORDED);
     let (line, file) = program.take(&[]);
     assert!(line.contains("blocks") && line.contains("paused for"), "{line}");
     let shown = shown(&file);
@@ -105,13 +113,41 @@ fn every_block_of_a_known_heap() {
 /// The C library's own structures have the same blocks.
 #[test]
 fn an_unprepared_program_has_the_same_blocks() {
-    let program = LiveGraph::start(&[]);
+    let program = Ready::live_graph(&[]);
     let (_, file) = program.take(&[]);
     let unprepared = shown(&file);
-    let prepared = LiveGraph::start(&["run", "--allocs", "--"]);
+    let prepared = Ready::live_graph(&RECORDED);
     let (_, file) = prepared.take(&[]);
     let prepared = shown(&file);
     let nodes = |shown: &Value| shown["nodes"].as_u64().unwrap();
     // The library and the loader have some blocks of their own.
     assert!(nodes(&unprepared).abs_diff(nodes(&prepared)) < 100, "{unprepared} {prepared}");
+}
+
+/// Blocks of `new` and `malloc` have the same types with the recorder, which knows their sites only, and without it. The names are
+/// those of C++.
+#[test]
+fn types_of_cpp_are_the_same_with_the_recorder() {
+    let program = host_with("typed", Language::Cpp, &["-g"]);
+    let types = |before: &[&str]| {
+        let (_, file) = Ready::start(before, &program, &[]).take(&[]);
+        shown(&file)
+    };
+    for shown in [types(&[]), types(&RECORDED)] {
+        let lost = |name: &str| count(&shown, &shown["unreachable"]["types"], name).0;
+        // A word of a register or of the stack may still hold what was lost last.
+        let of = |name: &str| count(&shown, &shown["types"], name).0 + lost(name);
+        let found = [
+            of("Circle"),
+            of("Path"),
+            of("unsigned long[]"),
+            of("Part").min(100),
+            of("map<int, shared_ptr<Text>> node"),
+            of("shared_ptr<Text>"),
+            of("char[]").min(100),
+            of("Shape*[]"),
+        ];
+        assert_eq!(found, [60, 50, 50, 100, 100, 100, 100, 1], "{shown}");
+        assert!(lost("Circle") >= 9, "{shown}");
+    }
 }

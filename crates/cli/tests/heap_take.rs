@@ -59,6 +59,31 @@ fn a_stopped_process_continues() {
 }
 
 #[test]
+fn a_snapshot_to_stdout_leaves_no_file() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let taken = place.run(["heap", "take", &sleeping.pid(), "-o", "-"]);
+    let stderr = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(taken.status.success(), "{stderr}");
+    assert!(taken.stdout.starts_with(b"{\"snapshot\":"), "{stderr}");
+    assert!(!place.file("-").exists());
+    let line = stderr.lines().last().unwrap();
+    assert!(line.starts_with("stackglass: ") && line.contains(" blocks, ") && !line.contains("-:"), "{line}");
+    assert!(stderr.contains("sizes are those of malloc's blocks"), "{stderr}");
+    assert!(stderr.contains("`stackglass run --allocs`"), "{stderr}");
+    let refused = place.run(["heap", "take", &sleeping.pid(), "-o", "-", "--streaming"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn an_output_that_cannot_be_created_is_named_as_given() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let refused = place.run(["heap", "take", &sleeping.pid(), "-o", "/nonexistent/x"]);
+    assert_eq!(refused.status.code(), Some(125));
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(stderr.starts_with("stackglass: cannot create /nonexistent/x: No such file"), "{stderr}");
+}
+
+#[test]
 fn a_process_that_does_not_exist_leaves_no_file() {
     let place = Place::new();
     let refused = place.run(["heap", "take", "1073741823", "-o", "x.heapsnapshot"]);

@@ -1,12 +1,14 @@
-//! Types of blocks of a process whose allocations were not recorded.
+//! Types of blocks that the recorder does not know: of all, if allocations were not recorded, and of those of C and C++ that
+//! have an allocation site only.
 //!
-//! Types are known of variables, by debug information, and of objects with a pointer to a vtable. From
+//! Types are known of blocks, by the recorder, of variables, by debug information, and of objects with a pointer to a vtable. From
 //! there, types spread along pointers, as far as the sizes of blocks agree:
 //!
-//! 1. `spread`: owning pointers of variables, and C++ objects by their vtables.
-//! 2. `locals`: owning pointers of local variables on stacks, as far as they look valid.
-//! 3. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
-//! 4. Pointers of C. They own by convention only, so that all of them count.
+//! 1. What the recorder says.
+//! 2. `spread`: owning pointers of variables, and C++ objects by their vtables.
+//! 3. `locals`: owning pointers of local variables on stacks, as far as they look valid.
+//! 4. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
+//! 5. Pointers of C. They own by convention only, so that all of them count.
 //!
 //! What an earlier source says is not changed by a later one.
 //!
@@ -23,6 +25,7 @@ use crate::blocks::{Blocks, SiteId};
 use crate::graph::{Root, Site};
 use crate::image::Image;
 use crate::references::BlockType;
+use fit::Exactness;
 use stackglass_profile::heap_graph::NodeKind;
 use stackglass_symbols::layouts::Layouts;
 use std::collections::HashMap;
@@ -32,14 +35,30 @@ use std::collections::HashMap;
 pub struct Evidence<'a> {
     /// The process.
     pub image: &'a Image,
-    /// Its live blocks, with their usable sizes.
+    /// Its live blocks.
     pub blocks: &'a Blocks,
+    /// What the recorder knows, by the sites of blocks. Empty if allocations were not recorded. Blocks with a site other than the
+    /// first have the sizes that were asked for, the others usable sizes.
+    pub sites: &'a [Site],
     /// Layouts of its modules.
     pub layouts: &'a Layouts,
     /// For each module: address in memory minus address in the file.
     pub biases: &'a [u64],
     /// Its variables.
     pub roots: &'a [Root],
+}
+
+impl Evidence<'_> {
+    /// The site of a block, if the recorder knows it.
+    fn site(&self, block: usize) -> Option<&Site> {
+        let site = self.blocks.sites.get(block).filter(|site| site.0 != 0)?;
+        self.sites.get(site.0 as usize)
+    }
+
+    /// How exactly the size of a block must agree.
+    fn exactness(&self, block: usize, of_usable: Exactness) -> Exactness {
+        if self.site(block).is_some() { Exactness::Asked } else { of_usable }
+    }
 }
 
 /// Types of blocks.
@@ -77,16 +96,23 @@ pub fn infer(evidence: Evidence<'_>) -> Typing {
 }
 
 impl Typing {
-    /// The sites of a graph: first that of blocks of unknown type, then one for each type. Blocks get the numbers of theirs.
-    pub fn sites(&self, layouts: &Layouts, blocks: &mut Blocks) -> Vec<Site> {
-        let mut sites = vec![Site { name: "(unknown)".to_owned(), kind: NodeKind::Native, contains: None }];
-        let mut known: HashMap<BlockType, SiteId> = HashMap::new();
+    /// Adds a site for each type that was inferred, and for each site where such blocks were allocated. Blocks get the numbers of
+    /// theirs. The first site is that of blocks of which nothing is known.
+    pub fn add_sites(&self, layouts: &Layouts, blocks: &mut Blocks, sites: &mut Vec<Site>) {
+        if sites.is_empty() {
+            sites.push(Site { name: "(unknown)".to_owned(), kind: NodeKind::Native, contains: None });
+        }
+        let recorded = sites.len();
+        let mut known: HashMap<(SiteId, BlockType), SiteId> = HashMap::new();
         for (contains, site) in self.contents.iter().zip(&mut blocks.sites) {
-            let Some(contains) = *contains else {
+            if site.0 as usize >= recorded {
                 *site = SiteId(0);
+            }
+            let Some(contains) = *contains else { continue };
+            if sites[site.0 as usize].contains.is_some() {
                 continue;
-            };
-            *site = *known.entry(contains).or_insert_with(|| {
+            }
+            *site = *known.entry((*site, contains)).or_insert_with(|| {
                 let kind = match contains {
                     BlockType::One(_) => NodeKind::Object,
                     BlockType::Bytes => NodeKind::String,
@@ -96,15 +122,17 @@ impl Typing {
                 SiteId(sites.len() as u32 - 1)
             });
         }
-        sites
     }
 
     /// How much has a type, for the user.
     pub fn remark(&self) -> String {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        let advice = match self.typed_bytes < self.bytes / 2 {
+            true => "; for all types, start the program with `stackglass run --allocs`",
+            false => "",
+        };
         format!(
-            "types are inferred from variables and vtables, since allocations were not recorded: {:.1} % of blocks and {:.1} % of \
-             bytes have one",
+            "allocations were not recorded: {:.1} % of blocks and {:.1} % of bytes have a type, by variables and vtables{advice}",
             share(self.typed_blocks, self.contents.len() as u64),
             share(self.typed_bytes, self.bytes),
         )

@@ -160,6 +160,8 @@ pub struct Layouts {
     /// Types by hashes of their names in one spelling of C++.
     by_cpp_name: OnceLock<HashMap<u64, TypeId>>,
     rust_version: Option<RustVersion>,
+    /// The main program is written in Rust.
+    is_rust: bool,
 }
 
 /// Version of a Rust compiler: major and minor number.
@@ -208,9 +210,15 @@ impl Layouts {
         self.rust_version
     }
 
-    /// Sets what [`Layouts::rust_version`] returns.
+    /// Whether the main program has Rust code with debug information. The names of blocks then are those of Rust.
+    pub fn is_rust(&self) -> bool {
+        self.is_rust
+    }
+
+    /// Sets what [`Layouts::rust_version`] returns, and that the main program has such code.
     pub fn set_rust_version(&mut self, version: Option<RustVersion>) {
         self.rust_version = version;
+        self.is_rust = version.is_some();
     }
 
     /// Number of types. Their ids are the numbers below it.

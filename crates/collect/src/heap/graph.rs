@@ -64,11 +64,16 @@ where
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     all.extend(other_memory(image, &modules, &blocks, &all));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
+    let known = if table.is_some() { &sites[..] } else { &[] };
+    let evidence =
+        Evidence { image, blocks: &blocks, sites: known, layouts: &layouts, biases: &biases, roots: &all };
+    let typing = typing::infer(evidence);
+    typing.add_sites(&layouts, &mut blocks, &mut sites);
     if table.is_none() {
-        let evidence = Evidence { image, blocks: &blocks, layouts: &layouts, biases: &biases, roots: &all };
-        let typing = typing::infer(evidence);
-        sites = typing.sites(&layouts, &mut blocks);
         remarks.push(typing.remark());
+        remarks.push(
+            "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
+        );
     }
     let input = Input {
         image,
@@ -204,8 +209,16 @@ fn sites(
 ) -> Vec<Site> {
     let site = |stack: &StackId| {
         let contains = contents.get(stack).copied();
-        let (name, kind) = match recording.symbols.allocated_type(*stack) {
-            Some(name) => (name.to_string(), kind_of(name, contains)),
+        // Names of C++ types have several spellings.
+        let spelled = contains.filter(|contains| !layouts.is_rust() && *contains != BlockType::Bytes);
+        let spelled = spelled.map(|contains| layouts.block_name(contains));
+        let known =
+            recording.symbols.allocated_type(*stack).map(|name| spelled.unwrap_or_else(|| name.to_string()));
+        let (name, kind) = match known {
+            Some(name) => {
+                let kind = kind_of(&name, contains);
+                (name, kind)
+            }
             None if stack.0 == 0 => ("(unknown)".to_owned(), NodeKind::Native),
             None => (format!("site: {}", site_name(recording, *stack)), NodeKind::Native),
         };

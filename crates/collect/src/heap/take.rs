@@ -3,7 +3,7 @@
 use super::graph::{self, SiteName};
 use super::{HeapError, image, memory};
 use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
-use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
+use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
 use stackglass_procfs::ImageKey;
 use stackglass_symbols::Options;
@@ -109,14 +109,25 @@ fn whole(
     write_parts: impl FnOnce(&mut PartsWriter) -> Result<Taken, HeapError>,
 ) -> Result<Taken, HeapError> {
     // A program is not stopped for an output that cannot be written.
-    let mut parts = PartsWriter::create(output)?;
+    let mut parts = PartsWriter::create(output).map_err(|error| named(error, output))?;
     let taken = write_parts(&mut parts)?;
     if options.streaming {
         parts.finish().inspect_err(|_| drop(heapsnapshot::cleanup(output)))?;
     } else {
-        parts.assemble(output, AssembleOptions { group_small: options.group_small })?;
+        let options = AssembleOptions { group_small: options.group_small };
+        parts.assemble(output, options).map_err(|error| named(error, output))?;
     }
     Ok(taken)
+}
+
+/// Names the file that the user has named, instead of a part of it.
+fn named(error: HeapSnapshotError, output: &Path) -> HeapSnapshotError {
+    match error {
+        HeapSnapshotError::System { doing, source, .. } => {
+            HeapSnapshotError::System { doing, path: output.to_owned(), source }
+        }
+        error => error,
+    }
 }
 
 /// Writes the graph. When it returns, the process runs, and its copy has ended.

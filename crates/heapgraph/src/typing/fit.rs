@@ -1,4 +1,4 @@
-//! Whether a type fits into a block of a usable size, as glibc's malloc rounds sizes.
+//! Whether a type fits into a block: of a size that was asked for, or of a usable size, as glibc's malloc rounds sizes.
 
 use crate::references::{BlockType, Extent};
 use stackglass_symbols::layouts::{Layout, Layouts, Shape, TypeId};
@@ -14,6 +14,8 @@ pub(super) enum Exactness {
     Exact,
     /// The block may have 16 bytes more, because the rest of a chunk was too small for a chunk.
     Rest,
+    /// The size is the one asked for.
+    Asked,
 }
 
 /// Bytes that can be used if so many are asked for (`request2size` of glibc).
@@ -21,10 +23,13 @@ fn usable(bytes: u64) -> u64 {
     bytes.saturating_add(8).next_multiple_of(16).max(32) - 8
 }
 
-/// Whether a block of this usable size may have been asked for with so many bytes.
+/// Whether a block of this size may have been asked for with so many bytes.
 pub(super) fn is_size_of(bytes: u64, block: u64, exactness: Exactness) -> bool {
     if bytes == 0 || bytes > block || bytes > 1 << 47 {
         return false;
+    }
+    if exactness == Exactness::Asked {
+        return bytes == block;
     }
     let usable = usable(bytes);
     let is_mapped = block >= MAPPED && block - bytes < PAGE + 32;
@@ -122,6 +127,8 @@ mod tests {
             assert!(!is_size_of(asked, usable_size + 16, Exactness::Exact));
             assert!(is_size_of(asked, usable_size + 16, Exactness::Rest));
             assert!(!is_size_of(asked, usable_size + 32, Exactness::Rest));
+            assert!(is_size_of(asked, asked, Exactness::Asked));
+            assert!(!is_size_of(asked, asked + 1, Exactness::Asked));
         }
         // A mapping of its own: 1 MiB and the head are 257 pages.
         assert!(is_size_of(1 << 20, 257 * 4096 - 16, Exactness::Exact));

@@ -125,7 +125,8 @@ impl Spread<'_> {
             }
             _ => true,
         };
-        let fits = is_within && fits(self.evidence.layouts, contains, extent, size, Exactness::Rest);
+        let exactness = self.evidence.exactness(block, Exactness::Rest);
+        let fits = is_within && fits(self.evidence.layouts, contains, extent, size, exactness);
         fits.then_some(Claim { block, contains, extent, text })
     }
 

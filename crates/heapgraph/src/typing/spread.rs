@@ -11,6 +11,7 @@ use super::vtables::Vtables;
 use crate::blocks::lookup::Lookup;
 use crate::references::{BlockType, Extent, Hold, Reference, References};
 use foldhash::HashMap;
+use stackglass_profile::heap_graph::NodeKind;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
 /// Most repetitions. Blocks with different types then still are left out.
@@ -28,7 +29,9 @@ pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
     let lookup = Lookup::new(evidence.blocks);
     let members = Members::new(evidence.layouts);
     let vtables = Vtables::new(evidence.layouts, evidence.biases);
-    let mut conflicting = vec![false; evidence.blocks.len()];
+    let mut conflicting: Vec<bool> =
+        (0..evidence.blocks.len()).map(|block| is_closed(evidence, block)).collect();
+    let closed = conflicting.iter().filter(|closed| **closed).count();
     let mut round = 0;
     loop {
         let mut spread = Spread::new(evidence, &lookup, &members, std::mem::take(&mut conflicting));
@@ -38,9 +41,14 @@ pub(super) fn spread(evidence: Evidence<'_>) -> (Vec<Option<BlockType>>, u64) {
         round += 1;
         if new_conflicts == 0 || round == MOST_ROUNDS {
             let count = conflicting.iter().filter(|conflicts| **conflicts).count();
-            return (contents, count as u64);
+            return (contents, (count - closed) as u64);
         }
     }
+}
+
+/// Whether the recorder knows the name of a block's type, but not its layout: there is nothing to infer.
+fn is_closed(evidence: Evidence<'_>, block: usize) -> bool {
+    evidence.site(block).is_some_and(|site| site.contains.is_none() && site.kind != NodeKind::Native)
 }
 
 /// Which pointers count.
@@ -55,6 +63,8 @@ pub(super) enum Trust {
 /// From where a type comes, most reliable first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Source {
+    /// The recorder.
+    Recorded,
     /// Owners with static storage, vtables in objects.
     Owner,
     /// Owners among local variables, and vtables beside pointers. They may be left over from earlier.
@@ -115,14 +125,20 @@ impl<'a> Spread<'a> {
         for (module, bias) in evidence.biases.iter().enumerate() {
             references.load_module(module, *bias);
         }
+        let recorded = |block: usize| evidence.site(block).and_then(|site| site.contains);
+        let contents: Vec<Option<BlockType>> = (0..evidence.blocks.len()).map(recorded).collect();
+        let source = |contains: &Option<BlockType>| match contains {
+            Some(_) => Source::Recorded,
+            None => Source::Owner,
+        };
         Self {
             evidence,
             lookup,
             members,
             references,
             memory: BlockMemory::new(evidence.image),
-            contents: vec![None; evidence.blocks.len()],
-            sources: vec![Source::Owner; evidence.blocks.len()],
+            sources: contents.iter().map(source).collect(),
+            contents,
             source: Source::Owner,
             extents: HashMap::default(),
             conflicting,
@@ -141,6 +157,7 @@ impl<'a> Spread<'a> {
         let mut found = Vec::new();
         vtables.objects(self.evidence, &mut |block, contains| found.push((block, contains)));
         self.roots(Trust::Owners);
+        self.recorded();
         self.add_all(&mut found, Source::Owner);
         self.follow_pending(Trust::Owners);
         self.locals(Trust::Owners);
@@ -159,6 +176,18 @@ impl<'a> Spread<'a> {
             self.follow_pending(Trust::All);
         }
         self.locals(Trust::All);
+    }
+
+    /// Follows the pointers of values of which the recorder knows the type. Arrays wait for the owner that says how many of their
+    /// elements are initialized.
+    fn recorded(&mut self) {
+        for block in 0..self.contents.len() {
+            let is_value = matches!(self.contents[block], Some(BlockType::One(_)));
+            if is_value && self.sources[block] == Source::Recorded {
+                self.pending.push(block as u32);
+                self.follow_pending(Trust::Owners);
+            }
+        }
     }
 
     fn add_all(&mut self, found: &mut Vec<(usize, BlockType)>, source: Source) {
@@ -191,7 +220,7 @@ impl<'a> Spread<'a> {
         while let Some(block) = self.pending.pop() {
             let Some(contains) = self.contents[block as usize] else { continue };
             let extent = self.extents.get(&block).copied().unwrap_or_default();
-            self.source = self.sources[block as usize];
+            self.source = self.sources[block as usize].max(Source::Owner);
             self.list(block as usize, contains, extent);
             if trust == Trust::Owners && self.has_plain_pointers() {
                 self.with_plain.push(block);
@@ -242,7 +271,8 @@ impl<'a> Spread<'a> {
         let Some(contains) = pointer.contains else { return };
         let Some((block, size)) = self.block_at(pointer.target) else { return };
         let contains = self.references.fitting(contains, size);
-        if fits(self.evidence.layouts, contains, pointer.extent, size, Exactness::Rest) {
+        let exactness = self.evidence.exactness(block, Exactness::Rest);
+        if fits(self.evidence.layouts, contains, pointer.extent, size, exactness) {
             self.add(block, contains, pointer.extent);
         }
     }
@@ -263,9 +293,12 @@ impl<'a> Spread<'a> {
         if !self.is_of_c(id) {
             return;
         }
-        let contains = match self.value_with(id, found.offset, size) {
+        let exactness = self.evidence.exactness(block, Exactness::Exact);
+        let contains = match self.value_with(id, found.offset, size, exactness) {
             Values::One(value) => BlockType::One(value),
-            Values::None if found.offset == 0 && self.may_be_array(id, size) => BlockType::Elements(id),
+            Values::None if found.offset == 0 && self.may_be_array(id, size, exactness) => {
+                BlockType::Elements(id)
+            }
             Values::None | Values::Several => return,
         };
         if self.contents[block] != Some(contains) && self.is_plausible(block, contains) {
@@ -274,10 +307,10 @@ impl<'a> Spread<'a> {
     }
 
     /// The type of a value that fills a block of this size and has a value of type `id` at an offset.
-    fn value_with(&mut self, id: TypeId, offset: u64, size: u64) -> Values {
+    fn value_with(&mut self, id: TypeId, offset: u64, size: u64, exactness: Exactness) -> Values {
         let layouts = self.evidence.layouts;
         let fills = |id: TypeId| {
-            fits(layouts, BlockType::One(id), Extent::default(), size, Exactness::Exact)
+            fits(layouts, BlockType::One(id), Extent::default(), size, exactness)
                 && layouts.get(id).shape != Shape::Plain
         };
         let around = self.members.around(id, offset);
@@ -288,10 +321,10 @@ impl<'a> Spread<'a> {
 
     /// Whether a block of this size may be an array, if a pointer to an element leads to it. C programs also put structs at the
     /// begin of larger ones.
-    fn may_be_array(&mut self, id: TypeId, size: u64) -> bool {
+    fn may_be_array(&mut self, id: TypeId, size: u64, exactness: Exactness) -> bool {
         let layout = self.evidence.layouts.get(id);
         let value = layout.size;
-        if value == 0 || size / value < 2 || !is_size_of(size / value * value, size, Exactness::Exact) {
+        if value == 0 || size / value < 2 || !is_size_of(size / value * value, size, exactness) {
             return false;
         }
         match &layout.shape {
@@ -379,13 +412,14 @@ impl<'a> Spread<'a> {
         if size > LONGEST_TEXT {
             return false;
         }
+        let exactness = self.evidence.exactness(block, Exactness::Exact);
         let bytes = self.memory.read(blocks.addresses[block], size);
         let Some(length) = bytes.iter().position(|byte| *byte == 0).filter(|length| *length > 0) else {
             return false;
         };
         let is_printable =
             |byte: &u8| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\t' | b'\n' | b'\r');
-        is_size_of(length as u64 + 1, size, Exactness::Exact)
+        is_size_of(length as u64 + 1, size, exactness)
             && bytes[..length].iter().all(is_printable)
             && std::str::from_utf8(&bytes[..length]).is_ok()
     }
@@ -399,6 +433,17 @@ impl<'a> Spread<'a> {
             None => {
                 self.sources[block] = self.source;
                 Some(contains)
+            }
+            Some(_) if self.sources[block] == Source::Recorded => {
+                // Only how many elements are initialized is new.
+                let is_new = extent != Extent::default()
+                    && !matches!(self.contents[block], Some(BlockType::One(_)))
+                    && !self.extents.contains_key(&(block as u32));
+                if is_new {
+                    self.extents.insert(block as u32, extent);
+                    self.pending.push(block as u32);
+                }
+                return;
             }
             Some(known) if known == contains => return,
             // What a better source says counts.

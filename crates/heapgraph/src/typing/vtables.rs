@@ -46,7 +46,8 @@ impl Vtables {
         for index in 0..blocks.len() {
             let Some(word) = word(memory.read(blocks.addresses[index], 8)) else { continue };
             let Some(&class) = self.classes.get(&word) else { continue };
-            if is_size_of(layouts.get(class).size, blocks.sizes[index], Exactness::Rest) {
+            let exactness = evidence.exactness(index, Exactness::Rest);
+            if is_size_of(layouts.get(class).size, blocks.sizes[index], exactness) {
                 each(index, BlockType::One(class));
             }
         }
@@ -82,7 +83,8 @@ impl Vtables {
                 let Some(&type_id) = self.types.get(&beside) else { return };
                 let target = lookup.find(blocks, pointer).filter(|found| found.offset == 0);
                 let Some(target) = target.map(|found| found.block.0 as usize) else { return };
-                if let Some(contains) = boxed(layouts, type_id, blocks.sizes[target]) {
+                let exactness = evidence.exactness(target, Exactness::Exact);
+                if let Some(contains) = boxed(layouts, type_id, blocks.sizes[target], exactness) {
                     found.entry(pointer).or_insert((beside, Some((target, contains))));
                 }
             });
@@ -124,14 +126,14 @@ fn each_pair(memory: &mut BlockMemory<'_>, range: Range<u64>, each: &mut dyn FnM
 }
 
 /// What a block of this size contains to which a `dyn` pointer to a type leads: a value, or one in an `Rc` or `Arc`.
-fn boxed(layouts: &Layouts, type_id: TypeId, block: u64) -> Option<BlockType> {
+fn boxed(layouts: &Layouts, type_id: TypeId, block: u64, exactness: Exactness) -> Option<BlockType> {
     let layout = layouts.get(type_id);
     let counted = ["alloc::rc::RcInner", "alloc::rc::RcBox", "alloc::sync::ArcInner"]
         .into_iter()
         .filter_map(|inner| layouts.by_name(&format!("{inner}<{}>", layout.name)));
     let mut fitting = std::iter::once(type_id)
         .chain(counted)
-        .filter(|id| is_size_of(layouts.get(*id).size, block, Exactness::Exact));
+        .filter(|id| is_size_of(layouts.get(*id).size, block, exactness));
     let one = fitting.next()?;
     // Small values and their counters may have one size.
     fitting.next().is_none().then_some(BlockType::One(one))

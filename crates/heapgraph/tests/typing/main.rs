@@ -73,6 +73,7 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
         infer(Evidence {
             image: &image,
             blocks: &heap.blocks,
+            sites: &[],
             layouts: &layouts,
             biases: &biases,
             roots: variables,
@@ -92,7 +93,8 @@ fn ask(source: &str, compiler: &str, flags: &[&str]) -> Asked {
         typing.remark(),
         typing.conflicts
     );
-    let sites = typing.sites(&layouts, &mut heap.blocks);
+    let mut sites = Vec::new();
+    typing.add_sites(&layouts, &mut heap.blocks, &mut sites);
     Asked { lines, blocks: heap.blocks, typing, sites, time }
 }
 

@@ -128,7 +128,8 @@ fn of_units(
     let locals = locals::of_frames(&types, frames, memory);
     let derived = types.derived.into_inner().unwrap_or_else(PoisonError::into_inner).into_layouts();
     let rust_version = units.units.iter().find_map(TypeUnit::rust_version);
-    let mut layouts = Layouts { modules: data, rust_version, ..Layouts::default() };
+    let is_rust = units.units.iter().any(|unit| unit.module == 0 && unit.rust_version().is_some());
+    let mut layouts = Layouts { modules: data, rust_version, is_rust, ..Layouts::default() };
     for layout in all.into_iter().flatten().chain(derived) {
         layouts.add(layout);
     }

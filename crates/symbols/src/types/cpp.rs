@@ -99,21 +99,26 @@ fn block(element: &str) -> Decision {
 }
 
 fn named(element: &str) -> (Family, String) {
-    let (path, list) = element.split_once('<').unwrap_or((element, ""));
+    match node(element) {
+        Some(name) => (Family::Box, name),
+        None => (Family::Array, format!("{}[]", short(element))),
+    }
+}
+
+/// The name of a node of a container of the standard library, by its type.
+pub(crate) fn node(a_type: &str) -> Option<String> {
+    let (path, list) = a_type.split_once('<')?;
     let arguments = end_of_list(list).map(|end| split(&list[..end])).unwrap_or_default();
     let name = path.rsplit("::").next().unwrap_or_default();
-    let Some(first) = arguments.first() else {
-        return (Family::Array, format!("{}[]", short(element)));
-    };
-    let name = match name {
+    let first = arguments.first().filter(|_| path.starts_with("std::"))?;
+    Some(match name {
         "_Rb_tree_node" | "__tree_node" => format!("{} node", entry(first, "map", "set")),
         "_Hash_node" | "__hash_node" => format!("{} node", entry(first, "unordered_map", "unordered_set")),
         "_List_node" | "__list_node" => format!("list<{}> node", short(first)),
         "_Fwd_list_node" => format!("forward_list<{}> node", short(first)),
         "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => format!("shared_ptr<{}>", short(first)),
-        _ => return (Family::Array, format!("{}[]", short(element))),
-    };
-    (Family::Box, name)
+        _ => return None,
+    })
 }
 
 /// `map<K, V>` for a pair, else `set<T>`.

@@ -12,6 +12,7 @@ mod display;
 mod rules;
 mod stack;
 
+pub(crate) use cpp::node as cpp_node;
 pub(crate) use display::{block as named_block, initialized, short};
 pub(crate) use rules::Family;
 pub(crate) use stack::Contents;

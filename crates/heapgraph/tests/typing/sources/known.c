@@ -122,14 +122,14 @@ int main(void) {
     char text[100];
     names.size = 64;
     names.slots = calloc(names.size, sizeof *names.slots);
-    say(names.slots, "[entry*]");
+    say(names.slots, "entry*[]");
     for (int n = 0; n < 1000; n++) {
         sprintf(text, "the key of entry %d", n);
         struct entry **slot = &names.slots[n * 31 % names.size];
         *slot = entry(text, n, *slot);
         names.used++;
         say(*slot, "entry");
-        say((*slot)->key, "[u8]");
+        say((*slot)->key, "char[]");
     }
     for (int n = 0; n < 20; n++) {
         struct mesh *mesh = meshes[n] = calloc(1, sizeof *mesh);
@@ -140,8 +140,8 @@ int main(void) {
         memset(mesh->order, 1, mesh->count * sizeof *mesh->order);
         mesh->parent = n ? meshes[n / 2] : 0;
         say(mesh, "mesh");
-        say(mesh->points, "[point]");
-        say(mesh->order, "[int]");
+        say(mesh->points, "point[]");
+        say(mesh->order, "int[]");
     }
     for (int n = 0; n < 100; n++) {
         struct message *message = malloc(sizeof *message + n * 10 + 1);
@@ -159,7 +159,7 @@ int main(void) {
         links = &task->link;
         current = task;
         say(task, "task");
-        say(task->name, "[u8]");
+        say(task->name, "char[]");
     }
     for (int n = 0; n < 40; n++) {
         struct job *job = calloc(1, sizeof *job);
@@ -167,7 +167,7 @@ int main(void) {
         *job = (struct job){n, {0}, strdup(text), entry(text, n, 0)};
         insert(&job->link, &jobs);
         say(job, "job");
-        say(job->name, "[u8]");
+        say(job->name, "char[]");
         say(job->entry, "entry");
         struct red *red = calloc(1, sizeof *red);
         struct blue *blue = calloc(1, sizeof *blue);
@@ -185,7 +185,7 @@ int main(void) {
         *image = (struct image){{"image", n, 0}, strdup(text), n, corner};
         objects[n] = &image->object;
         say(image, "image");
-        say(image->path, "[u8]");
+        say(image->path, "char[]");
         say(corner, "point");
     }
     for (int n = 0; n < 60; n++) {
@@ -196,12 +196,12 @@ int main(void) {
         say(value, "value");
         if (n % 2) {
             value->text = strdup(text);
-            say(value->text, "[u8]");
+            say(value->text, "char[]");
         }
     }
     numbers = malloc(1000 * sizeof *numbers);
     for (int n = 0; n < 1000; n++) numbers[n] = n * 0.1;
-    say(numbers, "[double]");
+    say(numbers, "double[]");
     recent = entry("a recent entry", 0, 0);
     say(recent, "entry");
     puts("ready");

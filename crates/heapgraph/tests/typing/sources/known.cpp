@@ -21,7 +21,7 @@ struct Circle : Shape {
     double radius = 1;
     void print() const override {
         say(this, "Circle");
-        say(name.data(), "[u8]");
+        say(name.data(), "char[]");
     }
 };
 
@@ -35,8 +35,8 @@ struct Polygon : Shape, Named {
     std::unique_ptr<Circle> around;
     void print() const override {
         say(this, "Polygon");
-        say(name.data(), "[u8]");
-        say(points.data(), "[double]");
+        say(name.data(), "char[]");
+        say(points.data(), "double[]");
         if (around) around->print();
     }
 };
@@ -95,12 +95,12 @@ int main() {
     single->text = "the text of the single configuration";
     say(state.shapes.data(), "*");
     for (auto &one : state.shapes) one->print();
-    for (auto &one : state.names) say(one.second.data(), "[u8]");
-    for (auto &one : state.configs) say(one.second.text.data(), "[u8]");
+    for (auto &one : state.names) say(one.second.data(), "char[]");
+    for (auto &one : state.configs) say(one.second.text.data(), "char[]");
     for (Leaf *leaf = state.leaves; leaf; leaf = leaf->next) say(leaf, "Leaf");
-    say(state.shared->text.data(), "[u8]");
+    say(state.shared->text.data(), "char[]");
     say(single.get(), "Config");
-    say(single->text.data(), "[u8]");
+    say(single->text.data(), "char[]");
     puts("stack");
     std::vector<std::unique_ptr<Shape>> shapes;
     for (int n = 0; n < 40; n++) shapes.push_back(shape(n));

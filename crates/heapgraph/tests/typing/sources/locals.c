@@ -42,8 +42,8 @@ static void __attribute__((noinline)) serve(struct store *store, struct job *job
     strcpy(job->title, "the last job");
     job->store = store;
     job->after = jobs;
-    say(samples, "[double]");
-    say(instead, "-[long]");
+    say(samples, "double[]");
+    say(instead, "-long[]");
     say(job, "job");
     puts("ready");
     fflush(stdout);
@@ -67,7 +67,7 @@ int main(void) {
         store.by_number[n] = item;
         store.count++;
         say(item, "item");
-        say(item->name, "[u8]");
+        say(item->name, "char[]");
     }
     for (int n = 0; n < 40; n++) {
         struct job *job = calloc(1, sizeof *job);
@@ -77,8 +77,8 @@ int main(void) {
         jobs = job;
         say(job, "job");
     }
-    say(store.by_number, "[item*]");
-    say(store.flags, "[int]");
+    say(store.by_number, "item*[]");
+    say(store.flags, "int[]");
     serve(&store, jobs);
     printf("%ld\n", store.count);
 }

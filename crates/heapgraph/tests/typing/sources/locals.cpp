@@ -43,11 +43,11 @@ __attribute__((noinline)) static void serve(Library &library, std::vector<Point>
     std::vector<std::vector<int>> instead;
     instead.reserve(20);
     for (int n = 0; n < 20; n++) instead.push_back(numbers(6));
-    say(path.data(), "[Point]");
-    say(lines.data(), "[basic_string<char>]");
-    for (auto &line : lines) say(line.data(), "[u8]");
-    say(instead.data(), "[vector<int>]");
-    for (auto &one : instead) say(one.data(), "[int]");
+    say(path.data(), "Point[]");
+    say(lines.data(), "basic_string<char>[]");
+    for (auto &line : lines) say(line.data(), "char[]");
+    say(instead.data(), "vector<int>[]");
+    for (auto &one : instead) say(one.data(), "int[]");
     puts("ready");
     fflush(stdout);
     for (;;) {
@@ -65,18 +65,18 @@ int main() {
         track->points.assign(n % 9 + 1, Point{1, 2, 3});
         track->author = author;
         say(track.get(), "Track");
-        say(track->name.data(), "[u8]");
-        say(track->points.data(), "[Point]");
+        say(track->name.data(), "char[]");
+        say(track->points.data(), "Point[]");
         library.tracks.push_back(std::move(track));
         library.titles[n] = "the title of number " + std::to_string(n);
-        say(library.titles[n].data(), "[u8]");
+        say(library.titles[n].data(), "char[]");
         auto leaf = std::make_unique<Leaf>();
         leaf->next = std::move(library.leaves);
         library.leaves = std::move(leaf);
         say(library.leaves.get(), "Leaf");
     }
-    say(author->data(), "[u8]");
+    say(author->data(), "char[]");
     std::vector<Point> path(50, Point{0, 1, 0});
-    say(library.tracks.data(), "[unique_ptr<Track>]");
+    say(library.tracks.data(), "unique_ptr<Track>[]");
     serve(library, path);
 }

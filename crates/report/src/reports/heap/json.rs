@@ -161,8 +161,9 @@ fn type_row(row: &TypeRow) -> String {
 
 fn dominator(row: &Dominator) -> String {
     format!(
-        "{{\"type\":{},\"count\":{},\"retained_size\":{},\"path\":{}}}",
+        "{{\"type\":{},\"alike\":{},\"count\":{},\"retained_size\":{},\"path\":{}}}",
         string(&row.name),
+        row.alike,
         row.count,
         row.retained_size,
         path(Some(&row.path))

@@ -1,0 +1,65 @@
+// C++ values on the heap: of classes with vtables, of structs that a pointer leads to, and of containers.
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+struct Shape {
+    virtual ~Shape() {}
+};
+struct Circle : Shape {
+    double radius[5];
+    std::unique_ptr<Shape> inner;
+};
+struct Path : Shape {
+    std::vector<unsigned long> points;
+};
+struct Part {
+    Part *next;
+    long number;
+    char rest[100];
+};
+struct Text {
+    std::string text;
+};
+
+std::vector<Shape *> shapes;
+std::map<int, std::shared_ptr<Text>> texts;
+Part *parts;
+
+__attribute__((noinline)) Shape *make(int number) {
+    if (number % 2) return new Circle;
+    Path *path = new Path;
+    path->points.resize(7);
+    return path;
+}
+
+__attribute__((noinline)) void add_part() {
+    Part *part = new Part{};
+    part->next = parts;
+    parts = part;
+}
+
+__attribute__((noinline)) void lose_part() {
+    Part *volatile part = new Part{};
+    (void)part;
+}
+
+__attribute__((noinline)) void lose_circles() {
+    Circle *volatile circle = new Circle;
+    (void)circle;
+}
+
+int main() {
+    for (int number = 0; number < 100; number++) {
+        shapes.push_back(make(number));
+        add_part();
+        texts[number] = std::make_shared<Text>(Text{std::string(40 + number, 'x')});
+    }
+    for (int number = 0; number < 10; number++) lose_circles();
+    lose_part();
+    fprintf(stderr, "ready\n");
+    for (;;) pause();
+}
