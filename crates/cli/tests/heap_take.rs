@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use support::Place;
 
 struct Sleeping(Child);
@@ -113,4 +115,24 @@ fn a_recording_saves_the_heap_at_the_end_of_the_program() {
     assert!(place.file("e.heapsnapshot").is_file());
     let refused = place.run(["record", "--heap-at", "exit", "--", "true"]);
     assert_eq!(refused.status.code(), Some(2), "--allocs is required");
+}
+
+/// Where the file system can have files without names, as most can.
+#[test]
+fn a_killed_command_leaves_no_file() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32);
+    if options.open(place.file("")).is_err() {
+        return;
+    }
+    for round in 0..30 {
+        let mut taking = place.stackglass(["heap", "take", &sleeping.pid(), "-o", "k.heapsnapshot"]);
+        let mut taking = taking.stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(round * 3));
+        let _ = (taking.kill(), taking.wait());
+        let left: Vec<_> =
+            place.file("").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| name == "k.heapsnapshot"), "{left:?}");
+    }
 }
