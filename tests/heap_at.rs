@@ -206,6 +206,46 @@ fn each_signal_adds_a_snapshot() {
     assert_eq!(printed(&["info"], &recording).matches("\n  heap snapshot ").count(), 2);
 }
 
+/// The copies inherit the perf events of the program.
+#[test]
+fn copies_are_no_processes_of_the_recording() {
+    let flags = ["record", "--allocs", "--heap-at", "USR1", "-o", "x.glass", "--"];
+    let mut program = Waiting::start(&flags, &[]);
+    for number in 1..=2 {
+        signal(program.command.id() as libc::pid_t, "USR1");
+        program.wait_for("heap snapshot of", number);
+    }
+    program.end();
+    let (recording, _) = stackglass_files::read(program.folder.path().join("x.glass")).unwrap();
+    assert_eq!(recording.processes.len(), 1, "{}", program.said());
+}
+
+/// An image without allocations of its own is not waited for.
+#[test]
+fn a_shell_that_executes_a_program_without_allocations() {
+    for at in ["exit", "peak"] {
+        let folder = Folder::new();
+        let begin = Instant::now();
+        let status = Command::new(stackglass())
+            .args([
+                "record",
+                "--allocs",
+                "--no-time",
+                "--heap-at",
+                at,
+                "--",
+                "sh",
+                "-c",
+                "sleep 0.2; exec true",
+            ])
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        assert!(begin.elapsed() < Duration::from_secs(8), "{at}: {:?}", begin.elapsed());
+    }
+}
+
 /// A program that ends while its copy is read waits for the snapshot.
 #[test]
 fn a_program_that_ends_right_after_the_signal() {

@@ -27,8 +27,9 @@ pub fn check(bytes: &[u8]) {
         };
         let again = read_bytes(&text).expect("what was assembled is read");
         check_graph(&again);
-        assert_eq!(again.len() as u64, assembled.nodes);
-        assert_eq!(again.targets.len() as u64, assembled.edges);
+        // A block of 4 GiB or more has several nodes in the file.
+        assert!(again.len() as u64 <= assembled.nodes && again.targets.len() as u64 <= assembled.edges);
+        assert!(group_small || (again.len(), again.targets.len()) == (graph.len(), graph.targets.len()));
         assert_eq!(again.self_sizes.iter().sum::<u64>(), assembled.self_size);
         assert_eq!(graph.self_sizes.iter().sum::<u64>(), assembled.self_size);
     }

@@ -82,8 +82,11 @@ fn questions_about_a_type() {
         assert_eq!(output.status.code(), Some(125));
         text(&output.stderr)
     };
-    let several = "stackglass: several types contain `Rc`, name one: `RcInner<Child>`, `RcInner<Parent>`\n";
+    let several = "stackglass: several types contain `Rc`: `RcInner<Parent>` (56 B), `RcInner<Child>` (40 B); name one: \
+                   stackglass heap show app.heapsnapshot --type 'RcInner<Parent>'\n";
     assert_eq!(fails("Rc"), several);
+    // A value stands for the block that holds it.
+    assert!(of(&["--path-to", "Child"]).ends_with("→ RcInner<Child>\n"));
     assert!(fails("Missing").contains("app.heapsnapshot has no type with `Missing` in its name"));
     assert_eq!(place.run(["heap", "show", "a", "--type", "A", "--path-to", "B"]).status.code(), Some(2));
 }

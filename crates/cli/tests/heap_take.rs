@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use support::Place;
 
 struct Sleeping(Child);
@@ -57,6 +59,31 @@ fn a_stopped_process_continues() {
 }
 
 #[test]
+fn a_snapshot_to_stdout_leaves_no_file() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let taken = place.run(["heap", "take", &sleeping.pid(), "-o", "-"]);
+    let stderr = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(taken.status.success(), "{stderr}");
+    assert!(taken.stdout.starts_with(b"{\"snapshot\":"), "{stderr}");
+    assert!(!place.file("-").exists());
+    let line = stderr.lines().last().unwrap();
+    assert!(line.starts_with("stackglass: ") && line.contains(" blocks, ") && !line.contains("-:"), "{line}");
+    assert!(stderr.contains("sizes are those of malloc's blocks"), "{stderr}");
+    assert!(stderr.contains("`stackglass run --allocs`"), "{stderr}");
+    let refused = place.run(["heap", "take", &sleeping.pid(), "-o", "-", "--streaming"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn an_output_that_cannot_be_created_is_named_as_given() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let refused = place.run(["heap", "take", &sleeping.pid(), "-o", "/nonexistent/x"]);
+    assert_eq!(refused.status.code(), Some(125));
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(stderr.starts_with("stackglass: cannot create /nonexistent/x: No such file"), "{stderr}");
+}
+
+#[test]
 fn a_process_that_does_not_exist_leaves_no_file() {
     let place = Place::new();
     let refused = place.run(["heap", "take", "1073741823", "-o", "x.heapsnapshot"]);
@@ -88,4 +115,24 @@ fn a_recording_saves_the_heap_at_the_end_of_the_program() {
     assert!(place.file("e.heapsnapshot").is_file());
     let refused = place.run(["record", "--heap-at", "exit", "--", "true"]);
     assert_eq!(refused.status.code(), Some(2), "--allocs is required");
+}
+
+/// Where the file system can have files without names, as most can.
+#[test]
+fn a_killed_command_leaves_no_file() {
+    let (place, sleeping) = (Place::new(), Sleeping::start());
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32);
+    if options.open(place.file("")).is_err() {
+        return;
+    }
+    for round in 0..30 {
+        let mut taking = place.stackglass(["heap", "take", &sleeping.pid(), "-o", "k.heapsnapshot"]);
+        let mut taking = taking.stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(round * 3));
+        let _ = (taking.kill(), taking.wait());
+        let left: Vec<_> =
+            place.file("").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| name == "k.heapsnapshot"), "{left:?}");
+    }
 }

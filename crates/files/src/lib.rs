@@ -42,6 +42,7 @@ mod import;
 pub mod jlprof;
 pub mod mem;
 pub mod perf_script;
+mod unnamed_file;
 mod whole;
 
 pub use glass::{

@@ -1,5 +1,6 @@
 //! Files that appear under their name only when they are complete.
 
+use crate::unnamed_file::{UnnamedFile, folder};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -36,14 +37,14 @@ pub fn write_whole_at_most(
             let path = resolve(path);
             let replaced = path.metadata().ok();
             let mode = if replaced.is_some() { 0o600 } else { mode };
-            let (file, part) = beside(&path, mode)?.into_parts();
+            let part = UnnamedFile::create(&path, mode)?;
             if let Some(replaced) = replaced {
-                keep_mode(&file, &replaced)?;
+                keep_mode(part.file(), &replaced)?;
             }
-            let mut out = BufWriter::new(file);
+            let mut out = BufWriter::new(part.file().try_clone()?);
             fill(&mut out)?;
             out.flush()?;
-            part.persist(&path).map_err(|e| e.error)
+            part.persist(&path)
         }
     }
 }
@@ -57,13 +58,14 @@ fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
 
 /// A file with a temporary name in the same folder. It is removed unless it gets its final name.
 pub(crate) fn beside(path: &Path, mode: u32) -> io::Result<tempfile::NamedTempFile> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new()
-        .prefix(".stackglass-")
-        .suffix(".part")
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder)
-        .map_err(without_passing_name)
+    hidden_name(mode).tempfile_in(folder(path)).map_err(without_passing_name)
+}
+
+/// Hidden names of incomplete files.
+pub(crate) fn hidden_name(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut names = tempfile::Builder::new();
+    names.prefix(".stackglass-").suffix(".part").permissions(Permissions::from_mode(mode));
+    names
 }
 
 /// The system's message without the temporary name, which tempfile adds.

@@ -6,6 +6,7 @@ use stackglass_unwind::{
     Module, ModuleMemory, Register, Registers, RuleTable, Scratch, StackMemory, WalkedFrame, Walker,
 };
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Bytes below the stack pointer that a function may use (System V ABI x86-64).
@@ -14,8 +15,10 @@ pub(crate) const RED_ZONE: u64 = 128;
 const MOST_FRAMES: usize = 4096;
 /// Most bytes of a stack in which frames are searched.
 const LONGEST_SEARCH: u64 = 8 << 20;
-/// Bytes of modules that are read at once.
+/// Bytes that are read at once.
 const PAGE: usize = 4096;
+/// Pages of modules that are kept.
+const MOST_PAGES: usize = 2048;
 
 /// A frame of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,7 +41,7 @@ pub fn frames(
 ) -> Vec<Vec<StackFrame>> {
     let list = unwind_list(modules);
     let table = RuleTable::new();
-    let reader = ModuleReader { image, page: RefCell::new((u64::MAX, Vec::new())) };
+    let reader = ModuleReader { image, pages: RefCell::default() };
     let mut scratch = Box::<Scratch>::default();
     let mut out = vec![0; MOST_FRAMES];
     let mut walk = |registers: &ThreadRegisters| -> (Vec<u64>, Vec<WalkedFrame>) {
@@ -121,26 +124,47 @@ fn ranges(image: &Image, sp: u64, end: u64, lookups: &[u64]) -> Vec<StackFrame> 
     frames
 }
 
+/// Reads unwind information of modules. All threads need the same few pages of it.
 struct ModuleReader<'a> {
     image: &'a Image,
-    page: RefCell<(u64, Vec<u8>)>,
+    /// Pages by their numbers, up to the first byte that cannot be read.
+    pages: RefCell<HashMap<u64, Box<[u8]>>>,
+}
+
+impl ModuleReader<'_> {
+    /// Copies bytes of one page, as many as can be read.
+    fn read_within_page(&self, address: u64, into: &mut [u8]) -> usize {
+        let (number, from) = (address / PAGE as u64, (address % PAGE as u64) as usize);
+        let mut pages = self.pages.borrow_mut();
+        if pages.len() >= MOST_PAGES && !pages.contains_key(&number) {
+            pages.clear();
+        }
+        let page = pages.entry(number).or_insert_with(|| {
+            let mut page = vec![0; PAGE];
+            let count = self.image.memory.read(number * PAGE as u64, &mut page);
+            page.truncate(count);
+            page.into()
+        });
+        let available = page.get(from..).unwrap_or_default();
+        let count = available.len().min(into.len());
+        into[..count].copy_from_slice(&available[..count]);
+        count
+    }
 }
 
 impl ModuleMemory for ModuleReader<'_> {
     fn read(&self, _: &Module, address: u64, into: &mut [u8]) -> usize {
-        let (start, bytes) = &mut *self.page.borrow_mut();
-        let offset = address.wrapping_sub(*start);
-        if address < *start || offset + into.len() as u64 > bytes.len() as u64 {
-            bytes.resize(PAGE.max(into.len()), 0);
-            let count = self.image.memory.read(address, bytes);
-            bytes.truncate(count);
-            *start = address;
+        let mut done = 0;
+        while done < into.len() {
+            let Some(at) = address.checked_add(done as u64) else { break };
+            let rest = (into.len() - done).min(PAGE - (at % PAGE as u64) as usize);
+            let count = self.read_within_page(at, &mut into[done..done + rest]);
+            done += count;
+            if count < rest {
+                break;
+            }
         }
-        let from = (address - *start) as usize;
-        let available = &bytes[from.min(bytes.len())..];
-        let count = available.len().min(into.len());
-        into[..count].copy_from_slice(&available[..count]);
-        count
+        done
     }
 }
 

@@ -130,9 +130,12 @@ impl Typing {
     /// How much has a type, for the user.
     pub fn remark(&self) -> String {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        let advice = match self.typed_bytes < self.bytes / 2 {
+            true => "; for all types, start the program with `stackglass run --allocs`",
+            false => "",
+        };
         format!(
-            "types are inferred from variables and vtables, since allocations were not recorded: {:.1} % of blocks and {:.1} % of \
-             bytes have one",
+            "allocations were not recorded: {:.1} % of blocks and {:.1} % of bytes have a type, by variables and vtables{advice}",
             share(self.typed_blocks, self.contents.len() as u64),
             share(self.typed_bytes, self.bytes),
         )

@@ -158,6 +158,10 @@ proptest! {
         for node in 1..graph.len() {
             prop_assert_eq!(answers.is_alive(node), alive.contains(&node));
         }
+        // What roots hold adds up to what is alive.
+        let roots = answers.roots();
+        let held = roots.groups.iter().map(|(_, size)| size).sum::<u64>() + roots.shared + roots.others;
+        prop_assert_eq!(held, alive.iter().map(|node| graph.self_sizes[*node]).sum::<u64>());
     }
 }
 

@@ -179,13 +179,152 @@ fn one_type() {
         written(|out| HeapText::new("server.heapsnapshot").one_type(&answer, out))
     };
     check("heap-type-80.txt", &["Job", "[Event]", "RcInner<Child>"].map(text).join("\n"));
-    assert_eq!(answers.types_named("RcInner"), ["RcInner<Child>", "RcInner<Parent>"]);
-    assert_eq!(answers.types_named("Job"), ["Job"]);
+    let named = |text| answers.types_named(text).into_iter().map(|found| found.name).collect::<Vec<_>>();
+    assert_eq!(named("RcInner"), ["RcInner<Parent>", "RcInner<Child>"]);
+    assert_eq!(named("Job"), ["Job"]);
+    // The block of a shared value stands for the value, but not for a type that contains it.
+    assert_eq!(named("Child"), ["RcInner<Child>"]);
+    assert_eq!(named("Event"), ["[Event]"]);
+    assert_eq!(named("Sess"), ["HashMap<u64, Session> table"]);
     let path = answers.type_answer("Config<'_, \u{1b}[2J>", 1).unwrap().paths.remove(0);
     assert_eq!(
         path.text(),
         "(thread stacks) main 4711 → server::run → .jobs → .next × 499 → .config → Config<'_, \u{1b}[2J>"
     );
+}
+
+/// Two variables with several blocks of their own, one of a static and one of a frame; blocks that roots share; many that are
+/// alike.
+fn variables() -> HeapGraph {
+    let mut heap = Maker::default();
+    let root = heap.node(NodeKind::Synthetic, "", 0);
+    let statics = heap.root(root, "(static data)");
+    let app = heap.root(statics, "app");
+    // A tree whose variable points to its first and last node as well. Nodes point to their parents.
+    let users = heap.root(app, "users");
+    let parent = heap.object(users, "parent", "_Rb_tree_node<User>", 500);
+    for field in ["leftmost", "rightmost"] {
+        let node = heap.object(users, field, "_Rb_tree_node<User>", 300);
+        heap.field(node, parent, "parent");
+        heap.field(parent, node, field);
+    }
+    let shared = heap.object(users, "shared", "Settings", 700);
+    let other = heap.root(app, "(other data)");
+    for index in 0..40 {
+        let word = heap.node(NodeKind::Native, "(unknown)", 50);
+        heap.element(other, word, index);
+    }
+    let stacks = heap.root(root, "(thread stacks)");
+    let thread = heap.root(stacks, "thread 1 app");
+    let frame = heap.root(thread, "app::run (main.rs:9)");
+    heap.field(frame, shared, "settings");
+    // Two chunks of a queue; what hangs off both belongs to the queue, and what a word holds as well does not.
+    let chunks = [0, 1].map(|index| heap.object(frame, &format!("queue.chunks[{index}]"), "[Job]", 400));
+    let name = heap.object(chunks[0], "name", "Name", 30);
+    heap.field(chunks[1], name, "name");
+    let seen = heap.object(chunks[1], "seen", "Seen", 20);
+    heap.element(frame, seen, 3);
+    heap.object(frame, "list.head", "Node", 10);
+    heap.graph()
+}
+
+#[test]
+fn a_variable_with_several_blocks_is_one_holder() {
+    let graph = variables();
+    let answers = HeapAnswers::new(&graph);
+    let all = answers.largest(10);
+    let rows: Vec<_> = all
+        .iter()
+        .map(|row| (row.name.as_str(), row.is_variable, row.alike, row.count, row.retained_size))
+        .collect();
+    let expected = [
+        ("users", true, 1, 3, 1100),
+        ("queue", true, 1, 3, 830),
+        ("Settings", false, 1, 1, 700),
+        ("(unknown)", false, 40, 1, 50),
+        ("Seen", false, 1, 1, 20),
+        ("Node", false, 1, 1, 10),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(all[0].path.text(), "(static data) app → users");
+    assert_eq!(all[1].path.text(), "(thread stacks) thread 1 app → app::run (main.rs:9) → queue");
+    let roots = answers.roots();
+    let groups = roots.groups.iter().map(|(name, size)| (name.as_str(), *size)).collect::<Vec<_>>();
+    assert_eq!(groups, [("(static data)", 3100), ("(thread stacks)", 860)]);
+    assert_eq!((roots.shared, roots.others), (700, 0));
+    let text = written(|out| HeapText::new("app").show(&answers, out));
+    let line = "held by   3.10 kB static data, 860 B thread stacks, 700 B several of them\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("   50 B      1  40 × (unknown)\n"), "{text}");
+}
+
+/// Steps and paths beside numbers are short, whatever the types are.
+#[test]
+fn long_paths_are_shortened() {
+    let mut heap = Maker::default();
+    let root = heap.node(NodeKind::Synthetic, "", 0);
+    let stacks = heap.root(root, "(thread stacks)");
+    let thread = heap.root(stacks, "thread 4711 tokio-rt-worker");
+    let mut at = heap.root(thread, "server::connection::handle::{closure#0} (connection.rs:1171)");
+    for index in 0..12 {
+        let field = format!("field_{index}<std::collections::HashMap<String, Vec<Session<Alloc>>>>");
+        at = heap.object(at, &field, &format!("Step{}", index % 2), if index == 11 { 100 } else { 0 });
+    }
+    let graph = heap.graph();
+    let answers = HeapAnswers::new(&graph);
+    let text = written(|out| HeapText::new("app").show(&answers, out));
+    let (_, holders) = text.split_once("Largest holders\n").unwrap();
+    let (rows, _) = holders.split_once("\n\n").unwrap();
+    assert!(rows.contains("… (connection.rs:1171)"), "{text}");
+    let path: Vec<&str> = rows.lines().skip(2).collect();
+    assert!((2..=3).contains(&path.len()), "{text}");
+    assert!(path[0].starts_with("                 (thread stacks) thread 4711 tokio-rt-worker"), "{text}");
+    let answer = answers.type_answer("Step1", 3).unwrap();
+    let whole = written(|out| HeapText::new("app").path(&answer, out));
+    assert!(whole.contains("handle::{closure#0} (connection.rs:1171)"), "{whole}");
+}
+
+#[test]
+fn unknown_types_come_with_advice() {
+    for (unknown, advised) in [(49, false), (51, true)] {
+        let mut heap = Maker::default();
+        let root = heap.node(NodeKind::Synthetic, "", 0);
+        let statics = heap.root(root, "(static data)");
+        heap.object(statics, "a", "Known", 100 - unknown);
+        heap.object(statics, "b", "(unknown)", unknown);
+        let graph = heap.graph();
+        let text = written(|out| HeapText::new("app").show(&HeapAnswers::new(&graph), out));
+        assert_eq!(text.contains("note: 51 % of bytes have no type: "), advised, "{text}");
+        assert_eq!(text.contains("`stackglass run --allocs` records types\n"), advised, "{text}");
+    }
+}
+
+/// V8 names strings that it has not put together yet by their kind.
+#[test]
+fn placeholders_are_no_texts() {
+    let mut heap = Maker::default();
+    let root = heap.node(NodeKind::Synthetic, "", 0);
+    for name in ["(concatenated string)", "(concatenated string)", "twice", "twice"] {
+        let string = heap.node(NodeKind::String, name, 16);
+        heap.field(root, string, "text");
+    }
+    let mut graph = heap.graph();
+    let concatenated = graph.node_kinds.iter().position(|kind| kind == "concatenated string").unwrap();
+    graph.kinds[1..3].fill(concatenated as u16);
+    let duplicates = HeapAnswers::new(&graph).waste().duplicates.unwrap();
+    let texts: Vec<_> = duplicates.strings.iter().map(|row| row.text.as_str()).collect();
+    assert_eq!(texts, ["twice"]);
+}
+
+/// Leaks of one kind are one row with their number.
+#[test]
+fn blocks_that_are_alike_are_one_row() {
+    let graph = server(60_000, false);
+    let answers = HeapAnswers::new(&graph);
+    let answer = answers.type_answer("RcInner<Parent>", 5).unwrap();
+    assert_eq!(answer.largest.len(), 1);
+    let text = written(|out| HeapText::new("").one_type(&answer, out));
+    assert!(text.contains(" 4.19 kB      3  60 × (unreachable blocks) → RcInner<Parent>\n"), "{text}");
 }
 
 /// Fields that hold a type are shown with the shortest path to each, unless it leads through another block of the type.

@@ -22,13 +22,22 @@ pub struct HeapSnapshotOptions {
     pub redact_data: bool,
     /// Leave four part files with the path as their prefix; `stackglass heap assemble` makes one file of them.
     pub streaming: bool,
+    /// Make one node of all blocks of one type that one block holds and that hold nothing, for viewers that cannot hold all, as
+    /// `stackglass heap take --group small`. Part files (`streaming`) have no groups.
+    pub group_small: bool,
     /// Folder of [`take_heap_snapshot_with`]; `None`: the current folder, or else the temporary one.
     pub dir: Option<PathBuf>,
 }
 
 impl Default for HeapSnapshotOptions {
     fn default() -> HeapSnapshotOptions {
-        HeapSnapshotOptions { all_one: false, redact_data: true, streaming: false, dir: None }
+        HeapSnapshotOptions {
+            all_one: false,
+            redact_data: true,
+            streaming: false,
+            group_small: false,
+            dir: None,
+        }
     }
 }
 
@@ -46,9 +55,25 @@ pub enum HeapSnapshotError {
 
 /// Saves the heap of this program as a `.heapsnapshot` file, for Chrome DevTools and `stackglass heap show`.
 ///
-/// A forked child copies the program, which stands still for some milliseconds, and does the work. Blocks have types and
-/// sites if [`Alloc`](crate::Alloc) records every allocation, or under `stackglass run --allocs`. While the child lives, the program pays
-/// for pages that it writes. The child's end sends SIGCHLD.
+/// A forked child copies the program, which stands still for some milliseconds, and does the work. While the child lives, the
+/// program pays for pages that it writes. The child's end sends SIGCHLD.
+///
+/// All blocks have types and sites if every allocation is recorded from the start of the program, as here, or under `stackglass run
+/// --allocs`. [`Alloc`](crate::Alloc) alone records nothing: without [`allocs::start`](crate::allocs::start), most blocks are
+/// `(unknown)`. Types are found by debug information (`debug = true` in the Cargo profile).
+///
+/// ```no_run
+/// #[global_allocator]
+/// static ALLOCATOR: stackglass::Alloc = stackglass::Alloc::system();
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     stackglass::allocs::start(1.0)?; // every allocation, before anything else
+///     let names: Vec<String> = std::env::args().collect();
+///     stackglass::take_heap_snapshot("app.heapsnapshot")?; // stackglass heap show app.heapsnapshot
+///     println!("{}", names.len());
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Errors
 /// If the process cannot be copied (the message names the reason and the remedy), or the file cannot be written. An incomplete
@@ -69,6 +94,7 @@ pub fn take_heap_snapshot_to(
         all_one: options.all_one,
         with_texts: !options.redact_data,
         streaming: options.streaming,
+        group_small: options.group_small,
         ..Default::default()
     };
     let rust = OnceCell::new();

@@ -15,6 +15,19 @@ fn blocks() -> Vec<Box<[u8; SIZE]>> {
     (0..200).map(|n| Box::new([n as u8; SIZE])).collect()
 }
 
+/// Leaves of one type become one node for viewers.
+#[test]
+fn small_blocks_can_be_grouped() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = black_box(blocks());
+    let options = HeapSnapshotOptions { group_small: true, ..Default::default() };
+    let path = take_heap_snapshot_to(folder.path().join("grouped"), &options).unwrap();
+    let graph = heapsnapshot::read(&path).unwrap();
+    let groups = graph.names.iter().filter(|name| graph.strings[name.0 as usize].contains(" × ")).count();
+    assert!(groups > 0 && count(&path) < kept.len(), "{groups}");
+    drop(kept);
+}
+
 /// Nodes with the size of a block, which glibc rounds up.
 fn count(path: &std::path::Path) -> usize {
     let graph = heapsnapshot::read(path).unwrap();
@@ -55,7 +68,7 @@ fn parts_stay_and_writers_get_all() {
 #[test]
 fn a_missing_folder_is_an_error() {
     let error = take_heap_snapshot("/no/such/folder/x.heapsnapshot").unwrap_err().to_string();
-    assert!(error.contains("/no/such/folder"), "{error}");
+    assert!(error.contains("/no/such/folder/x.heapsnapshot:"), "{error}");
     // No child stays.
     let children = std::fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id()));
     assert!(children.is_ok_and(|children| children.trim().is_empty()));

@@ -9,6 +9,7 @@ use super::code::BorrowedCode;
 use super::error::FreezeError;
 use super::frame;
 use super::memory::ProcessMemory;
+use super::own_copies;
 use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
@@ -241,6 +242,7 @@ impl<'a> Injection<'a> {
                 break CallEnd::Returned(ptrace::registers(tid).map_err(gone)?.rax as i64);
             } else if stop.event == libc::PTRACE_EVENT_CLONE {
                 let task = ptrace::event_message(tid).map_err(gone)? as u32;
+                own_copies::note(task);
                 self.wait(task)?;
                 break CallEnd::Created(task);
             } else if stop.event == 0 {

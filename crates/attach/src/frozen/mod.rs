@@ -17,12 +17,14 @@ mod error;
 mod frame;
 mod inject;
 mod memory;
+mod own_copies;
 mod request;
 mod stop;
 mod tracer;
 
 pub use error::FreezeError;
 pub use memory::ProcessMemory;
+pub use own_copies::is_own_copy;
 pub(crate) use request::is_wanted as copy_is_wanted;
 pub use stackglass_procfs::maps::Mapping;
 pub(crate) use stop::release;

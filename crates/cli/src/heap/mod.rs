@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   stackglass heap take 1234                 save the heap of process 1234
-  stackglass heap show app.heapsnapshot     what is alive, and who holds it
+  stackglass heap show app.heapsnapshot     what is alive, and what holds it
   stackglass heap show app.heapsnapshot --path-to Session
   stackglass heap diff a.heapsnapshot b.heapsnapshot    what grew
   stackglass record --allocs --heap-at peak -- app && stackglass heap show app.glass

@@ -5,10 +5,11 @@ use crate::failure::{Failure, Outcome};
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use stackglass_profile::harmless;
-use stackglass_report::heap_graph::{HeapAnswers, TypeAnswer};
+use stackglass_report::heap_graph::{HeapAnswers, TypeAnswer, TypeSize};
+use stackglass_report::numbers::bytes_text;
 use stackglass_report::{HeapText, heap};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,10 +19,15 @@ Examples:
   stackglass heap show app.heapsnapshot --retainers Session  by type and field
   stackglass heap show app.heapsnapshot --json | jq '.types[0]'
 
-The own size of a block is what the program asked for. The retained size of a
-type is all that would go with its blocks: what they hold, and nothing else
+Roots are variables, the stacks of threads and their registers. The own size of
+a block is what the program asked for; unless its allocations were recorded, it
+is the size of malloc's block, which may be a few bytes more. The retained size
+of a type is all that would go with its blocks: what they hold, and nothing else
 does. Blocks that no root reaches are leak candidates; their owners are those
-that no other candidate holds. Weak edges hold nothing.";
+that no other candidate holds. Weak edges hold nothing.
+
+`.field` and `[3]` are fields and elements. `word 3` is in memory of unknown
+layout: 3 words (24 bytes) from its start lies what looks like a pointer.";
 
 /// Print what is alive by type, the largest holders, and leak candidates.
 #[derive(Args, Debug)]
@@ -67,7 +73,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     progress.step("searching for what holds what");
     let answers = HeapAnswers::new(&graph);
     let name = flags.of_type.as_ref().or(flags.path_to.as_ref()).or(flags.retainers.as_ref());
-    let answer = name.map(|name| one_type(&answers, name, &flags.file)).transpose()?;
+    let answer = name.map(|name| one_type(&answers, name, flags)).transpose()?;
     // The report is written at once, so that the sign of progress does not lie in between.
     let mut text = Vec::new();
     match (&answer, flags.json) {
@@ -103,27 +109,48 @@ fn layout(flags: &Flags, layout: &LayoutFlags) -> HeapText {
 }
 
 /// The type with this name, or the only one that contains the text.
-fn one_type(answers: &HeapAnswers<'_>, text: &str, file: &Path) -> Result<TypeAnswer, Failure> {
+fn one_type(answers: &HeapAnswers<'_>, text: &str, flags: &Flags) -> Result<TypeAnswer, Failure> {
     let names = answers.types_named(text);
-    let quoted = |name: &String| format!("`{}`", harmless(name));
+    let quoted = |name: &str| format!("`{}`", harmless(name));
     match &names[..] {
         [] => Err(Failure::new(format!(
             "{} has no type with `{}` in its name: `stackglass heap show --all` lists all types",
-            file.display(),
+            flags.file.display(),
             harmless(text)
         ))),
-        [name] => {
-            let answer = answers.type_answer(name, LARGEST);
-            answer.ok_or_else(|| Failure::new(format!("there is no type {}", quoted(name))))
+        [found] => {
+            let answer = answers.type_answer(&found.name, LARGEST);
+            answer.ok_or_else(|| Failure::new(format!("there is no type {}", quoted(&found.name))))
         }
-        several => {
-            let mut list: Vec<String> = several.iter().take(NAMED).map(quoted).collect();
-            if several.len() > NAMED {
-                list.push(format!("{} more", several.len() - NAMED));
+        [most, ..] => {
+            let named =
+                |found: &TypeSize| format!("{} ({})", quoted(&found.name), bytes_text(found.self_size));
+            let mut list: Vec<String> = names.iter().take(NAMED).map(named).collect();
+            if names.len() > NAMED {
+                list.push(format!("{} more", names.len() - NAMED));
             }
-            let line = format!("several types contain `{}`, name one: {}", harmless(text), list.join(", "));
-            Err(Failure::new(line))
+            let option = match (&flags.path_to, &flags.retainers) {
+                (Some(_), _) => "--path-to",
+                (_, Some(_)) => "--retainers",
+                _ => "--type",
+            };
+            Err(Failure::new(format!(
+                "several types contain `{}`: {}; name one: stackglass heap show {} {option} {}",
+                harmless(text),
+                list.join(", "),
+                in_shell(&flags.file.to_string_lossy()),
+                in_shell(&most.name)
+            )))
         }
+    }
+}
+
+/// A word of a command line, in quotes if the shell needs them.
+fn in_shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:,+@%".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::assemble::Group;
 use crate::failure::{Failure, Outcome};
+use crate::input::is_stream;
 use crate::message;
 use crate::values::process_id;
 use clap::Args;
@@ -13,18 +14,24 @@ use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_frames;
 use stackglass_report::numbers::{bytes_text, counted, percent_text};
 use std::cell::OnceCell;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   stackglass heap take 1234                  1234_….heapsnapshot in this folder
   stackglass heap take $(pidof server) -o server.heapsnapshot
-  stackglass heap show server.heapsnapshot   what is alive, and who holds it
+  stackglass heap show server.heapsnapshot   what is alive, and what holds it
+  stackglass heap take 1234 -o - | gzip > server.heapsnapshot.gz
 
 The process is copied: it stands still for some milliseconds, and continues
-while its copy is read. The copy ends with the command. Blocks have types and
-sites if the allocations of the process are recorded (`stackglass record
---allocs`, `stackglass run --allocs`, or the crate's allocator).
+while its copy is read. The copy ends with the command.
+
+All blocks have types and sites if the program was started with `stackglass run
+--allocs` or `stackglass record --allocs`, or if it has the crate's allocator
+and `stackglass::allocs::start(1.0)` at the beginning of main(). Otherwise only
+some types are found, and sizes are those of malloc's blocks, which may be a few
+bytes more than the program asked for.
 
 A process that cannot be copied can be read with --stop. It stands still until
 it has been read.";
@@ -37,7 +44,7 @@ pub(crate) struct Flags {
     #[arg(value_parser = process_id)]
     pid: u32,
 
-    /// File for the snapshot [default: PID_NANOSECONDS.heapsnapshot in this folder]
+    /// File for the snapshot, or - for stdout [default: PID_NANOSECONDS.heapsnapshot in this folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -65,9 +72,17 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let pid = process_of(flags.pid);
     let output = match &flags.output {
+        Some(path) if is_stream(path) => {
+            if flags.streaming {
+                let line = "four part files cannot go to stdout: name a file with -o".into();
+                return Err(Failure { status: 2, line });
+            }
+            default_output(pid, Some(&std::env::temp_dir()))
+        }
         Some(path) => Output { path: path.clone(), warning: None },
         None => default_output(pid, None),
     };
+    let to_stdout = flags.output.as_ref().is_some_and(|path| is_stream(path));
     if let Some(warning) = &output.warning {
         message::print_wrapped(warning);
     }
@@ -80,11 +95,28 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         ..Default::default()
     };
     let taken = take(pid, &options, &output.path)?;
+    if to_stdout {
+        let copied = copy_to_stdout(&output.path);
+        // It was made for this copy only.
+        let _ = std::fs::remove_file(&output.path);
+        copied?;
+    }
     for remark in &taken.remarks {
         message::print_wrapped(remark);
     }
-    message::print(&line(&output.path, &taken));
+    message::print(&match to_stdout {
+        true => numbers(&taken),
+        false => line(&output.path, &taken),
+    });
     Ok(0)
+}
+
+fn copy_to_stdout(path: &Path) -> Result<(), Failure> {
+    let read = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
+    let mut file = std::fs::File::open(path).map_err(read)?;
+    let mut stdout = std::io::stdout().lock();
+    std::io::copy(&mut file, &mut stdout)?;
+    Ok(stdout.flush()?)
 }
 
 /// Takes a snapshot. Blocks without types are named by the place that allocated them.

@@ -78,6 +78,9 @@ where
     typing.add_sites(&layouts, &mut blocks, &mut sites);
     if table.is_none() {
         remarks.push(typing.remark());
+        remarks.push(
+            "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
+        );
     }
     let input = Input {
         image,

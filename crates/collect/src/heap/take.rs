@@ -2,12 +2,16 @@
 
 use super::graph::{self, SiteFrames};
 use super::{HeapError, image, memory};
-use stackglass_attach::frozen::{self, FrozenProcess, Pause};
-use stackglass_files::heapsnapshot::{self, AssembleOptions, PartsWriter};
+use stackglass_attach::frozen::{self, FreezeError, FrozenProcess, Pause};
+use stackglass_files::heapsnapshot::{self, AssembleOptions, HeapSnapshotError, PartsWriter};
 use stackglass_heapgraph::graph::Totals;
+use stackglass_procfs::ImageKey;
 use stackglass_symbols::Options;
 use std::path::Path;
 use std::time::Instant;
+
+/// Attempts more for a process that executes another program meanwhile.
+const EXEC_ATTEMPTS: u32 = 10;
 
 /// How a heap snapshot is taken.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +51,32 @@ pub fn take(
     site_frames: SiteFrames<'_>,
     output: &Path,
 ) -> Result<Taken, HeapError> {
+    let mut attempts = EXEC_ATTEMPTS;
+    loop {
+        let image = ImageKey::read(pid);
+        match take_once(pid, options, site_frames, output) {
+            // The copy of a program ends when the program executes another.
+            Err(HeapError::CopyEnded(_) | HeapError::Freeze(FreezeError::Gone { .. }))
+                if attempts > 0 && has_executed(pid, image) =>
+            {
+                attempts -= 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether a process has executed another program since it had this image.
+fn has_executed(pid: u32, image: Option<ImageKey>) -> bool {
+    image.is_some() && ImageKey::read(pid).is_some_and(|now| Some(now) != image)
+}
+
+fn take_once(
+    pid: u32,
+    options: &TakeOptions,
+    site_frames: SiteFrames<'_>,
+    output: &Path,
+) -> Result<Taken, HeapError> {
     let freeze = if options.stop { FrozenProcess::stop } else { FrozenProcess::copy };
     whole(options, output, |parts| {
         let start = Instant::now();
@@ -76,32 +106,39 @@ pub fn save(
 fn whole(
     options: &TakeOptions,
     output: &Path,
-    write_parts: impl FnOnce(PartsWriter) -> Result<Taken, HeapError>,
+    write_parts: impl FnOnce(&mut PartsWriter) -> Result<Taken, HeapError>,
 ) -> Result<Taken, HeapError> {
     // A program is not stopped for an output that cannot be written.
-    let parts = PartsWriter::create(output)?;
-    let result = write_parts(parts).and_then(|taken| {
-        if !options.streaming {
-            let options = AssembleOptions { group_small: options.group_small };
-            heapsnapshot::assemble_with(output, output, options)?;
-        }
-        Ok(taken)
-    });
-    if result.is_err() || !options.streaming {
-        let _ = heapsnapshot::cleanup(output);
+    let mut parts = PartsWriter::create(output).map_err(|error| named(error, output))?;
+    let taken = write_parts(&mut parts)?;
+    if options.streaming {
+        parts.finish().inspect_err(|_| drop(heapsnapshot::cleanup(output)))?;
+    } else {
+        let options = AssembleOptions { group_small: options.group_small };
+        parts.assemble(output, options).map_err(|error| named(error, output))?;
     }
-    result
+    Ok(taken)
 }
 
-/// Writes the part files. When it returns, the process runs, and its copy has ended.
+/// Names the file that the user has named, instead of a part of it.
+fn named(error: HeapSnapshotError, output: &Path) -> HeapSnapshotError {
+    match error {
+        HeapSnapshotError::System { doing, source, .. } => {
+            HeapSnapshotError::System { doing, path: output.to_owned(), source }
+        }
+        error => error,
+    }
+}
+
+/// Writes the graph. When it returns, the process runs, and its copy has ended.
 fn write(
     process: FrozenProcess,
     options: &TakeOptions,
     site_frames: SiteFrames<'_>,
-    mut parts: PartsWriter,
+    parts: &mut PartsWriter,
 ) -> Result<Taken, HeapError> {
     memory::map_large_allocations();
-    let written = graph::write(&image::of(&process), options, site_frames, &mut parts);
+    let written = graph::write(&image::of(&process), options, site_frames, parts);
     let pid = process.pid();
     // What was read from a copy that has ended may be incomplete, or nothing.
     if !process.is_alive() {
@@ -111,6 +148,5 @@ fn write(
         });
     }
     let written = written?;
-    parts.finish()?;
     Ok(Taken { totals: written.totals, pause: process.pause(), remarks: written.remarks })
 }

@@ -6,6 +6,7 @@
 use super::mappings::Mappings;
 use crate::recording::ProcessImage;
 use crate::recording::recorder::Recorder;
+use stackglass_attach::frozen::is_own_copy;
 use stackglass_perf::records::Mmap;
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::maps::Line;
@@ -36,7 +37,7 @@ pub(super) struct Process {
     image: Option<ProcessImage>,
     /// When its arguments were read.
     described: u64,
-    /// The recording was full.
+    /// The recording was full, or this is a frozen copy, which never runs.
     refused: bool,
     scanned: u64,
     scan_cost: u64,
@@ -101,6 +102,7 @@ impl Process {
     /// Its image in the recording, with its current modules; created if needed. `None` if the recording is full.
     pub(super) fn image(&mut self, recorder: &mut Recorder) -> Option<&mut ProcessImage> {
         if self.image.is_none() {
+            self.refused |= self.forked && is_own_copy(self.pid, self.start);
             if self.refused || recorder.is_full() {
                 return None;
             }

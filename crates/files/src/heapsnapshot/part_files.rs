@@ -19,6 +19,16 @@ pub(super) fn part(prefix: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// The path of a part file, for messages, and the file.
+pub(super) type PartFile = (PathBuf, File);
+
+/// Opens a part file.
+pub(super) fn open(prefix: &Path, ending: &str) -> Result<PartFile, HeapSnapshotError> {
+    let path = part(prefix, ending);
+    let file = File::open(&path).map_err(HeapSnapshotError::system("open", &path))?;
+    Ok((path, file))
+}
+
 /// Removes the part files with a prefix. Missing ones are no error.
 ///
 /// # Errors
@@ -136,16 +146,15 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn nodes(prefix: &Path, count: u64) -> Result<Self, HeapSnapshotError> {
-        Self::open(part(prefix, NODES), count, NODE_REST, "nodes")
+    pub(super) fn nodes(part: PartFile, count: u64) -> Result<Self, HeapSnapshotError> {
+        Self::new(part, count, NODE_REST, "nodes")
     }
 
-    pub(super) fn edges(prefix: &Path, count: u64) -> Result<Self, HeapSnapshotError> {
-        Self::open(part(prefix, EDGES), count, EDGE_REST, "edges")
+    pub(super) fn edges(part: PartFile, count: u64) -> Result<Self, HeapSnapshotError> {
+        Self::new(part, count, EDGE_REST, "edges")
     }
 
-    fn open(path: PathBuf, count: u64, rest: usize, what: &str) -> Result<Self, HeapSnapshotError> {
-        let file = File::open(&path).map_err(HeapSnapshotError::system("open", &path))?;
+    fn new((path, file): PartFile, count: u64, rest: usize, what: &str) -> Result<Self, HeapSnapshotError> {
         let size = file.metadata().map_err(HeapSnapshotError::system("open", &path))?.len();
         let fits = |width: usize| count.checked_mul(width as u64) == Some(size);
         let Some(width) = [rest + 1, rest + 4].into_iter().find(|width| fits(*width)) else {

@@ -1,10 +1,10 @@
 //! The part file of strings: for each its length (u64), then its bytes.
 
 use super::error::{Fault, HeapSnapshotError};
-use super::part_files::{STRINGS, part};
+use super::part_files::PartFile;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const BUFFER: usize = 1 << 18;
 
@@ -18,9 +18,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    pub(super) fn open(prefix: &Path) -> Result<Self, HeapSnapshotError> {
-        let path = part(prefix, STRINGS);
-        let file = File::open(&path).map_err(HeapSnapshotError::system("open", &path))?;
+    pub(super) fn new((path, file): PartFile) -> Result<Self, HeapSnapshotError> {
         let size = file.metadata().map_err(HeapSnapshotError::system("open", &path))?.len();
         let mut strings = Self { path, count: 0, file, size };
         strings.count = strings.count().map_err(|fault| fault.of(&strings.path))?;

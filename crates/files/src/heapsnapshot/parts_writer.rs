@@ -1,27 +1,28 @@
 //! Writes a heap graph to four part files, while it is found.
 
 use super::allocation_stacks::Stacks;
+use super::assemble::{AssembleOptions, Assembled, Parts};
 use super::error::HeapSnapshotError;
 use super::meta::Meta;
 use super::part_files::{self, EdgeRecord, NodeRecord};
 use super::{MOST_NODES, part_files::part};
-use crate::whole::{beside, without_passing_name};
+use crate::unnamed_file::UnnamedFile;
 use foldhash::{HashMap, HashMapExt};
 use stackglass_profile::heap_graph::{
     AllocationStack, AllocationStacks, EdgeKind, HeapGraphSink, NameId, NodeIndex, NodeKind,
 };
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Bytes collected for one write.
 const FLUSH: usize = 1 << 18;
 
-/// Writes a heap graph to the part files `PREFIX.nodes`, `.edges`, `.strings` and `.metadata.json`.
+/// Writes a heap graph to the part files `PREFIX.nodes`, `.edges`, `.strings` and `.metadata.json`, or to temporary ones of
+/// which [`PartsWriter::assemble`] makes one snapshot.
 ///
-/// The files have temporary names until [`PartsWriter::finish`], which renames them, the metadata last. Dropping the
-/// writer removes them. Memory is that of the distinct names and three buffers.
+/// The files have no names, or hidden ones where the file system needs names, until [`PartsWriter::finish`] names them, the
+/// metadata last. Dropping the writer removes them. Memory is that of the distinct names and three buffers.
 ///
 /// ```
 /// use stackglass_files::heapsnapshot::{PartsWriter, assemble};
@@ -59,18 +60,18 @@ pub struct PartsWriter {
     failed: Option<HeapSnapshotError>,
 }
 
-/// One part file under its temporary name.
+/// One part file before it has its name.
 #[derive(Debug)]
 struct Part {
     path: PathBuf,
-    file: NamedTempFile,
+    file: UnnamedFile,
     pending: Vec<u8>,
 }
 
 impl Part {
     fn create(prefix: &Path, ending: &str) -> Result<Self, HeapSnapshotError> {
         let path = part(prefix, ending);
-        let file = beside(&path, 0o600).map_err(HeapSnapshotError::system("create", &path))?;
+        let file = UnnamedFile::create(&path, 0o600).map_err(HeapSnapshotError::system("create", &path))?;
         Ok(Self { path, file, pending: Vec::with_capacity(FLUSH + 64) })
     }
 
@@ -81,7 +82,7 @@ impl Part {
 
     #[cold]
     fn flush(&mut self) -> Result<(), HeapSnapshotError> {
-        let written = self.file.as_file_mut().write_all(&self.pending);
+        let written = self.file.file().write_all(&self.pending);
         self.pending.clear();
         written.map_err(HeapSnapshotError::system("write", &self.path))
     }
@@ -89,12 +90,14 @@ impl Part {
     fn finish(mut self) -> Result<(), HeapSnapshotError> {
         self.flush()?;
         let path = self.path;
-        self.file.persist(&path).map_err(|error| {
-            HeapSnapshotError::system("rename the temporary file to", &path)(without_passing_name(
-                error.error,
-            ))
-        })?;
-        Ok(())
+        self.file.persist(&path).map_err(HeapSnapshotError::system("name", &path))
+    }
+
+    /// The path that it would get, and the complete file.
+    fn into_file(mut self) -> Result<(PathBuf, File), HeapSnapshotError> {
+        self.flush()?;
+        let file = self.file.file().try_clone().map_err(HeapSnapshotError::system("read", &self.path))?;
+        Ok((self.path, file))
     }
 }
 
@@ -155,6 +158,23 @@ impl PartsWriter {
         self.edges.finish()?;
         self.strings.finish()?;
         metadata.finish()
+    }
+}
+
+impl PartsWriter {
+    /// Makes the snapshot `out` of the parts, which get no names. An existing file stays until the new one is complete.
+    ///
+    /// # Errors
+    /// As [`assemble_with`](super::assemble_with).
+    pub fn assemble(mut self, out: &Path, options: AssembleOptions) -> Result<Assembled, HeapSnapshotError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let meta = Meta::ours(self.node_count.into(), self.edge_count);
+        let metadata = part(&self.prefix, part_files::METADATA);
+        let (nodes, edges, strings) =
+            (self.nodes.into_file()?, self.edges.into_file()?, self.strings.into_file()?);
+        Parts::new(&metadata, meta, self.stacks, nodes, edges, strings)?.write(out, options)
     }
 }
 

@@ -124,6 +124,10 @@ impl Peaks {
     /// Copies the program if it has `live` bytes, more than before, and reads a copy that is due. A program that ends is copied
     /// at once.
     fn look(&mut self, live: u64, is_over: bool) {
+        // A program that executes another takes its copy with it.
+        if self.copy.take_if(|copy| !copy.process.is_alive()).is_some() {
+            self.highest = self.saved.as_ref().map_or(0, |(_, summary)| summary.bytes);
+        }
         if live > self.highest + self.highest / GROWTH && (is_over || Instant::now() >= self.next) {
             self.copy(live);
         }

@@ -14,7 +14,7 @@ use super::allocation_stacks::{FUNCTIONS, STACKS, Stacks};
 use super::error::{Fault, HeapSnapshotError};
 use super::json::Scanner;
 use super::meta::Meta;
-use super::part_files::{METADATA, Records, part};
+use super::part_files::{EDGES, METADATA, NODES, PartFile, Records, STRINGS, open, part};
 use super::part_strings::Strings;
 use super::{MOST_NODES, parts_writer::too_many_nodes};
 use crate::whole::write_whole_at_most;
@@ -53,7 +53,7 @@ pub struct AssembleOptions {
 
 /// Makes the snapshot `out` of the part files with this prefix, which stay.
 ///
-/// The file has a temporary name in the same folder until it is complete. An existing file stays until then. A new file
+/// The file has no name, or a hidden one in the same folder, until it is complete. An existing file stays until then. A new file
 /// has mode 0600.
 ///
 /// # Errors
@@ -72,18 +72,7 @@ pub fn assemble_with(
     out: &Path,
     options: AssembleOptions,
 ) -> Result<Assembled, HeapSnapshotError> {
-    let parts = Parts::open(prefix)?;
-    let mut result = Err(HeapSnapshotError::invalid(out, "not written"));
-    let written = write_whole_at_most(out, 0o600, |file| {
-        result = parts.assemble(out, file, options);
-        match result {
-            Ok(_) => Ok(()),
-            Err(_) => Err(io::ErrorKind::Other.into()),
-        }
-    });
-    let assembled = result?;
-    written.map_err(HeapSnapshotError::system("write", out))?;
-    Ok(assembled)
+    Parts::open(prefix)?.write(out, options)
 }
 
 /// As [`assemble`], to a writer, which receives an incomplete snapshot if writing fails half way. Damaged parts are
@@ -121,7 +110,12 @@ impl Parts {
             _ => HeapSnapshotError::system("open", &path)(error),
         })?;
         let (meta, stacks) = read_metadata(file).map_err(|fault| fault.of(&path))?;
-        let wrong = |what: String| Err(HeapSnapshotError::invalid(&path, what));
+        Self::new(&path, meta, stacks, open(prefix, NODES)?, open(prefix, EDGES)?, open(prefix, STRINGS)?)
+    }
+
+    /// Whether readers can hold what the metadata at `path` announce.
+    fn check(path: &Path, meta: &Meta) -> Result<(), HeapSnapshotError> {
+        let wrong = |what: String| Err(HeapSnapshotError::invalid(path, what));
         if meta.node_count == 0 {
             return wrong("a snapshot without nodes".into());
         }
@@ -131,14 +125,42 @@ impl Parts {
         if meta.edge_count > u64::from(u32::MAX / 3) {
             return wrong(format!("more than {} edges, which no reader can hold", u32::MAX / 3));
         }
-        let nodes = Records::nodes(prefix, meta.node_count)?;
-        let edges = Records::edges(prefix, meta.edge_count)?;
+        Ok(())
+    }
+
+    /// Part files that may have no names yet. `path` is that of the metadata, for messages.
+    pub(super) fn new(
+        path: &Path,
+        meta: Meta,
+        stacks: Stacks,
+        nodes: PartFile,
+        edges: PartFile,
+        strings: PartFile,
+    ) -> Result<Self, HeapSnapshotError> {
+        Self::check(path, &meta)?;
+        let nodes = Records::nodes(nodes, meta.node_count)?;
+        let edges = Records::edges(edges, meta.edge_count)?;
         let numbered = meta.edge_kinds.iter().map(|kind| matches!(&**kind, "element" | "hidden")).collect();
-        let strings = Strings::open(prefix)?;
+        let strings = Strings::new(strings)?;
         if !stacks.is_sound(strings.count) {
-            return wrong("damaged allocation stacks".into());
+            return Err(HeapSnapshotError::invalid(path, "damaged allocation stacks"));
         }
         Ok(Self { meta, nodes, edges, strings, stacks, numbered })
+    }
+
+    /// Writes the snapshot `out`, which appears when it is complete.
+    pub(super) fn write(&self, out: &Path, options: AssembleOptions) -> Result<Assembled, HeapSnapshotError> {
+        let mut result = Err(HeapSnapshotError::invalid(out, "not written"));
+        let written = write_whole_at_most(out, 0o600, |file| {
+            result = self.assemble(out, file, options);
+            match result {
+                Ok(_) => Ok(()),
+                Err(_) => Err(io::ErrorKind::Other.into()),
+            }
+        });
+        let assembled = result?;
+        written.map_err(HeapSnapshotError::system("write", out))?;
+        Ok(assembled)
     }
 
     fn assemble(

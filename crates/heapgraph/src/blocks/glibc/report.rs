@@ -149,7 +149,7 @@ impl Report {
         if self.unknown_threads > 0 {
             let threads = counted(self.unknown_threads, "thread", "threads");
             remarks.push(format!(
-                "the registers of {threads} are unknown: free chunks in their caches count as blocks"
+                "{threads} could not be examined: memory that was freed there may count as blocks"
             ));
         }
         if let (Some(false), Some((chunks, bytes))) = (self.mapped.agree(), self.mapped.counted) {

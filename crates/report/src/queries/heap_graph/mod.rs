@@ -4,7 +4,7 @@
 //! 2. **Reachability** (`reach`): what is alive, and the shortest path to each node.
 //! 3. **Leak candidates** (`leaks`): which of the blocks that nothing reaches own the others.
 //! 4. **Dominators** (`dominators`): the nodes that would go if one node went, and their size.
-//! 5. **Answers**: sums by type (`types`), the largest holders (`largest`), holders of a type (`retainers`), wasted
+//! 5. **Answers**: sums by type (`types`), the largest holders (`largest`, `variables`), holders of a type (`retainers`), wasted
 //!    memory (`waste`), growth between snapshots (`growth`).
 //!
 //! Graphs have millions of nodes. All of this takes some 25 bytes for a node beside the graph, and works without recursion.
@@ -22,11 +22,13 @@ mod retainers;
 mod sites;
 mod type_names;
 mod types;
+mod variables;
 mod waste;
 
-pub use largest::Dominator;
+pub use largest::{Dominator, RootSizes};
 pub use leaks::{Leaks, OwnerRow};
-pub use one_type::TypeAnswer;
+pub use one_type::{TypeAnswer, TypeSize};
+pub(crate) use paths::SHOWN;
 pub use paths::{HeapPath, Step};
 pub use retainers::RetainerRow;
 pub use sites::SiteRow;

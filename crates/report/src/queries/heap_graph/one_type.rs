@@ -1,6 +1,7 @@
 //! Everything about one type.
 
 use super::{Dominator, HeapAnswers, HeapPath, RetainerRow, SiteRow, TypeRow};
+use crate::order;
 
 const MOST_PATHS: usize = 100;
 
@@ -23,22 +24,64 @@ pub struct TypeAnswer {
     pub largest: Vec<Dominator>,
 }
 
+/// A type and the bytes of its blocks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TypeSize {
+    /// The type.
+    pub name: String,
+    /// The sum of the own sizes of its blocks.
+    pub self_size: u64,
+}
+
+/// How well the name of a type agrees with a text: 0 if it is the text, more if it is a block with values of that type.
+/// `None` if it is another type.
+fn nearness(name: &str, text: &str) -> Option<usize> {
+    const BLOCKS: [(&str, &str); 9] = [
+        ("", ""),
+        ("ArcInner<", ">"),
+        ("RcInner<", ">"),
+        ("Arc<", ">"),
+        ("Rc<", ">"),
+        ("Box<", ">"),
+        ("_Sp_counted_ptr_inplace<", ", …"),
+        ("", "[]"),
+        ("[", "]"),
+    ];
+    BLOCKS.iter().position(|(begin, end)| {
+        let Some(rest) = name.strip_prefix(begin).and_then(|rest| rest.strip_prefix(text)) else {
+            return false;
+        };
+        match end.strip_suffix('…') {
+            Some(separator) => rest.starts_with(separator),
+            None => rest == *end,
+        }
+    })
+}
+
 impl HeapAnswers<'_> {
-    /// All names of types that contain a text; only one if a type has exactly this name.
-    pub fn types_named(&self, text: &str) -> Vec<String> {
-        let mut seen = vec![false; self.type_names.len()];
+    /// The types that a text may mean, those with the most bytes first: the type of exactly this name, else that of shared
+    /// values, boxes or arrays of it, else all types that contain the text.
+    pub fn types_named(&self, text: &str) -> Vec<TypeSize> {
+        let mut sizes: Vec<Option<u64>> = vec![None; self.type_names.len()];
         for node in 0..self.graph.len() {
             if !self.type_names.is_root(self.graph, node) {
-                seen[self.type_names.of(self.graph, node) as usize] = true;
+                let size = sizes[self.type_names.of(self.graph, node) as usize].get_or_insert(0);
+                *size = size.saturating_add(self.graph.self_sizes[node]);
             }
         }
-        let names = (0..seen.len()).filter(|id| seen[*id]).map(|id| self.type_names.name(id as u32));
-        let mut names: Vec<String> = names.filter(|name| name.contains(text)).map(str::to_owned).collect();
-        if names.iter().any(|name| name == text) {
-            return vec![text.to_owned()];
+        let named = |(id, size): (usize, &Option<u64>)| {
+            let name = self.type_names.name(id as u32);
+            size.filter(|_| name.contains(text))
+                .map(|self_size| TypeSize { name: name.to_owned(), self_size })
+        };
+        let mut found: Vec<TypeSize> = sizes.iter().enumerate().filter_map(named).collect();
+        found.sort_by(|a, b| order::largest_first((a.self_size, &a.name), (b.self_size, &b.name)));
+        let best =
+            found.iter().enumerate().filter_map(|(at, found)| Some((nearness(&found.name, text)?, at)));
+        match best.min() {
+            Some((_, at)) => vec![found.swap_remove(at)],
+            None => found,
         }
-        names.sort();
-        names
     }
 
     /// Everything about a type; `None` if there is no such type. Of the largest nodes, at most `rows`.

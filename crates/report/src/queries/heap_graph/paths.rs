@@ -6,7 +6,7 @@ use super::reach::{self, NONE};
 use foldhash::HashSet;
 
 /// Longer paths are shown with a gap.
-const SHOWN: usize = 16;
+pub(crate) const SHOWN: usize = 16;
 /// The longest pattern of steps that is recognised as repeated.
 const PERIOD: usize = 3;
 
@@ -31,6 +31,11 @@ pub struct Step {
 impl HeapPath {
     /// The parts of the path as text: names of roots, then fields. Repeated parts appear once, with their number.
     pub fn parts(&self) -> Vec<String> {
+        self.parts_within(SHOWN)
+    }
+
+    /// As [`HeapPath::parts`], with a gap if there are more parts than `most`, which is at least 3.
+    pub fn parts_within(&self, most: usize) -> Vec<String> {
         let mut parts: Vec<String> = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             match step.is_root {
@@ -44,9 +49,10 @@ impl HeapPath {
             }
         }
         let mut folded = folded(&parts);
-        if folded.len() > SHOWN {
-            let hidden = folded.len() - SHOWN + 1;
-            let end = folded.len() - SHOWN / 2;
+        let most = most.max(3);
+        if folded.len() > most {
+            let hidden = folded.len() - most + 1;
+            let end = folded.len() - most / 2;
             folded.splice(end - hidden..end, [format!("({hidden} steps)")]);
         }
         folded

@@ -23,7 +23,7 @@ enum Rule {
 }
 
 /// The type of nodes without a name, by kind.
-fn of_kind(kind: &str) -> String {
+pub(super) fn of_kind(kind: &str) -> String {
     format!("({kind})")
 }
 

@@ -1,7 +1,7 @@
 //! Memory that a change of the program would save: unused capacity and equal strings.
 
 use super::edges::{Labels, range};
-use super::type_names::is_type_of_texts;
+use super::type_names::{is_type_of_texts, of_kind};
 use super::{Bits, HeapAnswers};
 use crate::order;
 use foldhash::HashMap;
@@ -109,7 +109,9 @@ impl HeapAnswers<'_> {
                 continue;
             }
             let text = &*graph.strings[graph.names[node].0 as usize];
-            if is_type_of_texts(text) {
+            // A text that V8 has not put together yet has the name of its kind.
+            let kind = graph.node_kinds.get(usize::from(graph.kinds[node])).map_or("", |kind| kind);
+            if is_type_of_texts(text) || *text == of_kind(kind) {
                 continue;
             }
             has_texts = true;

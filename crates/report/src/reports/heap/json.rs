@@ -168,8 +168,9 @@ fn site(row: &SiteRow) -> String {
 
 fn dominator(row: &Dominator) -> String {
     format!(
-        "{{\"type\":{},\"count\":{},\"retained_size\":{},\"path\":{}}}",
+        "{{\"type\":{},\"alike\":{},\"count\":{},\"retained_size\":{},\"path\":{}}}",
         string(&row.name),
+        row.alike,
         row.count,
         row.retained_size,
         path(Some(&row.path))

@@ -2,10 +2,10 @@
 
 use super::HeapText;
 use super::show::short;
-use super::table::{header, heading, hidden, numbers, path, push_field, push_type, titled};
+use super::table::{header, heading, hidden, numbers, path, push_field, push_type, short_path, titled};
 use crate::heap_graph::{RetainerRow, SiteRow, TypeAnswer};
 use crate::text::columns::cut_left;
-use crate::text::numbers::{bytes_text, count_text, counted};
+use crate::text::numbers::{bytes_text, count_text, counted, grouped};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::harmless;
 use std::io::{self, Write};
@@ -26,13 +26,19 @@ pub(super) fn write(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -
         sites(text, &answer.sites, out)?;
     }
     // A single block is the one above.
-    if answer.largest.len() > 1 {
+    if answer.largest.iter().map(|row| row.alike).sum::<u64>() > 1 {
         heading(text, "Largest", out)?;
         let columns = [("retained", 8), ("blocks", 6)];
         header(text, &columns, "path", out)?;
         for row in &answer.largest {
-            let line = numbers(&columns, &[bytes_text(row.retained_size), count_text(row.count)]);
-            path_behind(text, &line, &row.path.parts(), out)?;
+            let mut line = numbers(&columns, &[bytes_text(row.retained_size), count_text(row.count)]);
+            let indent = line.width();
+            if row.alike > 1 {
+                line.plain(format!("{} × ", grouped(row.alike)));
+            }
+            line.write_open(text.style, out)?;
+            let narrow = HeapText { cols: text.cols - (line.width() - indent), ..text.clone() };
+            short_path(&narrow, indent, &row.path, out)?;
         }
     }
     Ok(())

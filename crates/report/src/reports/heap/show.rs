@@ -1,18 +1,20 @@
 //! What is alive by type, the largest holders, leak candidates, and what could be saved.
 
 use super::HeapText;
-use super::table::{header, heading, hidden, notes, numbers, path, push_field, push_type, titled};
+use super::table::{header, heading, hidden, notes, numbers, push_field, push_type, short_path, titled};
 use crate::heap_graph::{HeapAnswers, Leaks, SiteRow, TypeRow, TypeTable, Waste};
 use crate::queries::heap_graph::total;
 use crate::text::columns::{cut_left, cut_right, width};
-use crate::text::numbers::{bytes_text, count_text, counted, percent, percent_text};
+use crate::text::numbers::{bytes_text, count_text, counted, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use stackglass_profile::harmless;
 use std::io::{self, Write};
 
-/// Number of groups of roots in the line about them.
-const ROOTS: usize = 3;
+/// The name of blocks of which nothing is known.
+const UNKNOWN: &str = "(unknown)";
+/// How to get types.
+const RECORD_TYPES: &str = "`stackglass run --allocs` records types";
 
 pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
     let types = answers.types();
@@ -26,6 +28,12 @@ pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Wr
     candidates(text, &types, &leaks, out)?;
     savings(text, &types, &leaks, &waste, out)?;
     let mut remarks = Vec::new();
+    let all = total(&types.alive).self_size;
+    let unknown: u64 = types.alive.iter().filter(|row| row.name == UNKNOWN).map(|row| row.self_size).sum();
+    if unknown > all / 2 {
+        let share = percent_text(unknown, all);
+        remarks.push(format!("{share} of bytes have no type: {RECORD_TYPES}"));
+    }
     if waste.duplicates.is_none() && !types.alive.is_empty() {
         remarks.push("the snapshot has no texts of strings, so equal ones are not known".to_owned());
     }
@@ -49,17 +57,7 @@ fn digest(
     });
     line.plain(format!(", {} edges", count_text(answers.graph().targets.len() as u64)));
     line.cut(text.cols).write(text.style, out)?;
-    let roots: Vec<_> = answers.roots().into_iter().filter(|(_, size)| *size > 0).take(ROOTS).collect();
-    if !roots.is_empty() {
-        let mut line = titled("held by");
-        for (index, (name, size)) in roots.iter().enumerate() {
-            let name = harmless(name);
-            let name = name.trim_matches(['(', ')']);
-            line.plain(if index == 0 { "" } else { ", " });
-            line.push(Paint::Bold, bytes_text(*size)).plain(format!(" {name}"));
-        }
-        line.cut(text.cols).write(text.style, out)?;
-    }
+    held_by(text, answers, out)?;
     let dead = total(&types.unreachable);
     let mut line = titled("leaked?");
     match dead.count {
@@ -71,6 +69,35 @@ fn digest(
             .plain(if dead.count == 1 { " block" } else { " blocks" })
             .plain(" that no root reaches"),
     };
+    line.cut(text.cols).write(text.style, out)
+}
+
+/// Which roots hold how much. The sizes add up to what is alive.
+fn held_by(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let roots = answers.roots();
+    let mut parts: Vec<(u64, String)> = Vec::new();
+    for (name, size) in &roots.groups {
+        parts.push((*size, harmless(name).trim_matches(['(', ')']).to_owned()));
+    }
+    parts.push((roots.others, "other roots".to_owned()));
+    parts.push((roots.shared, "several of them".to_owned()));
+    parts.retain(|(size, _)| *size > 0);
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let mut line = titled("held by");
+    for (index, (size, name)) in parts.iter().enumerate() {
+        let size = bytes_text(*size);
+        let comma = if index + 1 == parts.len() { "" } else { "," };
+        let needed = 1 + width(&size) + 1 + width(name) + comma.len();
+        if index > 0 && line.width() + needed > text.cols {
+            line.cut(text.cols).write(text.style, out)?;
+            line = titled("");
+        } else if index > 0 {
+            line.plain(" ");
+        }
+        line.push(Paint::Bold, size).plain(format!(" {name}{comma}"));
+    }
     line.cut(text.cols).write(text.style, out)
 }
 
@@ -109,12 +136,17 @@ fn largest(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> i
         return Ok(());
     }
     heading(text, "Largest holders", out)?;
-    header(text, &HOLDERS, "type, and the path to it", out)?;
+    header(text, &HOLDERS, "type or variable, and the path to it", out)?;
     for row in rows {
         let mut line = numbers(&HOLDERS, &[bytes_text(row.retained_size), count_text(row.count)]);
+        let indent = line.width();
+        if row.alike > 1 {
+            line.push(Paint::Bold, format!("{} × ", grouped(row.alike)));
+        }
         push_type(text, &mut line, &row.name);
         line.cut(text.cols).write(text.style, out)?;
-        path(text, 17, &row.path.parts(), out)?;
+        out.write_all(" ".repeat(indent).as_bytes())?;
+        short_path(text, indent, &row.path, out)?;
     }
     Ok(())
 }
@@ -189,9 +221,9 @@ fn savings(
     let leaked = total(&types.unreachable);
     if leaked.self_size > 0 {
         let mut line = Line::new();
-        line.plain(format!("free {} that no root reaches", counted(leaked.count, "block", "blocks")));
+        line.plain(format!("free {}", counted(leaked.count, "leaked block", "leaked blocks")));
         if leaks.owners.iter().any(|row| row.in_cycles > 0) {
-            line.plain("; weak references break cycles");
+            line.plain("; in each cycle, make one pointer weak");
         }
         findings.push((leaked.self_size, line));
     }
@@ -225,12 +257,15 @@ fn savings(
         return Ok(());
     }
     findings.sort_by_key(|(saved, _)| std::cmp::Reverse(*saved));
+    // One row takes no more space than the line that says it is hidden.
+    let shown = if findings.len() <= text.few().saturating_add(1) { findings.len() } else { text.few() };
+    let rest = findings.split_off(shown).len();
     heading(text, "What could be saved", out)?;
     for (saved, finding) in findings {
         let mut line = numbers(&[("bytes", 8)], &[bytes_text(saved)]);
         line.append(finding).cut(text.cols).write(text.style, out)?;
     }
-    Ok(())
+    hidden(text, rest, ("saving", "savings"), "", out)
 }
 
 /// A type in a sentence.

@@ -1,6 +1,9 @@
 //! Rows of numbers with a name at the end, headings, and texts below a row.
 
 use super::HeapText;
+use crate::Style;
+use crate::heap_graph::HeapPath;
+use crate::queries::heap_graph::SHOWN;
 use crate::text::columns::{cut_left, cut_right, pad_left, width, wrap};
 use crate::text::numbers::grouped;
 use crate::text::style::{Line, Paint};
@@ -69,6 +72,48 @@ pub(super) fn push_field(text: &HeapText, line: &mut Line, holder: &str, field: 
     let field = cut_right(&field, room.saturating_sub(8)).into_owned();
     let holder = shorten_type(&harmless(holder), room.saturating_sub(width(&field)));
     line.plain(holder).push(Paint::Cyan, field);
+}
+
+/// Widest step of a path beside numbers.
+const STEP: usize = 30;
+/// Lines of a path beside numbers.
+const PATH_LINES: usize = 3;
+
+/// A path in a few lines with this indent, which the first line does not have: long steps are shortened, and steps in the
+/// middle are left out.
+pub(super) fn short_path(
+    text: &HeapText,
+    indent: usize,
+    path_to: &HeapPath,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut lines = Vec::new();
+    let plain = HeapText { style: Style::Plain, ..text.clone() };
+    for most in (3..=SHOWN).rev() {
+        let parts: Vec<String> = path_to.parts_within(most).iter().map(|part| short_step(part)).collect();
+        lines.clear();
+        path(&plain, indent, &parts, &mut lines)?;
+        if most == 3 || lines.split(|byte| *byte == b'\n').count() <= PATH_LINES + 1 {
+            lines.clear();
+            path(text, indent, &parts, &mut lines)?;
+            break;
+        }
+    }
+    match lines.get(indent..) {
+        Some(rest) => out.write_all(rest),
+        None => out.write_all(b"\n"),
+    }
+}
+
+/// A step in a few columns. The line of a frame and the number of repetitions stay.
+fn short_step(part: &str) -> String {
+    let part = harmless(part);
+    let end = [" (", " × "].iter().filter_map(|mark| part.rfind(mark)).max();
+    let end = end.filter(|at| !part.starts_with('(') && part.len() - at <= STEP);
+    let (name, end) = part.split_at(end.unwrap_or(part.len()));
+    // A group of roots with a module or thread.
+    let most = if name.starts_with('(') { 2 * STEP } else { STEP };
+    format!("{}{end}", shorten_type(name, most.saturating_sub(width(end)).max(STEP / 2)))
 }
 
 /// The parts of a path below a row, with this indent. Lines break between parts.
