@@ -225,8 +225,9 @@ fn copies_are_no_processes_of_the_recording() {
 fn a_shell_that_executes_a_program_without_allocations() {
     for at in ["exit", "peak"] {
         let folder = Folder::new();
+        let mut command = Command::new(stackglass());
         let begin = Instant::now();
-        let status = Command::new(stackglass())
+        let status = command
             .args([
                 "record",
                 "--allocs",

@@ -211,7 +211,12 @@ impl HeapSnapshots {
         match result {
             Ok(snapshot) => {
                 let name = self.options.output.as_deref().unwrap_or(self.kept.recording());
-                observer.note(&format!("{}: heap snapshot of {}", name.display(), snapshot.text));
+                observer.note(&format!(
+                    "{}: heap snapshot of {}: {}",
+                    name.display(),
+                    snapshot.program,
+                    snapshot.text
+                ));
                 self.kept.add(snapshot);
             }
             Err(reason) => observer.note(&format!("no heap snapshot: {reason}")),
@@ -236,8 +241,15 @@ impl HeapSnapshots {
 fn take(pid: u32, save: SaveSnapshot, file: PathBuf) -> Result<Snapshot, String> {
     let clock = monotonic();
     let copy = FrozenProcess::copy(pid, &frozen::Options::default()).map_err(|error| error.to_string())?;
+    let program = program_of(&copy);
     let summary = save(copy, &file)?;
-    Ok(Snapshot { file, clock, text: summary.text })
+    Ok(Snapshot { file, clock, program, text: summary.text })
+}
+
+/// The name and id of the process that was copied: a script is one, and the programs that it starts are others.
+fn program_of(copy: &FrozenProcess) -> String {
+    let name = copy.threads().first().map_or("", |thread| &thread.name);
+    format!("{name} (process {})", copy.pid())
 }
 
 /// The tables of the program: those of the image that it executed last.

@@ -33,7 +33,9 @@ impl<'image> BlockMemory<'image> {
             let read = self.image.memory.read(address, &mut self.direct).min(self.direct.len());
             return &self.direct[..read];
         }
-        let slot = (number % PAGES) as usize;
+        // Heaps of threads begin at multiples of 64 MiB, which must not share a place.
+        let slot = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % PAGES;
+        let slot = slot as usize;
         let page = &mut self.cached[slot * PAGE as usize..][..PAGE as usize];
         if self.pages[slot].0 != number {
             // A mapping may begin within.

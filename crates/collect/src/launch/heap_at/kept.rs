@@ -13,6 +13,8 @@ pub(super) struct Snapshot {
     pub(super) file: PathBuf,
     /// CLOCK_MONOTONIC in nanoseconds when the program was copied.
     pub(super) clock: u64,
+    /// The name and id of the process.
+    pub(super) program: String,
     /// What it contains, for the user.
     pub(super) text: String,
 }

@@ -5,7 +5,7 @@
 //! was read for long.
 
 use super::kept::Snapshot;
-use super::{ProgramTables, SaveSnapshot, SnapshotSummary};
+use super::{ProgramTables, SaveSnapshot, SnapshotSummary, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process;
@@ -194,6 +194,7 @@ impl Peaks {
 }
 
 fn read(copy: Unread, save: SaveSnapshot, file: PathBuf) -> Result<(Snapshot, SnapshotSummary), String> {
+    let program = program_of(&copy.process);
     let summary = save(copy.process, &file)?;
-    Ok((Snapshot { file, clock: copy.clock, text: String::new() }, summary))
+    Ok((Snapshot { file, clock: copy.clock, program, text: String::new() }, summary))
 }
