@@ -293,7 +293,7 @@ fn allocation_stacks_are_kept() {
     parts.stacks(&stacks);
     for (row, stack) in of_nodes.into_iter().enumerate() {
         parts.allocated_by(stack);
-        let kind = if row == 0 { NodeKind::Synthetic } else { NodeKind::Array };
+        let kind = if row <= 1 { NodeKind::Synthetic } else { NodeKind::Array };
         parts.node(kind, name, row as u64 * 16, 64).unwrap();
         parts
             .edge(NodeIndex(row as u32), NodeIndex((row as u32 + 1) % 5), EdgeKind::Property, name.0)

@@ -88,7 +88,7 @@ impl Parts {
         }
         // Julia writes no traces.
         if !self.stacks.has(node.stack) || node.detachedness != 0 {
-            return self.nodes.fault(row, format!("node {row} has an unknown trace or a detachedness"));
+            return self.nodes.fault(row, format!("node {row} has a trace or a detachedness"));
         }
         Ok(node)
     }
