@@ -130,7 +130,8 @@ fn an_unprepared_program_has_the_same_blocks() {
 fn types_of_cpp_are_the_same_with_the_recorder() {
     let program = host_with("typed", Language::Cpp, &["-g"]);
     let types = |before: &[&str]| {
-        let (_, file) = Ready::start(before, &program, &[]).take(&[]);
+        let started = Ready::start(before, &program, &[]);
+        let (_, file) = started.take(&[]);
         shown(&file)
     };
     let mut with_sites = 0;

@@ -56,8 +56,8 @@ impl PeakJob {
         loop {
             if Instant::now() >= next_search {
                 // A program that executes another has new tables.
-                ProgramTables::find_newest(&mut tables, self.pid, &self.folder);
-                next_search = Instant::now() + LONGEST_LOOK;
+                let is_found = ProgramTables::find_newest(&mut tables, self.pid, &self.folder);
+                next_search = Instant::now() + if is_found { LONGEST_LOOK } else { SHORTEST_LOOK };
             }
             let is_over = self.stop.load(Acquire) || tables.as_ref().is_some_and(ProgramTables::has_ended);
             if let Some(tables) = &tables {
@@ -128,7 +128,9 @@ impl Peaks {
         if self.copy.take_if(|copy| !copy.process.is_alive()).is_some() {
             self.highest = self.saved.as_ref().map_or(0, |(_, summary)| summary.bytes);
         }
-        if live > self.highest + self.highest / GROWTH && (is_over || Instant::now() >= self.next) {
+        // Live bytes cannot double often.
+        let is_time = || is_over || live / 2 > self.highest || Instant::now() >= self.next;
+        if live > self.highest + self.highest / GROWTH && is_time() {
             self.copy(live);
         }
         if self.reading.as_ref().is_some_and(|(thread, _)| thread.is_finished()) {
@@ -161,6 +163,7 @@ impl Peaks {
                 if process::is_alive(self.pid) {
                     self.failure = Some(error.to_string());
                 }
+                self.highest = self.highest.max(live / 2);
                 self.next = Instant::now() + AFTER_FAILURE;
             }
         }
