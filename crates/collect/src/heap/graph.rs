@@ -19,7 +19,7 @@ use std::collections::HashMap;
 pub type SiteFrames<'a> = &'a dyn Fn(&Recording, StackId) -> Vec<AllocatingFunction>;
 
 /// Most functions of such a stack.
-pub const MOST_FRAMES: usize = 64;
+pub const MOST_FRAMES: usize = 24;
 
 /// What a graph contains.
 #[derive(Clone, Debug, Default)]
