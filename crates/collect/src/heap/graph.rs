@@ -19,7 +19,7 @@ use std::collections::HashMap;
 pub type SiteFrames<'a> = &'a dyn Fn(&Recording, StackId) -> Vec<AllocatingFunction>;
 
 /// Most functions of such a stack.
-pub const MOST_FRAMES: usize = 64;
+pub const MOST_FRAMES: usize = 24;
 
 /// What a graph contains.
 #[derive(Clone, Debug, Default)]
@@ -74,10 +74,12 @@ where
     let known = if table.is_some() { &sites[..] } else { &[] };
     let evidence =
         Evidence { image, blocks: &blocks, sites: known, layouts: &layouts, biases: &biases, roots: &all };
-    let typing = typing::infer(evidence);
-    typing.add_sites(&layouts, &mut blocks, &mut sites);
+    if table.is_none() || lack_types(&blocks, &sites) {
+        let typing = typing::infer(evidence);
+        typing.add_sites(&layouts, &mut blocks, &mut sites);
+        remarks.extend(table.is_none().then(|| typing.remark()));
+    }
     if table.is_none() {
-        remarks.push(typing.remark());
         remarks.push(
             "sizes are those of malloc's blocks: the program may have asked for a few bytes less".to_owned(),
         );
@@ -96,6 +98,13 @@ where
     memory::return_unused();
     let totals = graph::build(&input, sink)?;
     Ok(Written { totals, remarks })
+}
+
+/// Whether so many blocks have no type that a search is worth its time.
+fn lack_types(blocks: &Blocks, sites: &[Site]) -> bool {
+    const TYPED: usize = 50;
+    let untyped = blocks.sites.iter().filter(|site| sites[site.0 as usize].contains.is_none());
+    untyped.count() > blocks.len() / TYPED
 }
 
 /// Where blocks were allocated.

@@ -1,6 +1,6 @@
 //! The stacks that allocated the blocks of a heap snapshot.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
