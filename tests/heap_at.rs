@@ -269,9 +269,9 @@ impl Waiting {
     }
 }
 
-/// The program does not wait for long for a command that was killed.
+/// The program does not wait long for a command that was killed.
 #[test]
-#[ignore = "long: a program waits five seconds"]
+#[ignore = "long: two programs wait five seconds each"]
 fn the_command_is_killed() {
     for at in ["exit", "peak"] {
         let mut program = Waiting::start(&["record", "--allocs", "--no-time", "--heap-at", at, "--"], &[]);

@@ -45,6 +45,27 @@ fn python() {
     assert!(hits > 100, "{hits} hits");
 }
 
+#[test]
+fn functions_of_an_interpreter_have_names_and_callers() {
+    let outcome = Record::of(host("trampoline", Language::C)).run();
+    outcome.program_did("done\n", 0);
+    let recording = outcome.recording();
+    let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", recording.processes[0].pid));
+    let mut folded = Vec::new();
+    stackglass_files::folded::write_to(&mut folded, &recording).unwrap();
+    let folded = String::from_utf8(folded).unwrap();
+    let (mut all, mut complete) = (0.0, 0.0);
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        let count: f64 = count.parse().unwrap();
+        all += count;
+        let whole =
+            stack.contains(";main;outer;") && stack.contains("interpreted") && stack.contains(";work");
+        complete += if whole { count } else { 0.0 };
+    }
+    assert!(complete > 0.9 * all, "{complete} of {all}:\n{folded}");
+}
+
 const NODE: &str = "
 const { Worker, isMainThread } = require('worker_threads');
 function work(n) { let x = 1; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }

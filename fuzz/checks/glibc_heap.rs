@@ -28,8 +28,8 @@ pub fn check_image(image: &Image) {
         let Ok(heap) = live_blocks(image) else { return };
         let blocks = &heap.blocks;
         let mut end = 0;
-        for (address, size) in blocks.addresses.iter().zip(&blocks.sizes) {
-            assert!(*address >= end, "a block at {address:#x} begins before {end:#x}");
+        for (address, size) in blocks.iter() {
+            assert!(address >= end, "a block at {address:#x} begins before {end:#x}");
             end = address + size;
         }
         assert_eq!(blocks.sites.len(), blocks.len());

@@ -3,9 +3,9 @@
 
 pub mod folded;
 pub mod glass;
+pub mod glibc_heap;
 pub mod heap_parts;
 pub mod heapsnapshot;
-pub mod glibc_heap;
 pub mod jlprof;
 pub mod layouts;
 #[path = "../../crates/heapgraph/tests/support/made_up.rs"]

@@ -29,7 +29,7 @@ fn built(variable: &str, package: &str, binary: &str) -> PathBuf {
         return PathBuf::from(path);
     }
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", package, "--bin", binary]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    build.args(["build", "--quiet", "-p", package, "--bins"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let folder = target_folder();
     if folder.ends_with("release") {
         build.arg("--release");
@@ -42,7 +42,7 @@ fn built(variable: &str, package: &str, binary: &str) -> PathBuf {
 /// The command: `$STACKGLASS_BIN`, or built with the profile of the tests.
 pub fn stackglass() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| built("STACKGLASS_BIN", "stackglass-cli", "stackglass"))
+    PATH.get_or_init(|| built("STACKGLASS_BIN", "stackglass", "stackglass"))
 }
 
 /// The workloads: `$WORKLOADS_BIN`, or built with the profile of the tests.

@@ -4,6 +4,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod effects;
 mod run;
 mod test;
@@ -27,6 +28,8 @@ cargo xtask effects       run third-party tools alone and recorded: output and e
 cargo xtask effects ROW … only these rows; `cargo xtask effects list` names them
     --quick               without the third-party test suites (half an hour)
     --record FLAG         a flag for `stackglass record`, such as --record --sampler=preload
+cargo xtask dist          make target/dist/stackglass-…: one static file for glibc from 2.17 on, and musl
+cargo xtask dist try FOLDER …  the same, and record a program in these root file systems (needs root)
 cargo xtask help          this text";
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn dispatch(arguments: &[&str]) -> Result<bool> {
         ["bench", rest @ ..] => bench::run(rest),
         ["conformance", rest @ ..] => conformance::run(rest),
         ["effects", rest @ ..] => effects::run(rest),
+        ["dist", rest @ ..] => dist::run(rest),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(true)

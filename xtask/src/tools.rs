@@ -17,8 +17,7 @@ pub struct Tools {
 impl Tools {
     /// Builds them, with the release profile or not.
     pub fn build(release: bool) -> Result<Tools> {
-        let mut build =
-            cargo(&["build", "--quiet", "-p", "stackglass-cli", "-p", "workloads", "-p", "truth"]);
+        let mut build = cargo(&["build", "--quiet", "-p", "stackglass", "-p", "workloads", "-p", "truth"]);
         if release {
             build.arg("--release");
         }
@@ -36,8 +35,9 @@ impl Tools {
 
 /// `in-process`: a program that uses the crate.
 pub fn in_process_program() -> Result<PathBuf> {
-    if !succeeds(&mut cargo(&["build", "--quiet", "--release", "-p", "in-process"]))? {
-        bail!("bench/in-process does not build");
+    let build = ["build", "--quiet", "--release", "-p", "workloads", "--bin", "in-process"];
+    if !succeeds(cargo(&build).args(["--features", "in-process"]))? {
+        bail!("the program in-process does not build");
     }
     Ok(target_folder().join("release/in-process"))
 }

@@ -85,18 +85,18 @@ pub fn resident_kib() -> u64 {
     field.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// What a thread notices that looks at the clock all the time.
+/// What a thread measures that reads the clock all the time.
 pub struct Ticker {
-    /// The longest time between two looks.
+    /// The longest time between two readings.
     pub longest: Duration,
-    /// The longest of which the thread did not wait for a CPU: it was stopped, or the kernel worked for it.
+    /// The same, less the time in which the thread waited for a CPU. What is left: it was stopped, or the kernel worked for it.
     pub longest_stop: Duration,
 }
 
 impl Ticker {
-    /// Looks at the clock until told to stop.
+    /// Reads the clock until `stop` is set.
     pub fn until(stop: &AtomicBool) -> Ticker {
-        /// Time between two looks that is looked into.
+        /// Shortest time between two readings that is examined.
         const LONG: Duration = Duration::from_micros(50);
         let mut ticker = Ticker { longest: Duration::ZERO, longest_stop: Duration::ZERO };
         let (mut last, mut waited) = (Instant::now(), waited_for_cpu());

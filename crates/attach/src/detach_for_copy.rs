@@ -8,13 +8,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// How long the lock is waited for once the copy is made: a peek may have it.
+/// Longest wait for the lock after the copy is made: a peek may hold it.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Time between two looks whether the copy is made.
+/// Time between two checks whether the copy is made.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Detaches all threads if another thread or command wants to copy the process, and waits until that is done. Threads are traced again when a
-/// stop of theirs is next needed.
+/// Detaches all threads if another thread or command wants to copy the process, and waits until the copy is made. A thread is
+/// traced again when it must next be stopped.
 ///
 /// # Errors
 /// If another Stackglass traces the process from now on.
@@ -46,7 +46,7 @@ pub(crate) fn if_wanted(process: &mut SampledProcess) -> Result<(), Stopped> {
     }
 }
 
-/// Takes the lock again. The one that made the copy, or a peek, may still hold it.
+/// Takes the lock again. The maker of the copy, or a peek, may still hold it.
 fn retake(pid: u32, mode: AttachMode) -> Option<TracerLock> {
     let start = Instant::now();
     loop {

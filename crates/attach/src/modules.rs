@@ -175,11 +175,11 @@ fn find(maps: &[u8]) -> Vec<Found> {
             [&b"/memfd:"[..], b"/dev/zero", b"/anon_hugepage"].iter().any(|p| line.path.starts_with(p));
         if !vdso && (in_memory || !line.path.starts_with(b"/")) {
             if line.executable && line.path != b"[vsyscall]" {
-                match found.last_mut().filter(|last| last.path.is_empty() && last.end == line.start) {
-                    Some(last) => last.end = line.end,
+                match found.last_mut().filter(|last| last.path.is_empty() && last.end == line.range.start) {
+                    Some(last) => last.end = line.range.end,
                     None => found.push(Found {
-                        base: line.start,
-                        end: line.end,
+                        base: line.range.start,
+                        end: line.range.end,
                         path: Vec::new(),
                         bias: None,
                         deleted: false,
@@ -192,8 +192,8 @@ fn find(maps: &[u8]) -> Vec<Found> {
             && found.last().is_none_or(|last| last.path != line.path || !line.executable)
         {
             found.push(Found {
-                base: line.start,
-                end: line.end,
+                base: line.range.start,
+                end: line.range.end,
                 path: line.path.to_vec(),
                 bias: None,
                 deleted: false,
@@ -202,7 +202,7 @@ fn find(maps: &[u8]) -> Vec<Found> {
         // The mappings of one load of a file are adjacent, with at most zeroed data between them.
         match found.last_mut().filter(|last| last.path == line.path) {
             Some(last) => {
-                last.end = line.end;
+                last.end = line.range.end;
                 if line.executable {
                     executable.insert(last.base);
                     regular.push(line);
@@ -221,14 +221,14 @@ fn find(maps: &[u8]) -> Vec<Found> {
                     && line.offset < other.offset + other.size()
             };
             let address =
-                regular.iter().find(again).map(|other| other.start + (line.offset - other.offset))?;
+                regular.iter().find(again).map(|other| other.range.start + (line.offset - other.offset))?;
             let program = found.iter().find(|file| (file.base..file.end).contains(&address))?;
             // Programs at the address for which they were linked have no bias.
             let linked = if program.base < LINKED_BELOW { 0 } else { program.base };
-            let bias = line.start.wrapping_sub(address - linked);
+            let bias = line.range.start.wrapping_sub(address - linked);
             Some(Found {
-                base: line.start,
-                end: line.end,
+                base: line.range.start,
+                end: line.range.end,
                 path: line.path.to_vec(),
                 bias: Some(bias),
                 deleted: false,

@@ -1,4 +1,4 @@
-//! Why a process cannot be sampled: one line for the user, with the remedy.
+//! Why a process cannot be sampled, or its heap read: one line for the user, with the remedy.
 
 use super::tracer_lock::AttachMode;
 use std::io;
@@ -61,7 +61,7 @@ pub enum Refusal {
     },
     /// This process is root, but has no CAP_SYS_PTRACE.
     #[error(
-        "sampling process {pid} ({name}) needs the capability CAP_SYS_PTRACE: start this container with \
+        "reading process {pid} ({name}) needs the capability CAP_SYS_PTRACE: start this container with \
          --cap-add SYS_PTRACE (Docker, Podman), or add SYS_PTRACE to securityContext.capabilities (Kubernetes)"
     )]
     NoCapability {
@@ -83,7 +83,7 @@ pub enum Refusal {
     },
     /// Yama allows only its ancestors.
     #[error(
-        "process {pid} ({name}) may be sampled only by its ancestors (kernel.yama.ptrace_scope is 1): use sudo, \
+        "process {pid} ({name}) may be read only by its ancestors (kernel.yama.ptrace_scope is 1): use sudo, \
          or sudo sysctl kernel.yama.ptrace_scope=0, or start the program with stackglass record"
     )]
     YamaParents {
@@ -93,7 +93,7 @@ pub enum Refusal {
         name: String,
     },
     /// Yama allows only root.
-    #[error("process {pid} ({name}) may be sampled only by root (kernel.yama.ptrace_scope is 2): use sudo")]
+    #[error("process {pid} ({name}) may be read only by root (kernel.yama.ptrace_scope is 2): use sudo")]
     YamaRoot {
         /// Its id.
         pid: u32,
@@ -102,13 +102,13 @@ pub enum Refusal {
     },
     /// Yama allows nothing.
     #[error(
-        "this machine allows no sampling of other processes until it is rebooted (kernel.yama.ptrace_scope is 3): start \
+        "this machine allows no process to read another one until it is rebooted (kernel.yama.ptrace_scope is 3): start \
          the program with stackglass record instead"
     )]
     YamaNobody,
     /// Another Stackglass traces it.
     #[error(
-        "process {pid} ({name}) is being sampled by another stackglass, and only one can trace it: wait for its \
+        "process {pid} ({name}) is being read by another stackglass, and only one can trace it: wait for its \
          end, or use --driver perf"
     )]
     Taken {
@@ -122,7 +122,7 @@ pub enum Refusal {
     /// A seccomp filter forbids ptrace to this process.
     #[error(
         "a seccomp filter forbids ptrace here: start this container with --security-opt seccomp=unconfined or \
-         --cap-add SYS_PTRACE, or sample process {pid} ({name}) from outside of it"
+         --cap-add SYS_PTRACE, or read process {pid} ({name}) from outside of it"
     )]
     Filtered {
         /// Its id.
@@ -131,7 +131,7 @@ pub enum Refusal {
         name: String,
     },
     /// It is a 32-bit program.
-    #[error("process {pid} ({name}) is a 32-bit program: only 64-bit programs can be sampled")]
+    #[error("process {pid} ({name}) is a 32-bit program: only 64-bit programs can be read")]
     Narrow {
         /// Its id.
         pid: u32,
@@ -146,7 +146,7 @@ pub enum Refusal {
     },
     /// No rule that is visible here.
     #[error(
-        "process {pid} ({name}) may not be sampled, although the usual rules would allow it: a security module \
+        "process {pid} ({name}) may not be read, although the usual rules would allow it: a security module \
          (AppArmor, SELinux) or a sandbox forbids it; try from outside of the sandbox"
     )]
     Forbidden {
@@ -156,7 +156,7 @@ pub enum Refusal {
         name: String,
     },
     /// Another error.
-    #[error("process {pid} ({name}) cannot be sampled: {error}")]
+    #[error("process {pid} ({name}) cannot be read: {error}")]
     Other {
         /// Its id.
         pid: u32,

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::metric_flag::MetricFlag;
 use crate::source_files::Sources;
+use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use crate::values::whole;
 use clap::Args;
@@ -21,7 +22,7 @@ Examples:
   stackglass annotate --file search.rs     one file, in any folder
   stackglass annotate --file @serde        all files of a crate
   stackglass annotate --file 'src/*.rs' --context 5 server.glass
-  stackglass annotate --asleep             where threads wait instead
+  stackglass annotate --asleep             where threads sleep
   stackglass annotate --metric bytes       which lines allocate
 
 Rust programs have line information if their Cargo profile sets
@@ -51,12 +52,15 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "LINES", default_value = "2", value_parser = whole::<u16>)]
     context: u16,
 
-    /// Count time asleep instead of CPU time
-    #[arg(long, conflicts_with = "metric")]
-    asleep: bool,
+    #[command(flatten)]
+    states: StateFlags,
 
     #[command(flatten)]
     metric: MetricFlag,
+
+    /// Print all lines with their times as one JSON object (docs/json.md)
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
 
     #[command(flatten)]
     layout: LayoutFlags,
@@ -66,6 +70,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let name = input.name.clone();
     let metric = flags.metric.of(&input)?;
+    let states = flags.states.of_metric(metric)?;
     let recording = input.weighted(metric, TypeLeaf::Without).into_recording()?;
     let pattern = flags.file.as_deref().map(FilePattern::new);
     if let (Some(pattern), Some(text)) = (&pattern, &flags.file)
@@ -83,15 +88,19 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         .files(pattern)
         .everything(flags.all)
         .context(flags.context.into())
-        .asleep(flags.asleep)
+        .states(states)
         .metric(metric);
-    let sources = Sources::of(&recording);
     let mut out = BufWriter::new(std::io::stdout().lock());
+    if flags.json {
+        annotate.write_json(&recording, &mut out)?;
+        out.flush()?;
+        return Ok(0);
+    }
+    let sources = Sources::of(&recording);
     let listed = annotate.write(&recording, &mut |file| sources.read(file), &mut out)?;
     out.flush()?;
     let amount = match metric {
-        Metric::Time if flags.asleep => "time asleep",
-        Metric::Time => "CPU time",
+        Metric::Time => states.noun(),
         metric => metric.noun(),
     };
     let seen = if metric == Metric::Time { "was seen" } else { "are" };

@@ -2,7 +2,7 @@
 
 use crate::{
     allocs, annotate, callers, cargo_verb, clear, completions, convert, demo, demo_workload, diff,
-    flamegraph, heap, info, man, peek, print, record, run, save, top,
+    flamegraph, heap, hot, info, man, peek, print, record, report_help, run, save, top,
 };
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -23,6 +23,7 @@ Examples:
   stackglass peek 1234                    what is process 1234 doing?
   stackglass top 1234                     the same, live
   stackglass print                        the newest recording in this folder
+  stackglass hot                          its hottest functions
   stackglass allocs                       what it allocates, by type and line
   stackglass callers malloc               its callers, by line
   stackglass annotate --file search.rs    source lines with their times
@@ -31,6 +32,7 @@ Examples:
   stackglass heap show app.heapsnapshot   what is alive, and what holds it
   stackglass convert rg.glass rg.folded   for other tools
   cargo stackglass --bin server           build with line tables, then record
+  stackglass help report                  what the words of a report mean
 
 Exit status: that of the program (128+N if signal N killed it).
   2    wrong flags
@@ -53,6 +55,7 @@ pub(crate) enum Verb {
     Peek(peek::Flags),
     Top(top::Flags),
     Print(print::Flags),
+    Hot(hot::Flags),
     Allocs(allocs::Flags),
     Callers(callers::Flags),
     Annotate(annotate::Flags),
@@ -66,6 +69,8 @@ pub(crate) enum Verb {
     Demo(demo::Flags),
     #[command(hide = true)]
     DemoWorkload(demo_workload::Flags),
+    #[command(hide = true)]
+    Report(report_help::Flags),
     Man(man::Flags),
     Completions(completions::Flags),
 }

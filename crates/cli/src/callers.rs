@@ -3,11 +3,13 @@
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::metric_flag::MetricFlag;
+use crate::states_flag::StateFlags;
 use crate::terminal::LayoutFlags;
 use clap::Args;
 use regex::Regex;
+use stackglass_profile::Nanos;
 use stackglass_report::allocation_queries::TypeLeaf;
-use stackglass_report::{Callers, CallersText, FilePattern, Source};
+use stackglass_report::{Callers, CallersText, FilePattern, Metric, Selection, Source};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
@@ -18,14 +20,15 @@ Examples:
   stackglass callers search_path             also rg::search::search_path
   stackglass callers Searcher::search_path   the last parts of a path
   stackglass callers malloc server.glass     C functions as well
+  stackglass callers poll --asleep           calls that sleep in poll
   stackglass callers --regex '^serde_.*de$'  a regular expression
   stackglass callers read --file src/io.rs --line 10-40   only these calls
   stackglass callers from_str --metric bytes   bytes allocated for them";
 
 /// Print the callers of a function, by line.
 ///
-/// Counts are snapshots of all threads, running or asleep. Inlined functions count as callers. A recursive function is
-/// its own caller and counts once per call.
+/// Callers are sorted by the CPU time of the calls, unless --wall or --asleep is given. Inlined functions count as callers. A
+/// recursive function is its own caller and counts once per call.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -50,7 +53,14 @@ pub(crate) struct Flags {
     line: Option<RangeInclusive<i64>>,
 
     #[command(flatten)]
+    states: StateFlags,
+
+    #[command(flatten)]
     metric: MetricFlag,
+
+    /// Print all functions and callers as one JSON object (docs/json.md)
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     layout: LayoutFlags,
@@ -69,7 +79,9 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let input = input::read(&input::choose(flags.recording.as_deref())?)?;
     let metric = flags.metric.of(&input)?;
-    let input = input.weighted(metric, TypeLeaf::Without);
+    let states = flags.states.of_metric(metric)?;
+    let mut input = input.weighted(metric, TypeLeaf::Without).select(&Selection::new(states))?;
+    let timed = input.count_time(Nanos(1));
     let source = input.source();
     if let Some(file) = &flags.file {
         let files = source.files(&FilePattern::new(file));
@@ -84,14 +96,22 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let answer = question.answer(source).map_err(Failure::new)?;
     if answer.functions.is_empty() {
         return Err(Failure::new(match &answer.other_lines[..] {
+            [] if answer.all == 0 && metric == Metric::Time => {
+                let hint = if flags.states.wall { "" } else { "; --wall counts all states of threads" };
+                format!("{}: no {} was sampled{hint}", input.name, states.noun())
+            }
             [] => not_seen(flags, source, &input.name),
             lines => at_other_lines(flags, lines, &input.name),
         }));
     }
     let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let text = CallersText::new(layout.columns, layout.style, layout.links).metric(metric);
-    text.write(&answer, source, &mut out)?;
+    let text = CallersText::new(layout.columns, layout.style, layout.links);
+    let text = text.metric(metric).states(states).timed(timed);
+    match flags.json {
+        true => text.write_json(&answer, source, &mut out)?,
+        false => text.write(&answer, source, &mut out)?,
+    }
     out.flush()?;
     Ok(0)
 }

@@ -6,7 +6,7 @@
 use crate::cargo_profile;
 use crate::failure::{self, Failure, Outcome};
 use crate::message;
-use crate::output::{default_output, output_file};
+use crate::output::{Output, default_output, output_file};
 use crate::record_program::{Job, record};
 use crate::sampling_flags::SamplingFlags;
 use cargo_metadata::TargetKind;
@@ -59,7 +59,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
 
-    /// File for the recording [default: NAME.glass in this folder; an older one is replaced]
+    /// File for the recording [default: NAME.glass in this folder, or with the next free number: -2, -3, …]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
@@ -126,7 +126,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     if flags.target.bench.is_some() {
         arguments.insert(0, "--bench".into());
     }
-    let output = flags.output.unwrap_or_else(|| default_output(built.name.as_ref()));
+    let output = flags.output.map(Output::named).unwrap_or_else(|| default_output(built.name.as_ref()));
     record(Job {
         program: Program { name: built.executable.clone().into(), path: built.executable },
         arguments,

@@ -5,13 +5,15 @@ use crate::heap::stored;
 use crate::input::{self, Input, Kind};
 use crate::message;
 use crate::metric_flag::MetricFlag;
+use crate::states_flag::StateFlags;
 use crate::values::one_of;
 use clap::Args;
 use stackglass_files::heapsnapshot::{self, HeapSnapshotError};
 use stackglass_files::{folded, jlprof, write_whole_at_most};
-use stackglass_profile::Recording;
+use stackglass_profile::{Recording, snapshots};
 use stackglass_report::allocation_queries::TypeLeaf;
-use stackglass_report::{Metric, Source};
+use stackglass_report::numbers::counted;
+use stackglass_report::{Metric, Selection, Source};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -24,6 +26,7 @@ const LARGE: u64 = 1 << 30;
 const EXAMPLES: &str = "\
 Examples:
   stackglass convert rg.glass rg.folded            for flame graph tools
+  stackglass convert rg.glass rg.folded --wall     with sleeping threads
   stackglass convert rg.glass rg.jlprof            for Julia's FlameGraphs
   stackglass convert julia.jlprof julia.glass      for print, callers, annotate
   stackglass convert rg.glass - --to folded | flamegraph.pl > rg.svg
@@ -49,6 +52,9 @@ pub(crate) struct Flags {
     /// Format of B [default: by its extension]
     #[arg(long = "to", id = "format", value_name = "FORMAT", value_parser = one_of(Format::ALL, Format::word, Format::help))]
     format: Option<Format>,
+
+    #[command(flatten)]
+    states: StateFlags,
 
     #[command(flatten)]
     metric: MetricFlag,
@@ -124,17 +130,46 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             format!("--metric {metric} needs folded stacks: no other format holds one number per stack");
         return Err(Failure { status: 2, line });
     }
+    let states = flags.states.of_metric(metric)?;
+    if flags.states.given() && kind != Kind::Folded {
+        let line =
+            "--wall and --asleep need folded stacks: other formats keep the states of threads".to_owned();
+        return Err(Failure { status: 2, line });
+    }
     let (input, lost) = match (kind, metric) {
         (Kind::Folded, metric) if metric != Metric::Time => {
             let lost = "lost: files, lines, threads, times, all other metrics";
-            (input.weighted(metric, TypeLeaf::With), Some(lost))
+            (input.weighted(metric, TypeLeaf::With), Some(lost.to_owned()))
+        }
+        (Kind::Folded, _) => {
+            let lost = lost(input.kind, kind).map(|lost| match input.timed() {
+                Some(recording) if recording.info.delay.0 > 0 => {
+                    let each = std::time::Duration::from_nanos(recording.info.delay.0);
+                    format!("{lost}; each count is {each:?} of {}", states.noun())
+                }
+                _ => lost.to_owned(),
+            });
+            if has_allocations(&input) {
+                message::print("lost: allocations; `--to folded --metric bytes` converts them");
+            }
+            let (name, had_samples) = (input.name.clone(), has_samples(&input));
+            let input = input.select(&Selection::new(states))?;
+            if had_samples && !has_samples(&input) {
+                let line = format!("{name}: no {} was sampled; --wall counts all states", states.noun());
+                return Err(Failure::new(line));
+            }
+            let without_stack = match counts_without_stack(&input) {
+                0 => String::new(),
+                counts => format!("; {} without a stack", counted(counts, "count", "counts")),
+            };
+            (input, lost.map(|lost| lost + &without_stack))
         }
         _ => {
             let lost = lost(input.kind, kind);
             if kind != Kind::Glass && has_allocations(&input) {
                 message::print("lost: allocations; `--to folded --metric bytes` converts them");
             }
-            (input, lost)
+            (input, lost.map(str::to_owned))
         }
     };
     match input::is_stream(&flags.to) {
@@ -142,7 +177,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         false => to_file(input, kind, &flags.to, mode_of(&flags.from))?,
     }
     if let Some(lost) = lost {
-        message::print(lost);
+        message::print(&lost);
     }
     Ok(0)
 }
@@ -171,6 +206,20 @@ fn extract_heap_snapshot(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
+/// Counts of samples without a stack, which no line of folded stacks can hold.
+fn counts_without_stack(input: &Input) -> u64 {
+    let Source::Recording(recording) = input.source() else { return 0 };
+    let samples = recording.samples.iter().zip(snapshots(recording));
+    samples.filter(|(sample, _)| sample.stack.0 == 0).map(|(_, count)| count).sum()
+}
+
+fn has_samples(input: &Input) -> bool {
+    match input.source() {
+        Source::Recording(recording) => !recording.samples.is_empty(),
+        Source::Data(data, _) => !data.is_empty(),
+    }
+}
+
 fn has_allocations(input: &Input) -> bool {
     matches!(input.source(), Source::Recording(recording) if recording.allocations.were_recorded())
 }
@@ -181,9 +230,7 @@ fn lost(from: Kind, to: Kind) -> Option<&'static str> {
         (Kind::Glass, Kind::Jlprof) => {
             "lost: processes, modules, full names, exact times (one sample per delay)"
         }
-        (Kind::Glass, Kind::Folded) => {
-            "lost: files, lines, threads, times, states (counts include sleeping threads)"
-        }
+        (Kind::Glass, Kind::Folded) => "lost: files, lines, threads, states, exact times",
         (Kind::Jlprof, Kind::Glass) => "lost: the clocks of equal neighbours, except the last",
         (Kind::Jlprof, Kind::Folded) => "lost: files, lines, addresses, threads, tasks, clocks, states",
         (Kind::Glass, Kind::Glass) | (Kind::Jlprof, Kind::Jlprof) => return None,

@@ -1,7 +1,7 @@
 //! `stackglass demo`: profile a bundled program, print the report, and suggest next steps.
 
 use crate::failure::{Failure, Outcome};
-use crate::output::output_file;
+use crate::output::{Output, output_file};
 use crate::record_program::{Job, record};
 use crate::sampling_flags::SamplingFlags;
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         arguments: vec!["demo-workload".into()],
         folder: None,
         variables: Vec::new(),
-        output: flags.output.clone(),
+        output: Output::named(flags.output.clone()),
         sampling: SamplingFlags {
             delay: Duration::from_millis(1),
             words: 10_000_000,

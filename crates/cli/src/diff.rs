@@ -10,11 +10,11 @@ use clap::Args;
 use stackglass_flame::png::{PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Difference, Flamegraph, Graph, Page, Svg};
-use stackglass_profile::{AllocationSampling, Recording};
+use stackglass_profile::{AllocationSampling, Nanos, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
 use stackglass_report::call_tree::StateFilter;
 use stackglass_report::comparison::Cost;
-use stackglass_report::{Comparison, ComparisonText, Metric};
+use stackglass_report::{Comparison, ComparisonText, Metric, count_time};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,10 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     metric: MetricFlag,
+
+    /// Print all functions as one JSON object (docs/json.md)
+    #[arg(long, conflicts_with = "all")]
+    json: bool,
 
     #[command(flatten)]
     layout: LayoutFlags,
@@ -98,12 +102,21 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let layout = flags.layout.of_stdout();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let text = ComparisonText::new(&comparison, layout.columns, layout.style).all(flags.all);
-    text.write((&before.0, &after.0), &mut out)?;
+    match flags.json {
+        true => text.write_json((&before.0, &after.0), &mut out)?,
+        false => text.write((&before.0, &after.0), &mut out)?,
+    }
     out.flush()?;
     drop(out);
     if let (Some(output), Some(format)) = (&flags.output, format) {
         let [before, after] = match metric {
-            Metric::Time => [before, after],
+            Metric::Time => [before, after].map(|(name, mut recording)| {
+                // Pictures count milliseconds, whatever the delays.
+                if comparison.timed {
+                    count_time(&mut recording, Nanos(1_000_000));
+                }
+                (name, recording)
+            }),
             _ => [&before, &after].map(|side| of_metric(side, TypeLeaf::With)),
         };
         draw(&comparison, &before, &after, output, format)?;
@@ -171,7 +184,11 @@ fn draw(
     // Exact numbers have no noise.
     let spread = if comparison.exact { 0.0 } else { comparison.spread * uncertainty };
     let difference = Difference::new(&old, &new, comparison.common * delays, spread);
-    let unit = if comparison.metric == Metric::Time { "samples" } else { comparison.metric.noun() };
+    let unit = match comparison.metric {
+        Metric::Time if comparison.timed => "ms of CPU time",
+        Metric::Time => "samples",
+        metric => metric.noun(),
+    };
     let mut title = format!("{} → {}", before.0, after.0);
     if comparison.common != 1.0 {
         title +=
@@ -181,6 +198,7 @@ fn draw(
         Format::Html => Page::new(title)
             .unit(unit)
             .paint(difference.paint())
+            .difference(comparison.common * delays, spread)
             .view(format!("now: {}", after.0), &new)
             .view(format!("before: {}", before.0), &old)
             .write_to(out),

@@ -1,10 +1,12 @@
 //! How a verb fails: an exit status and one line on stderr.
 
 use crate::message;
+use crate::terminal::Layout;
 use stackglass_profile::harmless;
+use stackglass_report::Style;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 
 /// Exit status of Stackglass's own failures. env(1) and timeout(1) use the same, so that it does not look like
 /// the status of the program.
@@ -62,7 +64,17 @@ pub(crate) fn parse<P: clap::Parser>(arguments: Vec<OsString>) -> Result<P, i32>
     // Errors quote arguments. The same error with harmless arguments does not act on the terminal.
     let shown = arguments.iter().map(|argument| harmless(&argument.to_string_lossy()).into_owned());
     let error = P::try_parse_from(shown).err().unwrap_or(error);
-    // Nothing can be done about a closed stdout or stderr.
-    let _ = error.print();
+    let layout = Layout::of_stderr();
+    if !error.use_stderr() || !layout.terminal {
+        // Nothing can be done about a closed stdout or stderr.
+        let _ = error.print();
+        return Err(error.exit_code());
+    }
+    // clap wraps help, but no errors.
+    let text = error.render();
+    let text = if layout.style == Style::Ansi { text.ansi().to_string() } else { text.to_string() };
+    for line in text.trim_end().lines().flat_map(|line| message::wrap(line, layout.columns)) {
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
     Err(error.exit_code())
 }

@@ -33,8 +33,10 @@ Examples:
   stackglass flamegraph --metric bytes        allocations, with their types
   perf script | stackglass flamegraph - -o perf.html
 
-Width is CPU time, in samples, or what --metric counts. Boxes are ordered by name, not by time. The page
-(.html) has all threads and tasks, search, zoom and an inverted view.";
+Width is CPU time in ms, or what --metric counts. Boxes are ordered by name,
+not by time. The page (.html) has all threads and tasks, search, zoom, an
+inverted view, and switches for sleeping threads, foreign frames, lines and
+colours.";
 
 /// Draw a flame graph: an HTML page, a picture, or a graph for Julia.
 #[derive(Args, Debug)]
@@ -62,6 +64,10 @@ pub(crate) struct Flags {
     /// One box per address instead of one per function and line
     #[arg(long)]
     no_combine: bool,
+
+    /// What a box of the page stands for: a function, or a line of one; the page can change it [default: function]
+    #[arg(long, value_name = "WHAT", value_parser = ["function", "line"])]
+    by: Option<String>,
 
     /// Fold recursive calls from the same call site [default: off]
     #[arg(long, value_name = "HOW", value_parser = one_of(Recur::ALL, Recur::word, recur_help))]
@@ -159,7 +165,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let drawing = match input::read_drawable(&path)? {
         Drawable::Samples(input) => {
             let metric = flags.metric.of(&input)?;
-            views::draw(flags, &input.weighted(metric, TypeLeaf::With), metric, format)?
+            views::draw(flags, input.weighted(metric, TypeLeaf::With), metric, format)?
         }
         Drawable::Graph { name, graph } => views::saved(flags, name, graph, format)?,
     };

@@ -1,42 +1,47 @@
 //! `stackglass info [FILE]`: the contents of a recording and how its sampling went.
 
 use crate::failure::Outcome;
-use crate::{input, recording_file};
+use crate::{info_json, input};
 use clap::Args;
 use stackglass_files::heapsnapshot;
 use stackglass_profile::{
     AllocationSampling, End, Nanos, Process, ProcessIndex, Recording, RecordingInfo, TASKS_MODULE, Task,
     Thread, harmless,
 };
+use stackglass_report::columns::wrap;
 use stackglass_report::numbers::bytes_text;
+use stackglass_report::summary;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Print the processes, threads, modules and counters of a recording.
+/// Width of notes behind their label.
+const NOTE_COLUMNS: usize = 64;
+
+/// Print the processes, threads, modules and counters of a recording, and all notes on what limits its results.
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
     /// A .glass, .jlprof or folded file, or - for stdin [default: the newest *.glass in this folder]
     file: Option<PathBuf>,
+
+    /// Print it as one JSON object (docs/json.md)
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(flags: &Flags) -> Outcome {
     let path = input::choose(flags.file.as_deref())?;
-    let (name, recording, samples) = match input::is_recording(&path) {
-        true => {
-            let (recording, totals) = recording_file::read_tables(&path)?;
-            let samples = format!("{} stacks taken, stored as {} rows", totals.hits, totals.rows);
-            (path.display().to_string(), recording, samples)
-        }
-        false => {
-            let input = input::read(&path)?;
-            let (name, recording) = (input.name.clone(), input.into_recording()?);
-            let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
-            (name, recording, format!("{hits} stacks taken"))
-        }
-    };
+    let input = input::read(&path)?;
+    let (name, recording) = (input.name.clone(), input.into_recording()?);
+    let samples = SampleTotals::of(&recording);
     let mut out = BufWriter::new(io::stdout().lock());
+    if flags.json {
+        info_json::write(&name, &recording, samples, &mut out)?;
+        out.flush()?;
+        return Ok(0);
+    }
+    let samples = samples.text(is_from_elsewhere(&recording));
     writeln!(out, "{}", harmless(&name))?;
     write_info(&recording, samples, &mut out)?;
     if input::is_recording(&path) {
@@ -45,6 +50,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if is_from_elsewhere(&recording) {
         write_threads(&recording, &mut out)?;
     } else {
+        write_notes(&recording, &mut out)?;
         for (index, process) in recording.processes.iter().enumerate() {
             write_process(&recording, ProcessIndex(index as u32), process, &mut out)?;
         }
@@ -55,8 +61,48 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     Ok(0)
 }
 
+/// The samples of a recording by state.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SampleTotals {
+    /// Samples on a CPU.
+    pub(crate) on_cpu: u64,
+    /// Their time.
+    pub(crate) cpu: Nanos,
+    /// Stacks of threads that were asleep or ready.
+    pub(crate) others: u64,
+}
+
+impl SampleTotals {
+    fn of(recording: &Recording) -> SampleTotals {
+        let mut totals = SampleTotals::default();
+        for sample in &recording.samples {
+            match sample.state.uses_cpu() {
+                true => {
+                    totals.on_cpu += u64::from(sample.hits);
+                    totals.cpu.0 = totals.cpu.0.saturating_add(sample.time.0);
+                }
+                false => totals.others += u64::from(sample.hits),
+            }
+        }
+        totals
+    }
+
+    fn text(self, without_times: bool) -> String {
+        match self {
+            _ if without_times => (self.on_cpu + self.others).to_string(),
+            SampleTotals { on_cpu, cpu, others: 0 } => format!("{on_cpu} in {} of CPU time", seconds(cpu)),
+            SampleTotals { on_cpu, cpu, others } => {
+                format!(
+                    "{on_cpu} in {} of CPU time; {others} stacks of threads asleep or ready",
+                    seconds(cpu)
+                )
+            }
+        }
+    }
+}
+
 /// Whether the samples name no program and no time: `.jlprof` files, folded stacks.
-fn is_from_elsewhere(recording: &Recording) -> bool {
+pub(crate) fn is_from_elsewhere(recording: &Recording) -> bool {
     recording.info.delay.0 == 0 && !recording.allocations.were_recorded()
 }
 
@@ -103,6 +149,16 @@ fn write_info(recording: &Recording, samples: String, out: &mut dyn Write) -> io
     }
     for remark in &info.remarks {
         writeln!(out, "  remark        {}", harmless(remark))?;
+    }
+    Ok(())
+}
+
+/// What limits the results, also what the summary has no room for.
+fn write_notes(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    for note in summary::notes(recording) {
+        for (index, line) in wrap(&note, NOTE_COLUMNS).iter().enumerate() {
+            writeln!(out, "  {:<13} {line}", if index == 0 { "note" } else { "" })?;
+        }
     }
     Ok(())
 }

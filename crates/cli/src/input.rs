@@ -6,9 +6,9 @@ use crate::recording_file;
 use stackglass_files::jlprof::{self, Content, JlprofError};
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
-use stackglass_profile::{Data, Dictionary, Recording};
+use stackglass_profile::{Data, Dictionary, Nanos, Recording};
 use stackglass_report::allocation_queries::{TypeLeaf, weighted};
-use stackglass_report::{Metric, Source};
+use stackglass_report::{Metric, Selection, Source, count_time};
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs::File;
@@ -116,6 +116,22 @@ impl Input {
             words => words,
         };
         Input { samples, ..self }
+    }
+
+    /// Keeps the selected samples only.
+    pub(crate) fn select(self, selection: &Selection) -> Result<Input, Failure> {
+        let (name, kind) = (self.name.clone(), self.kind);
+        let mut recording = self.into_recording()?;
+        selection.keep_in(&mut recording);
+        Ok(Input { name, kind, samples: Samples::Recording(Box::new(recording)) })
+    }
+
+    /// Makes counts of samples time in this unit. Returns false, and changes nothing, if samples have no times.
+    pub(crate) fn count_time(&mut self, unit: Nanos) -> bool {
+        match &mut self.samples {
+            Samples::Recording(recording) => count_time(recording, unit),
+            Samples::Words(..) => false,
+        }
     }
 
     /// Converts the samples to a recording.

@@ -21,7 +21,9 @@ mod driver;
 mod failure;
 mod flamegraph;
 mod heap;
+mod hot;
 mod info;
+mod info_json;
 mod input;
 mod library;
 mod man;
@@ -38,10 +40,12 @@ mod record_program;
 mod recording_file;
 mod recording_observer;
 mod report_flags;
+mod report_help;
 mod run;
 mod sampling_flags;
 mod save;
 mod source_files;
+mod states_flag;
 mod status_line;
 mod summary;
 mod terminal;
@@ -70,6 +74,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Peek(flags) => peek::run(&flags),
         Verb::Top(flags) => top::run(&flags),
         Verb::Print(flags) => print::run(&flags),
+        Verb::Hot(flags) => hot::run(&flags),
         Verb::Allocs(flags) => allocs::run(&flags),
         Verb::Callers(flags) => callers::run(&flags),
         Verb::Annotate(flags) => annotate::run(&flags),
@@ -82,6 +87,7 @@ pub fn stackglass(arguments: Vec<OsString>) -> i32 {
         Verb::Clear(flags) => clear::run(&flags),
         Verb::Demo(flags) => demo::run(&flags),
         Verb::DemoWorkload(flags) => Ok(demo_workload::run(&flags)),
+        Verb::Report(flags) => report_help::run(&flags),
         Verb::Man(flags) => man::run(&flags, Stackglass::command()),
         Verb::Completions(flags) => completions::run(&flags, Stackglass::command()),
     })

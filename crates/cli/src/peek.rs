@@ -15,7 +15,7 @@ use stackglass_collect::peeks::request::{PeekOptions, PeekRequest, ResponseEnd};
 use stackglass_collect::peeks::{PeekPart, handler};
 use stackglass_procfs::status::process_of;
 use stackglass_procfs::{ImageKey, Status};
-use stackglass_report::Style;
+use stackglass_report::{Peek, Style};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -64,6 +64,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TIME", value_parser = delay)]
     delay: Option<Duration>,
 
+    /// Print the stacks and the profile as one JSON object (docs/json.md)
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     driver: DriverFlag,
 
@@ -77,7 +81,8 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let pid = process_of(flags.pid);
     let layout = flags.layout.of_stdout();
-    if flags.driver.driver().is_none() && handler::carries_our_handler(pid) {
+    // The answer of a program is text.
+    if !flags.json && flags.driver.driver().is_none() && handler::carries_our_handler(pid) {
         let options = PeekOptions {
             duration: flags.duration,
             delay: flags.delay,
@@ -92,8 +97,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         delay: flags.delay.unwrap_or(DELAY),
         driver: flags.driver.driver(),
     };
+    if flags.json {
+        return write_json(&options);
+    }
     let mut written = Ok(());
-    let early = attached::peek(&options, &mut |line| message::print_wrapped(line), &mut |part| {
+    let early = attached::peek(&options, &mut |line| message::print(line), &mut |part| {
         let mut text = Vec::new();
         let made = match part {
             PeekPart::Threads { recording, activity, profile } => {
@@ -101,7 +109,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
             }
             PeekPart::Report { recording, .. } => peek_text::report(recording, &layout, &mut text),
             PeekPart::Nothing { why } => {
-                message::print_wrapped(why);
+                message::print(why);
                 Ok(())
             }
         };
@@ -127,7 +135,7 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
     let request = PeekRequest::new(pid, options);
     handler::ask(pid).map_err(|error| Failure::new(format!("cannot ask process {pid}: {error}")))?;
     let elsewhere = |why: &dyn std::fmt::Display| {
-        message::print_wrapped(&format!(
+        message::print(&format!(
             "process {pid} answers peeks on its own stderr, or on that of the stackglass that runs it \
              ({why}; --driver ptrace samples it from here)"
         ));
@@ -174,6 +182,21 @@ fn ask(pid: u32, options: &PeekOptions) -> Outcome {
             Err(Failure::new(format!("the peek at process {pid} was interrupted before it was complete")))
         }
     }
+}
+
+/// Prints a peek as JSON.
+fn write_json(options: &OutsidePeek) -> Outcome {
+    let (mut threads, mut profile) = (Vec::new(), None);
+    let early = attached::peek(options, &mut |line| message::print(line), &mut |part| match part {
+        PeekPart::Threads { recording, activity, .. } => threads = Peek::threads_json(recording, activity),
+        PeekPart::Report { recording, .. } => profile = Some(recording.clone()),
+        PeekPart::Nothing { why } => message::print(why),
+    })
+    .map_err(Failure::new)?;
+    let mut out = io::stdout().lock();
+    stackglass_report::peek::write_json(options.pid, threads, profile.as_ref(), &mut out)?;
+    out.flush()?;
+    early.map_or(Ok(0), |why| Err(Failure::new(why)))
 }
 
 /// Whether standard output was closed when the command started. The standard library then opens /dev/null in its place,

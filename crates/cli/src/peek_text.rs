@@ -28,7 +28,7 @@ pub(crate) fn answer(pid: u32, part: &PeekPart, responder: &Responder, snapshots
     if !responder.is_stderr() {
         let style = if responder.options().colours { Style::Ansi } else { Style::Plain };
         let columns = responder.options().columns.unwrap_or(layout.columns);
-        layout = Layout { columns, style, terminal: false, links: None };
+        layout = Layout { style, ..Layout::of_file(Some(columns)) };
     } else if !layout.terminal {
         layout.columns = layout.columns.min(WIDEST_LOG);
     }

@@ -5,32 +5,35 @@ use crate::input::{self, Input};
 use crate::message;
 use crate::metric_flag::MetricFlag;
 use crate::report_flags::ReportFlags;
-use crate::summary;
+use crate::states_flag::StateFlags;
+use crate::summary::{self, SummaryText};
 use crate::terminal::{Layout, LayoutFlags};
 use clap::Args;
 use stackglass_report::allocation_queries::TypeLeaf;
-use stackglass_report::{FILE_COLUMNS, Metric, ReportError, Source, Style};
+use stackglass_report::call_tree::StateFilter;
+use stackglass_report::{AllocationKey, AllocationTable, Metric, ReportError, Selection, Source};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   stackglass print                        the newest recording in this folder
   stackglass print server.glass --all     the summary with nothing hidden
-  stackglass print | less                 the full report
+  stackglass print --format tree | less   the full report
   stackglass print --format flat --sortedby overhead   hottest lines last
+  stackglass print --format flat --wall   with sleeping threads, as in Julia
   stackglass print --groupby thread --threads 1,3,5-7  one tree per thread
   stackglass print --mincount 20 --maxdepth 12         the main branches only
   stackglass print run.jlprof -o tree.txt samples from Julia, into a file
   stackglass print --metric bytes --format flat   allocated bytes by line
-  stackglass print --metric peak-bytes | less          stacks of the peak
+  stackglass print --metric peak-bytes --format tree   stacks of the peak
   perf script | stackcollapse-perf.pl | stackglass print -   folded stacks";
 
 /// Print the report of a recording.
 ///
-/// On a terminal this is the summary that `record` prints. The full report is a tree of all snapshots of all threads,
-/// running or asleep. It is printed to pipes and files, with any of its options below, and for files without times
-/// (.jlprof, folded stacks).
+/// This is the summary that `record` prints, fitted to the height of the terminal ($LINES; 40 lines in a pipe or file).
+/// The full report is a tree of the CPU time of all threads. It is printed with any of its options below, and for files
+/// without times (.jlprof, folded stacks).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
@@ -41,9 +44,16 @@ pub(crate) struct Flags {
     #[arg(long)]
     all: bool,
 
-    /// Write to this file, 1000 columns wide unless --cols is given
+    /// Print the summary as one JSON object (docs/json.md)
+    #[arg(long)]
+    json: bool,
+
+    /// Write to this file; the full report is then 1000 columns wide unless --cols is given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    states: StateFlags,
 
     #[command(flatten)]
     metric: MetricFlag,
@@ -59,6 +69,15 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     if let Some(contradiction) = flags.report.contradiction() {
         return Err(Failure { status: 2, line: contradiction });
     }
+    if flags.report.asks_for_summary() && flags.states.given() {
+        let line = "the summary counts CPU time: omit --format summary, or --wall and --asleep".to_owned();
+        return Err(Failure { status: 2, line });
+    }
+    if flags.json && (flags.report.given() || flags.states.given()) {
+        let line =
+            "--json prints the summary: omit the options of the full report, or use `stackglass hot --json`";
+        return Err(Failure { status: 2, line: line.to_owned() });
+    }
     let path = input::choose(flags.file.as_deref())?;
     let output = flags.output.as_deref().filter(|output| !input::is_stream(output));
     if let Some(output) = output {
@@ -66,7 +85,11 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     }
     let input = input::read_for_report(&path)?;
     let metric = flags.metric.of(&input)?;
-    let show = |input, layout: &Layout, out: &mut dyn Write| write(flags, input, metric, layout, out);
+    flags.states.of_metric(metric)?;
+    if metric == Metric::Time {
+        flags.report.check_selection(&input)?;
+    }
+    let show = |input, layout: &Layout, out: &mut dyn Write| write(flags, &path, input, metric, layout, out);
     let Some(output) = output else {
         let layout = flags.layout.of_stdout();
         let mut out = BufWriter::new(io::stdout().lock());
@@ -77,8 +100,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
         return Ok(0);
     };
-    let columns = flags.layout.cols.unwrap_or(FILE_COLUMNS);
-    let layout = Layout { columns, style: Style::Plain, terminal: false, links: None };
+    let layout = Layout::of_file(flags.layout.cols);
     let mut failed = None;
     let written = stackglass_files::write_whole(output, |out| {
         show(input, &layout, out).map_err(|error| match error {
@@ -98,20 +120,33 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
 
 fn write(
     flags: &Flags,
+    path: &Path,
     input: Input,
     metric: Metric,
     layout: &Layout,
     out: &mut dyn Write,
 ) -> Result<(), ReportError> {
-    let screen = flags.all || layout.terminal;
-    if let Some(recording) = input.timed().filter(|_| screen && !flags.report.given()) {
+    if flags.json {
+        return Ok(write_json(flags, &input, metric, out)?);
+    }
+    if let Some(recording) = input.timed().filter(|_| !flags.report.given() && !flags.states.given()) {
+        let text = SummaryText { layout, file: path, everything: flags.all, taken: summary::PROMPT };
         match flags.metric.metric {
-            None | Some(Metric::Time) => summary::write(recording, layout, flags.all, out)?,
-            Some(metric) => summary::write_allocations(recording, metric, layout, flags.all, out)?,
+            None | Some(Metric::Time) => text.write(recording, out)?,
+            Some(metric) => text.write_allocations(recording, metric, out)?,
         }
         return Ok(());
     }
     let input = input.weighted(metric, TypeLeaf::Without);
+    let states = match metric {
+        // Julia's reports count all states: so do files without times, unless a flag selects some.
+        Metric::Time if input.timed().is_some() || flags.states.given() => flags.states.states(),
+        _ => StateFilter::All,
+    };
+    let input = match states {
+        StateFilter::All => input,
+        _ => input.select(&Selection::new(states)).map_err(|failure| io::Error::other(failure.line))?,
+    };
     let foreign = match input.source() {
         Source::Recording(recording) => !recording.has_rust(),
         // Julia's samples do not tell Rust frames from others: show foreign frames only if there are no other ones.
@@ -123,8 +158,24 @@ fn write(
         .cols(layout.columns)
         .style(layout.style)
         .links(layout.links.clone())
-        .metric(metric);
+        .metric(metric)
+        .states(states);
     let written = report.write(input.source(), out)?;
     written.warnings.iter().for_each(|warning| message::print(warning));
     Ok(())
+}
+
+/// Writes the summary, or with a metric of allocations its table, as JSON.
+fn write_json(flags: &Flags, input: &Input, metric: Metric, out: &mut dyn Write) -> io::Result<()> {
+    match (input.timed(), metric) {
+        (Some(recording), Metric::Time) => stackglass_report::summary::write_json(recording, flags.all, out),
+        (Some(recording), metric) => {
+            let table = AllocationTable::new(recording, AllocationKey::default(), metric);
+            stackglass_report::allocations::write_json(&table, out)
+        }
+        (None, _) => {
+            let line = format!("{}: samples have no times: `stackglass hot --json` counts them", input.name);
+            Err(io::Error::other(line))
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
-use crate::output::{default_output, output_file};
+use crate::output::{Output, default_output, output_file};
 use crate::record_pid;
 use crate::record_program::{self, Job};
 use crate::sampling_flags::SamplingFlags;
@@ -35,7 +35,7 @@ prints the report so far.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
-    /// File for the recording [default: PROGRAM.glass in this folder; an older one is replaced]
+    /// File for the recording [default: PROGRAM.glass in this folder, or with the next free number: -2, -3, …]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
@@ -62,7 +62,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let name = words.next().unwrap_or_default();
     let program = Program::find(&name)
         .map_err(|error| Failure { status: error.exit_status(), line: error.to_string() })?;
-    let output = flags.output.unwrap_or_else(|| default_output(&program.path));
+    let output = flags.output.map(Output::named).unwrap_or_else(|| default_output(&program.path));
     record_program::record(Job {
         program,
         arguments: words.collect(),

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::output::default_output_of_process;
+use crate::output::{Output, default_output_of_process};
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
 use stackglass_attach::Driver;
@@ -32,9 +32,11 @@ pub(crate) fn record(
     if process != pid && !quiet {
         message::print(&format!("{pid} is a thread of process {process}: the whole process is recorded"));
     }
+    let output =
+        output.map(Output::named).unwrap_or_else(|| default_output_of_process(&process::executable(process)));
     let options = Options {
         pid: process,
-        output: output.unwrap_or_else(|| default_output_of_process(&process::executable(process))),
+        output: output.path().to_owned(),
         delay: sampling.delay,
         capacity: sampling.words,
         duration: sampling.duration,

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, OWN_FAILURE, Outcome};
 use crate::heap;
 use crate::library;
+use crate::output::Output;
 use crate::recording_observer::RecordingObserver;
 use crate::sampling_flags::SamplingFlags;
 use stackglass_collect::launch::{self, HeapAtOptions, Options, Program};
@@ -17,7 +18,7 @@ pub(crate) struct Job {
     pub(crate) folder: Option<PathBuf>,
     /// Environment variables to add.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    pub(crate) output: PathBuf,
+    pub(crate) output: Output,
     pub(crate) sampling: SamplingFlags,
 }
 
@@ -36,7 +37,7 @@ pub(crate) fn record(job: Job) -> Outcome {
         variables: job.variables,
         library: library::unpack,
         sampler: sampling.sampler.map(Into::into),
-        output: job.output,
+        output: job.output.path().to_owned(),
         delay: sampling.delay,
         capacity: sampling.words,
         duration: sampling.duration,

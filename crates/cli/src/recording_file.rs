@@ -7,8 +7,9 @@ use crate::failure::Failure;
 use crate::message;
 use crate::terminal::Layout;
 use indicatif::{ProgressBar, ProgressStyle};
-use stackglass_files::{Completeness, Totals};
+use stackglass_files::Completeness;
 use stackglass_profile::Recording;
+use stackglass_symbols::{Debuginfod, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,21 +22,15 @@ pub(crate) fn read_merged(path: &Path) -> Result<Recording, Failure> {
     Ok(with_names(&path.display().to_string(), recording, &completeness))
 }
 
-/// Reads everything but the samples of a recording, and how many samples there are.
-pub(crate) fn read_tables(path: &Path) -> Result<(Recording, Totals), Failure> {
-    let mut bar = Bar::new();
-    let read = stackglass_files::read_tables(path, |at, of| bar.show(at, of));
-    drop(bar);
-    let (recording, completeness, totals) = read.map_err(Failure::new)?;
-    warn(&path.display().to_string(), &completeness);
-    Ok((recording, totals))
-}
-
 /// Reports an unfinished recording, and looks up names that the recording does not have yet.
 pub(crate) fn with_names(name: &str, mut recording: Recording, completeness: &Completeness) -> Recording {
     warn(name, completeness);
     if recording.symbols.is_empty() && !recording.stacks.locations().is_empty() {
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
+        let outcome = stackglass_symbols::symbolize(&mut recording, &options, &mut |_| ());
+        if let Some(line) = outcome.debuginfod {
+            message::print(&line);
+        }
     }
     recording
 }

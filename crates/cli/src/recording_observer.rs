@@ -38,10 +38,11 @@ impl RecordingObserver {
     fn report(&mut self, recording: &Recording, saved: &Saved) {
         self.status_line.clear();
         if !self.quiet {
-            summary::to_stderr(recording);
+            // Above the report, whose end is what stays in sight.
             if saved.totals.is_some() {
                 message::print(&format!("recorded to {}", saved.path.display()));
             }
+            summary::to_stderr(recording, &saved.path, usize::from(saved.totals.is_some()));
         }
         write_mem_files(recording, &self.track, self.quiet);
     }

@@ -1,16 +1,18 @@
 //! The options of the full report as flags, named as in Julia's `Profile.print`.
 
+use crate::failure::Failure;
+use crate::input::Input;
 use crate::values::{one_of, whole};
 use clap::Args;
-use stackglass_report::{Format, GroupBy, Pick, Recur, Report, SortedBy};
+use stackglass_report::{CallTrees, Format, GroupBy, Pick, Recur, Report, SortedBy, nothing_picked};
 
 /// All options of a [`Report`].
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Full report")]
 pub(crate) struct ReportFlags {
-    /// Layout of the report [default: tree]
-    #[arg(long, value_parser = one_of(Format::ALL, Format::word, format_help))]
-    format: Option<Format>,
+    /// Layout of the report [default: summary, or tree with other options of the full report]
+    #[arg(long, value_parser = one_of(PrintFormat::ALL, PrintFormat::word, PrintFormat::help))]
+    format: Option<PrintFormat>,
 
     /// Show foreign frames (not compiled from Rust) [default: only if the program has no others]
     #[arg(long, overrides_with = "no_c")]
@@ -61,12 +63,52 @@ pub(crate) struct ReportFlags {
     tasks: Option<Pick>,
 }
 
+/// The short report, or a format of the full one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PrintFormat {
+    Summary,
+    Full(Format),
+}
+
+impl PrintFormat {
+    const ALL: &[PrintFormat] =
+        &[PrintFormat::Summary, PrintFormat::Full(Format::Tree), PrintFormat::Full(Format::Flat)];
+
+    fn word(self) -> &'static str {
+        match self {
+            PrintFormat::Summary => "summary",
+            PrintFormat::Full(format) => format.word(),
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            PrintFormat::Summary => "the short report",
+            PrintFormat::Full(Format::Tree) => "callers above their callees",
+            PrintFormat::Full(Format::Flat) => "one row per function and line",
+        }
+    }
+}
+
 impl ReportFlags {
-    /// Whether any of these flags was given.
+    /// The format of the full report, if one was given.
+    fn full_format(&self) -> Option<Format> {
+        match self.format {
+            Some(PrintFormat::Full(format)) => Some(format),
+            Some(PrintFormat::Summary) | None => None,
+        }
+    }
+
+    /// Whether the summary was asked for by name.
+    pub(crate) fn asks_for_summary(&self) -> bool {
+        self.format == Some(PrintFormat::Summary)
+    }
+
+    /// Whether any of these flags asks for the full report.
     pub(crate) fn given(&self) -> bool {
         let flags = [self.c, self.no_c, self.combine, self.no_combine];
         let values = [
-            self.format.is_some(),
+            self.full_format().is_some(),
             self.maxdepth.is_some(),
             self.mincount.is_some(),
             self.noisefloor.is_some(),
@@ -81,7 +123,10 @@ impl ReportFlags {
 
     /// Why two of the options contradict each other, if they do.
     pub(crate) fn contradiction(&self) -> Option<String> {
-        if self.format != Some(Format::Flat) {
+        if self.format == Some(PrintFormat::Summary) && self.given() {
+            return Some("the summary has no options of the full report: omit --format summary".into());
+        }
+        if self.full_format() != Some(Format::Flat) {
             return None;
         }
         if self.recur.is_some_and(|recur| recur != Recur::Off) {
@@ -93,10 +138,23 @@ impl ReportFlags {
         Some(format!("the flat format has no levels: omit {flag}, or use the tree format"))
     }
 
+    /// Fails if no sample is of the selected threads and tasks.
+    pub(crate) fn check_selection(&self, input: &Input) -> Result<(), Failure> {
+        if self.threads.is_none() && self.tasks.is_none() {
+            return Ok(());
+        }
+        let trees = CallTrees::new(input.source()).map_err(Failure::new)?;
+        let [threads, tasks] = [&self.threads, &self.tasks].map(|pick| pick.as_ref().unwrap_or(&Pick::All));
+        match nothing_picked(&trees, threads, tasks) {
+            Some(why) => Err(Failure::new(format!("{}: {why}", input.name))),
+            None => Ok(()),
+        }
+    }
+
     /// The report with these options. Foreign frames are shown if `foreign`, unless a flag says otherwise.
     pub(crate) fn report(&self, foreign: bool) -> Report {
         let mut report = Report::new()
-            .format(self.format.unwrap_or_default())
+            .format(self.full_format().unwrap_or_default())
             .c((foreign || self.c) && !self.no_c)
             .combine(!self.no_combine)
             .sorted_by(self.sortedby.unwrap_or_default())
@@ -118,13 +176,6 @@ impl ReportFlags {
             report = report.tasks(tasks.clone());
         }
         report
-    }
-}
-
-fn format_help(format: Format) -> &'static str {
-    match format {
-        Format::Tree => "callers above their callees",
-        Format::Flat => "one row per function and line",
     }
 }
 

@@ -92,7 +92,7 @@ fn line(progress: &Progress) -> String {
         n => format!(" in {n} processes"),
     };
     format!(
-        "recording {seconds:.1} s · {} samples · {threads}{processes} · {:.1} running · {:.1} % of stacks cut",
+        "recording {seconds:.1} s · {} samples · {threads}{processes} · {:.1} on CPU · {:.1} % of stacks cut",
         progress.samples,
         progress.running,
         progress.cut * 100.0

@@ -4,56 +4,65 @@ use crate::terminal::Layout;
 use stackglass_profile::Recording;
 use stackglass_report::{AllocationsText, Metric, Summary};
 use std::io::{self, Write};
+use std::path::Path;
 
-/// Prints it on stderr, in one write.
-pub(crate) fn to_stderr(recording: &Recording) {
+/// A summary to print.
+pub(crate) struct SummaryText<'a> {
+    pub(crate) layout: &'a Layout,
+    /// The file of the recording, for the reader who wants to know more.
+    pub(crate) file: &'a Path,
+    /// Hides nothing, and does not fit the screen.
+    pub(crate) everything: bool,
+    /// Lines of the screen that other output takes.
+    pub(crate) taken: usize,
+}
+
+/// The shell's prompt takes a line below the report.
+pub(crate) const PROMPT: usize = 1;
+
+/// Prints it on stderr, in one write. `above` is the number of lines above it that should stay in sight.
+pub(crate) fn to_stderr(recording: &Recording, file: &Path, above: usize) {
     let layout = Layout::of_stderr();
+    let taken = PROMPT + above;
     let mut text = Vec::new();
     // Writing to memory does not fail, and a closed stderr is not an error.
-    let _ = write(recording, &layout, false, &mut text);
+    let _ = SummaryText { layout: &layout, file, everything: false, taken }.write(recording, &mut text);
     let _ = io::stderr().lock().write_all(&text);
 }
 
-/// Writes it; `everything` hides nothing.
-pub(crate) fn write(
-    recording: &Recording,
-    layout: &Layout,
-    everything: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    // Columns must not grow with the unlimited width of a file.
-    let columns = if layout.terminal { layout.columns } else { layout.columns.min(120) };
-    let allocated = recording.allocations.were_recorded();
-    // A recording of allocations only has no time to show.
-    let timed = !allocated || !recording.samples.is_empty();
-    let mut text = Vec::new();
-    if timed {
-        let summary = Summary::new().cols(columns).style(layout.style).links(layout.links.clone());
-        summary.everything(everything).write(recording, &mut text)?;
-    }
-    if allocated {
+impl SummaryText<'_> {
+    /// Writes where the time went, then what was allocated.
+    pub(crate) fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        let Layout { short_columns: columns, style, ref links, .. } = *self.layout;
+        let allocated = recording.allocations.were_recorded();
+        // A recording of allocations only has no time to show.
+        let timed = !allocated || !recording.samples.is_empty();
+        let mut text = Vec::new();
         if timed {
-            // The summary may end with an empty line.
-            let end = text.trim_ascii_end().len();
-            text.truncate(end);
-            text.extend_from_slice(b"\n\n");
+            let summary = Summary::new().cols(columns).style(style).links(links.clone());
+            let rows = self.layout.rows.saturating_sub(self.taken);
+            let summary = summary.rows(Some(rows)).file(self.file.display().to_string());
+            summary.everything(self.everything).write(recording, &mut text)?;
         }
-        let allocations =
-            AllocationsText::new().cols(columns).style(layout.style).links(layout.links.clone());
-        allocations.everything(everything).closing(timed).write(recording, &mut text)?;
+        if allocated {
+            if timed {
+                text.push(b'\n');
+            }
+            let allocations = AllocationsText::new().cols(columns).style(style).links(links.clone());
+            allocations.everything(self.everything).closing(timed).write(recording, &mut text)?;
+        }
+        out.write_all(&text)
     }
-    out.write_all(&text)
-}
 
-/// Writes the summary by a metric of allocations: what was allocated, without times.
-pub(crate) fn write_allocations(
-    recording: &Recording,
-    metric: Metric,
-    layout: &Layout,
-    everything: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let columns = if layout.terminal { layout.columns } else { layout.columns.min(120) };
-    let text = AllocationsText::new().cols(columns).style(layout.style).links(layout.links.clone());
-    text.metric(metric).everything(everything).write(recording, out)
+    /// Writes the summary by a metric of allocations: what was allocated, without times.
+    pub(crate) fn write_allocations(
+        &self,
+        recording: &Recording,
+        metric: Metric,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Layout { short_columns: columns, style, ref links, .. } = *self.layout;
+        let text = AllocationsText::new().cols(columns).style(style).links(links.clone());
+        text.metric(metric).everything(self.everything).write(recording, out)
+    }
 }

@@ -26,13 +26,22 @@ impl LayoutFlags {
     }
 }
 
+/// Width of a short report in a pipe or file.
+const SHORT_COLUMNS: usize = 80;
+/// Height of a short report in a pipe or file.
+const SHORT_ROWS: usize = 40;
+
 /// The layout of one output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     /// Width in columns.
     pub(crate) columns: usize,
+    /// Width of a short report, whose columns do not grow with the unlimited width of a file.
+    pub(crate) short_columns: usize,
     /// With colours or without.
     pub(crate) style: Style,
+    /// Height in lines.
+    pub(crate) rows: usize,
     /// Whether the output is a terminal.
     pub(crate) terminal: bool,
     /// Links for file names, if wanted.
@@ -43,15 +52,30 @@ impl Layout {
     /// The layout for `stream`; `width` overrides the width of the terminal.
     pub(crate) fn of(stream: &(impl AsFd + IsTerminal), width: Option<usize>) -> Layout {
         let terminal = stream.is_terminal();
-        let measured = || terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
-        let columns = width
-            .or_else(columns_variable)
-            .or_else(|| if terminal { measured() } else { Some(FILE_COLUMNS) })
-            .filter(|columns| *columns > 0)
-            .unwrap_or(80);
+        let measured = if terminal { terminal_size::terminal_size_of(stream) } else { None };
+        let chosen = width
+            .or_else(|| variable("COLUMNS"))
+            .or(measured.map(|(width, _)| width.0.into()))
+            .filter(|columns| *columns > 0);
+        let columns = chosen.unwrap_or(if terminal { SHORT_COLUMNS } else { FILE_COLUMNS });
+        let short_columns = chosen.unwrap_or(SHORT_COLUMNS);
+        let rows = variable("LINES").or_else(|| measured.map(|(_, height)| height.0.into()));
+        let rows = rows.filter(|rows| *rows > 0).unwrap_or(SHORT_ROWS);
         let style = if terminal && wants_colours() { Style::Ansi } else { Style::Plain };
         let links = (style == Style::Ansi).then(links);
-        Layout { columns, style, terminal, links }
+        Layout { columns, short_columns, rows, style, terminal, links }
+    }
+
+    /// The layout for a file, `width` columns wide if given.
+    pub(crate) fn of_file(width: Option<usize>) -> Layout {
+        Layout {
+            columns: width.unwrap_or(FILE_COLUMNS),
+            short_columns: width.unwrap_or(SHORT_COLUMNS),
+            rows: SHORT_ROWS,
+            style: Style::Plain,
+            terminal: false,
+            links: None,
+        }
     }
 
     /// The layout for standard error.
@@ -73,9 +97,9 @@ fn columns(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a number of columns, such as 80".into())
 }
 
-/// The value of `$COLUMNS`, if it is a number.
-fn columns_variable() -> Option<usize> {
-    std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
+/// The value of `$COLUMNS` or `$LINES`, if it is a number.
+fn variable(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.trim().parse().ok().filter(|number| *number > 0)
 }
 
 /// Any value but an empty one turns colours off: <https://no-color.org>.

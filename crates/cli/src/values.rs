@@ -20,9 +20,15 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 /// `1ms`, `90s`, `1h 30min`; a bare number means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+        return Duration::try_from_secs_f64(seconds)
+            .map_err(|_| "expected a time, e.g. 500us, 1ms, 10s or 2min".into());
     }
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write 500us, 1ms, 10s or 2min"))
+    let unknown = |unit: &str| format!("unknown unit `{unit}`: write us, ms, s, min or h, e.g. 1ms or 10s");
+    humantime::parse_duration(text).map_err(|error| match error {
+        humantime::DurationError::UnknownUnit { unit, .. } if !unit.is_empty() => unknown(&unit),
+        humantime::DurationError::NumberOverflow => "too long".into(),
+        _ => "expected a time, e.g. 500us, 1ms, 10s or 2min".into(),
+    })
 }
 
 /// A [`duration`] above zero.
@@ -37,7 +43,7 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
 /// A [`duration`] between two samples of a thread. A unit is required.
 pub(crate) fn delay(text: &str) -> Result<Duration, String> {
     if text.parse::<f64>().is_ok() {
-        return Err(format!("a unit is missing: {text}ms or {text}us?"));
+        return Err(format!("missing unit, e.g. {text}ms or {text}us"));
     }
     let delay = duration(text)?;
     if delay < SHORTEST_DELAY {
@@ -143,6 +149,7 @@ mod tests {
         assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
         assert!(duration("-1").is_err() && duration("soon").is_err());
+        assert!(duration("5kg").is_err_and(|why| why.contains("`kg`") && why.contains("1ms")));
         assert!(delay("5").is_err_and(|why| why.contains("5ms")));
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
         assert!(delay("99us").is_err() && delay("100us").is_ok());

@@ -39,7 +39,7 @@ fn summaries_end_with_allocations() {
     let mut untimed = allocating(AllocationSampling::Every);
     untimed.samples.clear();
     stackglass_files::write(place.file("untimed.glass"), &untimed).unwrap();
-    let untimed = place.stdout_of(&["print", "untimed.glass"]);
+    let untimed = place.stdout_of(&["print", "untimed.glass", "--format", "tree"]);
     assert!(
         untimed.ends_with("Total snapshots: 449801\nTotal bytes: 56256000\n"),
         "bytes are the default: {untimed}"
@@ -86,7 +86,7 @@ fn views_show_bytes() {
     ]);
     assert!(lines.contains("blocks  line") && lines.contains(" 627 kB"), "{lines}");
     let both = place.stdout_of(&["annotate", "a.glass", "--file", "main.rs", "--cols", "80"]);
-    assert!(both.contains("stacks  bytes  line"), "time and bytes side by side:\n{both}");
+    assert!(both.contains("samples  bytes  line"), "time and bytes side by side:\n{both}");
     let folded = place.stdout_of(&["convert", "a.glass", "-", "--to", "folded", "--metric", "count"]);
     assert!(folded.contains(";alloc::boxed::Box::new;Rc<Node> 1600\n"), "{folded}");
     let drawn = place.run(["flamegraph", "a.glass", "--metric", "bytes", "-o", "a.svg"]);

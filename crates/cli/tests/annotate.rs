@@ -41,7 +41,7 @@ fn files_are_chosen_by_parts_of_their_paths() {
         let printed = place.stdout_of(&["annotate", "--file", pattern]);
         assert!(printed.contains("@stackglass-demo/src/lib.rs"), "{pattern}: {printed}");
     }
-    for pattern in ["ib.rs", "@stackglass", "/src/lib.rs"] {
+    for pattern in ["ib.rs", "@stackglass-dem", "/src/lib.rs"] {
         let message = place.refused(&["annotate", "--file", pattern]);
         assert!(message.contains(&format!("`{pattern}`")), "{message}");
     }

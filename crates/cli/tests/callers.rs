@@ -10,7 +10,7 @@ fn names_match_by_whole_parts() {
     let place = recorded();
     for name in ["count_leaves", "stackglass_demo::count_leaves", "::count_leaves"] {
         let printed = place.stdout_of(&["callers", name]);
-        assert!(printed.starts_with("stackglass_demo::count_leaves\non the stack in "), "{printed}");
+        assert!(printed.starts_with("stackglass_demo::count_leaves\non the stack for "), "{printed}");
         assert!(printed.contains("stackglass_demo::recurse"), "{printed}");
     }
     for name in ["leaves", "demo::count_leaves", "eaf::count_leaves"] {
@@ -50,7 +50,7 @@ fn files_and_lines_choose_calls() {
     assert!(message.contains("`count_leaves` was not seen at these lines, only at "), "{message}");
     let seen = message.trim_end().rsplit_once("only at ").unwrap().1.split(", ").next().unwrap();
     let there = place.stdout_of(&["callers", "count_leaves", "--file", "lib.rs", "--line", seen]);
-    assert!(there.contains("on the stack in"), "{there}");
+    assert!(there.contains("on the stack for"), "{there}");
     let message = place.refused(&["callers", "no_such_function", "--file", "lib.rs", "--line", "1-2"]);
     assert!(message.contains("no function `no_such_function` was seen there"), "{message}");
     let source = include_str!("../../demo/src/lib.rs");
@@ -77,10 +77,10 @@ fn julias_samples_give_what_the_reference_gives() {
         blocks[0].lines().map(str::trim_end).collect::<Vec<_>>(),
         [
             "a::f",
-            "on the stack in 6 of 15 snapshots (40 %)",
-            "    %   count  caller, at the line of the call",
-            " 83.3       5  main",
-            " 16.7       1  [none: outermost frame]"
+            "on the stack in 6 of 15 samples (40 %)",
+            "    %  samples  caller, at the line of the call",
+            " 83.3        5  main",
+            " 16.7        1  [none: outermost frame]"
         ]
     );
     assert!(blocks[1].starts_with("b::f\non the stack in 3 of 15") && blocks.len() == 2, "{printed}");

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::{Command, Output};
 use support::{Place, text};
 
@@ -18,7 +19,7 @@ fn project(manifest: &str, files: &[(&str, &str)]) -> Place {
 
 fn cargo_stackglass(place: &Place, arguments: &[&str]) -> Output {
     // The arguments that Cargo passes.
-    Command::new(env!("CARGO_BIN_EXE_cargo-stackglass"))
+    Command::new(Path::new(support::stackglass()).with_file_name("cargo-stackglass"))
         .arg("stackglass")
         .args(arguments)
         .current_dir(place.path())

@@ -5,6 +5,8 @@ mod support;
 use stackglass_files::folded;
 use stackglass_files::jlprof::{self, Content};
 use stackglass_profile::snapshots;
+use stackglass_report::Selection;
+use stackglass_report::call_tree::StateFilter;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use support::samples::{all_of_julia, julia, recorded};
@@ -24,7 +26,9 @@ fn a_recording_becomes_what_other_tools_read() {
     let output = place.run(["convert", "r.glass", "r.folded"]);
     assert!(text(&output.stderr).contains("lost: files, lines"), "{}", text(&output.stderr));
     let mut expected = Vec::new();
-    folded::write_to(&mut expected, &recording).unwrap();
+    let mut on_cpu = recording.clone();
+    Selection::new(StateFilter::Awake).keep_in(&mut on_cpu);
+    folded::write_to(&mut expected, &on_cpu).unwrap();
     assert_eq!(fs::read(place.file("r.folded")).unwrap(), expected);
     // Formats and names by flag, and through pipes.
     assert!(place.run(["convert", "r.glass", "stacks.txt", "--to", "folded"]).status.success());
@@ -41,7 +45,7 @@ fn a_recording_becomes_what_other_tools_read() {
 fn a_recording_and_what_was_made_of_it_count_the_same() {
     let place = recorded();
     let total = |file: &str| {
-        let output = place.run(["print", file, "--format", "flat", "--c"]);
+        let output = place.run(["print", file, "--format", "flat", "--c", "--wall"]);
         let report = text(&output.stdout);
         let line = report.lines().find(|line| line.starts_with("Total snapshots: "));
         let line = line.unwrap_or_else(|| panic!("{report}{}", text(&output.stderr)));
@@ -55,6 +59,9 @@ fn a_recording_and_what_was_made_of_it_count_the_same() {
     assert!(of_frames > 0 && of_frames <= recorded, "{of_frames} of {recorded}");
     for (made, expected) in [("r.jlprof", recorded), ("r.folded", of_frames), ("again.glass", recorded)] {
         assert!(place.run(["convert", "r.glass", made]).status.success());
+        if made == "r.folded" {
+            assert!(place.run(["convert", "r.glass", made, "--wall"]).status.success());
+        }
         assert_eq!(total(made), expected, "{made}");
     }
 }

@@ -88,7 +88,11 @@ fn options_choose_what_is_drawn() {
     assert!(svg(&["--threads", "1"]).contains("idle"));
     let output = place.run(["flamegraph", "p.folded", "--threads", "7", "-o", "none.svg"]);
     assert!(!output.status.success() && !place.file("none.svg").exists());
-    assert!(text(&output.stderr).contains("there are no samples to draw"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("no samples of the selected threads: there are threads 1"),
+        "{}",
+        text(&output.stderr)
+    );
     for (arguments, what) in [
         (&["--prune", "nofile"][..], "FUNC@FILE"),
         (&["--filter", "("], "regex"),

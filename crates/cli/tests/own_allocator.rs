@@ -77,7 +77,7 @@ fn programs_that_keep_their_allocator_are_told() {
     build(&place, &[]);
     let output =
         place.run(["record", "--allocs", "-o", "child.glass", "--", "sh", "-c", "./own 2000000; true"]);
-    let messages = text(&output.stderr);
+    let messages = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     let line = "own contains the allocator mimalloc";
     assert!(output.status.success() && messages.contains(line) && messages.contains(SAYS), "{messages}");
 }

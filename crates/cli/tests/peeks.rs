@@ -198,6 +198,15 @@ fn under_record_the_signal_is_the_programs_own_affair() {
     let place = Place::new();
     let output = place.run(["record", "--quiet", "--", "sh", "-c", "kill -USR1 $$; exit 3"]);
     assert_eq!(output.status.code(), Some(128 + 10), "as alone: {}", text(&output.stderr));
+    // Nor is it passed on to a program that it would end.
+    let mut command = place.stackglass(["record", "-q", "-o", "r.glass", "--"]);
+    command.args(["sh", "-c", "echo > ready; sleep 1; exit 4"]).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    place.await_file("ready");
+    kill_process(Pid::from_child(&child), Signal::USR1).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stderr).contains("SIGUSR1 was not passed on"), "{}", text(&output.stderr));
     let started = Started::new(&["record", "--", "sh", "-c", WORKER]);
     let output = started.answer(&["--duration", "300ms"]);
     let printed = text(&output.stdout);

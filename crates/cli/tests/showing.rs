@@ -4,26 +4,51 @@ mod support;
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 use support::samples::{julia, recorded};
 use support::{Place, Terminal, text};
 
 #[test]
-fn print_shows_the_summary_on_a_terminal_and_everything_in_a_pipe() {
+fn print_says_the_same_on_a_terminal_and_in_a_pipe() {
     let place = recorded();
     let (status, printed) = Terminal::start(place.stackglass(["print"])).end();
     assert_eq!(status, Some(0));
     assert!(printed.contains("compute") && printed.contains("\x1b["), "{printed}");
     assert!(!printed.contains("lang_start"), "{printed}");
-    let widest = printed.lines().map(|line| plain(line).chars().count()).max();
+    let on_terminal: Vec<String> = printed.lines().map(plain).collect();
+    let widest = on_terminal.iter().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?}");
 
-    let piped = place.run(["print", "r.glass"]);
-    let piped = text(&piped.stdout);
-    assert!(!piped.contains('\x1b') && piped.contains("compute"), "{piped}");
-    assert!(piped.lines().count() > printed.lines().count());
-    assert!(!piped.contains("--all shows"), "{piped}");
+    let mut command = place.stackglass(["print", "./r.glass"]);
+    command.env("COLUMNS", "100").env("LINES", "40");
+    let output = command.output().unwrap();
+    let piped: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
+    assert_eq!(piped, on_terminal);
+    let summary = place.stdout_of(&["print", "--format", "summary", "--cols", "100"]);
+    assert_eq!(summary.lines().collect::<Vec<_>>(), piped);
+}
+
+#[test]
+fn the_answer_ends_a_small_screen() {
+    let place = recorded();
+    for (rows, columns) in [(24_usize, 80_usize), (16, 60), (50, 120)] {
+        let mut command = place.stackglass(["print"]);
+        command.env("COLUMNS", columns.to_string()).env("LINES", rows.to_string());
+        let output = command.output().unwrap();
+        let message = text(&output.stdout);
+        assert!(message.lines().count() < rows, "one line is the prompt's: {message}");
+        assert!(message.lines().all(|line| line.chars().count() <= columns), "{message}");
+        let digest: Vec<&str> = message.rsplit("\n\n").next().unwrap().lines().collect();
+        assert!(digest[0].contains(" wall, ") && digest[1].contains(" samples in "), "{message}");
+        assert!(digest.last().unwrap().contains("CPU time") || digest.len() < 6, "{message}");
+    }
+    let mut command = place.stackglass(["record", "-o", "later.glass", "--", "true"]);
+    command.env("LINES", "24").env("COLUMNS", "80");
+    let message = text(&command.output().unwrap().stderr);
+    assert!(message.starts_with("stackglass: recorded to later.glass\n"), "{message}");
+    assert!(message.lines().count() < 24, "{message}");
 }
 
 #[test]
@@ -127,7 +152,7 @@ fn info_of_samples_from_elsewhere_says_what_is_not_known() {
     assert!(place.run(["convert", "a.folded", "b.glass"]).status.success());
     fs::copy(julia("samples-threads.jlprof"), place.file("c.jlprof")).unwrap();
     for (file, samples) in
-        [("a.folded", "5 stacks taken"), ("b.glass", "5 stacks taken"), ("c.jlprof", " taken")]
+        [("a.folded", "samples       5\n"), ("b.glass", "samples       5\n"), ("c.jlprof", "samples       ")]
     {
         let message = place.stdout_of(&["info", file]);
         for label in ["command", "wall time", "CPU time", "own CPU time", "delay", "limit", "machine"] {
@@ -184,6 +209,52 @@ fn the_newest_recording_is_the_default() {
     assert!(place.run(["record", "--quiet", "-o", "later.glass", "--", "true"]).status.success());
     let output = place.run(["info"]);
     assert!(text(&output.stdout).starts_with("./later.glass"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_recording_replaces_no_other_unless_it_is_named() {
+    let place = Place::new();
+    for name in ["true.glass", "true-2.glass", "true-3.glass"] {
+        let output = place.run(["record", "--", "true"]);
+        assert!(text(&output.stderr).contains(&format!("recorded to {name}\n")), "{}", text(&output.stderr));
+        assert!(text(&place.run(["info"]).stdout).starts_with(&format!("./{name}\n")), "{name}");
+    }
+    // At the same time.
+    let both = ["1", "2"].map(|_| place.stackglass(["record", "-q", "--", "sleep", "0.2"]).spawn().unwrap());
+    both.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    let names: Vec<_> = fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(names.contains(&"sleep.glass".into()) && names.contains(&"sleep-2.glass".into()), "{names:?}");
+    // A program that does not start leaves no file, and a named file is replaced.
+    fs::write(place.file("script"), "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(place.file("script"), PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(place.run(["record", "--", "./script"]).status.code(), Some(127));
+    assert!(!place.file("script.glass").exists());
+    assert!(place.run(["record", "-q", "-o", "true.glass", "--", "sh", "-c", ":"]).status.success());
+    assert_eq!(place.recording("true.glass").info.command[0], "sh");
+}
+
+#[test]
+fn a_selection_of_nothing_says_what_there_is() {
+    let place = recorded();
+    for verb in [vec!["print", "--format", "flat"], vec!["flamegraph"]] {
+        let of = |flag: &str, value: &str| place.refused(&[&verb[..], &[flag, value]].concat());
+        assert!(of("--threads", "9999").contains("there are threads 1"), "{verb:?}");
+        assert!(of("--tasks", "0x123456").contains("there are tasks 0x"), "{verb:?}");
+    }
+    let message = place.refused(&["flamegraph", "--filter", "no_such_name"]);
+    assert!(message.contains("no frame matches `no_such_name`: there are `"), "{message}");
+    assert!(!place.file("r.html").exists());
+}
+
+#[test]
+fn the_words_of_a_report_are_explained() {
+    let place = Place::new();
+    let help = text(&place.run(["help", "report"]).stdout);
+    for word in ["on CPU", "ready", "asleep", "samples", "own ms", "\u{21bb}", "\u{22ef}", "\u{d7}4", "Notes"]
+    {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert_eq!(text(&place.run(["report"]).stdout).trim_end(), help.trim_end());
 }
 
 #[test]

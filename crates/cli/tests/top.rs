@@ -103,7 +103,7 @@ fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
     let (place, target) = (Place::new(), Target::start());
     for (number, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
         let terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
-        terminal.await_text("waits", 1);
+        terminal.await_text("ready", 1);
         assert!(!terminal.reads_lines(), "keys are raw meanwhile");
         signal(&terminal.child, number);
         terminal.await_text("\x1b[?1049l", 1);
@@ -119,14 +119,14 @@ fn a_signal_ends_the_view_alone_and_the_terminal_is_given_back() {
 fn a_closed_terminal_ends_the_view() {
     let (place, target) = (Place::new(), Target::start());
     let (mut terminal, mut child) = Terminal::unread(place.stackglass(["top", &target.pid()]));
-    read_until(&mut terminal, "waits");
+    read_until(&mut terminal, "ready");
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(129));
     assert!(target.is_let_go());
     // A program started by top gets the signal, as it would without top.
     let (mut terminal, mut child) = Terminal::unread(place.stackglass(until_told("exit 7")));
     place.await_file("ready");
-    read_until(&mut terminal, "waits");
+    read_until(&mut terminal, "ready");
     drop(terminal);
     assert_eq!(end_of(&mut child), Some(7));
 }
@@ -145,7 +145,7 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
     let mut terminal = Terminal::start(place.stackglass(["top", &target.pid()]));
     for round in 1..=2 {
         terminal.await_text("\x1b[?1049h", round);
-        terminal.await_text("waits", round);
+        terminal.await_text("ready", round);
         match round {
             1 => terminal.type_keys(b"\x1a"),
             _ => signal(&terminal.child, Signal::TSTP),
@@ -196,7 +196,7 @@ fn a_signal_is_passed_on_to_the_program() {
     let place = Place::new();
     let terminal = Terminal::start(place.stackglass(until_told("exit 7")));
     place.await_file("ready");
-    terminal.await_text("waits", 1);
+    terminal.await_text("ready", 1);
     signal(&terminal.child, Signal::TERM);
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(7), "{printed}");
@@ -208,13 +208,13 @@ fn leaving_ends_the_program() {
     let place = Place::new();
     let mut terminal = Terminal::start(place.stackglass(until_told("echo > told; exit 7")));
     place.await_file("ready");
-    terminal.await_text("waits", 1);
+    terminal.await_text("ready", 1);
     terminal.type_keys(b"q");
     assert_eq!(terminal.end().0, Some(0));
     place.await_file("told");
     // A program that ignores SIGTERM.
     let mut terminal = Terminal::start(place.stackglass(until_told("")));
-    terminal.await_text("waits", 1);
+    terminal.await_text("ready", 1);
     terminal.type_keys(b"\x03");
     let (status, printed) = terminal.end();
     assert_eq!(status, Some(0), "{printed}");
@@ -225,7 +225,7 @@ fn leaving_ends_the_program() {
 fn what_cannot_be_saved_is_said() {
     let (place, target) = (Place::new(), Target::start());
     let mut terminal = Terminal::start(place.stackglass(["top", "-o", "no/such/f.glass", &target.pid()]));
-    terminal.await_text("waits", 1);
+    terminal.await_text("ready", 1);
     terminal.type_keys(b"s");
     terminal.await_text("no/such/f.glass", 1);
     terminal.type_keys(b"q");

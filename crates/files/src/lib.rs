@@ -36,6 +36,7 @@
 //! depth of the input, and do not panic. Errors say what is wrong at which offset.
 
 pub mod folded;
+mod free_name;
 pub mod glass;
 pub mod heapsnapshot;
 mod import;
@@ -45,6 +46,7 @@ pub mod perf_script;
 mod unnamed_file;
 mod whole;
 
+pub use free_name::claim_free_name;
 pub use glass::{
     Completeness, GlassReader, GlassWriter, ReadError, Totals, WriteError, latest, read, read_from,
     read_merged, read_merged_from, read_tables, write,

@@ -20,7 +20,7 @@ pub(crate) struct UnnamedFile {
 }
 
 impl UnnamedFile {
-    /// Creates a file in the folder of `path`, with this mode without the umask.
+    /// Creates a file in the folder of `path`, with this mode, less the bits of the umask.
     pub(crate) fn create(path: &Path, mode: u32) -> io::Result<UnnamedFile> {
         if let Some(file) = without_name(path, mode) {
             return Ok(UnnamedFile { file, hidden: None });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import vm from "node:vm";
 
 const folder = new URL("../src/html/page/", import.meta.url);
-const sources = ["data.js", "inverted.js", "format.js", "search.js", "picture.js", "keys.js"]
+const sources = ["work.js", "data.js", "merged.js", "changes.js", "inverted.js", "format.js", "search.js", "picture.js", "keys.js", "links.js"]
   .map((name) => readFileSync(new URL(name, folder), "utf8"));
 
 // The viewer's functions over some data.
@@ -17,7 +17,10 @@ function viewer(data) {
     atob: (text) => Buffer.from(text, "base64").toString("latin1"),
   });
   vm.runInContext(`${sources.join("\n")}
-    this.viewer = { data, frames, unpack, invert, expandCallers, pendingWithin, search, matchedWithin, eachInRow, neighbour, shortenName };`, context);
+    this.viewer = {
+      data, frames, expandCallers, mergeGraphs: (sides, options) => finish(mergeGraphs(sides, options)), pendingWithin, matchFrames, search, matchedWithin, eachInRow, neighbour, shortenName, pathToLink, linkToPath,
+      unpack: (view) => finish(unpack(view)), invert: (graph) => finish(invert(graph)), followPath: (graph, path) => finish(followPath(graph, path)),
+    };`, context);
   return context.viewer;
 }
 
@@ -64,8 +67,8 @@ function sample(seed, size) {
   const frames = [1, 1, 0, -1, 0, 6];
   for (let frame = 0; frame < 10; frame++) frames.push(3 + (frame % 5), 3 + (frame % 5), 2, 1 + Math.floor(frame / 5), 0, 0);
   const looks = Array.from({ length: 11 }, (_, frame) => [frame, frame === 3 ? 2 : 0, 0, 0]).flat();
-  const view = { label: "all", nodes: nodes.length, looks, data: Buffer.from(bytes).toString("base64") };
-  const data = { title: "t", unit: "samples", swatches: [["#fff", "#000", ""]], views: [view], frames, strings };
+  const cpu = { nodes: nodes.length, data: Buffer.from(bytes).toString("base64") };
+  const data = { title: "t", unit: "samples", schemes: ["kind"], swatches: [["#fff", "#000", ""]], views: [{ label: "all", cpu }], looks, frames, strings };
   nodes.forEach((node) => { node.name = node.look ? names[(node.look - 1) % 5] : ""; });
   const own = nodes.map(({ len }) => len);
   nodes.forEach(({ parent, len }) => { if (parent >= 0) own[parent] -= len; });
@@ -76,7 +79,7 @@ const cases = Array.from({ length: 200 }, (_, seed) => sample(seed + 1, seed % 2
 
 test("boxes come back as they were packed, with their own samples", () => {
   for (const { nodes, own, page } of cases) {
-    const graph = page.unpack(page.data.views[0]);
+    const graph = page.unpack(page.data.views[0].cpu);
     assert.deepEqual([...graph.start], nodes.map(({ start }) => start));
     assert.deepEqual([...graph.len], nodes.map(({ len }) => len));
     assert.deepEqual([...graph.parent].slice(1), nodes.map(({ parent }) => parent).slice(1));
@@ -86,7 +89,7 @@ test("boxes come back as they were packed, with their own samples", () => {
 
 test("the inverted graph counts each way to each function once", () => {
   for (const { nodes, own, page } of cases) {
-    const graph = page.invert(page.unpack(page.data.views[0]));
+    const graph = page.invert(page.unpack(page.data.views[0].cpu));
     // Ways from a function to its callers, and the samples that end in its first.
     const ways = new Map();
     nodes.forEach((_, node) => {
@@ -110,10 +113,53 @@ test("the inverted graph counts each way to each function once", () => {
   }
 });
 
+test("a link leads back to its box, also in an inverted graph that is not expanded yet", () => {
+  for (const { nodes, page } of cases) {
+    const graph = page.unpack(page.data.views[0].cpu), inverted = page.invert(graph), names = (graph, node) => {
+      const path = [];
+      for (; node; node = graph.parent[node]) path.push(page.frames.name(graph.frame[node]));
+      return path.join("/");
+    };
+    for (const one of [graph, inverted]) {
+      for (const node of [1, 3, one.count - 1].filter((node) => node > 0 && node < one.count && one.len[node])) {
+        const again = one === graph ? graph : page.invert(graph);
+        const { node: found, complete } = page.followPath(again, page.linkToPath(page.pathToLink(one, node)));
+        // The first of several boxes with the same path.
+        assert.ok(complete);
+        assert.equal(names(again, found), names(one, node));
+      }
+    }
+    assert.equal(page.followPath(graph, ["nowhere"]).complete, false);
+  }
+  assert.equal(cases[0].page.linkToPath("../x"), null);
+  assert.deepEqual([...cases[0].page.linkToPath("a*3.b")], ["a", "a", "a", "b"]);
+});
+
+test("merged by function, each path has one box with the samples of all", () => {
+  for (const { nodes, own, page } of cases) {
+    const original = page.unpack(page.data.views[0].cpu);
+    const graph = page.mergeGraphs([original, original], { keyOf: page.frames.key, factor: 2, shows: [true, false] });
+    const paths = [""], expected = new Map(), found = new Map(), mergedPaths = [""];
+    const add = (map, path, samples) => map.set(path, (map.get(path) ?? 0) + samples);
+    nodes.forEach(({ name, parent }, node) => {
+      if (node) paths[node] = `${paths[parent]}/${name}`;
+      add(expected, paths[node], Math.max(0, own[node]));
+    });
+    for (let node = 0; node < graph.count; node++) {
+      if (node) mergedPaths[node] = `${mergedPaths[graph.parent[node]]}/${page.frames.name(graph.frame[node])}`;
+      assert.ok(!found.has(mergedPaths[node]), "one box a path");
+      assert.ok(node === 0 || graph.start[node] + graph.len[node] <= graph.start[graph.parent[node]] + graph.len[graph.parent[node]]);
+      assert.equal(graph.b[node], 2 * graph.a[node]);
+      add(found, mergedPaths[node], graph.own[node]);
+    }
+    assert.deepEqual([...found].sort(), [...expected].sort());
+  }
+});
+
 test("search counts samples, not boxes", () => {
   for (const { nodes, page } of cases) {
     for (const [query, isRegex] of [["read", false], ["^(a|read)$", true], ["f.rs:2", false], ["nothing", false]]) {
-      const graph = page.unpack(page.data.views[0]), found = page.search(graph, query, isRegex);
+      const graph = page.unpack(page.data.views[0].cpu), found = page.search(graph, page.matchFrames(page.data.strings, page.data.frames, query, isRegex));
       const hits = ({ look, name }) =>
         look > 0 && (query === "f.rs:2" ? look > 5 : isRegex ? name === "a" || name === "read" : name.includes(query));
       const within = (branch) => {
@@ -138,7 +184,7 @@ test("search counts samples, not boxes", () => {
 test("a row shows every box, drawn or merged, once", () => {
   let runs = 0;
   for (const { page } of cases) {
-    const graph = page.unpack(page.data.views[0]);
+    const graph = page.unpack(page.data.views[0].cpu);
     for (const [low, high, width] of [[0, graph.len[0], 50], [0, graph.len[0], 5000], [graph.len[0] / 3, graph.len[0] / 2, 77]]) {
       for (let row = 0; row < graph.rows; row++) {
         const seen = new Set(), scale = width / (high - low);

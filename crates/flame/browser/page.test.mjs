@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { color, crumbs, launch, open, place, settled, text } from "./pages.mjs";
+import { color, crumbs, found, launch, open, place, settled, text } from "./pages.mjs";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -31,7 +31,7 @@ test("opens from disk and tells about the box under the pointer", async () => {
   await page.mouse.move(...(await place(page, 3, 95)));
   assert.equal(await page.locator("#tip").isHidden(), true);
   const legend = await page.locator("#legend li").allTextContents();
-  assert.deepEqual(legend.toSorted(), ["code of the program", "dynamic call", "memory management", "runtime start"]);
+  assert.deepEqual(legend, ["code of the program 60.0 %", "memory management 20.0 %", "dynamic call 10.0 %"], "with own samples");
   await quiet();
 });
 
@@ -46,15 +46,29 @@ test("search gives the share without counting a sample twice", async () => {
   await page.fill("#query", "parse|alloc");
   assert.equal(await text(page, "found"), "0.0 % matched", "as text");
   await page.check("#regex");
-  assert.equal(await text(page, "found"), "70.0 % matched", "nested matches count once");
+  assert.equal(await found(page), "70.0 % matched", "nested matches count once");
   await page.fill("#query", "^app::main$");
-  assert.equal(await text(page, "found"), "90.0 % matched");
+  assert.equal(await found(page), "90.0 % matched");
   await page.click("#inverted");
-  assert.equal(await text(page, "found"), "90.0 % matched", "the same the other way round");
+  assert.equal(await found(page), "90.0 % matched", "the same the other way round");
   await page.fill("#query", "(");
-  assert.match(await text(page, "found"), /Unterminated|Invalid/);
+  assert.match(await found(page), /Unterminated|Invalid/);
   await page.fill("#query", "main.rs:2");
-  assert.equal(await text(page, "found"), "40.0 % matched", "files and lines, too");
+  assert.equal(await found(page), "40.0 % matched", "files and lines, too");
+  await quiet();
+});
+
+test("an expression that takes for ever does not hold up the page, also from a link", async () => {
+  const { page, quiet } = await open(browser, "hostile.html", { hash: "#regex=1&search=(long(::)%3F|long::long(::)%3F)*%24x" });
+  const frames = await page.evaluate(() => new Promise((resolve) => {
+    let count = 0;
+    const start = performance.now(), frame = (now) => (now - start > 500 ? resolve(count) : requestAnimationFrame(frame, count++));
+    requestAnimationFrame(frame);
+  }));
+  assert.ok(frames > 5, `${frames} frames in half a second`);
+  assert.match(await found(page), /takes more than 1.5 s/);
+  await page.fill("#query", "backw.rds");
+  assert.equal(await found(page), "100 % matched", "and the next one is searched");
   await quiet();
 });
 
@@ -91,18 +105,18 @@ test("a link carries the state", async () => {
   await first.page.keyboard.press("ArrowDown");
   await first.page.keyboard.press("Enter");
   await settled(first.page);
-  const path = await crumbs(first.page), found = await text(first.page, "found");
+  const path = await crumbs(first.page), matched = await found(first.page);
   assert.equal(path.length, 2);
   const hash = new URL(first.page.url()).hash;
   await first.quiet();
   const second = await open(browser, "known.html", { hash });
   assert.deepEqual(await crumbs(second.page), path);
-  assert.equal(await text(second.page, "found"), found);
+  assert.equal(await found(second.page), matched);
   assert.equal(await second.page.getAttribute("#icicle", "aria-pressed"), "true");
   assert.equal(await second.page.getAttribute("#inverted", "aria-pressed"), "true");
   assert.equal(new URL(second.page.url()).hash, hash);
   await second.quiet();
-  for (const odd of ["#zoom=99999&view=77", "#range=9,1&zoom=-1", "#%00=%ff&grown=1.2.x", "#range=1e308,2e308"]) {
+  for (const odd of ["#path=0.1.zz*99&zoom=nowhere", "#path=x*999999999", "#zoom=99999&view=77", "#range=9,1&zoom=-1", "#%00=%ff&grown=1.2.x", "#range=1e308,2e308"]) {
     const { page, quiet } = await open(browser, "known.html", { hash: odd });
     assert.equal((await crumbs(page))[0], "all", odd);
     await quiet();
@@ -166,11 +180,157 @@ test("keys alone do everything, and screen readers hear it", async () => {
 
 test("a graph of its own for each thread", async () => {
   const { page, quiet } = await open(browser, "known.html");
-  assert.deepEqual(await page.locator("#view option").allTextContents(), ["all threads", "thread 2"]);
-  await page.selectOption("#view", { label: "thread 2" });
+  assert.deepEqual(await page.locator("#view option").allTextContents(), ["all threads", "thread 2  7.0 %"]);
+  await page.selectOption("#view", "1");
   assert.equal(await text(page, "said"), "thread 2, 7 samples");
   await page.mouse.move(...(await place(page, 1, 3, 7)));
   assert.match(await text(page, "tip"), /^app::worker\n.*\n7 samples, 100 % of all.*\n.*\nruntime start$/);
+  await quiet();
+});
+
+test("a comparison shows what is gone, and the inverted graph has the changes of functions", async () => {
+  const { page, quiet } = await open(browser, "changed.html");
+  assert.deepEqual(await page.locator("#view option").allTextContents(), ["before and now", "now", "before"]);
+  await page.focus("#graph");
+  const told = async () => {
+    const result = new Map();
+    for (const key of ["Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+      await page.keyboard.press(key);
+      result.set(await text(page, "name"), (await text(page, "lines")).replace(/^.*(before \d.*? the noise).*$/, "$1"));
+    }
+    return Object.fromEntries(result);
+  };
+  await page.keyboard.press("ArrowUp");
+  assert.deepEqual(await told(), {
+    "app::same": "before 500, now 500: +0 ± 32 (+0.0 %), within the noise",
+    "app::slow": "before 300, now 1000: +700 ± 36 (+233 %), beyond the noise",
+    "app::new": "before 0, now 500: +500 ± 22 (new), beyond the noise",
+    "app::gone": "before 200, now 0: −200 ± 14 (gone), beyond the noise",
+  });
+  await page.keyboard.press("i");
+  await page.focus("#graph");
+  await page.keyboard.press("ArrowUp");
+  const inverted = await told();
+  assert.equal(inverted["app::leaf"], "before 600, now 1300: +700 ± 44 (+117 %), beyond the noise", "the sum over its callers");
+  assert.equal(inverted["app::gone"], "before 200, now 0: −200 ± 14 (gone), beyond the noise");
+  // Colours tell what grew and what is gone: the same in both orientations.
+  const colors = (await page.locator("#legend li").allTextContents()).toSorted();
+  assert.deepEqual(colors, ["less than before", "more than before", "within the noise"]);
+  await page.selectOption("#view", "1");
+  await page.focus("#graph");
+  await page.keyboard.press("ArrowUp");
+  assert.match(await text(page, "lines"), /before 600, now 1.?300: .*1.?300 samples, 65.0 % of all/);
+  await quiet();
+});
+
+test("switches: samples asleep, foreign frames, lines and colours", async () => {
+  const { page, quiet } = await open(browser, "switches.html");
+  const row = async (number) => {
+    const names = [];
+    await page.focus("#graph");
+    for (let step = 0; step < number; step++) await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Home");
+    const box = () => page.evaluate(() => document.querySelector("[aria-selected]").ariaLabel);
+    for (let last = ""; last !== (await box()); await page.keyboard.press("ArrowRight")) {
+      last = await box();
+      names.push(`${await text(page, "name")} ${last.match(/(\d+) samples/)[1]}`);
+    }
+    for (let step = 0; step < number; step++) await page.keyboard.press("ArrowDown");
+    return names;
+  };
+  assert.deepEqual(await row(2), ["app::work 60"], "lines are merged, and the time in read is that of main");
+  assert.deepEqual(await row(3), ["app::compare 20"]);
+  assert.match(await text(page, "lines"), /100 samples/);
+  await page.keyboard.press("x");
+  assert.deepEqual(await row(2), ["app::work 60", "read 20"]);
+  assert.deepEqual(await row(3), ["qsort 30"]);
+  await page.keyboard.press("l");
+  assert.deepEqual(await row(2), ["app::work 30", "app::work 30", "read 20"]);
+  await page.keyboard.press("l");
+  await page.keyboard.press("w");
+  assert.deepEqual(await row(2), ["app::work 60", "read 70"]);
+  assert.deepEqual(await row(3), ["qsort 30", "asleep 50"]);
+  assert.ok((await page.locator("#legend li").allTextContents()).includes("asleep 33.3 %"));
+  const { hash } = new URL(page.url());
+  const again = await open(browser, "switches.html", { hash });
+  for (const [id, on] of [["wall", "true"], ["foreign", "true"], ["byline", "false"]]) assert.equal(await again.page.getAttribute(`#${id}`, "aria-pressed"), on);
+  await again.quiet();
+  await page.keyboard.press("k");
+  assert.equal(await text(page, "said"), "Colours: crate");
+  assert.ok((await page.locator("#legend li").allTextContents()).includes("app 46.7 %"), "the legend names crates");
+  // The root is no call, though code below it was called through a pointer.
+  await page.keyboard.press("r");
+  assert.doesNotMatch(await text(page, "lines"), /dynamic call/);
+  await quiet();
+});
+
+test("what is hovered is copied, matches are numbered, and hatching zooms about the pointer", async () => {
+  const { page, quiet } = await open(browser, "known.html");
+  await page.mouse.move(...(await place(page, 2, 60)));
+  await page.keyboard.press("c");
+  await page.waitForFunction(() => document.getElementById("said").classList.contains("shown"));
+  assert.equal(await text(page, "said"), "Copied: app::eval");
+  await page.fill("#query", "parse");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("n");
+  assert.match(await text(page, "found"), /, match 1 of 2/);
+  await page.keyboard.press("n");
+  assert.match(await text(page, "found"), /, match 2 of 2/);
+  await quiet();
+  const many = await open(browser, "many.html");
+  const [x, y] = await place(many.page, 30, 50);
+  await many.page.mouse.move(x, y);
+  assert.match(await text(many.page, "tip"), /too small to draw/);
+  await many.page.mouse.click(x, y);
+  await settled(many.page);
+  const [low, high] = decodeURIComponent(new URL(many.page.url()).hash).match(/range=([\d.e+]+),([\d.e+]+)/).slice(1).map(Number);
+  await many.page.goBack();
+  assert.doesNotMatch(new URL(many.page.url()).hash, /range/, "Back undoes it");
+  const total = Number((await text(many.page, "lines")).replaceAll("\u00a0", "").match(/(\d+) samples/)[1]);
+  const canvas = await many.page.locator("#graph").boundingBox(), share = (x - canvas.x) / canvas.width;
+  assert.ok(Math.abs(low + (high - low) * share - total * share) < total / 500, "what is under the pointer stays there");
+  await many.quiet();
+});
+
+test("two fingers zoom, on a narrow screen where nothing is cut off", async () => {
+  const { page, quiet } = await open(browser, "known.html", { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  const canvas = await page.locator("#graph").boundingBox(), cdp = await page.context().newCDPSession(page);
+  const touch = (type, points) => cdp.send("Input.dispatchTouchEvent", { type, touchPoints: points.map((x) => ({ x: canvas.x + x, y: canvas.y + 200 })) });
+  await touch("touchStart", [150]);
+  await touch("touchStart", [150, 200]);
+  for (const spread of [10, 30, 50]) await touch("touchMove", [150 - spread, 200 + spread]);
+  await touch("touchEnd", []);
+  await settled(page);
+  const [low, high] = decodeURIComponent(new URL(page.url()).hash).match(/range=([\d.]+),([\d.]+)/).slice(1).map(Number);
+  assert.ok(high - low > 20 && high - low < 50, `${low} to ${high}`);
+  await quiet();
+});
+
+test("the tooltip tells about what is under the pointer, also after a key or a wheel", async () => {
+  const { page, quiet } = await open(browser, "known.html");
+  await page.mouse.move(...(await place(page, 2, 85)));
+  assert.equal(await page.locator("#tip").isHidden(), true, "nothing is there");
+  await page.mouse.move(...(await place(page, 2, 30)));
+  assert.match(await text(page, "tip"), /^app::parse/);
+  await page.focus("#graph");
+  for (const key of ["ArrowUp", "ArrowUp", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+  await settled(page);
+  assert.match(await text(page, "tip"), /^app::eval/, "the zoomed box is there now");
+  await quiet();
+});
+
+test("a smaller window and paper", async () => {
+  const { page, quiet } = await open(browser, "known.html");
+  await page.setViewportSize({ width: 500, height: 400 });
+  await settled(page);
+  const [canvas, area] = await Promise.all(["#graph", "#scroll"].map((id) => page.locator(id).boundingBox()));
+  assert.ok(Math.abs(canvas.height - area.height) < 1 && Math.abs(canvas.width - area.width) < 20);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight));
+  assert.ok((await page.pdf()).length > 10_000);
+  await settled(page);
+  const after = await page.locator("#graph").boundingBox();
+  assert.deepEqual([after.width, after.height], [canvas.width, canvas.height], "as before printing");
   await quiet();
 });
 
@@ -181,6 +341,7 @@ test("light and dark, by the system and by the reader", async () => {
     await page.keyboard.press("t");
     await settled(page);
     assert.deepEqual(await color(page, 2, 2), other);
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), `rgb(${other.join(", ")})`);
     await quiet();
   }
 });
@@ -262,11 +423,13 @@ test("a hundred thousand levels", async () => {
   await page.waitForTimeout(100);
   // The inverted graph has five thousand million boxes; it is worked out as far as the reader goes.
   await page.keyboard.press("i");
-  for (let step = 0; step < 25; step++) await page.keyboard.press("ArrowUp");
+  await page.waitForFunction(() => document.getElementById("busy").hidden && document.getElementById("inverted").ariaPressed === "true");
+  for (let step = 0; step < 90; step++) await page.keyboard.press("ArrowUp");
   assert.match(await text(page, "lines"), /zoom in to show its callers/);
   const level = () => page.evaluate(() => Number(document.querySelector("[aria-selected]").getAttribute("aria-level")));
   const before = await level();
   await page.keyboard.press("Enter");
+  await page.waitForFunction(() => !document.getElementById("lines").textContent.includes("zoom in"));
   await page.keyboard.press("ArrowUp");
   assert.equal(await level(), before + 1);
   const { hash } = new URL(page.url()), path = await crumbs(page);

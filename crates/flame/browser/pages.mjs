@@ -23,6 +23,9 @@ export async function open(browser, name, { hash = "", ...options } = {}) {
   page.on("request", (request) => requests.push(request.url()));
   const url = pathToFileURL(path.resolve(folder, "pages", name)).href;
   await page.goto(url + hash);
+  if (options.javaScriptEnabled !== false) {
+    await page.waitForFunction(() => performance.getEntriesByName("stackglass-open").length > 0);
+  }
   const quiet = async () => {
     assert.deepEqual(complaints, []);
     assert.ok(requests.every((asked) => asked.startsWith(url) || asked.startsWith("blob:")), requests.join("\n"));
@@ -38,6 +41,11 @@ export async function place(page, row, sample, total = 100) {
 }
 
 export const text = (page, id) => page.locator(`#${id}`).textContent();
+// The result of the search, once it is there.
+export async function found(page) {
+  await page.waitForFunction(() => document.getElementById("found").textContent !== "searching …");
+  return text(page, "found");
+}
 export const crumbs = (page) => page.locator("#path button").allTextContents();
 // Zooms end within so many milliseconds.
 export const settled = (page) => page.waitForTimeout(260);

@@ -1,7 +1,7 @@
 //! Writes the pages that the browser tests open: graphs whose every figure is known, hostile names, many boxes, deep
 //! graphs. `pages FOLDER`
 
-use stackglass_flame::{Graph, GraphBuilder, Page, Paint, Span, Status};
+use stackglass_flame::{Difference, Graph, GraphBuilder, Page, Paint, Span, Status, schemes};
 use stackglass_profile::Frame;
 use std::error::Error;
 use std::fs;
@@ -17,9 +17,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         Page::new("known").paint(paint()).view("all threads", &known).view("thread 2", &other).to_text(),
     )?;
     fs::write(folder.join("hostile.html"), hostile())?;
+    let (now, before) = changed();
+    let difference = Difference::new(&before, &now, 1.0, 1.0);
+    fs::write(
+        folder.join("changed.html"),
+        Page::new("changed")
+            .paint(difference.paint())
+            .difference(1.0, 1.0)
+            .view("now", &now)
+            .view("before", &before)
+            .to_text(),
+    )?;
+    let (running, asleep) = switches();
+    let schemes = vec![("kind".to_owned(), paint()), ("crate".to_owned(), schemes::by_crate())];
+    let page =
+        Page::new("switches").unit("samples on CPU").wall_unit("samples").foreign(false).schemes(schemes);
+    let page = page.view_with_asleep("everything", Some(&running), Some(&asleep));
+    fs::write(folder.join("switches.html"), page.view_with_asleep("sleeper", None, Some(&asleep)).to_text())?;
     let many = many(100_000);
     assert_eq!(many.nodes().len(), 100_000);
     fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
+    fs::write(
+        folder.join("million.html"),
+        Page::new("million").view("all", &self::many(1_000_000)).to_text(),
+    )?;
     fs::write(folder.join("deep.html"), Page::new("deep").view("all", &deep(100_000)).to_text())?;
     Ok(())
 }
@@ -63,6 +84,58 @@ fn known() -> Graph {
 
 fn other() -> Graph {
     graph(&[(0, "", 1, 7, Status::NONE), (1, "app::worker", 1, 7, Status::RUNTIME)])
+}
+
+/// Two profiles, now and before: `slow` grew, `gone` is gone, and `new` is new. `slow` calls `leaf`, as `same` does.
+fn changed() -> (Graph, Graph) {
+    let none = Status::NONE;
+    let now = graph(&[
+        (0, "", 1, 2000, none),
+        (1, "app::same", 1, 500, none),
+        (2, "app::leaf", 1, 400, none),
+        (1, "app::slow", 501, 1500, none),
+        (2, "app::leaf", 501, 1400, none),
+        (1, "app::new", 1501, 2000, none),
+    ]);
+    let before = graph(&[
+        (0, "", 1, 1000, none),
+        (1, "app::gone", 1, 200, none),
+        (1, "app::same", 201, 700, none),
+        (2, "app::leaf", 201, 600, none),
+        (1, "app::slow", 701, 1000, none),
+        (2, "app::leaf", 701, 900, none),
+    ]);
+    (now, before)
+}
+
+/// Samples on a CPU and asleep: a function with two lines, foreign frames, and a call through a pointer below one.
+fn switches() -> (Graph, Graph) {
+    let (none, call) = (Status::NONE, Status::DISPATCH);
+    let foreign =
+        |name: &str| Frame { func: name.into(), module: "/lib/libc.so.6".into(), ..Frame::unknown(0) };
+    let build = |boxes: &[(usize, Frame, i64, i64, Status)]| {
+        let mut builder = GraphBuilder::default();
+        for (depth, frame, from, to, status) in boxes {
+            let frame = builder.frame(frame);
+            builder.open_at(*depth, frame, *status, Span::new(*from, *to));
+        }
+        builder.finish().expect("there is a root")
+    };
+    let running = build(&[
+        (0, Frame::unknown(0), 1, 100, call),
+        (1, rust("app::main", 1), 1, 100, none),
+        (2, rust("app::work", 10), 1, 30, none),
+        (2, rust("app::work", 20), 31, 60, none),
+        (3, foreign("qsort"), 31, 60, none),
+        (4, rust("app::compare", 5), 31, 50, call),
+        (2, foreign("read"), 61, 80, none),
+    ]);
+    let asleep = build(&[
+        (0, Frame::unknown(0), 1, 50, none),
+        (1, rust("app::main", 1), 1, 50, none),
+        (2, foreign("read"), 1, 50, none),
+    ]);
+    (running, asleep)
 }
 
 fn hostile() -> String {

@@ -58,7 +58,8 @@ pub(crate) const BITS: [(Status, &str); 3] = [
 /// A number with its unit, in the singular for 1: `1 sample`.
 pub(crate) fn counted(number: u64, unit: &str) -> String {
     let (word, rest) = unit.split_at(unit.find(' ').unwrap_or(unit.len()));
-    let word = if number == 1 { word.strip_suffix('s').unwrap_or(word) } else { word };
+    let singular = word.strip_suffix('s').filter(|_| number == 1 && !matches!(word, "ms" | "µs"));
+    let word = singular.unwrap_or(word);
     format!("{} {}", thousands(number), harmless(&format!("{word}{rest}")))
 }
 
@@ -171,8 +172,8 @@ mod tests {
         assert_eq!(thousands(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(thousands(1234), "1234");
         assert_eq!(
-            (counted(1, "samples on CPU"), counted(2, "bytes")),
-            ("1 sample on CPU".into(), "2 bytes".into())
+            (counted(1, "samples on CPU"), counted(2, "bytes"), counted(1, "ms of CPU time")),
+            ("1 sample on CPU".into(), "2 bytes".into(), "1 ms of CPU time".into())
         );
     }
 }

@@ -99,6 +99,12 @@ impl Walk<'_> {
         info.status | if dispatched { Status::DISPATCH } else { Status::NONE }
     }
 
+    /// Adds the status bits of a hidden call to the box around it. No call leads to the root, which stands for all samples.
+    fn mark(&mut self, status: Status) {
+        let root = self.builder.depth() <= 1 && !self.options.quirks.julia_only;
+        self.builder.mark(if root { status.without(Status::DISPATCH) } else { status });
+    }
+
     /// Plans the callees side by side from `start` on. Empties the list.
     fn push(&mut self, calls: &mut Vec<u32>, start: i64, outermost: bool, steps: &mut Vec<Step>) {
         let first = steps.len();
@@ -129,7 +135,7 @@ impl Walk<'_> {
                 self.builder.open(info.frame, status, Span::of_len(start, self.tree.count(call)));
                 steps.push(Step::Close);
             }
-            (true, false) => self.builder.mark(status),
+            (true, false) => self.mark(status),
             // How a thread reaches its function says nothing about the box around it.
             (true, true) => {}
         }
@@ -139,7 +145,7 @@ impl Walk<'_> {
 
     fn bits(&mut self, call: u32, calls: &mut Vec<u32>, steps: &mut Vec<Step>) {
         let info = self.info(call);
-        self.builder.mark(self.status(call, &info, false));
+        self.mark(self.status(call, &info, false));
         self.tree.add_children(call, calls);
         for call in calls.drain(..) {
             if self.info(call).hidden {

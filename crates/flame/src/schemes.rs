@@ -1,7 +1,8 @@
 //! Conversion between colour functions, which have one theme, and paints, which have two.
 
+use crate::categories::by_crate::crate_or_module;
 use crate::paint::{Painted, Swatch};
-use crate::{Color, ColorFunction, Graph, Node, Paint};
+use crate::{Color, ColorFunction, CrateColors, Graph, Node, Paint};
 use foldhash::HashMap;
 
 /// A paint of two colour functions, one for each theme. The legend is that of the first one.
@@ -28,6 +29,24 @@ pub fn paint<'a>(light: impl ColorFunction + 'a, dark: impl ColorFunction + 'a) 
             painted.boxes.push(number);
         }
         painted
+    })
+}
+
+/// The colours of [`CrateColors`], with the names of crates and modules as meanings.
+pub fn by_crate() -> Paint<'static> {
+    Paint::whole(|graph| {
+        let mut painted = paint(CrateColors::new(false), CrateColors::new(true)).paint(graph);
+        let mut numbers: HashMap<(usize, &str), usize> = HashMap::default();
+        let mut swatches = Vec::new();
+        for (node, swatch) in graph.nodes().iter().zip(&mut painted.boxes) {
+            let name = crate_or_module(graph.frame(node));
+            *swatch = *numbers.entry((*swatch, name)).or_insert_with(|| {
+                swatches.push(Swatch { meaning: name.to_owned(), ..painted.swatches[*swatch].clone() });
+                swatches.len() - 1
+            });
+        }
+        drop(numbers);
+        Painted { swatches, boxes: painted.boxes }
     })
 }
 

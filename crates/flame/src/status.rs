@@ -27,6 +27,11 @@ impl Status {
         self.0 & of.0 == of.0
     }
 
+    /// The bits that are not in `other`.
+    pub const fn without(self, other: Status) -> Status {
+        Status(self.0 & !other.0)
+    }
+
     /// Whether any of these bits is set.
     pub const fn any(self, of: Status) -> bool {
         self.0 & of.0 != 0

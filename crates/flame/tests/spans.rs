@@ -65,7 +65,9 @@ fn profiles(frames: usize) -> impl Strategy<Value = Profile> {
 
 fn options() -> impl Strategy<Value = Options> {
     let picks = || prop::option::weighted(0.3, prop::collection::vec(0..4_u64, 0..3));
-    let moments = prop::sample::select(&[StateFilter::All, StateFilter::Awake, StateFilter::Asleep][..]);
+    let moments = prop::sample::select(
+        &[StateFilter::All, StateFilter::Awake, StateFilter::Asleep, StateFilter::NotOnCpu][..],
+    );
     let recur = prop::sample::select(Recur::ALL);
     let pruned = prop::collection::vec(0..FRAMES.len(), 0..3);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -136,6 +138,7 @@ impl Options {
             StateFilter::All => true,
             StateFilter::Awake => *state == 1,
             StateFilter::Asleep => *state == 2,
+            StateFilter::NotOnCpu => *state != 1,
         };
         in_list(&self.threads, thread) && in_list(&self.tasks, task) && moment
     }

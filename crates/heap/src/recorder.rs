@@ -79,6 +79,9 @@ pub fn prepare(memory: Memory<'_>, granule: Granule) -> Result<HeapTables, Table
     let (last_leaf, shift) = blocks::place();
     page.last_leaf.store(last_leaf, Relaxed);
     page.granule_shift.store(shift, Relaxed);
+    let (own_memory, entries) = system::own_memory::place();
+    page.own_memory.store(own_memory, Relaxed);
+    page.own_memory_entries.store(entries, Relaxed);
     TABLES.store(tables.base(), Release);
     page.publish();
     Ok(tables)

@@ -4,6 +4,7 @@ pub mod glibc;
 pub mod lookup;
 pub mod recorded;
 
+use stackglass_profile::SmallNumbers;
 use stackglass_profile::heap_graph::NodeIndex;
 
 /// Where blocks were allocated, and with which type: an index into a table of [`Site`](crate::graph::Site)s. 0 is an unknown site.
@@ -15,8 +16,7 @@ pub struct SiteId(pub u32);
 pub struct Blocks {
     /// First address of each block.
     pub addresses: Vec<u64>,
-    /// Size of each block: bytes asked for, or usable bytes if that is not known.
-    pub sizes: Vec<u64>,
+    sizes: SmallNumbers,
     /// Where each block was allocated.
     pub sites: Vec<SiteId>,
 }
@@ -38,13 +38,27 @@ impl Blocks {
         self.addresses.len()
     }
 
+    /// Size of a block: bytes asked for, or usable bytes if that is not known.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[inline]
+    pub fn size(&self, index: usize) -> u64 {
+        self.sizes.get(index)
+    }
+
+    /// Address and size of all blocks.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.addresses.iter().enumerate().map(|(index, address)| (*address, self.size(index)))
+    }
+
     /// Address behind a block.
     ///
     /// # Panics
     /// If there is no such block.
     #[inline]
     pub fn end(&self, index: usize) -> u64 {
-        self.addresses[index].saturating_add(self.sizes[index].max(1))
+        self.addresses[index].saturating_add(self.size(index).max(1))
     }
 
     /// Adds a block, unless it overlaps the last one or lies before it.
@@ -65,14 +79,14 @@ impl Blocks {
             while next < others.len() && others.addresses[next] < end {
                 // A block that reaches into one of these is the same, with its usable size.
                 if others.end(next) <= end {
-                    merged.push(others.addresses[next], others.sizes[next], others.sites[next]);
+                    merged.push(others.addresses[next], others.size(next), others.sites[next]);
                 }
                 next += 1;
             }
         };
         for index in 0..self.len() {
             add_before(&mut merged, self.addresses[index]);
-            merged.push(self.addresses[index], self.sizes[index], self.sites[index]);
+            merged.push(self.addresses[index], self.size(index), self.sites[index]);
         }
         add_before(&mut merged, u64::MAX);
         *self = merged;
@@ -101,7 +115,7 @@ mod tests {
         let others = blocks(&[(0x00, 24, 0), (0x20, 24, 0), (0x40, 24, 0), (0x5c, 8, 0), (0x80, 24, 0)]);
         known.add(&others);
         assert_eq!(known.addresses, [0x00, 0x20, 0x40, 0x60, 0x80]);
-        assert_eq!(known.sizes, [24, 5, 24, 20, 24]);
+        assert_eq!((0..5).map(|index| known.size(index)).collect::<Vec<_>>(), [24, 5, 24, 20, 24]);
         assert_eq!(known.sites.iter().map(|site| site.0).collect::<Vec<_>>(), [0, 1, 0, 2, 0]);
     }
 }

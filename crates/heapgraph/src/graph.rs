@@ -1,6 +1,6 @@
 //! From blocks and roots to a graph.
 //!
-//! 1. **Lengths**: owners tell how many elements of their buffers are initialized (`edges`).
+//! 1. **Lengths**: owners say how many elements of their buffers are initialized (`owned`).
 //! 2. **Edges** of each root and block, by layout or by a scan of its words (`edges`).
 //! 3. **Reachability** (`reach`): which words of stacks hold blocks that nothing else holds, and which blocks nothing
 //!    reaches.
@@ -10,9 +10,9 @@ mod counts;
 mod edges;
 mod emit;
 mod names;
+mod owned;
 mod reach;
 mod roots;
-mod small_numbers;
 
 pub use emit::Totals;
 pub use roots::{Root, RootKind};

@@ -17,3 +17,4 @@ pub mod references;
 pub mod roots;
 pub mod stacks;
 pub mod typing;
+mod window;

@@ -1,7 +1,7 @@
 //! Roots in memory that is mapped and belongs to no module, stack or heap: memory of other allocators, the loader, interpreters.
 //!
-//! Freed and stale memory must not be a root. Left out are the heaps of all allocators, and what lies below the stack pointers of
-//! threads. The C library also reuses the stacks of ended threads: these begin to count with their next thread.
+//! Freed and stale memory must not be a root. So the heaps of all allocators are left out, and memory below the stack pointers of
+//! threads. The C library keeps the stacks of ended threads for new ones: these are left out, too.
 
 use crate::blocks::Blocks;
 use crate::graph::{Root, RootKind};
@@ -35,17 +35,9 @@ pub fn other_memory(image: &Image, blocks: &Blocks, heaps: &[Range<u64>], known:
         taken.sort_by_key(|range| range.start);
         let mut rest = Vec::new();
         subtract(start..end, &taken, &mut |range| add_between_blocks(blocks, range, &mut rest));
-        roots.extend(rest.into_iter().map(|range| Root {
-            kind: RootKind::Other,
-            owner: if mapping.path.is_empty() { "anonymous memory".into() } else { mapping.path.clone() },
-            name: format!("mapping of {} KiB", (end - start) >> 10),
-            range,
-            type_id: None,
-            locals: Vec::new(),
-            registers: Vec::new(),
-            may_be_filling: false,
-            interior: true,
-        }));
+        let owner = if mapping.path.is_empty() { "anonymous memory" } else { &mapping.path };
+        let name = format!("mapping of {} KiB", (end - start) >> 10);
+        roots.extend(rest.into_iter().map(|range| Root::new(RootKind::Other, owner, &name, range)));
     }
     roots
 }
@@ -91,15 +83,21 @@ fn unused_stacks(image: &Image, mapping: &Mapping) -> Vec<Range<u64>> {
         unused.push(from..top.max(from));
         from = structure;
     }
-    if unused.is_empty() && is_cached_stack(image, mapping) {
-        unused.push(start..end);
+    if unused.is_empty()
+        && let Some(structure) = cached_structure(image, mapping)
+    {
+        // The next thread also gets the vector of its thread-local variables (`dtv`), which is a block.
+        unused.extend([start..structure + DTV, structure + DTV + 8..end]);
     }
     unused
 }
 
-/// Whether a mapping is the stack of a thread that has ended, with a guard below it. Its structure points to itself twice
+/// Where the structure of a thread has the pointer to its vector (glibc: `tcbhead_t`).
+const DTV: u64 = 8;
+
+/// The structure of the thread, if a mapping is the stack of one that has ended, with a guard below it. It points to itself twice
 /// (glibc: `tcbhead_t`).
-fn is_cached_stack(image: &Image, mapping: &Mapping) -> bool {
+fn cached_structure(image: &Image, mapping: &Mapping) -> Option<u64> {
     const MOST_ABOVE: u64 = 0x3000;
     const ALIGNMENT: u64 = 64;
     const SELF: u64 = 16;
@@ -107,12 +105,12 @@ fn is_cached_stack(image: &Image, mapping: &Mapping) -> bool {
     let has_guard = image.mapping(start.saturating_sub(1)).is_some_and(|below| !below.readable);
     let are_known = image.threads.iter().all(|thread| thread.registers.is_some());
     if !has_guard || !are_known {
-        return false;
+        return None;
     }
     let lowest = end.saturating_sub(MOST_ABOVE).max(start).next_multiple_of(ALIGNMENT);
     (lowest..end.saturating_sub(SELF))
         .step_by(ALIGNMENT as usize)
-        .any(|at| image.word(at) == Some(at) && image.word(at + SELF) == Some(at))
+        .find(|at| image.word(*at) == Some(*at) && image.word(at + SELF) == Some(*at))
 }
 
 /// Calls `each` with the parts of a range that are in none of the sorted ranges.

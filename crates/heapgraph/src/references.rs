@@ -5,6 +5,7 @@
 
 mod beside;
 mod compile;
+mod large;
 mod models;
 mod slots;
 #[cfg(test)]
@@ -19,8 +20,9 @@ pub use text::{shown_bytes, start_of_text, text};
 use crate::image::Image;
 use compile::Compiler;
 use slots::{Compiled, Op};
-use stackglass_symbols::layouts::{Layouts, TypeId};
+use stackglass_symbols::layouts::{Field, Layouts, Shape, TypeId};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use vtables::Vtables;
 use walk::{Place, Walk};
@@ -72,10 +74,29 @@ pub struct Reference<'text> {
 /// How much of a container is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Usage {
-    /// Elements or entries in it.
+    /// Elements in it. For a hash table, the buckets that a table for its entries would have.
     pub used: u64,
-    /// Elements or entries that it can hold without a new allocation.
+    /// Elements that it can hold without a new allocation. For a hash table, its buckets.
     pub capacity: u64,
+}
+
+/// The buckets of a hash table that is made for so many entries, by hashbrown's rule: at most 7 of 8 are in use.
+pub(crate) fn buckets_for(entries: u64) -> u64 {
+    match entries {
+        0 => 0,
+        1..4 => 4,
+        4..8 => 8,
+        _ => (entries.saturating_mul(8) / 7).checked_next_power_of_two().unwrap_or(u64::MAX),
+    }
+}
+
+/// The bytes of a hash table: slots, a control byte for each, and those of one more group. None without buckets.
+pub(crate) fn table_bytes(buckets: u64, slot: u64) -> u64 {
+    if buckets == 0 {
+        return 0;
+    }
+    let slots = buckets.saturating_mul(slot).checked_next_multiple_of(slots::GROUP).unwrap_or(u64::MAX);
+    slots.saturating_add(buckets).saturating_add(slots::GROUP)
 }
 
 /// Which elements of a block are initialized, as its owner says. By default all that fit.
@@ -127,6 +148,8 @@ pub struct References<'a> {
     entries: HashMap<TypeId, Arc<Compiled>>,
     /// Types that own buffers of a content.
     owners: HashMap<BlockType, Vec<TypeId>>,
+    /// What [`References::known_parts`] has found.
+    known_parts: HashMap<TypeId, Arc<[Range<u64>]>>,
     vtables: Vtables,
     path: String,
 }
@@ -139,6 +162,7 @@ impl<'a> References<'a> {
             types: Vec::new(),
             entries: HashMap::new(),
             owners: HashMap::new(),
+            known_parts: HashMap::new(),
             vtables: Vtables::default(),
             path: String::new(),
         }
@@ -242,6 +266,32 @@ impl<'a> References<'a> {
             Some((larger, id)) if size >= larger => BlockType::One(id),
             _ => contains,
         }
+    }
+
+    /// The parts of a value whose pointers are all known, sorted, if others of its parts are unknown: virtual base classes.
+    pub fn known_parts(&mut self, id: TypeId) -> Arc<[Range<u64>]> {
+        if let Some(known) = self.known_parts.get(&id) {
+            return known.clone();
+        }
+        const MOST_FIELDS: usize = 10_000;
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        let mut pending = vec![(id, 0u64)];
+        let mut fields_left = MOST_FIELDS;
+        while let Some((id, offset)) = pending.pop() {
+            let layout = self.compiler.layouts.get(id);
+            if !self.compiled(id).incomplete {
+                parts.push(offset..offset.saturating_add(layout.size));
+            } else if let Shape::Struct(fields) = &layout.shape {
+                let Some(left) = fields_left.checked_sub(fields.len()) else { break };
+                fields_left = left;
+                let within = |field: &Field| (field.type_id, offset.saturating_add(field.offset));
+                pending.extend(fields.iter().map(within));
+            }
+        }
+        parts.sort_unstable_by_key(|part| part.start);
+        let parts: Arc<[Range<u64>]> = parts.into();
+        self.known_parts.insert(id, parts.clone());
+        parts
     }
 
     /// The type of the value in a block, by its vtable or by the size of the block.

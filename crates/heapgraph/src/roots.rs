@@ -113,17 +113,9 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn root(&self, name: &str, range: Option<(Range<u64>, &Variable)>) -> Root {
-        Root {
-            kind: self.kind,
-            owner: self.owner.to_owned(),
-            name: name.to_owned(),
-            type_id: range.as_ref().and_then(|(_, variable)| variable.type_id),
-            range: range.map_or(self.range.clone(), |(range, _)| range),
-            locals: Vec::new(),
-            registers: Vec::new(),
-            may_be_filling: false,
-            interior: self.interior,
-        }
+        let type_id = range.as_ref().and_then(|(_, variable)| variable.type_id);
+        let range = range.map_or(self.range.clone(), |(range, _)| range);
+        Root { type_id, interior: self.interior, ..Root::new(self.kind, self.owner, name, range) }
     }
 }
 
@@ -162,17 +154,8 @@ pub fn stack(
 ) -> Vec<Root> {
     let about = &image.threads[thread.index];
     let owner = thread_name(about.tid, &about.name);
-    let root = |kind, name: &str, range| Root {
-        kind,
-        owner: owner.clone(),
-        name: name.to_owned(),
-        range,
-        type_id: None,
-        locals: Vec::new(),
-        registers: Vec::new(),
-        may_be_filling,
-        interior: true,
-    };
+    let root =
+        |kind, name: &str, range| Root { may_be_filling, ..Root::new(kind, owner.clone(), name, range) };
     let named = frames.iter().zip(names).zip(locals).rev();
     let of_frame = |((frame, name), locals): ((&StackFrame, &String), &Vec<Local>)| Root {
         locals: locals.clone(),

@@ -1,8 +1,8 @@
 //! Types of blocks that the recorder does not know: of all, if allocations were not recorded, and of those of C and C++ that
 //! have an allocation site only.
 //!
-//! Types are known of blocks, by the recorder, of variables, by debug information, and of objects with a pointer to a vtable. From
-//! there, types spread along pointers, as far as the sizes of blocks agree:
+//! Some types are known: the recorder has those of blocks, debug information those of variables, and vtable pointers identify
+//! objects. From there, types spread along pointers, as far as the sizes of blocks agree:
 //!
 //! 1. What the recorder says.
 //! 2. `spread`: owning pointers of variables, and C++ objects by their vtables.
@@ -10,7 +10,7 @@
 //! 4. `vtables`: `Box<dyn Trait>` in blocks that have no type yet.
 //! 5. Pointers of C. They own by convention only, so that all of them count.
 //!
-//! What an earlier source says is not changed by a later one.
+//! A later source does not change what an earlier one says.
 //!
 //! A block to which pointers give different types has none.
 
@@ -38,7 +38,7 @@ pub struct Evidence<'a> {
     /// Its live blocks.
     pub blocks: &'a Blocks,
     /// What the recorder knows, by the sites of blocks. Empty if allocations were not recorded. Blocks with a site other than the
-    /// first have the sizes that were asked for, the others usable sizes.
+    /// first have requested sizes, the others usable sizes.
     pub sites: &'a [Site],
     /// Layouts of its modules.
     pub layouts: &'a Layouts,
@@ -85,7 +85,8 @@ pub(crate) fn agree(layouts: &Layouts, known: BlockType, claimed: BlockType) -> 
 pub fn infer(evidence: Evidence<'_>) -> Typing {
     let (contents, conflicts) = spread::spread(evidence);
     let mut typing = Typing { contents, conflicts, ..Typing::default() };
-    for (contains, size) in typing.contents.iter().zip(&evidence.blocks.sizes) {
+    for (index, contains) in typing.contents.iter().enumerate() {
+        let size = evidence.blocks.size(index);
         typing.bytes += size;
         if contains.is_some() {
             typing.typed_blocks += 1;
@@ -131,7 +132,10 @@ impl Typing {
     pub fn remark(&self) -> String {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let advice = match self.typed_bytes < self.bytes / 2 {
-            true => "; for all types, start the program with `stackglass run --allocs`",
+            true => {
+                "; for all types, start the program with `stackglass run --allocs`, \
+                 and build it with debug information (`debug = 2` in the profile of Cargo.toml, `-g` for C and C++)"
+            }
             false => "",
         };
         format!(

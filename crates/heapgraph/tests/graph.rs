@@ -1,29 +1,18 @@
 //! Graphs of small memories whose pointers are known.
 
+#[path = "support/words.rs"]
+mod words;
+
 use stackglass_heapgraph::blocks::{Blocks, SiteId};
 use stackglass_heapgraph::graph::{Input, Root, RootKind, Site, Totals, build};
-use stackglass_heapgraph::image::{Image, Mapping, Memory};
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EDGE_KINDS, HeapGraph, HeapGraphBuilder,
     NodeIndex, NodeKind, UNREACHABLE,
 };
 use stackglass_symbols::layouts::{Layout, Layouts, Local, LocalPlace, Shape};
-use std::collections::BTreeMap;
+use words::{image, mapping};
 
 const BASE: u64 = 0x10_0000;
-
-struct Words(BTreeMap<u64, u64>);
-
-impl Memory for Words {
-    fn read(&self, address: u64, into: &mut [u8]) -> usize {
-        for (index, byte) in into.iter_mut().enumerate() {
-            let at = address + index as u64;
-            let word = self.0.get(&(at & !7)).copied().unwrap_or(0);
-            *byte = word.to_le_bytes()[(at & 7) as usize];
-        }
-        into.len()
-    }
-}
 
 /// Block number `n` lies at `block(n)` and has 32 bytes.
 fn block(number: u64) -> u64 {
@@ -31,18 +20,7 @@ fn block(number: u64) -> u64 {
 }
 
 fn root(kind: RootKind, name: &str, range: std::ops::Range<u64>) -> Root {
-    let (owner, name) = ("owner".to_owned(), name.to_owned());
-    Root {
-        kind,
-        owner,
-        name,
-        range,
-        type_id: None,
-        locals: Vec::new(),
-        registers: Vec::new(),
-        may_be_filling: false,
-        interior: true,
-    }
+    Root::new(kind, "owner", name, range)
 }
 
 fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
@@ -50,18 +28,7 @@ fn graph(count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals
 }
 
 fn graph_with(layouts: &Layouts, count: u64, words: &[(u64, u64)], roots: &[Root]) -> (HeapGraph, Totals) {
-    let mapping = Mapping {
-        range: BASE..BASE + (1 << 20),
-        readable: true,
-        writable: true,
-        executable: false,
-        shared: false,
-        offset: 0,
-        inode: 0,
-        path: String::new(),
-    };
-    let memory = Box::new(Words(words.iter().copied().collect()));
-    let image = Image { pid: 1, mappings: vec![mapping], threads: Vec::new(), memory };
+    let image = image(&[mapping(BASE..BASE + (1 << 20), true)], Vec::new(), words);
     let mut blocks = Blocks::default();
     (0..count).for_each(|number| blocks.push(block(number), 32, SiteId(0)));
     let mut stacks = AllocationStacks::default();

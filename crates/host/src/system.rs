@@ -6,6 +6,7 @@
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
 pub use stackglass_unwind::memory::{mmap, munmap};
+pub use stackglass_unwind::own_memory;
 
 /// Kernel id of the calling thread.
 pub fn thread_id() -> u32 {
@@ -156,6 +157,7 @@ pub fn map_private(bytes: usize) -> *mut u8 {
             munmap(at, bytes);
             return core::ptr::null_mut();
         }
+        own_memory::add(at.cast(), bytes);
         at.cast()
     }
 }

@@ -17,6 +17,9 @@ mod alternate_handlers;
 mod children;
 mod constructor;
 mod environment;
+#[cfg(panic = "abort")]
+#[path = "file_status_x86_64.rs"]
+mod file_status;
 mod hooks;
 #[cfg(panic = "abort")]
 mod no_unwinder;

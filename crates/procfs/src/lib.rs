@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod elf_names;
+pub mod limits;
 pub mod maps;
 mod page_cache;
 pub mod process;

@@ -3,13 +3,11 @@
 use std::ops::Range;
 use std::{fs, io};
 
-/// One mapping of a process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line<'a> {
-    /// First address.
-    pub start: u64,
-    /// Address after the last.
-    pub end: u64,
+/// A mapping of a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping<P = String> {
+    /// Its addresses.
+    pub range: Range<u64>,
     /// The memory may be read.
     pub readable: bool,
     /// The memory may be written.
@@ -23,13 +21,16 @@ pub struct Line<'a> {
     /// Inode of the file, 0 if there is none.
     pub inode: u64,
     /// Path of the file, a name in brackets, or empty.
-    pub path: &'a [u8],
+    pub path: P,
 }
+
+/// A mapping as a line of `/proc/PID/maps` describes it. The path is a part of the line.
+pub type Line<'a> = Mapping<&'a [u8]>;
 
 impl<'a> Line<'a> {
     /// Bytes of the mapping.
     pub fn size(&self) -> u64 {
-        self.end.saturating_sub(self.start)
+        self.range.end.saturating_sub(self.range.start)
     }
 
     /// Parses one line, without its line feed; `None` if it has another form.
@@ -49,8 +50,7 @@ impl<'a> Line<'a> {
         let inode = field()?;
         let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
         Some(Line {
-            start: hexadecimal(start)?,
-            end: hexadecimal(end)?,
+            range: hexadecimal(start)?..hexadecimal(end)?,
             readable: flags.as_bytes().first() == Some(&b'r'),
             writable: flags.as_bytes().get(1) == Some(&b'w'),
             executable: flags.as_bytes().get(2) == Some(&b'x'),
@@ -62,42 +62,16 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A mapping of a process, as [`Line`] describes it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mapping {
-    /// Its addresses.
-    pub range: Range<u64>,
-    /// May be read.
-    pub readable: bool,
-    /// May be written.
-    pub writable: bool,
-    /// May be executed.
-    pub executable: bool,
-    /// Shared with other processes.
-    pub shared: bool,
-    /// Offset in the file.
-    pub offset: u64,
-    /// Inode of the file, 0 if there is none.
-    pub inode: u64,
-    /// Path of the file, a name in brackets, or empty.
-    pub path: String,
-}
-
 /// The mappings of the process with the thread `tid`, by address.
 ///
 /// # Errors
 /// If `/proc/TID/maps` cannot be read.
 pub fn read(tid: u32) -> io::Result<Vec<Mapping>> {
     let text = fs::read(format!("/proc/{tid}/maps"))?;
-    let mapping = |line: Line| Mapping {
-        range: line.start..line.end,
-        readable: line.readable,
-        writable: line.writable,
-        executable: line.executable,
-        shared: line.shared,
-        offset: line.offset,
-        inode: line.inode,
-        path: String::from_utf8_lossy(line.path).into_owned(),
+    let mapping = |line: Line| {
+        let Mapping { range, readable, writable, executable, shared, offset, inode, path } = line;
+        let path = String::from_utf8_lossy(path).into_owned();
+        Mapping { range, readable, writable, executable, shared, offset, inode, path }
     };
     Ok(text.split(|byte| *byte == b'\n').filter_map(Line::parse).map(mapping).collect())
 }
@@ -119,8 +93,7 @@ mod tests {
         assert_eq!(
             line,
             Line {
-                start: 0x7f00,
-                end: 0x7f10,
+                range: 0x7f00..0x7f10,
                 readable: true,
                 writable: false,
                 executable: true,

@@ -21,11 +21,13 @@ pub struct Status {
     pub has_memory: bool,
     /// Signals with a handler, bit N-1 for signal N.
     pub caught: u64,
+    /// Ignored signals.
+    pub ignored: u64,
     /// Pending signals, of this thread or its process.
     pub pending: u64,
     /// Blocked signals.
     pub blocked: u64,
-    /// Seccomp confines its system calls, by a filter or to the few of the strict mode.
+    /// Seccomp confines its system calls, by a filter or by strict mode.
     pub confined: bool,
     /// Effective capabilities, as bits.
     pub capabilities: u64,
@@ -62,6 +64,7 @@ impl Status {
                 "State" => status.state = first.bytes().next().unwrap_or(0),
                 "VmSize" => status.has_memory = true,
                 "SigCgt" => status.caught = u64::from_str_radix(first, 16).unwrap_or(0),
+                "SigIgn" => status.ignored = u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigPnd" | "ShdPnd" => status.pending |= u64::from_str_radix(first, 16).unwrap_or(0),
                 "SigBlk" => status.blocked = u64::from_str_radix(first, 16).unwrap_or(0),
                 "Seccomp" => status.confined = matches!(first, "1" | "2"),
@@ -85,6 +88,12 @@ impl Status {
         (1..=64).contains(&signal) && self.caught >> (signal - 1) & 1 == 1
     }
 
+    /// Whether it handles, ignores or blocks this signal, so that the signal does not act by default.
+    pub fn expects(&self, signal: i32) -> bool {
+        let expected = self.caught | self.ignored | self.blocked;
+        (1..=64).contains(&signal) && expected >> (signal - 1) & 1 == 1
+    }
+
     /// Whether it has ended, even if its parent has not read its exit status yet.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
@@ -96,8 +105,8 @@ pub fn process_of(tid: u32) -> u32 {
     Status::read(tid).map_or(tid, |status| status.process)
 }
 
-/// The ids of a process, or of a zombie, in the pid namespaces that it is in: first that of `/proc`, last the innermost. Empty if
-/// the kernel does not tell.
+/// The ids of a process, or of a zombie, in all its pid namespaces: first that of `/proc`, last the innermost. Empty if the
+/// kernel does not report them.
 pub fn namespace_pids(pid: u32) -> Vec<u32> {
     let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     namespace_pids_in(&String::from_utf8_lossy(&text))

@@ -5,7 +5,7 @@
 pub enum Activity {
     /// On a CPU.
     Running,
-    /// Runnable, waiting for a CPU.
+    /// It could run, and waits for a CPU.
     Ready,
     /// Blocked in the kernel.
     Asleep {

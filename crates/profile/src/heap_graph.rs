@@ -3,6 +3,7 @@
 //! Nodes and edges are stored as columns, some 20 bytes for a node and 9 for an edge, since real heaps have millions of
 //! both. Node 0 is the root. Kinds are those of V8's heap snapshots, the format in which such graphs are stored.
 
+use crate::SmallNumbers;
 use std::collections::HashMap;
 
 /// Name of the node that holds all blocks that nothing reaches.
@@ -98,10 +99,12 @@ pub struct HeapGraph {
     /// Of each node: its name, which is its type.
     pub names: Vec<NameId>,
     /// Of each node: its own size in bytes.
-    pub self_sizes: Vec<u64>,
+    pub self_sizes: SmallNumbers,
     /// Of each node: bytes at its end that its owner does not use, such as capacity beyond the length of a `Vec`. Empty
     /// if no node has any.
     pub unused: Vec<u32>,
+    /// Of each node: the number of blocks that it stands for, at least 1. Empty if no node stands for several.
+    pub members: Vec<u32>,
     /// Of each node: the stack that allocated it. Empty if no stacks are known.
     pub allocated_by: Vec<AllocationStack>,
     /// The stacks that allocated nodes.
@@ -127,6 +130,11 @@ impl HeapGraph {
     /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
+    }
+
+    /// The number of blocks that a node stands for: 1 unless it is a group.
+    pub fn block_count(&self, node: usize) -> u64 {
+        self.members.get(node).map_or(1, |members| (*members).max(1).into())
     }
 
     /// The edges that begin at a node.

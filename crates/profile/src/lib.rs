@@ -9,6 +9,7 @@
 mod absorb;
 mod activity;
 pub mod allocations;
+mod command;
 mod cut;
 mod excerpt;
 pub mod frame;
@@ -16,6 +17,7 @@ mod harmless;
 pub mod heap_graph;
 pub mod ids;
 pub mod recording;
+mod small_numbers;
 pub mod snapshots;
 pub mod stacks;
 pub mod symbols;
@@ -28,11 +30,13 @@ pub use allocations::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Allocations,
     MemoryPoint, SizeClass,
 };
+pub use command::command_text;
 pub use cut::Cut;
 pub use frame::{Frame, ShortPath};
 pub use harmless::harmless;
 pub use ids::{Address, LocationId, ModuleIndex, Nanos, ProcessIndex, StackId, TaskId, ThreadNumber};
 pub use recording::{End, Module, Process, Recording, RecordingInfo, Sample, SampleKind, State, Thread};
+pub use small_numbers::SmallNumbers;
 pub use snapshots::{Snapshots, snapshots};
 pub use stacks::{Location, Stacks};
 pub use symbols::Symbols;

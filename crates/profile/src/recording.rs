@@ -130,7 +130,7 @@ pub enum State {
     Asleep = 2,
     /// Sample of a task profile.
     Task = 3,
-    /// Runnable, waiting for a CPU.
+    /// Ready: it could run, and waits for a CPU.
     Waiting = 4,
 }
 

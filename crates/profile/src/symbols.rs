@@ -27,6 +27,23 @@ pub struct ModuleNote {
     pub module: Arc<str>,
     /// What is missing.
     pub missing: Missing,
+    /// The language of most of its code.
+    pub language: Language,
+}
+
+/// The language of a module, by what helps to get its names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Language {
+    /// It is not known.
+    #[default]
+    Unknown = 0,
+    /// Rust.
+    Rust = 1,
+    /// C, C++, or another language whose compiler has the flags of a C compiler.
+    C = 2,
+    /// Go.
+    Go = 3,
 }
 
 /// What symbolization did not find.

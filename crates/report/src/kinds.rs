@@ -27,6 +27,33 @@ const STARTS: &[&str] = &[
     "__clone",
     "clone3",
     "__clone3",
+    "libc_start_main_stage2",
+    // C++ threads, OpenMP and GLib.
+    "execute_native_thread_routine",
+    "std::thread::_State_impl",
+    "std::thread::_Invoker",
+    "std::__invoke",
+    "std::__invoke_impl",
+    "std::__1::__thread_proxy",
+    "std::__1::__thread_execute",
+    "gomp_thread_start",
+    "__kmp_launch_worker",
+    "__kmp_launch_thread",
+    "__kmp_invoke_task_func",
+    "__kmp_invoke_microtask",
+    "g_thread_proxy",
+    "g_thread_pool_thread_proxy",
+    // Go.
+    "_rt0_amd64_linux",
+    "runtime.rt0_go.abi0",
+    "runtime.goexit.abi0",
+    "runtime.goexit",
+    "runtime.main",
+    "runtime.mstart",
+    "runtime.mstart.abi0",
+    "runtime.mstart0",
+    "runtime.mstart1",
+    "runtime.mcall",
     "std::rt::lang_start",
     "std::rt::lang_start_internal",
     "std::panicking::try",
@@ -270,11 +297,32 @@ const PRIMITIVES: &[&str] = &[
     "u64", "u128", "usize", "f16", "f32", "f64", "f128",
 ];
 
+/// Functions of CPython through which a Python function calls another one, or a function in C.
+const PYTHON_LOOP: &[&str] = &[
+    "_PyEval_EvalFrameDefault",
+    "_PyEval_EvalFrame",
+    "_PyEval_Vector",
+    "_PyFunction_Vectorcall",
+    "_PyObject_VectorcallTstate",
+    "PyObject_Vectorcall",
+    "py_trampoline_evaluator",
+];
+
+/// Whether a function belongs to the loop of Python's interpreter.
+pub fn is_python_loop(func: &str) -> bool {
+    PYTHON_LOOP.contains(&func)
+}
+
 /// Whether a function may only start a program or a thread. In a Rust program the symbol `main` does: it calls
 /// `lang_start`, which calls the `main` of main.rs.
 pub fn is_start(frame: &Frame, rust: bool) -> bool {
     // Versioned or suffixed names are the same function: `__libc_start_main_impl`, `…@GLIBC_2.34`.
     let plain = frame.func.split('@').next().unwrap_or("").trim_end_matches("_impl");
+    // Functions of templates are named with the type that they return, and with arguments.
+    let plain = match frame.foreign {
+        true => plain.split(['<', '(']).next().and_then(|name| name.rsplit(' ').next()).unwrap_or(plain),
+        false => plain,
+    };
     let matches = |name: &&str| match plain.strip_prefix(*name) {
         Some("") => true,
         Some(rest) => name.contains("::") && (rest.starts_with("::") || rest.starts_with('{')),
@@ -469,6 +517,14 @@ mod tests {
         ] {
             assert!(is_start(&frame(func, "", false), false), "{func}");
         }
+        for func in [
+            "std::thread::_State_impl<std::thread::_Invoker<std::tuple<work(int)::{lambda()#1}> > >::_M_run()",
+            "void std::__invoke_impl<void, main::{lambda()#1}>(std::__invoke_other, main::{lambda()#1}&&)",
+            "runtime.goexit.abi0",
+        ] {
+            assert!(is_start(&frame(func, "", true), false), "{func}");
+        }
+        assert!(!is_start(&frame("sort<std::__invoke>(int)", "", true), false));
         for func in ["demo::main", "core::ops::function::FnOnce::call_once_else", "clone_box", "main"] {
             assert!(!is_start(&frame(func, "", false), false), "{func}");
         }

@@ -7,6 +7,7 @@
 //!
 //! Nothing here reads files, asks the system or knows how samples are taken.
 
+mod executors;
 pub mod kinds;
 pub mod metric;
 mod options;
@@ -26,6 +27,9 @@ pub use queries::callers::{self, Caller, Callers, CallersError};
 pub use queries::comparison::{self, Comparison};
 pub use queries::file_pattern::FilePattern;
 pub use queries::heap_graph;
+pub use queries::hot::{HotKey, HotRow, HotTable, Place};
+pub use queries::picked::nothing_picked;
+pub use queries::selection::{Selection, count_time};
 pub use queries::uncertainty::standard_error;
 pub use quirks::Quirks;
 pub use reports::allocations::{self, AllocationsText};
@@ -36,10 +40,11 @@ pub use reports::complete::{
     FILE_COLUMNS, NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report, ReportError, Written,
 };
 pub use reports::heap::{self, HeapText};
+pub use reports::hot::{self, HotText};
 pub use reports::peek::{self, Peek};
 pub use reports::summary::{self, Summary};
 pub use source::Source;
 pub use text::links::Links;
 pub use text::style::Style;
-pub use text::{columns, numbers};
+pub use text::{columns, json, numbers};
 pub use trees::call_tree::{self, CallTree, CallTrees};

@@ -66,11 +66,13 @@ fn samples_are_shown_with_what_they_mean() {
 
 #[test]
 fn few_types_get_advice() {
-    use stackglass_profile::symbols::{Missing, ModuleNote};
+    use stackglass_profile::symbols::{Language, Missing, ModuleNote};
     let mut recording = allocating(AllocationSampling::Every);
-    let missing =
-        ModuleNote { module: "/home/me/demo/target/release/demo".into(), missing: Missing::DebugInfo };
-    recording.symbols.note(missing);
+    recording.symbols.note(ModuleNote {
+        module: "/home/me/demo/target/release/demo".into(),
+        missing: Missing::DebugInfo,
+        language: Language::Rust,
+    });
     recording.allocations.groups.retain(|group| recording.symbols.allocated_type(group.stack).is_none());
     let text = screen(&recording, AllocationsText::new());
     assert!(

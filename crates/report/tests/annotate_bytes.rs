@@ -32,10 +32,10 @@ fn bytes_stand_beside_times() {
         lines("main.rs"),
         [
             "@demo/src/main.rs  100 % (1.50 s), 100 % its own",
-            "    %    ms  own ms  stacks  bytes  line  source",
-            "                                       ⋮  11 lines",
-            "100.0  1500    1500    1500           12  line_12();",
-            "                                       ⋮  58 lines",
+            "    %    ms  own ms  samples  bytes  line  source",
+            "                                        ⋮  11 lines",
+            "100.0  1500    1500     1500           12  line_12();",
+            "                                        ⋮  58 lines",
         ],
         "{text}"
     );
@@ -43,23 +43,23 @@ fn bytes_stand_beside_times() {
         lines("load.rs"),
         [
             "@demo/src/load.rs  0.0 % (0 µs), 0.0 % its own, 12.4 MB allocated",
-            "    %    ms  own ms  stacks    bytes  line  source",
-            "                                         ⋮  30 lines",
-            "                             9.00 MB    31  line_31();",
-            "                                         ⋮  16 lines",
-            "                             3.36 MB    48  line_48();",
-            "                                         ⋮  22 lines",
+            "    %    ms  own ms  samples    bytes  line  source",
+            "                                          ⋮  30 lines",
+            "                              9.00 MB    31  line_31();",
+            "                                          ⋮  16 lines",
+            "                              3.36 MB    48  line_48();",
+            "                                          ⋮  22 lines",
         ],
         "{text}"
     );
     assert!(
-        text.contains("2 source files not found here, with 0.0 % of the time and 71 % of the bytes:"),
+        text.contains("2 source files not found here, with 0.0 % of the CPU time and 71 % of the bytes:"),
         "{text}"
     );
     recording.allocations = Default::default();
     let text = annotated(&recording);
     assert!(!text.contains("bytes") && !text.contains("load.rs"), "{text}");
-    assert!(text.contains("    %    ms  own ms  stacks  line  source"), "{text}");
+    assert!(text.contains("    %    ms  own ms  samples  line  source"), "{text}");
 }
 
 #[test]

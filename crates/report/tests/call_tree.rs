@@ -16,7 +16,12 @@ fn waiting_for_a_processor_is_no_time_on_it() {
         maker.raw_sample(thread, stack, state, Nanos(millis * 1_000_000), 1, None);
     }
     let trees = CallTrees::new(&maker.recording).unwrap();
-    for (moments, expected) in [(StateFilter::All, 62), (StateFilter::Awake, 35), (StateFilter::Asleep, 27)] {
+    for (moments, expected) in [
+        (StateFilter::All, 62),
+        (StateFilter::Awake, 35),
+        (StateFilter::Asleep, 7),
+        (StateFilter::NotOnCpu, 27),
+    ] {
         let tree = trees.tree(&Options { moments, ..Options::default() }).unwrap();
         assert_eq!(tree.count(tree.children(0)[0]), expected, "{moments:?}");
         let counts: u64 = trees.counts(moments).iter().map(|counted| counted.count).sum();

@@ -73,8 +73,8 @@ proptest! {
             let rest = reached(&graph, &starts, Some(node));
             let gone = with_orphans.iter().filter(|other| !rest.contains(other));
             let expected: u64 = match with_orphans.contains(&node) {
-                true => gone.map(|other| graph.self_sizes[*other]).sum(),
-                false => graph.self_sizes[node],
+                true => gone.map(|other| graph.self_sizes.get(*other)).sum(),
+                false => graph.self_sizes.get(node),
             };
             prop_assert_eq!(answers.retained_size(node), expected, "node {}", node);
             prop_assert_eq!(answers.is_alive(node), all.contains(&node));
@@ -91,7 +91,7 @@ proptest! {
             let name = graph.name(NodeIndex(*node as u32));
             let row = expected.entry(name).or_insert_with(|| TypeRow { name: name.to_owned(), ..TypeRow::default() });
             row.count += 1;
-            row.self_size += graph.self_sizes[*node];
+            row.self_size += graph.self_sizes.get(*node);
             // What each node of the type holds alone, all together.
         }
         let orphans = (0..graph.len()).any(|node| !all.contains(&node));
@@ -106,7 +106,7 @@ proptest! {
                 let rest = reached(&graph, &[0], Some(*node));
                 union.extend(all.iter().copied().filter(|other| !rest.contains(other)));
             }
-            let size: u64 = union.iter().map(|node| graph.self_sizes[*node]).sum();
+            let size: u64 = union.iter().map(|node| graph.self_sizes.get(*node)).sum();
             prop_assert_eq!(row.retained_size, size, "{}", row.name);
         }
         prop_assert_eq!(table.alive.len(), expected.len());
@@ -119,7 +119,7 @@ proptest! {
         let mut nodes: Vec<_> = (0..graph.len())
             .map(|node| {
                 let kind = if node == 0 { NodeKind::Synthetic } else { NodeKind::Object };
-                (kind, graph.name(NodeIndex(node as u32)).to_owned(), graph.self_sizes[node])
+                (kind, graph.name(NodeIndex(node as u32)).to_owned(), graph.self_sizes.get(node))
             })
             .collect();
         nodes.push((NodeKind::Synthetic, UNREACHABLE.to_owned(), 0));
@@ -138,7 +138,7 @@ proptest! {
         let dead: BTreeSet<usize> = (1..graph.len()).filter(|node| !alive.contains(node)).collect();
         let sum = |of: fn(&stackglass_report::heap_graph::OwnerRow) -> u64| leaks.owners.iter().map(of).sum::<u64>();
         prop_assert_eq!(sum(|row| row.count) + leaks.shared_count, dead.len() as u64);
-        let size: u64 = dead.iter().map(|node| graph.self_sizes[*node]).sum();
+        let size: u64 = dead.iter().map(|node| graph.self_sizes.get(*node)).sum();
         prop_assert_eq!(sum(|row| row.size) + leaks.shared_size, size);
         // An owner is reached by nothing that it does not reach itself: count the components without such an edge.
         let reach: BTreeMap<usize, BTreeSet<usize>> =
@@ -161,7 +161,7 @@ proptest! {
         // What roots hold adds up to what is alive.
         let roots = answers.roots();
         let held = roots.groups.iter().map(|(_, size)| size).sum::<u64>() + roots.shared + roots.others;
-        prop_assert_eq!(held, alive.iter().map(|node| graph.self_sizes[*node]).sum::<u64>());
+        prop_assert_eq!(held, alive.iter().map(|node| graph.self_sizes.get(*node)).sum::<u64>());
     }
 }
 

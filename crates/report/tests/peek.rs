@@ -47,7 +47,7 @@ fn the_end_says_where_the_time_went() {
     let text = report(&program().recording, 80);
     let told = "\
 In short, of each thread's time, the busiest first:
-Thread 1 (worker): 80%, 10% waiting for a CPU
+Thread 1 (worker): 80%, 10% ready
   50%  app::shop::price                                           src/shop.rs:41
   20%  memcpy <- shop::price                                      src/shop.rs:44
   10%  app::server::serve                                       src/server.rs:30
@@ -79,7 +79,7 @@ fn tasks_are_named_with_their_thread_and_only_where_there_are_some() {
     }
     let text = report(&maker.recording, 100);
     assert!(text.contains(" Task 0x0000000000000007 (price, all of this name) Total"), "{text}");
-    let heading = "Thread 1 (worker): 80%, 10% waiting for a CPU, tasks price 70%, repair 10%\n";
+    let heading = "Thread 1 (worker): 80%, 10% ready, tasks price 70%, repair 10%\n";
     assert!(digest(&text).contains(heading), "{text}");
 }
 

@@ -194,6 +194,29 @@ proptest! {
     }
 
     #[test]
+    fn the_summary_fits_the_screen(pieces in pieces(), rows in 16..60_usize) {
+        let recording = recording(&pieces);
+        let text = |rows| {
+            let mut out = Vec::new();
+            Summary::new().rows(rows).write(&recording, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let (whole, fitted) = (text(None), text(Some(rows)));
+        prop_assert!(fitted.lines().count() <= rows, "{fitted}");
+        prop_assert!(whole.lines().count() > rows || whole == fitted, "{fitted}");
+        let digest = |text: &str| text.rsplit("\n\n").next().unwrap().to_owned();
+        prop_assert_eq!(digest(&whole), digest(&fitted));
+        let tree = |text: &str| -> Vec<String> {
+            let from = text.lines().skip_while(|line| !line.contains("own ms")).skip(1);
+            from.take_while(|line| !line.is_empty()).map(|line| line[..30].to_owned()).collect()
+        };
+        // Rows of a smaller tree are rows of the whole one, apart from the last line.
+        for row in tree(&fitted).iter().filter(|row| !row.contains("lines")) {
+            prop_assert!(tree(&whole).contains(row), "{row}\n{whole}");
+        }
+    }
+
+    #[test]
     fn own_times_of_the_summary_add_up(pieces in pieces(), everything in any::<bool>()) {
         let recording = recording(&pieces);
         let mut out = Vec::new();

@@ -46,6 +46,17 @@ fn everything() {
 }
 
 #[test]
+fn a_screen_shows_what_matters() {
+    for (name, recording) in
+        [("demo", made_up::demo()), ("build", made_up::build()), ("notes", made_up::troubled())]
+    {
+        let text = screen(&recording, Summary::new().rows(Some(23)).file("app.glass"));
+        assert!(text.lines().count() <= 23, "{text}");
+        check(&format!("{name}-80x24.txt"), &text);
+    }
+}
+
+#[test]
 fn colours_change_nothing_but_colours() {
     let recording = made_up::demo();
     let coloured = screen(&recording, Summary::new().style(Style::Ansi));

@@ -3,7 +3,7 @@
 mod made_up;
 
 use made_up::Maker;
-use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{End, Nanos, Recording, State, ThreadNumber};
 use stackglass_report::Summary;
 
@@ -36,7 +36,8 @@ fn awake(maker: &mut Maker, thread: ThreadNumber, stack: &str, ms: u64) {
 /// All notes, without line breaks.
 fn notes(text: &str) -> String {
     let start = text.find("note:").unwrap_or(text.len());
-    text[start..].split_whitespace().collect::<Vec<_>>().join(" ")
+    let end = text[start..].find("\n\n").map_or(text.len(), |end| start + end);
+    text[start..end].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn what_the_kernel_counted_and_nobody_saw_has_its_share() {
     maker.recording.info.kernel_cpu = Some(Nanos(220_000_000));
     maker.recording.info.own_cpu = Nanos(20_000_000);
     let text = screen(&maker.recording, 80);
-    assert!(text.lines().next().unwrap().contains("50.0 of 200 ms CPU sampled"), "{text}");
+    assert!(line(&text, "app").contains("50.0 of 200 ms CPU sampled"), "{text}");
     let unseen = text.lines().find(|line| line.ends_with("[unaccounted]")).unwrap();
     assert_eq!(unseen.split_whitespace().next(), Some("75.0"), "{unseen}");
     assert!(line(&text, "own time").starts_with("own time  25 % work"), "{text}");
@@ -118,7 +119,7 @@ fn a_program_that_cannot_be_sampled_has_its_time() {
     let mut recording = Maker::new(&["static"]).recording;
     recording.info.kernel_cpu = Some(Nanos(400_000_000));
     let text = screen(&recording, 80);
-    assert!(text.lines().next().unwrap().contains("0 of 400 ms CPU sampled"), "{text}");
+    assert!(line(&text, "static").contains("0 of 400 ms CPU sampled"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("100.0") && line.ends_with("[unaccounted]")), "{text}");
     assert!(notes(&text).contains("nothing was sampled: it is in programs"), "{text}");
 }
@@ -145,8 +146,8 @@ fn the_state_goes_before_the_command() {
     maker.recording.info.end = Some(End::Running);
     for cols in [60, 80, 120] {
         let text = screen(&maker.recording, cols);
-        let first = text.lines().next().unwrap();
-        assert!(first.starts_with("a-server") && first.ends_with("still running"), "{first}");
+        let first = line(&text, "a-server");
+        assert!(first.ends_with("still running"), "{first}");
     }
 }
 
@@ -167,7 +168,11 @@ fn installed_programs_have_packages() {
         for missing in [Missing::Names, Missing::DebugInfo] {
             let (mut maker, thread) = program(&[path]);
             awake(&mut maker, thread, &format!("c {path}! work"), 50);
-            maker.recording.symbols.note(ModuleNote { module: path.into(), missing });
+            maker.recording.symbols.note(ModuleNote {
+                module: path.into(),
+                missing,
+                language: Language::Rust,
+            });
             let notes = notes(&screen(&maker.recording, 80));
             assert_eq!(notes.contains("-dbgsym"), package, "{notes}");
             assert_eq!(notes.contains("line-tables-only"), !package, "{notes}");
@@ -219,11 +224,12 @@ fn code_that_may_be_any_function_is_not_recursive() {
     awake(&mut maker, thread, &format!("{CPP} > {nameless} > c app! other"), 400);
     let text = screen(&maker.recording, 80);
     let shown = |name: &str| {
-        text.lines().skip_while(|line| !line.contains("own ms")).filter(|l| l.contains(name)).count()
+        let tree = text.lines().skip_while(|line| !line.contains("own ms"));
+        tree.take_while(|line| !line.is_empty()).filter(|line| line.contains(name)).count()
     };
     assert_eq!((shown("[libasm.so]"), shown("↻")), (2, 0), "{text}");
     let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in\n{text}"));
-    let tree = &text[at("    %")..];
+    let tree = &text[at("    %")..at("own time")];
     assert!(tree.find("leaf") > tree.find("callback"), "{text}");
     assert!(tree.lines().any(|line| line.starts_with(" 40.0") && line.contains("└ other")), "{text}");
 }
@@ -237,16 +243,197 @@ fn advice_fits_the_runtime() {
         let stack = maker.stack("c ! ?");
         maker.cut_sample(thread, stack, State::Awake, 100, Some(stackglass_profile::Cut(2)));
         awake(&mut maker, thread, &format!("{CPP} > c {library}! work"), 10);
-        notes(&screen(&maker.recording, 80))
+        // Names of some functions do not make stacks complete.
+        let unnamed = screen(&maker.recording, 80);
+        let stack = maker.stack("c ! interpreted");
+        maker.cut_sample(thread, stack, State::Awake, 100, Some(stackglass_profile::Cut(2)));
+        let named = screen(&maker.recording, 80);
+        assert!(!named.starts_with("To see"), "{named}");
+        assert!(unnamed.matches("-XX:+PreserveFramePointer").count() < 2, "said once:\n{unnamed}");
+        (unnamed, notes(&named))
     };
-    let node = note("/usr/bin/node", "libc.so.6");
-    assert!(node.contains("such as node generates at run time (--interpreted-frames-native-stack"), "{node}");
-    assert!(node.contains("--perf-basic-prof") && !node.contains("-XX"), "{node}");
-    for java in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
+    let (hint, node) = note("/usr/bin/node", "libc.so.6");
+    assert!(hint.starts_with("To see JavaScript functions, run node with --perf-basic-prof\n"), "{hint}");
+    assert!(node.contains("such as node generates at run time (run node with --perf-basic-prof"), "{node}");
+    assert!(!node.contains("-XX"), "{node}");
+    for (hint, java) in [note("/usr/lib/jvm/bin/java", "libc.so.6"), note("/srv/launcher", "/x/libjvm.so")] {
+        assert!(hint.starts_with("To see Java methods"), "{hint}");
         assert!(java.contains("-XX:+PreserveFramePointer") && !java.contains("perf-basic"), "{java}");
     }
-    for other in [note("/srv/server", "libc.so.6"), note("/usr/bin/nodeless", "libssl.so.3")] {
+    for (hint, other) in [note("/srv/server", "libc.so.6"), note("/usr/bin/nodeless", "libssl.so.3")] {
+        assert!(!hint.contains("To see"), "{hint}");
         assert!(other.contains("generated at run time, or in a library loaded just before"), "{other}");
         assert!(!other.contains("JIT") && !other.contains("node"), "{other}");
     }
+}
+
+/// The start of a worker thread of an executor, with frames of it.
+const TOKIO: &str = "c libc.so.6! clone3 > c libc.so.6! start_thread > std::sys::thread::unix::Thread::new::thread_start > \
+    tokio::runtime::blocking::pool::Inner::run > std::thread::local::LocalKey::with > \
+    tokio::runtime::scheduler::multi_thread::worker::run";
+
+/// The names in the tree, with the percentages before them.
+fn tree(text: &str) -> Vec<String> {
+    let rows = text.lines().skip_while(|line| !line.contains("own ms")).skip(1);
+    rows.take_while(|line| !line.is_empty())
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let name = words.iter().skip(1).filter(|word| {
+                !word.chars().all(|c| c.is_ascii_digit() || c == '.') && !["│", "├", "└"].contains(word)
+            });
+            format!("{} {}", words[0], name.copied().collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn executors_are_one_row_until_the_programs_code_begins() {
+    let (mut maker, thread) = program(&["shop"]);
+    let poll = "tokio::runtime::task::core::Core::poll > core::future::future::Future::poll";
+    awake(&mut maker, thread, &format!("{TOKIO} > {poll} > shop::price shop.rs:3"), 600);
+    awake(&mut maker, thread, &format!("{TOKIO} > {poll} > tokio::runtime::x > shop::serve shop.rs:9"), 300);
+    awake(&mut maker, thread, &format!("{TOKIO} > tokio::runtime::park::park > c libc.so.6! epoll_wait"), 60);
+    awake(&mut maker, thread, &format!("{TOKIO} > tokio::runtime::steal"), 40);
+    let text = screen(&maker.recording, 80);
+    assert!(text.contains("⋯ 7 to 9 frames of tokio and std"), "{text}");
+    // What the executor does itself has its function.
+    let rows = tree(&text);
+    assert_eq!(
+        rows[1..],
+        [
+            "60.0 shop::price shop.rs:3",
+            "30.0 shop::serve shop.rs:9",
+            "6.0 epoll_wait libc.so.6",
+            "4.0 tokio::runtime::steal",
+        ]
+    );
+    assert!(line(&text, "in total").starts_with("in total  60 % shop::price, 30 % shop::serve"), "{text}");
+    assert!(line(&text, "own time").contains("4.0 % steal"), "{text}");
+    let mut out = Vec::new();
+    Summary::new().everything(true).write(&maker.recording, &mut out).unwrap();
+    let all = String::from_utf8(out).unwrap();
+    assert!(all.contains("pool::Inner::run") && !all.contains("frames of tokio"), "{all}");
+}
+
+fn verdict(recording: &Recording, cols: usize) -> String {
+    screen(recording, cols).lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_verdict_names_where_the_time_splits() {
+    let (mut maker, thread) = program(&["app"]);
+    let run = format!("{CPP} > c app! run > c app! step");
+    awake(&mut maker, thread, &format!("{run} > c app! parse"), 500);
+    awake(&mut maker, thread, &format!("{run} > c app! print"), 400);
+    awake(&mut maker, thread, &format!("{CPP} > c app! other"), 100);
+    assert_eq!(verdict(&maker.recording, 80), "90 % of CPU time is under step: 50 % parse, 40 % print");
+    assert_eq!(verdict(&maker.recording, 50), "90 % of CPU time is under step: 50 % parse");
+    assert_eq!(verdict(&maker.recording, 40), "90 % of CPU time is under step");
+}
+
+#[test]
+fn main_is_no_verdict() {
+    let (mut maker, thread) = program(&["app"]);
+    awake(&mut maker, thread, &format!("{CPP} > c app! parse"), 550);
+    awake(&mut maker, thread, &format!("{CPP} > c app! print"), 450);
+    assert_eq!(verdict(&maker.recording, 80), "CPU time splits under main: 55 % parse, 45 % print");
+    let (mut maker, thread) = program(&["app"]);
+    awake(&mut maker, thread, &format!("{CPP} > c app! only > c app! chain"), 990);
+    awake(&mut maker, thread, CPP, 10);
+    assert_eq!(verdict(&maker.recording, 80), "99 % of CPU time is in chain itself, called from only");
+    let (mut maker, thread) = program(&["app"]);
+    awake(&mut maker, thread, CPP, 100);
+    assert_eq!(verdict(&maker.recording, 80), "100 % of CPU time is in main itself");
+    let (mut maker, thread) = program(&["app"]);
+    let threads = "c libc.so.6! clone3 > c libc.so.6! start_thread";
+    for name in ["a", "b", "c"] {
+        awake(&mut maker, thread, &format!("{threads} > c app! {name}"), 50);
+    }
+    let none = "no function has half of CPU time: 33 % a, 33 % b, 33 % c";
+    assert_eq!(verdict(&maker.recording, 80), none);
+}
+
+#[test]
+fn the_verdict_names_the_caller_of_a_library() {
+    let (mut maker, thread) = program(&["app"]);
+    let library = "/root/.cargo/registry/src/index/json-1.0/src/de.rs";
+    let start = "c libc.so.6! __libc_start_main_impl > demo::main main.rs:3";
+    let read = format!("{start} > demo::load main.rs:9 > json::de::from_str {library}:5");
+    awake(&mut maker, thread, &format!("{read} > json::de::number {library}:70"), 450);
+    awake(&mut maker, thread, &format!("{read} > json::de::text {library}:90"), 450);
+    awake(&mut maker, thread, start, 100);
+    assert_eq!(
+        verdict(&maker.recording, 110),
+        "90 % of CPU time is under json::de::from_str, called from demo::load: 45 % number, 45 % text"
+    );
+}
+
+#[test]
+fn a_small_screen_keeps_the_heaviest_and_folds_what_only_passes_time_on() {
+    let (mut maker, thread) = program(&["app"]);
+    let chain: Vec<String> = (0..20).map(|level| format!("c app! pass_{level}")).collect();
+    let chain = format!("{CPP} > {}", chain.join(" > "));
+    for (leaf, ms) in [("heavy", 500), ("half", 250), ("quarter", 125)] {
+        awake(&mut maker, thread, &format!("{chain} > c app! {leaf}"), ms);
+    }
+    for leaf in 0..25 {
+        awake(&mut maker, thread, &format!("{chain} > c app! small_{leaf}"), 5);
+    }
+    let mut out = Vec::new();
+    Summary::new().rows(Some(20)).write(&maker.recording, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.lines().count() <= 20, "{text}");
+    let rows = tree(&text);
+    let has = |row: &str| rows.iter().any(|shown| shown == row);
+    assert!(has("50.0 heavy") && has("25.0 half") && has("12.5 quarter"), "{text}");
+    assert!(rows.iter().any(|row| row.starts_with("100.0 ⋯ pass_19")), "{text}");
+    assert!(text.contains("lines of up to 0.5 % hidden, "), "{text}");
+}
+
+#[test]
+fn the_first_line_says_what_shows_python_functions() {
+    let first = |exe: &str, shares: [u64; 2]| {
+        let mut maker = Maker::new(&["app"]);
+        let process = maker.process(exe, &["app"]);
+        let interpreter = maker.thread(process, "main");
+        let process = maker.process("/usr/bin/sort", &["sort"]);
+        let other = maker.thread(process, "main");
+        let path = format!("c {exe}! _PyEval_EvalFrameDefault");
+        awake(&mut maker, interpreter, &format!("{CPP} > {path}"), shares[0]);
+        awake(&mut maker, other, &format!("{CPP} > c sort! compare"), shares[1]);
+        for missing in [Missing::Names, Missing::DebugInfo] {
+            let note = ModuleNote { module: exe.into(), missing, language: Language::C };
+            maker.recording.symbols.note(note);
+        }
+        let text = screen(&maker.recording, 80);
+        let hinted = text.starts_with("To see");
+        assert_eq!(hinted, !notes(&text).contains("stripped"), "one of them:\n{text}");
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let new = "To see Python functions, set PYTHONPERFSUPPORT=1 in its environment.";
+    for exe in ["/usr/bin/python3.12", "/srv/python3", "/usr/bin/python3.13"] {
+        assert_eq!(first(exe, [500, 500]), new, "{exe}");
+    }
+    assert!(first("/usr/bin/python3.11", [100, 0]).contains("use Python 3.12 or later"));
+    assert!(!first("/usr/bin/python3.12", [50, 950]).contains("To see"), "little of the time");
+    assert!(!first("/usr/bin/pythonic", [500, 500]).contains("To see"));
+}
+
+#[test]
+fn the_loop_of_the_interpreter_does_not_hide_python_functions() {
+    let (mut maker, thread) = program(&["python3.12"]);
+    let python = |name: &str| {
+        format!(
+            "c python3.12! py_trampoline_evaluator > c ! py::{name}:/srv/app.py > c python3.12! _PyEval_EvalFrameDefault"
+        )
+    };
+    let outer = format!("{CPP} > {} > {}", python("<module>"), python("outer"));
+    awake(&mut maker, thread, &format!("{outer} > {}", python("inner")), 600);
+    awake(&mut maker, thread, &format!("{outer} > {} > c python3.12! list_sort", python("sorter")), 400);
+    let text = screen(&maker.recording, 80);
+    assert!(!text.contains("_PyEval") && !text.contains("trampoline"), "{text}");
+    assert!(line(&text, "own time").contains("60 % py::inner"), "{text}");
+    let at = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    assert!(at("py::outer") < at("py::inner") && at("py::sorter") < at("list_sort"), "{text}");
+    assert!(text.contains("under py::outer"), "the verdict:\n{text}");
 }

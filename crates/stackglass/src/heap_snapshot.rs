@@ -22,8 +22,8 @@ pub struct HeapSnapshotOptions {
     pub redact_data: bool,
     /// Leave four part files with the path as their prefix; `stackglass heap assemble` makes one file of them.
     pub streaming: bool,
-    /// Make one node of all blocks of one type that one block holds and that hold nothing, for viewers that cannot hold all, as
-    /// `stackglass heap take --group small`. Part files (`streaming`) have no groups.
+    /// Combine the blocks of one type that one block holds, and that hold nothing, into one node: for viewers that cannot hold
+    /// all nodes. Like `stackglass heap take --group small`. Part files (`streaming`) have no groups.
     pub group_small: bool,
     /// Folder of [`take_heap_snapshot_with`]; `None`: the current folder, or else the temporary one.
     pub dir: Option<PathBuf>,

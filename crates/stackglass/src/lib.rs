@@ -34,9 +34,13 @@
 //!
 //! The module `allocs` shows in the same way what the program allocates, and counts allocations in tests.
 //!
-//! **Set-up.** Build with line tables; otherwise reports name functions but no lines:
+//! **Set-up.** The default feature `cli` is the command (`cargo install stackglass`); a program does without it. Build with
+//! line tables; otherwise reports name functions but no lines:
 //!
 //! ```toml
+//! [dependencies]
+//! stackglass = { version = "0.1", default-features = false, features = ["allocs"] }
+//!
 //! [profile.release]
 //! debug = "line-tables-only"
 //! ```
@@ -100,7 +104,7 @@ pub use stackglass_report::{
 
 /// The parts of a [`Recording`], and the blocks of [`Data`].
 pub mod model {
-    pub use stackglass_profile::symbols::{Missing, ModuleNote};
+    pub use stackglass_profile::symbols::{Language, Missing, ModuleNote};
     pub use stackglass_profile::word_buffer::{Block, Blocks};
     pub use stackglass_profile::{
         Address, AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling,

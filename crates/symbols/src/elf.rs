@@ -3,9 +3,11 @@
 
 use crate::Error;
 use crate::mapped::Mapped;
-use object::LittleEndian;
-use object::elf::{self, Dyn64, FileHeader64, SectionHeader64, Sym64};
+use object::elf::{
+    self, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, Dyn64, FileHeader64, Rela64, SectionHeader64, Sym64,
+};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
+use object::{LittleEndian, pod};
 use std::ops::Range;
 
 type Header = FileHeader64<LittleEndian>;
@@ -200,6 +202,23 @@ impl<'data> Elf<'data> {
         let segments = self.header.program_headers(LITTLE, self.data()).unwrap_or_default();
         let dynamic = segments.iter().find_map(|segment| segment.dynamic(LITTLE, self.data()).ok()?);
         dynamic.unwrap_or_default()
+    }
+
+    /// What the dynamic linker relocates, except for relative relocations in their packed form (`DT_RELR`).
+    pub fn relocations(&self) -> impl Iterator<Item = &'data Rela64<LittleEndian>> + use<'data> {
+        let dynamic = self.dynamic();
+        let value = |tag| {
+            let entry = dynamic.iter().find(|entry: &&Dyn64<LittleEndian>| entry.d_tag.get(LITTLE) == tag)?;
+            Some(entry.d_val.get(LITTLE))
+        };
+        let table = |start, size| {
+            let bytes = self.bytes_at(value(start)?)?;
+            let count =
+                usize::try_from(value(size)?).ok()?.min(bytes.len()) / size_of::<Rela64<LittleEndian>>();
+            Some(pod::slice_from_bytes::<Rela64<LittleEndian>>(bytes, count).ok()?.0)
+        };
+        let tables = [table(DT_RELA, DT_RELASZ), table(DT_JMPREL, DT_PLTRELSZ)];
+        tables.into_iter().flatten().flatten()
     }
 
     /// The addresses of a section, if it exists.

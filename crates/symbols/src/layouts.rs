@@ -115,12 +115,14 @@ pub struct Variable {
 /// A vtable, or one part of a C++ class's vtable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Vtable {
-    /// Address in the file that pointers to the vtable hold. In C++ it is behind the two words at the begin.
+    /// Address in the file that pointers to the vtable hold. In C++ it is behind the pointer to type information.
     pub address: u64,
     /// The type of the values that have it: in Rust the one that became `dyn`.
     pub type_id: TypeId,
     /// Where the pointer to it lies in such a value. In Rust it lies beside the pointer to the value, and this is 0.
     pub offset: u64,
+    /// Whether the type is a class of C++.
+    pub of_class: bool,
 }
 
 /// What a block contains.
@@ -238,7 +240,7 @@ impl Layouts {
 
     /// The type with this full name, as any compiler or demangler of C++ writes it.
     pub(crate) fn by_cpp_name(&self, name: &str) -> Option<TypeId> {
-        // In programs without C++, names are found as they are.
+        // Most names are spelled alike; in programs without C++, all are.
         self.by_name(name).or_else(|| {
             let hash = |name: &str| SPELLINGS.hash_one(cpp_name::uniform(name));
             let by_hash = self.by_cpp_name.get_or_init(|| {

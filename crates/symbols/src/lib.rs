@@ -5,8 +5,9 @@
 //! to the recording's [`Symbols`](stackglass_profile::Symbols): see [`symbolize()`].
 //!
 //! It reads `.symtab`, `.dynsym`, and DWARF 2 to 5: in the file itself, behind `.gnu_debuglink` or a build id, split
-//! (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd). It demangles Rust (both schemes) and C++. Code compiled at
-//! run time has the names in its compiler's `/tmp/perf-PID.map`. No server is contacted. Types and variables are read
+//! (`.dwo`, `.dwp`), shared (`dwz`) and compressed (zlib, zstd). Stripped files may have symbols in `.gnu_debugdata`. It demangles Rust (both schemes) and C++. Code compiled at
+//! run time has the names in its compiler's `/tmp/perf-PID.map`. No server is contacted, unless
+//! [`Options::debuginfod`] names some. Types and variables are read
 //! on demand: see [`layouts`].
 //!
 //! The instructions of the code show which calls go through vtables and function pointers
@@ -18,15 +19,18 @@ mod allocators;
 mod code_lines;
 mod covering;
 mod cpp_path;
+mod debuginfod;
 mod dispatch;
 mod dwarf;
 mod elf;
 mod error;
 mod frames;
 mod kept;
+mod language;
 pub mod layouts;
 mod locate;
 mod mapped;
+mod mini_debug_info;
 mod module_path;
 mod naming;
 mod options;
@@ -46,6 +50,7 @@ pub use allocators::{
     LinkedAllocator, MovableFunction, MovableStart, MovedDistance, linked_allocator, movable_functions,
 };
 pub use code_lines::code_lines;
+pub use debuginfod::Debuginfod;
 pub use error::Error;
 pub use naming::{Named, name_of_symbol};
 pub use options::{Options, Outcome, Progress};

@@ -1,12 +1,13 @@
 //! Finds the files with a module's names: its own, or a separate file with its debug information.
 //!
 //! The module's own sections come first, then the build-id folder and `.gnu_debuglink`, as in GDB (*GDB manual*, "Debugging
-//! Information in Separate Files"). A separate file must have the same build id. If one of the files has none, its CRC must
+//! Information in Separate Files"). Without a complete symbol table, `.gnu_debugdata` may have one. A separate file must have the same build id. If one of the files has none, its CRC must
 //! be that of the link.
 
 use crate::elf::{Elf, Table, hex};
 use crate::mapped::Mapped;
-use crate::{Error, Options, vdso};
+use crate::{Error, Options, mini_debug_info, vdso};
+use stackglass_profile::frame::file_name;
 use stackglass_profile::recording::Module;
 use stackglass_profile::symbols::Missing;
 use std::ffi::OsStr;
@@ -20,6 +21,8 @@ pub(crate) struct Files {
     pub program: Option<Mapped>,
     /// Its separate debug file.
     pub debug: Option<Mapped>,
+    /// The functions of a stripped program that are not exported. Read only if there is no complete symbol table.
+    pub mini: Option<Mapped>,
     /// The part that it shares with other files (dwz).
     pub shared: Option<Mapped>,
     /// Its split debug information, if that is in one file.
@@ -40,13 +43,27 @@ impl Files {
 
     /// The file with the best symbol table, and that table.
     pub fn symbols(&self) -> Option<(Elf<'_>, Table)> {
-        [(&self.program, Table::Full), (&self.debug, Table::Full), (&self.program, Table::Dynamic)]
-            .into_iter()
-            .find_map(|(file, table)| {
-                let elf = Elf::parse(file.as_ref()?).ok()?;
-                elf.symbols(table).is_some().then_some((elf, table))
-            })
+        self.full_symbols().or_else(|| table_of(self.mini.as_ref(), Table::Full)).or_else(|| self.exports())
     }
+
+    /// The complete symbol table.
+    fn full_symbols(&self) -> Option<(Elf<'_>, Table)> {
+        table_of(self.program.as_ref(), Table::Full).or_else(|| table_of(self.debug.as_ref(), Table::Full))
+    }
+
+    /// The exported symbols, if the best table does not have them.
+    pub fn exports_beside(&self) -> Option<(Elf<'_>, Table)> {
+        self.mini.as_ref().and_then(|_| self.exports())
+    }
+
+    fn exports(&self) -> Option<(Elf<'_>, Table)> {
+        table_of(self.program.as_ref(), Table::Dynamic)
+    }
+}
+
+fn table_of(file: Option<&Mapped>, table: Table) -> Option<(Elf<'_>, Table)> {
+    let elf = Elf::parse(file?).ok()?;
+    elf.symbols(table).is_some().then_some((elf, table))
 }
 
 /// Finds the files of a module.
@@ -83,6 +100,13 @@ pub(crate) fn files_of(module: &Module, options: &Options) -> Files {
         candidates.extend(by_build_id(id, options));
         files.shared = candidates.into_iter().find_map(|path| open_debug(&path, id, None));
     }
+    if files.full_symbols().is_none() {
+        match own.as_ref().and_then(mini_debug_info::read) {
+            Some(Ok(mini)) => files.mini = Some(mini),
+            Some(Err(error)) => files.problems.push(error),
+            None => {}
+        }
+    }
     files.package = package_beside(path, files.debug.as_ref());
     if files.missing.is_none() && &*module.path != vdso::NAME {
         files.missing = missing_from(&files);
@@ -111,7 +135,8 @@ fn by_build_id(id: &[u8], options: &Options) -> Vec<PathBuf> {
         return Vec::new();
     };
     let name = format!(".build-id/{first:02x}/{}.debug", hex(rest));
-    options.debug_folders().map(|folder| folder.join(&name)).collect()
+    let cached = options.debuginfod.as_ref().map(|debuginfod| debuginfod.cached(id));
+    options.debug_folders().map(|folder| folder.join(&name)).chain(cached).collect()
 }
 
 /// The possible paths of a `.gnu_debuglink`.
@@ -127,6 +152,33 @@ fn by_link(program: &Path, name: &[u8], options: &Options) -> Vec<PathBuf> {
     // A file that links to its own name is not its own debug file.
     paths.retain(|path| path != program);
     paths
+}
+
+/// Asks debuginfod for what is missing of each module. Those with the most locations come first, since time is limited.
+/// Returns a line on the result.
+pub(crate) fn fetch(modules: &[(&Module, usize)], files: &mut [Files], options: &Options) -> Option<String> {
+    let mut session = options.debuginfod.as_ref()?.session();
+    let mut order: Vec<usize> = (0..modules.len().min(files.len())).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(modules[*index].1));
+    for index in order {
+        let (module, files) = (modules[index].0, &mut files[index]);
+        let name = file_name(&module.path);
+        // A file that was replaced is wanted by its recorded id.
+        let own = files.program.as_ref().and_then(|file| Elf::parse(file).ok());
+        let own = own.as_ref().map(Elf::build_id).filter(|id| !id.is_empty());
+        let id = own.unwrap_or(&module.build_id).to_vec();
+        if files.missing.is_some() && session.fetch(&id, name) {
+            *files = files_of(module, options);
+        }
+        let with_info = files.debug_info();
+        let part = with_info.as_ref().and_then(Elf::shared_link).filter(|_| files.shared.is_none());
+        if let Some(id) = part.map(|(_, id)| id.to_vec())
+            && session.fetch(&id, name)
+        {
+            *files = files_of(module, options);
+        }
+    }
+    session.message()
 }
 
 /// Opens a debug file if it belongs to the module.

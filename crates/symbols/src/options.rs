@@ -13,6 +13,8 @@ pub struct Options {
     /// Folders with separate debug files, searched before `/usr/lib/debug` and with the same layout:
     /// `.build-id/xx/yyy.debug`, or the path of the program.
     pub debug_folders: Vec<PathBuf>,
+    /// Servers that are asked for missing debug files. `None`: no server is contacted.
+    pub debuginfod: Option<crate::Debuginfod>,
     /// Folder of the standard library's sources (`…/lib/rustlib/src/rust/library`), which replaces
     /// `/rustc/HASH/library`. `None`: the installed toolchains are searched for the commit.
     pub library_sources: Option<PathBuf>,
@@ -49,6 +51,8 @@ pub struct Outcome {
     pub named: usize,
     /// Locations with a source line.
     pub with_line: usize,
+    /// One line on what debuginfod servers sent, and which of them failed; `None` if there is nothing to say.
+    pub debuginfod: Option<String>,
     /// Errors, by file. They affect only names and lines of the frames in that file.
     pub problems: Vec<crate::Error>,
 }

@@ -3,6 +3,7 @@
 //! `tools/perf/Documentation/jit-interface.txt`).
 
 use stackglass_profile::{Frame, Process};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +48,8 @@ impl PerfMaps {
             if let (Some(start), Some(size)) = (number(), number())
                 && let Some(name) = parts.next().filter(|name| !name.is_empty())
             {
-                self.0.push(Function { start, end: start.saturating_add(size), name: Arc::from(name) });
+                let name = without_tier(name);
+                self.0.push(Function { start, end: start.saturating_add(size), name: Arc::from(&*name) });
             }
         }
     }
@@ -63,6 +65,18 @@ impl PerfMaps {
         let function = self.0[..after].last().filter(|function| address < function.end)?;
         Some(Frame { func: function.name.clone(), ..Frame::unknown(address) })
     }
+}
+
+/// V8 marks how it has compiled a function: `JS:~f`, `JS:^f`, `JS:+f` and `JS:*f` are one function, whose samples belong
+/// together.
+fn without_tier(name: &str) -> Cow<'_, str> {
+    for kind in ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"] {
+        let function = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix(['~', '^', '+', '*']));
+        if let Some(function) = function {
+            return Cow::Owned(format!("{kind}{function}"));
+        }
+    }
+    Cow::Borrowed(name)
 }
 
 /// A map of this recording that this user or root owns, since all users can write to `/tmp`.
@@ -101,6 +115,18 @@ mod tests {
         assert_eq!(name(0x2010), None);
         assert_eq!(name(0x3007).as_deref(), Some("hex"));
         assert_eq!(name(0x4001), None);
+    }
+
+    #[test]
+    fn one_function_has_one_name_however_it_is_compiled() {
+        for name in
+            ["JS:~f /srv/a.js:1:2", "JS:*f /srv/a.js:1:2", "JS:^f /srv/a.js:1:2", "JS:+f /srv/a.js:1:2"]
+        {
+            assert_eq!(without_tier(name), "JS:f /srv/a.js:1:2");
+        }
+        for name in ["py::f:/srv/a.py", "Builtin:ArrayMap", "*f", "JS:f", "int W.inner(int)"] {
+            assert_eq!(without_tier(name), name);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::dwarf::unit::DebugInfo;
 use crate::elf::{Elf, Table};
 use crate::frames::{self, Cache, Draft, FromSymbol, Wanted};
 use crate::kept;
+use crate::language;
 use crate::locate::{self, Files};
 use crate::mapped::Mapped;
 use crate::perf_map::PerfMaps;
@@ -63,13 +64,18 @@ pub(crate) fn with_contents(
     let allocating = types::locations(recording);
     let jobs = jobs(recording, &allocating, &mut outcome);
     let threads = options.threads();
-    let files = parallel::map(
+    let mut files = parallel::map(
         threads,
         &jobs,
         || (),
         |(), job| locate::files_of(&recording.modules[job.module.0 as usize], options),
         &mut |_| (),
     );
+    if options.debuginfod.is_some() {
+        let module = |job: &Job| (&recording.modules[job.module.0 as usize], job.addresses.len());
+        let modules: Vec<(&Module, usize)> = jobs.iter().map(module).collect();
+        outcome.debuginfod = locate::fetch(&modules, &mut files, options);
+    }
     let (found, problems) = resolve(&recording.modules, &jobs, &files, threads, progress);
     outcome.problems.extend(problems);
     for (job, calls) in jobs.iter().zip(dispatches(&jobs, &files, threads)) {
@@ -85,7 +91,8 @@ pub(crate) fn with_contents(
             missing = Some(Missing::DebugInfo);
         }
         if let Some(missing) = missing {
-            recording.symbols.note(ModuleNote { module: module.path.clone(), missing });
+            let language = language::of(&files);
+            recording.symbols.note(ModuleNote { module: module.path.clone(), missing, language });
         }
         outcome.problems.extend(files.problems);
         let name: Arc<str> = Arc::from(file_name(&module.path));
@@ -354,9 +361,16 @@ fn function_names<'data>(
     if let Some((elf, table)) = &table {
         symbols = symtab::names(elf, *table, &wanted);
     }
+    let exports = files.exports_beside();
+    if let Some((elf, table)) = &exports {
+        for (symbol, export) in symbols.iter_mut().zip(symtab::names(elf, *table, &wanted)) {
+            let is_vague = symbol.is_none_or(|symbol| symbol.label.is_some());
+            *symbol = export.filter(|export| is_vague && export.label.is_none()).or(*symbol).or(export);
+        }
+    }
     // In a stripped file, names have gaps, which labels must not cover.
-    let only_exported = table.as_ref().is_none_or(|(_, table)| *table == Table::Dynamic);
-    let doubtful = |symbol: &Symbol<'_>| only_exported && symbol.label.is_some();
+    let has_gaps = exports.is_some() || table.as_ref().is_none_or(|(_, table)| *table == Table::Dynamic);
+    let doubtful = |symbol: &Symbol<'_>| has_gaps && symbol.label.is_some();
     let unsure = |at: &usize| symbols[*at].as_ref().map_or(!has_function(&drafts[open[*at]]), doubtful);
     let unsure: Vec<usize> = (0..open.len()).filter(unsure).collect();
     let starts = starts(files, &unsure.iter().map(|at| wanted[*at]).collect::<Vec<_>>());

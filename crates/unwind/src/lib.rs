@@ -38,11 +38,14 @@ pub mod call_site;
 mod cursor;
 mod dwarf;
 mod eh_frame;
+#[path = "epilogue_x86_64.rs"]
+mod epilogue;
 pub mod expression;
 mod interpreter;
 pub mod mapping;
 pub mod memory;
 pub mod modules;
+pub mod own_memory;
 #[path = "prologue_x86_64.rs"]
 mod prologue;
 #[path = "registers_x86_64.rs"]

@@ -7,6 +7,7 @@
 
 use crate::mapping::{self, Mapping};
 use crate::modules::Module;
+use crate::own_memory;
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -268,6 +269,7 @@ pub unsafe fn mmap(
 /// # Safety
 /// As for munmap(2).
 pub unsafe fn munmap(at: *mut core::ffi::c_void, bytes: usize) -> i32 {
+    own_memory::remove(at.cast());
     // SAFETY: by the caller.
     unsafe { libc::syscall(libc::SYS_munmap, at, bytes) as i32 }
 }
@@ -295,6 +297,7 @@ pub(crate) fn map_private(size: usize) -> Option<*mut u8> {
         }
         // Filled page by page: a huge page would be zeroed at once, perhaps in a signal handler.
         libc::madvise(place, size, libc::MADV_NOHUGEPAGE);
+        own_memory::add(place.cast(), size);
         Some(place.cast())
     }
 }

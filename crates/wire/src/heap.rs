@@ -117,7 +117,11 @@ pub struct HeapPage {
     pub last_leaf: AtomicU64,
     /// Bytes of an address that one word of a leaf stands for, as a shift.
     pub granule_shift: AtomicU32,
-    _fill: u32,
+    /// Entries of the table at [`HeapPage::own_memory`].
+    pub own_memory_entries: AtomicU32,
+    /// Address of the table with the private mappings of the recorder. An entry is two words: start and length in bytes, 0 if it is
+    /// not used.
+    pub own_memory: AtomicU64,
     growing: Line<Growing>,
     sums: Line<Sums>,
 }

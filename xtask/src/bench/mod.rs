@@ -101,6 +101,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
         if named.is_empty() { GROUPS.iter().collect() } else { named.iter().filter_map(group).collect() };
     let order: Vec<&str> = GROUPS.iter().map(|(name, ..)| *name).collect();
     let setup = Setup::open(quick, &folder)?;
+    results::store_versions(&setup.peers)?;
     let mut held = true;
     for (name, title, measure) in chosen {
         eprintln!("\n--- {name}: {title}");
@@ -113,7 +114,7 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
         }
         let others = others.and_then(|before| before.share());
         results::keep(name, title, &figures, quick, others)?;
-        results::write(&order, &setup)?;
+        results::write(&order)?;
         eprintln!("--- {name}: {:.0} s", begin.elapsed().as_secs_f64());
     }
     Ok(held)

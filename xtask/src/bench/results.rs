@@ -2,13 +2,15 @@
 
 use super::figure::Figure;
 use super::peers::{Peers, version};
-use super::setup::Setup;
 use crate::run::{output, root};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
+
+/// The name under which versions are stored, beside those of groups.
+const PEERS: &str = "peers";
 
 fn kept_file() -> PathBuf {
     root().join("bench/results.json")
@@ -34,7 +36,11 @@ pub fn keep(name: &str, title: &str, figures: &[Figure], quick: bool, others: Op
         "title": title, "date": date.trim(), "load": load, "machine": machine(), "quick": quick, "figures": figures
     });
     all.insert(name.to_owned(), group);
-    let text = serde_json::to_string_pretty(&all)?;
+    store(&all)
+}
+
+fn store(all: &Map<String, Value>) -> Result<()> {
+    let text = serde_json::to_string_pretty(all)?;
     std::fs::write(kept_file(), text + "\n").context("cannot write bench/results.json")
 }
 
@@ -58,19 +64,28 @@ bound lies within the interval. **MISSED**: the whole interval lies beyond the b
 profilers, measured in the same run, or additional figures.
 ";
 
+/// Stores the versions of the peers that exist. Those of others stay: groups that were measured with them stay as well.
+pub fn store_versions(peers: &Peers) -> Result<()> {
+    let mut all = kept();
+    let mut versions = all.get(PEERS).and_then(Value::as_object).cloned().unwrap_or_default();
+    let Peers { samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq, .. } = peers;
+    for peer in [samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq].into_iter().flatten() {
+        let name = peer.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        versions.insert(name, version(peer).into());
+    }
+    all.insert(PEERS.to_owned(), versions.into());
+    store(&all)
+}
+
 /// Writes all stored groups in the given order.
-pub fn write(order: &[&str], setup: &Setup) -> Result<()> {
+pub fn write(order: &[&str]) -> Result<()> {
     let mut text = String::from(HEAD);
     let here = machine();
     writeln!(text, "\nMachine, unless a group names another: {here}\n")?;
-    for remark in &setup.peers.remarks {
-        writeln!(text, "- {remark}")?;
-    }
-    let Peers { samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq, .. } = &setup.peers;
-    for peer in [samply, perf, ripgrep, inferno, heaptrack, valgrind, jaq].into_iter().flatten() {
-        writeln!(text, "- {}", version(peer))?;
-    }
     let all = kept();
+    for version in all.get(PEERS).and_then(Value::as_object).into_iter().flat_map(Map::values) {
+        writeln!(text, "- {}", version.as_str().unwrap_or(""))?;
+    }
     for group in order.iter().filter_map(|name| all.get(*name)) {
         let field = |value: &Value, key: &str| value[key].as_str().unwrap_or("").replace(['\n', '|'], " ");
         writeln!(text, "\n## {}\n", field(group, "title"))?;

@@ -12,6 +12,7 @@ mod ignored;
 mod licences;
 mod packages;
 mod programs;
+mod registry;
 mod stress;
 mod suites;
 
@@ -65,6 +66,7 @@ const STEPS: &[Step] = &[
     ("heap-readers", |_| heap_readers::run()),
     ("stress", stress::run),
     ("effects", effects::run),
+    ("registry", registry::run),
     ("fuzz", fuzz::run),
 ];
 

@@ -79,7 +79,7 @@ fn make_by(borrowed: &Borrowed<'_>, injection: &mut Injection<'_>) -> Result<Cop
     }
 }
 
-/// The id by which the program knows its child: that of its own pid namespace.
+/// The id of the child in the program's own pid namespace.
 fn inner_pid(program: u32, child: u32) -> u32 {
     let depth = namespace_pids(program).len();
     let ids = namespace_pids(child);
@@ -132,7 +132,7 @@ fn kill_and_reap(task: u32) {
     ptrace::reap(task);
 }
 
-/// Makes a thread of the stopped process reap its child, which has the id `child` there.
+/// Makes a thread of the stopped process reap its child. `child` is its id in the pid namespace of that process.
 ///
 /// # Errors
 /// As [`make`].

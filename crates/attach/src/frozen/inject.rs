@@ -14,13 +14,13 @@ use super::stop::{State, StoppedThreads, TracedThread, pause};
 use crate::clock::monotonic;
 use crate::interrupted_call::{self, ERESTART_RESTARTBLOCK};
 use crate::ptrace::{self, Stop};
-use stackglass_procfs::maps;
+use stackglass_procfs::{limits, maps};
 use std::io;
 use std::time::Duration;
 
 /// Bytes below the stack pointer that belong to the running function (x86-64 psABI).
 const RED_ZONE: u64 = 128;
-/// A call takes longer only if another thread of the process must help it. The others are then detached.
+/// A call takes longer only if it waits for another thread of the process. The other threads are then detached.
 const LONGEST_CALL: Duration = Duration::from_secs(2);
 
 /// Threads that are tried before a process is refused.
@@ -99,7 +99,7 @@ impl<'a> Injection<'a> {
         let mut has_refused = false;
         for thread in candidates.into_iter().take(MOST_CANDIDATES) {
             let Some(registers) = thread.continues_with else { continue };
-            // Only now: the threads are stopped, so this stays.
+            // The threads are stopped, so the answer stays valid.
             let is_confined = interrupted_call::is_confined(thread.tid);
             if is_confined && !borrowed.can_suspend_seccomp {
                 has_refused = true;
@@ -330,7 +330,9 @@ impl Borrowed<'_> {
         let has_room =
             |mapping: &Mapping| mapping.writable && mapping.range.start.saturating_add(bytes) < top;
         if let Some(stack) = self.main_stack.as_ref().filter(|stack| stack.range.contains(&top)) {
-            return has_room(stack).then_some(top);
+            let mappings = || maps::read(tid).unwrap_or_default();
+            let has_room = has_room(stack) || self.can_grow(stack, top.saturating_sub(bytes), &mappings());
+            return has_room.then_some(top);
         }
         if tid == self.pid {
             // It runs on a stack of its own making (Go, fibers): the lowest bytes of the real one, if they were never used.
@@ -344,5 +346,16 @@ impl Borrowed<'_> {
         }
         let mappings = mappings.get_or_insert_with(|| maps::read(tid).unwrap_or_default());
         maps::at(mappings, top).is_some_and(has_room).then_some(top)
+    }
+
+    /// Whether the kernel extends the main thread's stack down to `lowest` when it is written there: within its limit, and away from
+    /// the mapping below (`mm/mmap.c`: `acct_stack_growth`, `stack_guard_gap`).
+    fn can_grow(&self, stack: &Mapping, lowest: u64, mappings: &[Mapping]) -> bool {
+        const GUARD: u64 = 1 << 20;
+        const PAGE: u64 = 4096;
+        let size = stack.range.end.saturating_sub(lowest & !(PAGE - 1));
+        let below = mappings.iter().rfind(|mapping| mapping.range.end <= stack.range.start);
+        let is_free = below.is_none_or(|below| below.range.end.saturating_add(GUARD + PAGE) <= lowest);
+        stack.writable && is_free && limits::stack(self.pid).is_some_and(|limit| size <= limit)
     }
 }

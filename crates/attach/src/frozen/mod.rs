@@ -1,7 +1,7 @@
 //! The memory of a process at one moment, read without holding the process up.
 //!
-//! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them go. The
-//! new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
+//! [`FrozenProcess::copy`] stops all threads of a process for some milliseconds, makes one of them call clone(2), and lets them
+//! continue. The //! new process never runs. Its memory is that of the moment of the stop, by copy-on-write, and is read by
 //! `/proc/PID/mem` at leisure. The program notices nothing: interrupted calls are made again, and the copy shares its
 //! descriptors, sends no SIGCHLD and leaves no zombie. If this process dies at any moment, the program
 //! continues, and the copy ends.
@@ -86,7 +86,7 @@ pub struct FrozenProcess {
 
 impl FrozenProcess {
     /// Copies a process. The copy also ends when the program ends or executes another. If the process is a child of this process,
-    /// no other thread may wait for it meanwhile without `WNOWAIT`: it would take the report of a stop away.
+    /// no other thread may wait for it meanwhile without `WNOWAIT`: it would consume the report of a stop.
     ///
     /// # Errors
     /// If the process may not be traced or cannot be copied. The message names the remedy.

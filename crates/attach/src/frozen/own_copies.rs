@@ -1,10 +1,10 @@
-//! The tasks that this process has created to copy others, for recordings: perf events are inherited by them.
+//! The tasks that this process has created to copy others. They inherit perf events, so a recording must leave them out.
 
 use crate::clock::monotonic;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Tasks that are kept in mind. What is recorded of older ones was read long ago.
+/// Number of tasks that are remembered. The events of older ones were read long ago.
 const MOST: usize = 1024;
 /// A task is noted at most this long after it was created, ns.
 const LATEST: u64 = 10_000_000_000;
@@ -26,8 +26,8 @@ pub(super) fn note(pid: u32) {
     created.push_back(Created { pid, at: monotonic() });
 }
 
-/// Whether this process has created the process `pid`, which began at `start` (CLOCK_MONOTONIC, ns), as a frozen copy or on the
-/// way to one. Such a process never runs.
+/// Whether this process has created the process `pid`, which began at `start` (CLOCK_MONOTONIC, ns), as a frozen copy or to
+/// make one. Such a process never runs.
 pub fn is_own_copy(pid: u32, start: u64) -> bool {
     let created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
     created.iter().any(|task| task.pid == pid && start <= task.at && task.at - start < LATEST)

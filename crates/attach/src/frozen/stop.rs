@@ -50,7 +50,7 @@ pub(super) struct TracedThread {
     pub(super) continues_with: Option<libc::user_regs_struct>,
     /// Seccomp confined its calls when it began to be traced.
     pub(super) is_confined: bool,
-    /// It makes its interrupted call again.
+    /// It repeats its interrupted call.
     is_put_back: bool,
     /// It is the main thread of a program that this process has started and waits for.
     is_own_child: bool,
@@ -316,8 +316,8 @@ fn resume_with_signal(tid: u32, stop: Stop) {
     let _ = ptrace::resume(tid, signal);
 }
 
-/// The registers with which a thread makes a call again that returned EINTR only because of the stop, or that seccomp keeps
-/// the kernel from continuing. The time-out of the call begins anew.
+/// The registers with which a thread repeats its call, if the call returned EINTR only because of the stop, or if seccomp may
+/// keep the kernel from continuing it. The time-out of the call begins anew.
 fn before_call(tid: u32, registers: &libc::user_regs_struct) -> Option<libc::user_regs_struct> {
     let number = registers.orig_rax as i64;
     const EINTR: i64 = -(libc::EINTR as i64);

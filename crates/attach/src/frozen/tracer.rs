@@ -321,7 +321,7 @@ impl Lender {
         let living = process::living_thread(pid).ok_or_else(gone)?;
         let main = Status::read(pid).ok_or_else(gone)?;
         let name = main.name;
-        // A main thread that has ended tells nothing of features.
+        // The status of a main thread that has ended lists no features.
         let status = Status { innermost_pid: main.innermost_pid, ..Status::read(living).ok_or_else(gone)? };
         if status.has_shadow_stack {
             return Err(FreezeError::ShadowStack { pid, name });
@@ -362,7 +362,7 @@ fn can_suspend_seccomp() -> bool {
     own.capabilities & SYS_ADMIN != 0 && !own.confined
 }
 
-/// Whether no thread could make a call that seccomp does not see.
+/// Whether seccomp confines all threads.
 fn every_thread_is_confined(pid: u32) -> bool {
     let statuses = threads::list(pid).into_iter().filter_map(Status::read);
     statuses.filter(|status| !status.has_ended()).all(|status| status.confined)
@@ -405,8 +405,8 @@ fn open_process(pid: u32) -> Option<OwnedFd> {
     }
 }
 
-/// Whether children of a thread are in another pid namespace than itself. The first of them is essential for it: when that ends, no
-/// other can be created.
+/// Whether children of a thread are in another pid namespace than the thread. That namespace ends with its first process: no other
+/// can be created then.
 fn has_other_namespace_for_children(tid: u32) -> bool {
     let namespace = |task: &str, name: &str| std::fs::read_link(format!("/proc/{task}/ns/{name}"));
     let task = tid.to_string();

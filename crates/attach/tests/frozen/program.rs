@@ -113,3 +113,9 @@ pub fn unique(name: &str) -> String {
     let short = &name[..name.len().min(4)];
     format!("{short}{:x}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
+
+/// Whether this process has the rights of root.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid(2) has no arguments and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}

@@ -1,15 +1,10 @@
 //! Filters and limits.
 
-use crate::program::{Program, compile, eventually, relatives};
+use crate::program::{Program, compile, eventually, is_root, relatives};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
-
-fn is_root() -> bool {
-    // SAFETY: a call without arguments.
-    unsafe { libc::geteuid() == 0 }
-}
 
 /// Whether this process may suspend seccomp for others.
 fn may_suspend() -> bool {

@@ -27,3 +27,15 @@ fn five_hundred_threads() {
 fn a_thousand_threads() {
     copies_of(1000);
 }
+
+#[test]
+fn a_main_thread_that_has_used_its_mapped_stack() {
+    let (mut program, ready) = Program::start("deep", &[]);
+    assert_eq!(ready, "ready");
+    for _ in 0..3 {
+        let copy = FrozenProcess::copy(program.pid(), &Options::default()).unwrap();
+        assert!(copy.is_alive());
+    }
+    // getchar() returns -1 at the end of its input.
+    assert_eq!(program.finish(), "299999");
+}

@@ -1,6 +1,6 @@
 //! A program does not notice that it is copied.
 
-use crate::program::{Program, compile, eventually, relatives};
+use crate::program::{Program, compile, eventually, is_root, relatives};
 use stackglass_attach::frozen::{FreezeError, FrozenProcess, Options};
 use std::process::Command;
 use std::time::Duration;
@@ -39,11 +39,10 @@ fn children_and_signals_stay_as_they_are() {
     }
 }
 
-/// In a container, a program knows the copy by another id.
+/// In a container, the copy has another id for the program.
 #[test]
 fn no_zombie_stays_in_a_pid_namespace() {
-    // SAFETY: a call without arguments.
-    if unsafe { libc::geteuid() } != 0 {
+    if !is_root() {
         return;
     }
     let child_of = |pid: u32| -> u32 {
@@ -79,8 +78,7 @@ fn no_zombie_stays_in_a_pid_namespace() {
 /// A copy would be the first process of the namespace, and no other could be created after its end.
 #[test]
 fn a_namespace_for_children_is_left_alone() {
-    // SAFETY: a call without arguments.
-    if unsafe { libc::geteuid() } != 0 {
+    if !is_root() {
         return;
     }
     let mut command = Command::new("unshare");

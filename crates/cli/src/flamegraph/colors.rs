@@ -1,6 +1,6 @@
 //! `--colors`: what the colour of a box means.
 
-use stackglass_flame::schemes::paint;
+use stackglass_flame::schemes::{by_crate, paint};
 use stackglass_flame::{CategoryColors, CrateColors, FlameColors, Paint};
 
 /// A colour scheme.
@@ -51,5 +51,15 @@ impl Scheme {
             Scheme::Crate => paint(CrateColors::new(false), CrateColors::new(true)),
             Scheme::Julia => paint(FlameColors::default(), FlameColors::builder().darkmode(true).build()),
         }
+    }
+
+    /// All schemes by name for a page, this one first.
+    pub(crate) fn all_for_page(self) -> Vec<(String, Paint<'static>)> {
+        let others = Scheme::ALL.iter().filter(|other| **other != self);
+        let paint = |scheme: Scheme| if scheme == Scheme::Crate { by_crate() } else { scheme.paint() };
+        std::iter::once(&self)
+            .chain(others)
+            .map(|scheme| (scheme.word().to_owned(), paint(*scheme)))
+            .collect()
     }
 }

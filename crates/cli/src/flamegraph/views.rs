@@ -8,14 +8,18 @@ use crate::message;
 use stackglass_files::jlprof::{self, GraphNode};
 use stackglass_flame::png::{Layout, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
-use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg};
+use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg, Warning};
+use stackglass_profile::{Nanos, command_text};
 use stackglass_report::call_tree::{StateFilter, TaskCount};
-use stackglass_report::{CallTrees, Metric, Pick, Source};
+use stackglass_report::{CallTrees, Metric, Pick, Source, nothing_picked};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Most threads, and most tasks, that get separate graphs.
 const MOST_PARTS: usize = 48;
+
+/// The unit of time in pictures.
+const MILLISECOND: Nanos = Nanos(1_000_000);
 
 /// Levels that an SVG picture shows.
 const SVG_LEVELS: u32 = 1000;
@@ -26,58 +30,151 @@ const PNG_LEVELS: usize = 200;
 pub(crate) struct Drawing {
     title: String,
     unit: String,
-    /// Labels and graphs; the first graph has all samples.
-    views: Vec<(String, Graph)>,
+    /// The graph of pictures.
+    graph: Graph,
+    /// The graphs of a page; the first have all samples.
+    views: Vec<PageView>,
+    /// The unit if samples asleep count as well.
+    wall_unit: String,
+    /// The page first shows samples asleep as well.
+    wall: bool,
+    /// The page first shows foreign frames.
+    foreign: bool,
+    /// What samples without a stack count, which have no box.
+    without_stack: u64,
+}
+
+/// The graphs of everything, of a thread, or of a task.
+struct PageView {
+    label: String,
+    graph: Option<Graph>,
+    asleep: Option<Graph>,
 }
 
 /// Makes graphs from samples.
-pub(crate) fn draw(flags: &Flags, input: &Input, metric: Metric, format: Format) -> Result<Drawing, Failure> {
+pub(crate) fn draw(
+    flags: &Flags,
+    mut input: Input,
+    metric: Metric,
+    format: Format,
+) -> Result<Drawing, Failure> {
+    let time = match (metric, format) {
+        // Julia's graphs count samples.
+        (Metric::Time, Format::Html | Format::Svg | Format::Png) => count_time(&mut input),
+        _ => None,
+    };
+    let input = &input;
     let source = input.source();
     let trees = CallTrees::new(source).map_err(Failure::new)?;
+    if let Some(why) = nothing_picked(
+        &trees,
+        flags.threads.as_ref().unwrap_or(&Pick::All),
+        flags.tasks.as_ref().unwrap_or(&Pick::All),
+    ) {
+        return Err(Failure::new(format!("{}: {why}", input.name)));
+    }
     let mut moments = if flags.wall { StateFilter::All } else { StateFilter::Awake };
     if moments == StateFilter::Awake
         && trees.counts(moments).is_empty()
         && !trees.counts(StateFilter::All).is_empty()
     {
-        message::print("no thread was seen running: drawing sleeping threads");
+        message::print("no thread was sampled on a CPU: drawing threads that were asleep");
         moments = StateFilter::All;
     }
     let pruned = pruned::find(&flags.prune, source);
     let foreign = source.frames().iter().all(|frame| frame.foreign);
-    let graph_of = |threads: Option<Pick>, tasks: Option<Pick>| {
-        let mut options = options(flags, foreign, moments, threads, tasks);
+    let shown = (foreign || flags.c) && !flags.no_c;
+    let graph_of = |c: bool, moments: StateFilter, threads: Option<Pick>, tasks: Option<Pick>| {
+        let mut options = options(flags, c, moments, threads, tasks);
         for rule in &pruned {
             options = options.prune(&rule.func, &rule.file);
         }
         let drawn = options.graph_of(&trees, source);
         drawn.map_err(Failure::new)
     };
-    let FlamegraphResult { graph, warning } = graph_of(None, None)?;
-    let Some(graph) = graph else {
+    let FlamegraphResult { graph, warning } = graph_of(shown, moments, None, None)?;
+    let Some(mut graph) = graph else {
         return Err(Failure::new(
             warning.map_or(String::new(), |warning| format!("{}: {warning}", input.name)),
         ));
     };
-    if let Some(warning) = warning {
-        message::print(&warning.to_string());
+    match (warning, &flags.filter) {
+        (Some(Warning::FilterIgnored), Some(filter)) => {
+            return Err(Failure::new(format!(
+                "{}: no frame matches `{filter}`: there are {}",
+                input.name,
+                hottest(&graph).join(", ")
+            )));
+        }
+        (Some(warning), _) => message::print(&warning.to_string()),
+        (None, _) => {}
     }
     if flags.no_c && graph.nodes().len() == 1 {
         message::print("all samples are in foreign code, which --no-c leaves out");
     }
-    let mut views = vec![("everything".to_owned(), graph)];
+    // Filters leave out more than that.
+    let without_stack = match flags.filter.is_none() && flags.prune.is_empty() {
+        true => picked(flags, &trees, moments).saturating_sub(graph.root().span.len()),
+        false => 0,
+    };
+    let mut views = Vec::new();
     if format == Format::Html {
-        for Part { label, threads, tasks } in parts(flags, source, &trees, moments) {
-            if let Some(graph) = graph_of(threads, tasks)?.graph {
-                views.push((label, graph));
+        // The page hides foreign frames and samples asleep by itself. Julia's buffers and folded stacks have no states.
+        let has_states = time.is_some();
+        let running = if has_states { StateFilter::Awake } else { moments };
+        let everything = Part { label: "everything".to_owned(), threads: None, tasks: None };
+        let counted = if has_states { StateFilter::All } else { moments };
+        for part in std::iter::once(everything).chain(parts(flags, source, &trees, counted)) {
+            // A graph without a match of the filter comes unfiltered, with a warning.
+            let of = |moments| -> Result<Option<Graph>, Failure> {
+                let drawn = graph_of(true, moments, part.threads.clone(), part.tasks.clone())?;
+                Ok(drawn.graph.filter(|_| drawn.warning.is_none()))
+            };
+            let graph = of(running)?;
+            let asleep = if has_states { of(StateFilter::NotOnCpu)? } else { None };
+            if graph.is_some() || asleep.is_some() {
+                views.push(PageView { label: part.label, graph, asleep });
             }
         }
-    }
-    if flags.inverted && format != Format::Html {
-        views[0].1 = views[0].1.inverted();
+    } else if flags.inverted {
+        graph = graph.inverted();
     }
     let title = flags.title.clone().unwrap_or_else(|| title(input));
-    let unit = if metric == Metric::Time { unit(source, moments) } else { metric.noun().to_owned() };
-    Ok(Drawing { title, unit, views })
+    let noun = if metric == Metric::Time { unit(time, moments) } else { metric.noun().to_owned() };
+    let wall_unit = unit(time, StateFilter::All);
+    Ok(Drawing {
+        title,
+        unit: noun,
+        graph,
+        views,
+        wall_unit,
+        wall: moments == StateFilter::All,
+        foreign: shown,
+        without_stack,
+    })
+}
+
+/// All that the samples of the chosen threads and tasks count.
+fn picked(flags: &Flags, trees: &CallTrees<'_>, moments: StateFilter) -> u64 {
+    let has = |pick: &Option<Pick>, id| pick.as_ref().is_none_or(|pick| pick.has(id));
+    let counts = trees.counts(moments).into_iter();
+    counts
+        .filter(|count| has(&flags.threads, count.thread) && has(&flags.tasks, count.task))
+        .map(|count| count.count)
+        .sum()
+}
+
+/// The functions with the most time of their own.
+fn hottest(graph: &Graph) -> Vec<String> {
+    let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+    for (id, node) in graph.nodes().iter().enumerate().skip(1) {
+        let callees: u64 =
+            graph.children(id as _).map(|child| graph.nodes()[child as usize].span.len()).sum();
+        *own.entry(&graph.frame(node).func).or_default() += node.span.len().saturating_sub(callees);
+    }
+    let mut names: Vec<(u64, &str)> = own.into_iter().map(|(name, own)| (own, name)).collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names.into_iter().take(3).map(|(_, name)| format!("`{name}`")).chain(["…".to_owned()]).collect()
 }
 
 /// Draws a saved graph. Flags that only apply to samples are refused.
@@ -89,10 +186,20 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
     let inverted = flags.inverted && format != Format::Html;
     let graph = if inverted { graph.inverted() } else { graph };
     let title = flags.title.clone().unwrap_or(name);
-    Ok(Drawing { title, unit: "samples".into(), views: vec![("everything".into(), graph)] })
+    let view = PageView { label: "everything".into(), graph: Some(graph.clone()), asleep: None };
+    Ok(Drawing {
+        title,
+        unit: "samples".into(),
+        graph,
+        views: vec![view],
+        wall_unit: String::new(),
+        wall: false,
+        foreign: true,
+        without_stack: 0,
+    })
 }
 
-/// The flags as options. Foreign frames are shown if the program has no others.
+/// The flags as options, with or without foreign frames.
 fn options(
     flags: &Flags,
     foreign: bool,
@@ -101,7 +208,7 @@ fn options(
     tasks: Option<Pick>,
 ) -> Flamegraph {
     let options = Flamegraph::new()
-        .c((foreign || flags.c) && !flags.no_c)
+        .c(foreign)
         .combine(!flags.no_combine)
         .recur(flags.recur.unwrap_or_default())
         .norepl(!flags.no_norepl)
@@ -179,47 +286,49 @@ fn busiest(counts: &BTreeMap<u64, u64>, what: &str) -> Vec<u64> {
 fn title(input: &Input) -> String {
     match input.source() {
         Source::Recording(recording) if !recording.info.command.is_empty() => {
-            recording.info.command.join(" ")
+            command_text(&recording.info.command)
         }
         _ => input.name.clone(),
     }
 }
 
 /// The unit of the width of boxes.
-fn unit(source: Source<'_>, moments: StateFilter) -> String {
-    let what = match moments {
-        _ if !is_timed(source) => "samples",
-        StateFilter::All => "samples",
-        StateFilter::Awake => "samples on CPU",
-        StateFilter::Asleep => "samples asleep",
-    };
-    match source {
-        Source::Recording(recording) if recording.info.delay.0 > 0 => {
-            let every = std::time::Duration::from_nanos(recording.info.delay.0);
-            format!("{what} (one each {every:?})")
-        }
-        _ => what.to_owned(),
+fn unit(time: Option<&str>, moments: StateFilter) -> String {
+    match time {
+        Some(unit) => format!("{unit} of {}", moments.noun()),
+        None => "samples".to_owned(),
     }
 }
 
-/// Whether samples stand for time of threads. Folded stacks and output of perf do not.
-fn is_timed(source: Source<'_>) -> bool {
-    matches!(source, Source::Recording(recording) if recording.info.delay.0 > 0)
+/// Makes counts time: milliseconds, or microseconds if samples were taken more often. Returns the name of the unit, or
+/// `None` for samples without times: folded stacks and output of perf.
+fn count_time(input: &mut Input) -> Option<&'static str> {
+    let delay = input.timed()?.info.delay;
+    let (unit, name) = if delay < MILLISECOND { (Nanos(1_000), "µs") } else { (MILLISECOND, "ms") };
+    input.count_time(unit).then_some(name)
 }
 
 impl Drawing {
     /// Writes the graphs in this format.
-    pub(crate) fn write(&self, flags: &Flags, format: Format, out: &mut impl Write) -> io::Result<()> {
-        let graph = &self.views[0].1;
+    pub(crate) fn write<'a>(&'a self, flags: &Flags, format: Format, out: &mut impl Write) -> io::Result<()> {
+        let graph = &self.graph;
         let paint = flags.colors.unwrap_or_default().paint();
         match format {
             Format::Html => {
                 let page = Page::new(&*self.title)
                     .unit(&*self.unit)
+                    .wall_unit(&*self.wall_unit)
                     .icicle(flags.icicle)
                     .inverted(flags.inverted)
-                    .paint(paint);
-                self.views.iter().fold(page, |page, (label, graph)| page.view(&**label, graph)).write_to(out)
+                    .wall(self.wall)
+                    .by_line(flags.by.as_deref() == Some("line"))
+                    .foreign(self.foreign)
+                    .still(graph)
+                    .schemes(flags.colors.unwrap_or_default().all_for_page());
+                let add = |page: Page<'a>, view: &'a PageView| {
+                    page.view_with_asleep(&*view.label, view.graph.as_ref(), view.asleep.as_ref())
+                };
+                self.views.iter().fold(page, add).write_to(out)
             }
             Format::Svg => Svg::new(graph)
                 .title(&*self.title)
@@ -253,9 +362,9 @@ impl Drawing {
 
     /// A line that says what was drawn.
     pub(crate) fn summary(&self, format: Format) -> String {
-        let graph = &self.views[0].1;
+        let graph = &self.graph;
         let more = match self.views.len() {
-            1 => String::new(),
+            0 | 1 => String::new(),
             n => format!(", {} graphs of threads and tasks", n - 1),
         };
         let levels = match format {
@@ -268,13 +377,17 @@ impl Drawing {
             _ => String::new(),
         };
         let samples = match graph.root().span.len() {
-            1 => {
+            1 if !self.unit.starts_with("ms") && !self.unit.starts_with("µs") => {
                 let (word, rest) = self.unit.split_at(self.unit.find(' ').unwrap_or(self.unit.len()));
                 format!("1 {}{rest}", word.trim_end_matches('s'))
             }
             n => format!("{n} {}", self.unit),
         };
         let boxes = graph.nodes().len();
-        format!("{boxes} {}, {samples}{more}{deeper}", if boxes == 1 { "box" } else { "boxes" })
+        let nameless = match self.without_stack {
+            0 => String::new(),
+            n => format!(" (and {n} without a stack)"),
+        };
+        format!("{boxes} {}, {samples}{nameless}{more}{deeper}", if boxes == 1 { "box" } else { "boxes" })
     }
 }

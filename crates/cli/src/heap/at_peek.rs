@@ -50,7 +50,7 @@ impl Drop for PeekSnapshots {
 pub(crate) fn save_at_peek(pid: u32, say: &mut dyn FnMut(&str)) {
     let output = default_output(pid, None);
     if let Some(warning) = &output.warning {
-        message::print_wrapped(warning);
+        message::print(warning);
     }
     say(SAVING_HEAP_SNAPSHOT);
     match take(pid, &TakeOptions::default(), &output.path) {

@@ -40,7 +40,7 @@ pub(crate) struct Flags {
     #[arg(long = "type", value_name = "TYPE", group = "answer")]
     of_type: Option<String>,
 
-    /// Show the shortest paths from a root to this type, by what holds it
+    /// Show the shortest path from a root to this type, for each field that holds it
     #[arg(long, value_name = "TYPE", group = "answer")]
     path_to: Option<String>,
 

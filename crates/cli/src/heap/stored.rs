@@ -26,7 +26,10 @@ pub(crate) fn find(path: &Path) -> Result<Option<Stored>, Failure> {
     let name = recording.display();
     let snapshot = match (number, stored.len()) {
         (_, 0) => {
-            let line = format!("{name} has no heap snapshot: `record --allocs --heap-at exit` keeps one");
+            let line = format!(
+                "{name} has no heap snapshot: `record --allocs --heap-at exit` keeps one if the program ends by exit or \
+                 returns from main(), not by _exit, abort or a signal"
+            );
             return Err(Failure::new(line));
         }
         (None, count) => stored[count - 1],

@@ -12,7 +12,7 @@ use stackglass_collect::launch::{FrozenProcess, SnapshotSummary};
 use stackglass_procfs::status::process_of;
 use stackglass_profile::{Recording, StackId};
 use stackglass_report::allocation_queries::site_frames;
-use stackglass_report::numbers::{bytes_text, counted, percent_text};
+use stackglass_report::numbers::{bytes_text, counted, grouped, percent_text};
 use std::cell::OnceCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     };
     let to_stdout = flags.output.as_ref().is_some_and(|path| is_stream(path));
     if let Some(warning) = &output.warning {
-        message::print_wrapped(warning);
+        message::print(warning);
     }
     let options = TakeOptions {
         all_one: flags.all_one,
@@ -97,12 +97,20 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
     let taken = take(pid, &options, &output.path)?;
     if to_stdout {
         let copied = copy_to_stdout(&output.path);
-        // It was made for this copy only.
+        // The file was made only to be copied.
         let _ = std::fs::remove_file(&output.path);
         copied?;
     }
     for remark in &taken.remarks {
-        message::print_wrapped(remark);
+        message::print(remark);
+    }
+    if options.group_small && taken.nodes < taken.totals.nodes {
+        let gone = taken.totals.nodes - taken.nodes;
+        let (nodes, all) = (counted(taken.nodes, "node", "nodes"), grouped(taken.totals.nodes));
+        message::print(&format!(
+            "--group small: the file has {nodes} instead of {all}, since {} stand in groups such as \"2 × TYPE\"",
+            counted(gone, "small block", "small blocks")
+        ));
     }
     message::print(&match to_stdout {
         true => numbers(&taken),

@@ -23,8 +23,8 @@ const KEYS: [(&str, &str); 12] = [
 ];
 
 const MEANING: &str = "Times cover the last ten seconds; 100 % is one CPU. own: in the function itself; \
-    total: in the function and its callees. waits: ready to run, but without a CPU. Sleeping threads \
-    have no share. The program runs on after top; a program started by top ends with it.";
+    total: in the function and its callees. ready: could run, but waits for a CPU. Threads that are \
+    asleep have no share. The program runs on after top; a program started by top ends with it.";
 
 /// Width of the column of keys.
 const KEY: usize = 12;

@@ -5,6 +5,7 @@ use super::full_screen::FullScreen;
 use super::keys;
 use super::model::Model;
 use super::screen::{Action, Screen};
+use crate::output::{Output, default_output_of_process};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use stackglass_attach::Stopped;
 use stackglass_collect::Recorder;
@@ -41,13 +42,21 @@ pub(super) enum ExitReason {
     TerminalGone,
 }
 
+/// Where `s` saves the recording.
+pub(super) enum SaveTo {
+    /// A file that the user has named; a later recording replaces an earlier one.
+    Named(PathBuf),
+    /// A new file each time, named after this executable.
+    NewFileOf(PathBuf),
+}
+
 /// A view of one process.
 pub(super) struct LiveView {
     attached: Attached,
     recorder: Recorder,
     model: Model,
     screen: Screen,
-    output: PathBuf,
+    output: SaveTo,
     pid: u32,
     /// Allocations, while another command records them, and their number at the last refresh.
     allocations: Option<(LiveAllocations, u64)>,
@@ -61,7 +70,7 @@ impl LiveView {
         attached: Attached,
         pid: u32,
         delay: Duration,
-        output: PathBuf,
+        output: SaveTo,
         head: String,
     ) -> LiveView {
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -220,8 +229,12 @@ impl LiveView {
         recording.info.wall = Nanos(Attached::now().saturating_sub(recording.info.start.0));
         recording.info.end = Some(stackglass_profile::End::Running);
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
-        self.screen.message = match stackglass_files::write(&self.output, &recording) {
-            Ok(_) => format!("saved to {}", self.output.display()),
+        let output = match &self.output {
+            SaveTo::Named(path) => Output::named(path.clone()),
+            SaveTo::NewFileOf(executable) => default_output_of_process(executable),
+        };
+        self.screen.message = match stackglass_files::write(output.path(), &recording) {
+            Ok(_) => format!("saved to {}", output.path().display()),
             Err(error) => error.to_string(),
         };
     }

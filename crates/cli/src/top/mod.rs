@@ -14,12 +14,12 @@ mod view;
 use crate::driver::DriverFlag;
 use crate::failure::{Failure, Outcome};
 use crate::message;
-use crate::output::{default_output_of_process, output_file};
+use crate::output::output_file;
 use crate::values::{delay, process_id};
 use child::ChildProgram;
 use clap::Args;
 use full_screen::FullScreen;
-use live_view::{ExitReason, LiveView};
+use live_view::{ExitReason, LiveView, SaveTo};
 use stackglass_attach::{AttachMode, Driver, Stopped};
 use stackglass_collect::attached::Attached;
 use stackglass_collect::session::signals::Signals;
@@ -59,7 +59,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     driver: DriverFlag,
 
-    /// File for the key s [default: PROGRAM.glass in this folder]
+    /// File for the key s [default: PROGRAM.glass in this folder, or with the next free number: -2, -3, …]
     #[arg(short, long, value_name = "FILE", value_parser = output_file())]
     output: Option<PathBuf>,
 
@@ -94,7 +94,10 @@ pub(crate) fn run(flags: &Flags) -> Outcome {
         }
     };
     let executable = process::executable(pid);
-    let output = flags.output.clone().unwrap_or_else(|| default_output_of_process(&executable));
+    let output = match &flags.output {
+        Some(path) => SaveTo::Named(path.clone()),
+        None => SaveTo::NewFileOf(executable.clone()),
+    };
     let driver = match attached.choice().driver {
         Driver::Ptrace => "ptrace",
         Driver::Perf => "perf",

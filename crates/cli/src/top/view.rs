@@ -39,7 +39,7 @@ impl Screen {
         let running = model.awake() as f64 / model.wall() as f64;
         let some = if threads.len() == 1 { "thread" } else { "threads" };
         let (program, allocations) = (&self.head, &self.allocations);
-        let line = format!("{program}  {} {some}, {running:.2} running{allocations}", threads.len());
+        let line = format!("{program}  {} {some}, {running:.2} on CPU{allocations}", threads.len());
         frame.render_widget(Paragraph::new(Line::styled(line, bold())), head);
         frame.render_widget(Paragraph::new(Line::styled(state, bold())), second);
         if !busiest.is_empty() {
@@ -185,7 +185,7 @@ fn threads_table(
             cut_left(hottest, room).into_owned(),
         ])
     });
-    table(rows, ["runs %", "waits %", "    tid", "thread", "mostly in"], &widths, selected, area, frame);
+    table(rows, [" CPU %", "ready %", "    tid", "thread", "mostly in"], &widths, selected, area, frame);
 }
 
 fn functions_table(
@@ -321,7 +321,7 @@ mod tests {
         screen.focus.push(0);
         assert!(rendered(&mut screen, &model, 80, 24).contains("threads start here"));
         let text = rendered(&mut Screen::default(), &model, 80, 24);
-        assert!(text.contains("2 threads, 0.20 running") && !text.contains("1 threads"), "{text}");
+        assert!(text.contains("2 threads, 0.20 on CPU") && !text.contains("1 threads"), "{text}");
     }
 
     /// Names reach the screen by the model, which writes acting characters out; see `tests/hostile_names.rs`.

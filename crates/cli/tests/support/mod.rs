@@ -41,7 +41,12 @@ impl Place {
     /// The command with these arguments, not started.
     pub fn stackglass<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(stackglass());
-        command.args(arguments).current_dir(self.path()).env_remove("COLUMNS").env_remove("NO_COLOR");
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_remove("COLUMNS")
+            .env_remove("LINES")
+            .env_remove("NO_COLOR");
         command
     }
 
@@ -66,7 +71,7 @@ impl Place {
 
 /// The command's executable.
 pub fn stackglass() -> &'static str {
-    env!("CARGO_BIN_EXE_stackglass")
+    whole_programs::stackglass().to_str().expect("the target folder has a readable name")
 }
 
 /// Waits until the condition is true.

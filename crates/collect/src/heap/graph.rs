@@ -14,6 +14,7 @@ use stackglass_profile::heap_graph::{
 use stackglass_profile::{Location, LocationId, Module, ModuleIndex, Recording, StackId};
 use stackglass_symbols::layouts::{BlockType, Layouts, allocated_blocks};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The functions of a stack that allocated blocks: the place that names them, then its callers. There is at least one.
 pub type SiteFrames<'a> = &'a dyn Fn(&Recording, StackId) -> Vec<AllocatingFunction>;
@@ -69,7 +70,8 @@ where
     memory::return_unused();
     let (mut blocks, mut remarks) = live_blocks(image, table.as_ref())?;
     remarks.extend(interpreters::remark(image.pid, &modules));
-    all.extend(other_memory(image, &modules, &blocks, &all));
+    let of_recorder = table.as_ref().map_or_else(Vec::new, |table| table.table.memory(image));
+    all.extend(other_memory(image, &modules, &blocks, &all, of_recorder));
     let biases: Vec<u64> = modules.iter().map(LoadedModule::bias).collect();
     let known = if table.is_some() { &sites[..] } else { &[] };
     let evidence =
@@ -217,6 +219,7 @@ fn frame_name(recording: &Recording, location: LocationId) -> String {
     }
 }
 
+/// The sites of these stacks.
 fn sites(
     recording: &Recording,
     layouts: &Layouts,
@@ -276,8 +279,15 @@ fn kind_of(name: &str, contains: Option<BlockType>) -> NodeKind {
     }
 }
 
-fn other_memory(image: &Image, modules: &[LoadedModule], blocks: &Blocks, known: &[Root]) -> Vec<Root> {
-    let mut ranges: Vec<_> = modules.iter().flat_map(|module| module.data.iter().cloned()).collect();
+fn other_memory(
+    image: &Image,
+    modules: &[LoadedModule],
+    blocks: &Blocks,
+    known: &[Root],
+    of_recorder: Vec<Range<u64>>,
+) -> Vec<Root> {
+    let mut ranges = of_recorder;
+    ranges.extend(modules.iter().flat_map(|module| module.data.iter().cloned()));
     let threads = known.iter().filter(|root| root.kind != graph::RootKind::Static);
     ranges.extend(threads.map(|root| root.range.clone()).filter(|range| !range.is_empty()));
     other_memory::other_memory(image, blocks, &glibc::heaps(image), &ranges)

@@ -1,17 +1,27 @@
 //! A frozen process, as the crate `heapgraph` reads it.
 
+use super::not_copied::NotCopied;
 use stackglass_attach::frozen::{FrozenProcess, FrozenThread, ProcessMemory};
 use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
 
-struct FrozenMemory(ProcessMemory);
+struct FrozenMemory {
+    memory: ProcessMemory,
+    not_copied: NotCopied,
+}
 
 impl Memory for FrozenMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
-        self.0.read(address, into)
+        match self.not_copied.contains(address) {
+            true => self.not_copied.read(address, into),
+            false => self.memory.read(address, into),
+        }
     }
 
     fn resident(&self, address: u64, pages: &mut [bool]) {
-        self.0.resident(address, pages);
+        match self.not_copied.contains(address) {
+            true => pages.fill(true),
+            false => self.memory.resident(address, pages),
+        }
     }
 }
 
@@ -22,10 +32,14 @@ pub(super) fn of(process: &FrozenProcess) -> Image {
         name: thread.name.clone(),
         registers: thread.registers.map(ThreadRegisters),
     };
+    let not_copied = NotCopied::find(process.pid(), process.mappings());
+    let mut mappings = process.mappings().to_vec();
+    mappings.extend_from_slice(&not_copied.mappings);
+    mappings.sort_by_key(|mapping| mapping.range.start);
     Image {
         pid: process.pid(),
-        mappings: process.mappings().to_vec(),
+        mappings,
         threads: process.threads().iter().map(thread).collect(),
-        memory: Box::new(FrozenMemory(process.memory().clone())),
+        memory: Box::new(FrozenMemory { memory: process.memory().clone(), not_copied }),
     }
 }

@@ -1,4 +1,4 @@
-//! Interpreters with an allocator of their own inside of blocks: what the snapshot cannot show of them.
+//! Interpreters whose own allocators divide blocks: a snapshot does not show their objects.
 
 use stackglass_heapgraph::modules::LoadedModule;
 use stackglass_profile::frame::file_name;

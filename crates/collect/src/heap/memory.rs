@@ -1,14 +1,14 @@
 //! Memory of the process that takes a snapshot.
 //!
-//! Debug information is read into many small allocations, of which few stay. Lists of blocks and edges are few and large.
-//! glibc keeps what the former leave, and by default puts the latter into the same heap. Other allocators decide by
-//! themselves.
+//! Debug information is read into many small allocations, most of which are freed soon. Lists of blocks and edges are few and
+//! large. By default, glibc keeps freed memory and places large allocations in the same heap. Other allocators are left as
+//! they are.
 
-/// Gives large allocations mappings of their own: they grow without copies, and their end frees memory at once. By default, glibc
-/// does so only until larger ones were freed.
+/// Gives each large allocation a mapping of its own: it grows without a copy, and freeing it returns its memory at once. By
+/// default, glibc no longer does so after a larger one was freed.
 pub(super) fn map_large_allocations() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets a number, at any time.
+    // SAFETY: any thread may call mallopt(3) at any time. The option only sets a threshold.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }
@@ -21,7 +21,7 @@ const LARGE: libc::c_int = 128 << 10;
 /// Returns unused pages to the system.
 pub(super) fn return_unused() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: may be called at any time, by any thread.
+    // SAFETY: any thread may call malloc_trim(3) at any time. It frees no block.
     unsafe {
         libc::malloc_trim(0);
     }

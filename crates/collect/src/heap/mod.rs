@@ -9,6 +9,7 @@ mod image;
 mod interpreters;
 mod memory;
 mod module_files;
+mod not_copied;
 pub mod output;
 pub mod own;
 mod recorded;

@@ -35,9 +35,11 @@ pub(super) struct Recorded {
     pub is_partial: bool,
 }
 
-/// The table of live blocks, which is read when names are found: both take much memory.
+/// The table of live blocks. It is read after names are found, because both take much memory.
 pub(super) struct Table {
     place: TablePlace,
+    /// Address and entries of the table of the recorder's mappings.
+    own_mappings: (u64, u32),
     /// By number.
     counters: Vec<Counter>,
 }
@@ -57,6 +59,14 @@ impl Table {
         let mut blocks = recorded::read(image, self.place, &|number| counter(number).is_mapping);
         blocks.sites.iter_mut().for_each(|site| *site = counter(site.0).site);
         blocks
+    }
+
+    /// Memory of the recorder in the process: the table, and its other mappings.
+    pub(super) fn memory(&self, image: &Image) -> Vec<Range<u64>> {
+        let mut ranges = recorded::table_memory(image, self.place);
+        let (table, entries) = self.own_mappings;
+        ranges.extend(recorded::own_mappings(image, table, entries));
+        ranges
     }
 }
 
@@ -173,6 +183,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
         last_leaf: page.last_leaf.load(Relaxed),
         granule_shift: page.granule_shift.load(Relaxed),
     };
+    let own_mappings = (page.own_memory.load(Relaxed), page.own_memory_entries.load(Relaxed));
     let mut recorder = Recorder::new(Default::default());
     let identities = groups::add(tables, Nanos(0), Vec::new(), &mut recorder);
     let mut stacks = vec![StackId(0)];
@@ -198,7 +209,7 @@ fn of_tables(image: &Image, tables: &HeapTables) -> Recorded {
             .iter()
             .any(|process| !matches!(process.sampling, stackglass_profile::AllocationSampling::Every)),
         lost: page.lost().load(Relaxed),
-        table: Table { place, counters },
+        table: Table { place, own_mappings, counters },
         stacks,
         recording,
     }

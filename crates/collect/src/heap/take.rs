@@ -35,6 +35,8 @@ pub struct TakeOptions {
 pub struct Taken {
     /// Sums.
     pub totals: Totals,
+    /// Nodes in the file: fewer than in the sums if small blocks are grouped.
+    pub nodes: u64,
     /// How long the process was held up.
     pub pause: Pause,
     /// Remarks for the user.
@@ -110,12 +112,12 @@ fn whole(
 ) -> Result<Taken, HeapError> {
     // A program is not stopped for an output that cannot be written.
     let mut parts = PartsWriter::create(output).map_err(|error| named(error, output))?;
-    let taken = write_parts(&mut parts)?;
+    let mut taken = write_parts(&mut parts)?;
     if options.streaming {
         parts.finish().inspect_err(|_| drop(heapsnapshot::cleanup(output)))?;
     } else {
         let options = AssembleOptions { group_small: options.group_small };
-        parts.assemble(output, options).map_err(|error| named(error, output))?;
+        taken.nodes = parts.assemble(output, options).map_err(|error| named(error, output))?.nodes;
     }
     Ok(taken)
 }
@@ -148,5 +150,6 @@ fn write(
         });
     }
     let written = written?;
-    Ok(Taken { totals: written.totals, pause: process.pause(), remarks: written.remarks })
+    let nodes = written.totals.nodes;
+    Ok(Taken { totals: written.totals, nodes, pause: process.pause(), remarks: written.remarks })
 }

@@ -28,10 +28,13 @@ use std::sync::atomic::Ordering::*;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the program's tables.
+/// Time between two checks of the program's tables.
 const EVERY: Duration = Duration::from_millis(20);
-/// Time between two looks whether a snapshot is done that is waited for.
+/// Time between two checks whether an awaited snapshot is done.
 const WAIT: Duration = Duration::from_millis(2);
+
+/// Why there is no snapshot if the program did not wait for one.
+const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded";
 
 /// When a snapshot is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -188,9 +191,7 @@ impl HeapSnapshots {
         self.end_job(observer);
         self.set_wait(HEAP_NOT_READ);
         if self.begun == 0 && self.options.at == HeapAt::Exit {
-            observer.note(
-                "no heap snapshot: the program did not end by exit, or its allocations are not recorded",
-            );
+            observer.note(&format!("no heap snapshot: {NOT_WAITED}"));
         }
         self.kept
     }
@@ -224,8 +225,8 @@ impl HeapSnapshots {
     }
 
     fn page(&self) -> Option<&SessionPage> {
-        // SAFETY: that many bytes are mapped while `self` lives, page-aligned. The type is made of atomics, for which any bytes
-        // are a value.
+        // SAFETY: `new` maps the size of the type, page-aligned, and the mapping lives as long as `self`. The type consists of
+        // atomics, for which any bytes are a value.
         self.page.as_ref().map(|page| unsafe { &*page.base().cast::<SessionPage>() })
     }
 
@@ -275,7 +276,7 @@ impl ProgramTables {
         tables.is_some()
     }
 
-    /// Whether the program has ended by `exit`, and waits if it was asked to.
+    /// Whether the program has called `exit`. It then waits, if the session page says so.
     fn has_ended(&self) -> bool {
         self.file.tables().page().ended.load(Acquire) != 0
     }

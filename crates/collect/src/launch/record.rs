@@ -18,6 +18,7 @@ use crate::recording::{Observer, Recorder};
 use crate::session::signals::{Signal, Signals};
 use crate::session::{Session, clearing};
 use stackglass_files::{GlassWriter, WriteError};
+use stackglass_procfs::Status;
 use stackglass_procfs::clock::{monotonic, realtime};
 use stackglass_profile::{End, Nanos, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
@@ -124,6 +125,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         peeks,
         interrupts: 0,
         end_requested: None,
+        peek_refused: false,
     };
     recording.run(&mut program, observer);
     Ok(program.finish(recording, options, observer))
@@ -145,6 +147,8 @@ struct RecordedProgram {
     interrupts: u32,
     /// When the program was first requested to end.
     end_requested: Option<Instant>,
+    /// SIGUSR1 has arrived, which the program does not handle.
+    peek_refused: bool,
 }
 
 impl Source for RecordedProgram {
@@ -165,6 +169,13 @@ impl Source for RecordedProgram {
         }
         if let Some(snapshots) = &mut self.snapshots {
             snapshots.update(observer);
+        }
+        if std::mem::take(&mut self.peek_refused) {
+            let pid = self.child.pid();
+            observer.note(&format!(
+                "SIGUSR1 was not passed on, since it would end the program, which does not handle it: \
+                 `stackglass peek {pid}` shows what it does"
+            ));
         }
     }
 
@@ -224,7 +235,10 @@ impl Source for RecordedProgram {
             }
             // Sent by the program itself to its process group, which includes this process.
             _ if self.child.has_started(signal.sender) => {}
-            (libc::SIGUSR1, _) => self.child.send(signal.number),
+            (libc::SIGUSR1, _) => match Status::read(self.child.pid()) {
+                Some(status) if !status.expects(libc::SIGUSR1) => self.peek_refused = true,
+                _ => self.child.send(libc::SIGUSR1),
+            },
             (number, _) => {
                 self.child.send(number);
                 self.end_requested.get_or_insert_with(Instant::now);

@@ -7,12 +7,13 @@ use super::elf_file::ElfFile;
 use super::files::Files;
 use crate::recording::recorder::Recorder;
 use crate::recording::{MappedRange, ProcessImage};
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 use stackglass_perf::records::Mmap;
 use stackglass_unwind::memory::read_process;
 use stackglass_unwind::modules::{OwnedModuleList, ProgramHeader};
 use stackglass_unwind::{Module, ModuleMemory, Registers, RuleTable, Scratch, StackMemory, Walk, Walker};
 use stackglass_wire::ModuleId;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Most code mappings of one process. Further ones are ignored.
@@ -59,6 +60,41 @@ struct Sources {
     pid: u32,
     /// By the first address of the module.
     files: Vec<(u64, Rc<ElfFile>, u64)>,
+    /// Code made at run time, by address: what was read last, for the last samples of a process that has ended.
+    made: RefCell<HashMap<u64, MadeCode>>,
+}
+
+/// The bytes of a small piece of code.
+#[derive(Clone, Copy)]
+struct MadeCode {
+    bytes: [u8; LONGEST_PIECE],
+    len: usize,
+}
+
+/// Larger pieces of code made at run time are not kept. The walker reads smaller ones.
+const LONGEST_PIECE: usize = 32;
+/// Most pieces kept for a process.
+const MOST_PIECES: usize = 1 << 14;
+
+impl Sources {
+    /// Reads code of no file from the process, or as it was read before.
+    fn read_made(&self, address: u64, into: &mut [u8]) -> usize {
+        let read = read_process(self.pid as i32, address, into);
+        let wanted = into.len();
+        let Ok(mut made) = self.made.try_borrow_mut() else { return read };
+        if read > 0 {
+            if wanted <= LONGEST_PIECE && (made.len() < MOST_PIECES || made.contains_key(&address)) {
+                let known = made.entry(address).or_insert(MadeCode { bytes: [0; LONGEST_PIECE], len: 0 });
+                known.bytes[..read].copy_from_slice(&into[..read]);
+                known.len = known.len.max(read);
+            }
+            return read;
+        }
+        let Some(known) = made.get(&address) else { return 0 };
+        let len = known.len.min(wanted);
+        into[..len].copy_from_slice(&known.bytes[..len]);
+        len
+    }
 }
 
 impl Mappings {
@@ -144,7 +180,10 @@ impl Mappings {
             return Some(());
         }
         let mut list = OwnedModuleList::new()?;
-        let mut sources = Sources { pid, files: Vec::new() };
+        let mut sources = Sources { pid, files: Vec::new(), made: RefCell::default() };
+        if let Some(ModuleSet { sources: old, .. }) = &self.module_set {
+            sources.made = RefCell::new(old.made.take());
+        }
         let mut files_seen: HashSet<(*const ElfFile, u64)> = HashSet::default();
         let mut index = 0;
         while let Some(map) = self.mapped.get(index) {
@@ -232,7 +271,7 @@ impl ModuleMemory for Sources {
                 let (_, file, bias) = &self.files[index];
                 file.read_address(address.wrapping_sub(*bias), into)
             }
-            Err(_) => read_process(self.pid as i32, address, into),
+            Err(_) => self.read_made(address, into),
         }
     }
 }

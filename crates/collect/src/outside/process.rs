@@ -196,7 +196,7 @@ impl Process {
 fn executable(line: &[u8]) -> Option<Mmap<'_>> {
     let line = Line::parse(line).filter(|line| line.executable && line.path != b"[vsyscall]")?;
     let path = if line.path.is_empty() { &b"//anon"[..] } else { line.path };
-    let (start, len, offset, inode) = (line.start, line.size(), line.offset, line.inode);
+    let (start, len, offset, inode) = (line.range.start, line.size(), line.offset, line.inode);
     Some(Mmap { start, len, offset, build_id: &[], inode, path })
 }
 

@@ -8,6 +8,8 @@ pub(crate) mod machine;
 pub mod observer;
 pub mod process_image;
 #[cfg(feature = "launch")]
+pub(crate) mod process_titles;
+#[cfg(feature = "launch")]
 pub mod progress;
 pub mod recorder;
 #[cfg(feature = "launch")]

@@ -1,9 +1,10 @@
 //! The file of a recording that grows.
 
 use super::{Observer, Recorder, Saved};
-use stackglass_files::GlassWriter;
+use stackglass_files::{GlassWriter, claim_free_name};
 use stackglass_procfs::clock;
 use stackglass_profile::{Nanos, Recording};
+use stackglass_symbols::{Debuginfod, Options};
 use std::path::{Path, PathBuf};
 
 /// The growing file.
@@ -46,13 +47,19 @@ impl RecordingFile {
         }
     }
 
-    /// Writes a complete recording to another file beside the growing one.
+    /// Writes a complete recording to another file beside the growing one: `demo-1.glass` for `demo.glass`, or the next free
+    /// number.
     pub(crate) fn save_snapshot(&mut self, mut recording: Recording, observer: &mut dyn Observer) {
-        self.snapshots += 1;
-        let path = snapshot_path(&self.path, self.snapshots);
+        let path = claim_free_name(&self.path, Some(self.snapshots + 1));
         stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
         let result = stackglass_files::write(&path, &recording);
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
+        if totals.is_some() {
+            self.snapshots += 1;
+        } else if path.metadata().is_ok_and(|file| file.len() == 0) {
+            // Nothing can be done if that fails.
+            let _ = std::fs::remove_file(&path);
+        }
         observer.snapshot(&recording, &Saved { path, totals });
     }
 
@@ -61,16 +68,13 @@ impl RecordingFile {
         // Samples first: they are on disk whatever happens during symbolization. A failure is repeated and reported
         // below.
         let _ = self.writer.append(&recording);
-        stackglass_symbols::symbolize(&mut recording, &Default::default(), &mut |_| ());
+        let options = Options { debuginfod: Debuginfod::from_environment(), ..Options::default() };
+        let outcome = stackglass_symbols::symbolize(&mut recording, &options, &mut |_| ());
+        if let Some(message) = outcome.debuginfod {
+            observer.note(&message);
+        }
         let result = self.writer.finish(&recording);
         let totals = result.inspect_err(|error| observer.note(&error.to_string())).ok();
         observer.recorded(&recording, &Saved { path: self.path, totals });
     }
-}
-
-/// `demo.glass` becomes `demo-1.glass`.
-fn snapshot_path(output: &Path, number: u32) -> PathBuf {
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = output.extension().map_or("glass".into(), |extension| extension.to_string_lossy());
-    output.with_file_name(format!("{stem}-{number}.{extension}"))
 }

@@ -1,6 +1,7 @@
 //! The loop of a recording with a file: it reads samples, writes the file, reports progress and answers requests until the
 //! recording ends. A program that we start and a process that is already running are recorded by the same loop.
 
+use super::process_titles::ProcessTitles;
 use super::progress::ProgressMeter;
 use super::recording_file::RecordingFile;
 use super::{Observer, Recorder};
@@ -87,6 +88,7 @@ pub(crate) struct RecordingLoop {
     stopped: bool,
     cleared: bool,
     progress: ProgressMeter,
+    titles: ProcessTitles,
 }
 
 impl RecordingLoop {
@@ -108,6 +110,7 @@ impl RecordingLoop {
             stopped: false,
             cleared: false,
             progress: ProgressMeter::default(),
+            titles: ProcessTitles::default(),
         }
     }
 
@@ -133,7 +136,7 @@ impl RecordingLoop {
             if let Some(signal) = self.signals.next_or(&descriptors, pause)
                 && self.handle(signal, source, observer)
             {
-                return;
+                break;
             }
             source.read(&mut self.recorder, observer);
             if Instant::now() >= next_check {
@@ -147,11 +150,13 @@ impl RecordingLoop {
             }
             if Instant::now() >= next_write {
                 source.settle(&mut self.recorder);
+                self.titles.update(false, &mut self.recorder);
                 self.file.append(&mut self.recorder, observer);
                 self.report_progress(source, observer);
                 next_write = Instant::now() + WRITE_EVERY;
             }
         }
+        self.titles.update(true, &mut self.recorder);
     }
 
     fn is_over(&self) -> bool {
@@ -225,6 +230,7 @@ impl RecordingLoop {
     fn save_snapshot(&mut self, source: &mut dyn Source, observer: &mut dyn Observer) {
         source.read(&mut self.recorder, observer);
         source.settle_all(&mut self.recorder);
+        self.titles.update(true, &mut self.recorder);
         let mut recording = self.recorder.recording().clone();
         set_end(&mut recording, Some(End::Running), source.sampler_cpu());
         self.file.save_snapshot(recording, observer);

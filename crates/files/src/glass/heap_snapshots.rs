@@ -22,7 +22,7 @@ pub struct StoredSnapshot {
     pub clock: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// All of its bytes are there.
+    /// Whether the recording has all of its bytes.
     pub is_complete: bool,
     /// Offset of the chunks with its bytes.
     pub(crate) at: u64,
@@ -89,9 +89,9 @@ pub(crate) fn stored(file: &File) -> Result<Vec<StoredSnapshot>, Fault> {
     let mut walk = Walk::new(file)?;
     let mut unpacker = Unpacker::new()?;
     let mut found: Vec<StoredSnapshot> = Vec::new();
-    // Bytes that the last one lacks so far.
+    // Bytes of the last one that are still to come.
     let mut missing = 0_u64;
-    // A recording that was cut off has what precedes the cut.
+    // A recording that was cut off has the chunks before the cut.
     while let Some(header) = walk.header()?.filter(|header| walk_end(walk.at, header) <= file_size) {
         match header.tag {
             Tag::HEAP => {

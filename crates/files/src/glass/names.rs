@@ -4,7 +4,7 @@
 use super::bytes::{Body, Malformed, Source, zigzag};
 use super::columns::expect_first;
 use super::tables::{TextWriter, text_at};
-use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{Frame, LocationId, ShortPath, Symbols};
 use std::sync::Arc;
 
@@ -187,11 +187,14 @@ pub(crate) fn read_short_paths(
     Ok(())
 }
 
+/// The reason of a note has the bits below, its language the bits from here on.
+const LANGUAGE: u32 = 4;
+
 /// Adds the rows of notes.
 pub(crate) fn write_notes(body: &mut Body, texts: &mut TextWriter, notes: &[ModuleNote]) {
     for note in notes.iter().take(MAX_NOTES) {
         body.number(texts.id(&note.module));
-        body.number(note.missing as u64);
+        body.number(note.missing as u64 | (note.language as u64) << LANGUAGE);
         body.weight += 2;
     }
 }
@@ -205,7 +208,14 @@ pub(crate) fn read_notes(
     while source.remaining() > 0 {
         source.spend(2)?;
         let module = text_at(&mut source, texts)?;
-        let missing = match source.number()? {
+        let number = source.number()?;
+        let language = match number >> LANGUAGE {
+            1 => Language::Rust,
+            2 => Language::C,
+            3 => Language::Go,
+            _ => Language::Unknown,
+        };
+        let missing = match number & ((1 << LANGUAGE) - 1) {
             1 => Missing::DebugInfo,
             2 => Missing::Names,
             3 => Missing::File,
@@ -215,7 +225,7 @@ pub(crate) fn read_notes(
         if symbols.notes().len() >= MAX_NOTES {
             return Err(source.malformed(format!("more than {MAX_NOTES} notes")));
         }
-        symbols.note(ModuleNote { module, missing });
+        symbols.note(ModuleNote { module, missing, language });
     }
     Ok(())
 }

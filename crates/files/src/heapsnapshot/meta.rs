@@ -12,6 +12,10 @@ const MOST_KINDS: usize = 1 << 16;
 const NODE_FIELDS: [&str; 7] =
     ["type", "name", "id", "self_size", "edge_count", "trace_node_id", "detachedness"];
 
+/// Keys of our own arrays: rows of nodes with their unused bytes, and with the number of blocks that they stand for.
+pub(super) const UNUSED: &str = "unused";
+pub(super) const GROUPS: &str = "groups";
+
 /// What `"snapshot"` of a file contains.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Meta {

@@ -29,7 +29,7 @@ pub fn shown(graph: &HeapGraph) -> Vec<String> {
                 };
                 format!(" -{kind} {label}-> {}", edge.to.0)
             });
-            let (kind, size) = (&graph.node_kinds[usize::from(graph.kinds[at])], graph.self_sizes[at]);
+            let (kind, size) = (&graph.node_kinds[usize::from(graph.kinds[at])], graph.self_sizes.get(at));
             format!("{kind} {:?} {size}{}", graph.name(node), edges.collect::<String>())
         })
         .collect()

@@ -100,6 +100,16 @@ fn by_type(snapshot: &Snapshot, groups: bool) -> BTreeMap<(String, String), (u64
     types
 }
 
+/// Count and size of the nodes of a graph by name, without the root.
+fn blocks_by_name(graph: &HeapGraph) -> BTreeMap<String, (u64, u64)> {
+    let mut types = BTreeMap::new();
+    for node in 1..graph.len() {
+        let sum: &mut (u64, u64) = types.entry(graph.name(NodeIndex(node as u32)).to_owned()).or_default();
+        *sum = (sum.0 + graph.block_count(node), sum.1 + graph.self_sizes.get(node));
+    }
+    types
+}
+
 proptest! {
     #[test]
     fn groups_keep_counts_and_sizes_of_types(blocks in blocks()) {
@@ -118,6 +128,9 @@ proptest! {
         prop_assert_eq!(by_type(&small, true), by_type(&all, false));
         prop_assert!(small.nodes.len() <= all.nodes.len());
         prop_assert_eq!(counts.edges, small.edge_count as u64);
+        let grouped = read(&out).unwrap();
+        assemble(&prefix, &out).unwrap();
+        prop_assert_eq!(blocks_by_name(&grouped), blocks_by_name(&read(&out).unwrap()));
     }
 }
 
@@ -165,7 +178,7 @@ proptest! {
                 name => name.to_owned(),
             };
             prop_assert_eq!(node.name, name);
-            prop_assert_eq!(node.self_size, graph.self_sizes[row]);
+            prop_assert_eq!(node.self_size, graph.self_sizes.get(row));
             let edges: Vec<_> = graph.edges(at).collect();
             prop_assert_eq!(node.edges.len(), edges.len());
             for ((kind, label, to), edge) in node.edges.into_iter().zip(edges) {

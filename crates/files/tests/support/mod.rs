@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use proptest::prelude::*;
-use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
     AllocatingProcess, AllocationCounts, AllocationGroup, AllocationKind, AllocationSampling, Cut, End,
     Frame, Location, LocationId, MemoryPoint, Module, ModuleIndex, Nanos, Process, ProcessIndex, Recording,
@@ -330,7 +330,8 @@ pub fn end(recording: &mut Recording, seed: u64) {
     }
     r.symbols.set_short_path("/src/0.rs".into(), ShortPath { prefix: "@a".into(), rest: "0.rs".into() });
     let missing = [Missing::DebugInfo, Missing::Names, Missing::File, Missing::Changed][seed as usize % 4];
-    r.symbols.note(ModuleNote { module: "/lib/ü.so".into(), missing });
+    let language = [Language::Unknown, Language::Rust, Language::C, Language::Go][(seed / 4) as usize % 4];
+    r.symbols.note(ModuleNote { module: "/lib/ü.so".into(), missing, language });
 }
 
 /// A recording to begin with.

@@ -2,6 +2,7 @@
 
 use super::native::krate;
 use crate::{Color, ColorFunction, FlameColors, Graph, Node};
+use stackglass_profile::Frame;
 
 /// Colours per depth of the list; the list has twice as many.
 const COLORS: u16 = 12;
@@ -35,15 +36,20 @@ impl ColorFunction for CrateColors {
 
     fn node(&self, _: &mut [usize], graph: &Graph, node: &Node) -> Option<Color> {
         let frame = graph.frame(node);
-        let name = match krate(frame) {
-            "" => frame.module.rsplit('/').next().unwrap_or(""),
-            krate => krate,
-        };
+        let name = crate_or_module(frame);
         if name.is_empty() {
             return Some(GREY);
         }
         let at = fnv(name) % self.colors.len() as u64;
         self.colors.get(at as usize).copied()
+    }
+}
+
+/// The crate of a function, or the file name of its module. Empty if neither is known.
+pub(crate) fn crate_or_module(frame: &Frame) -> &str {
+    match krate(frame) {
+        "" => frame.module.rsplit('/').next().unwrap_or(""),
+        krate => krate,
     }
 }
 
@@ -57,7 +63,6 @@ fn fnv(name: &str) -> u64 {
 mod tests {
     use super::*;
     use crate::{GraphBuilder, Span, Status};
-    use stackglass_profile::Frame;
 
     #[test]
     fn crates_keep_their_colors() {

@@ -2,7 +2,7 @@
 //!
 //! Source: `StackFrameCategory` of FlameGraphs.jl.
 
-mod by_crate;
+pub(crate) mod by_crate;
 mod native;
 
 pub use by_crate::CrateColors;

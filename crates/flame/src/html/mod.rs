@@ -15,17 +15,23 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
 /// The scripts of the viewer, in order.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 17] = [
+    include_str!("page/work.js"),
     include_str!("page/data.js"),
+    include_str!("page/merged.js"),
+    include_str!("page/changes.js"),
     include_str!("page/inverted.js"),
     include_str!("page/format.js"),
     include_str!("page/search.js"),
     include_str!("page/picture.js"),
     include_str!("page/export.js"),
+    include_str!("page/links.js"),
     include_str!("page/state.js"),
     include_str!("page/keys.js"),
     include_str!("page/view.js"),
+    include_str!("page/legend.js"),
     include_str!("page/pointer.js"),
+    include_str!("page/print.js"),
     include_str!("page/page.js"),
 ];
 const STYLE: &str = include_str!("page/page.css");
@@ -50,11 +56,29 @@ const BODY: &str = include_str!("page/body.html");
 pub struct Page<'a> {
     title: String,
     unit: String,
-    views: Vec<(String, &'a Graph)>,
+    wall_unit: String,
+    views: Vec<PageView<'a>>,
+    still: Option<&'a Graph>,
     icicle: bool,
     inverted: bool,
-    paint: Paint<'a>,
+    wall: bool,
+    by_line: bool,
+    foreign: bool,
+    schemes: Vec<(String, Paint<'a>)>,
+    difference: Option<[f64; 2]>,
 }
+
+/// Graphs of one thread, task, or of everything.
+#[derive(Debug)]
+struct PageView<'a> {
+    label: String,
+    /// `None` if there are samples asleep only.
+    graph: Option<&'a Graph>,
+    asleep: Option<&'a Graph>,
+}
+
+/// Most colour schemes of a page.
+const MOST_SCHEMES: usize = 4;
 
 impl<'a> Page<'a> {
     /// A page without graphs.
@@ -62,22 +86,76 @@ impl<'a> Page<'a> {
         Page {
             title: title.into(),
             unit: "samples".to_owned(),
+            wall_unit: "samples".to_owned(),
             views: Vec::new(),
+            still: None,
             icicle: false,
             inverted: false,
-            paint: Paint::default(),
+            wall: false,
+            by_line: false,
+            foreign: true,
+            schemes: vec![(String::new(), Paint::default())],
+            difference: None,
         }
     }
 
     /// Adds a graph with a label. The first graph is shown first.
     pub fn view(mut self, label: impl Into<String>, graph: &'a Graph) -> Page<'a> {
-        self.views.push((label.into(), graph));
+        self.views.push(PageView { label: label.into(), graph: Some(graph), asleep: None });
+        self
+    }
+
+    /// Adds graphs of the same threads: their samples on a CPU and asleep. The page can show both together.
+    pub fn view_with_asleep(
+        mut self,
+        label: impl Into<String>,
+        graph: Option<&'a Graph>,
+        asleep: Option<&'a Graph>,
+    ) -> Page<'a> {
+        self.views.push(PageView { label: label.into(), graph, asleep });
+        self
+    }
+
+    /// The graph for readers without JavaScript; the first graph by default.
+    pub fn still(mut self, graph: &'a Graph) -> Page<'a> {
+        self.still = Some(graph);
         self
     }
 
     /// The unit of the cost axis, `samples` by default. Boxes show its first word only.
     pub fn unit(mut self, unit: impl Into<String>) -> Page<'a> {
         self.unit = unit.into();
+        self
+    }
+
+    /// The unit of the cost axis where samples asleep count as well.
+    pub fn wall_unit(mut self, unit: impl Into<String>) -> Page<'a> {
+        self.wall_unit = unit.into();
+        self
+    }
+
+    /// Initially shows samples asleep as well.
+    pub fn wall(mut self, wall: bool) -> Page<'a> {
+        self.wall = wall;
+        self
+    }
+
+    /// Initially shows a box for each line of a function, not one for the function.
+    pub fn by_line(mut self, by_line: bool) -> Page<'a> {
+        self.by_line = by_line;
+        self
+    }
+
+    /// Initially shows foreign frames, as is the default. The page can hide and show them.
+    pub fn foreign(mut self, foreign: bool) -> Page<'a> {
+        self.foreign = foreign;
+        self
+    }
+
+    /// The first two graphs are those of a [`Difference`](crate::Difference), the later one first. The page computes changes
+    /// from these numbers, also for the inverted graphs and for a graph of both.
+    pub fn difference(mut self, factor: f64, spread: f64) -> Page<'a> {
+        self.difference = Some([factor, spread]);
         self
     }
 
@@ -95,7 +173,16 @@ impl<'a> Page<'a> {
 
     /// Other colours.
     pub fn paint(mut self, paint: Paint<'a>) -> Page<'a> {
-        self.paint = paint;
+        self.schemes = vec![(String::new(), paint)];
+        self
+    }
+
+    /// Colour schemes by name, at most four. The first is shown first.
+    pub fn schemes(mut self, schemes: Vec<(String, Paint<'a>)>) -> Page<'a> {
+        if !schemes.is_empty() {
+            self.schemes = schemes;
+            self.schemes.truncate(MOST_SCHEMES);
+        }
         self
     }
 
@@ -105,13 +192,14 @@ impl<'a> Page<'a> {
     /// The errors of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
-        let still = self.views.first().map(|(_, graph)| {
+        let first = self.views.first().and_then(|view| view.graph.or(view.asleep));
+        let still = self.still.or(first).map(|graph| {
             let svg = Svg::new(graph)
                 .title(&*self.title)
                 .unit(&*self.unit)
                 .icicle(self.icicle)
                 .most_rows(STILL_ROWS);
-            svg.paint(self.paint.clone()).to_text()
+            svg.paint(self.schemes[0].1.clone()).to_text()
         });
         let still = still.unwrap_or_default();
         let inner = still.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
@@ -121,7 +209,7 @@ impl<'a> Page<'a> {
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; \
-             style-src {} {}; base-uri 'none'; form-action 'none'\">\n\
+             style-src {} {}; worker-src blob:; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"generator\" content=\"stackglass\">\n\
@@ -150,27 +238,50 @@ impl<'a> Page<'a> {
 
     fn write_data(&self, out: &mut impl Write) -> io::Result<()> {
         let mut packer = Packer::default();
-        write!(
-            out,
-            "{{\"title\":{},\"unit\":{},\"icicle\":{},\"inverted\":{},\n\"views\":[",
-            text(&self.title),
-            text(&self.unit),
-            self.icicle,
-            self.inverted
-        )?;
-        for (number, (label, graph)) in self.views.iter().enumerate() {
-            let comma = if number == 0 { "" } else { ",\n" };
-            let packed = packer.pack(graph, &self.paint);
-            write!(out, "{comma}{{\"label\":{},\"nodes\":{},\"looks\":", text(label), graph.nodes().len())?;
-            numbers(out, packed.looks.iter().flatten().copied())?;
-            write!(out, ",\"data\":\"")?;
-            // Parts of a multiple of three bytes need no padding in between.
-            for part in packed.bytes.chunks(3 << 14) {
-                out.write_all(BASE64.encode(part).as_bytes())?;
-            }
-            write!(out, "\"}}")?;
+        let paints: Vec<&Paint<'_>> = self.schemes.iter().map(|(_, paint)| paint).collect();
+        write!(out, "{{\"title\":{},\"unit\":{},", text(&self.title), text(&self.unit))?;
+        write!(out, "\"wallUnit\":{},", text(&self.wall_unit))?;
+        for (name, value) in [
+            ("icicle", self.icicle),
+            ("inverted", self.inverted),
+            ("wall", self.wall),
+            ("byLine", self.by_line),
+            ("foreign", self.foreign),
+        ] {
+            write!(out, "\"{name}\":{value},")?;
         }
-        write!(out, "],\n\"swatches\":[")?;
+        write!(out, "\n\"schemes\":[")?;
+        for (number, (name, _)) in self.schemes.iter().enumerate() {
+            write!(out, "{}{}", if number == 0 { "" } else { "," }, text(name))?;
+        }
+        write!(out, "],")?;
+        if let (Some([factor, spread]), Some(graph)) =
+            (self.difference, self.views.first().and_then(|view| view.graph))
+        {
+            let numbers = packer.swatches_of(&self.schemes[0].1.paint(graph).swatches);
+            write!(out, "\"difference\":{{\"factor\":{factor},\"spread\":{spread},\"swatches\":")?;
+            self::numbers(out, numbers.into_iter())?;
+            write!(out, "}},")?;
+        }
+        write!(out, "\n\"views\":[")?;
+        for (number, view) in self.views.iter().enumerate() {
+            let comma = if number == 0 { "" } else { ",\n" };
+            write!(out, "{comma}{{\"label\":{}", text(&view.label))?;
+            for (name, graph) in [("cpu", view.graph), ("asleep", view.asleep)] {
+                let Some(graph) = graph else { continue };
+                let bytes = packer.pack(graph, &paints, self.difference.is_none());
+                write!(out, ",\n\"{name}\":{{\"nodes\":{},\"data\":\"", graph.nodes().len())?;
+                // Parts of a multiple of three bytes need no padding in between.
+                for part in bytes.chunks(3 << 14) {
+                    out.write_all(BASE64.encode(part).as_bytes())?;
+                }
+                write!(out, "\"}}")?;
+            }
+            write!(out, "}}")?;
+        }
+        write!(out, "],\n\"looks\":")?;
+        numbers(out, packer.looks().iter().flat_map(|look| look[..3 + paints.len()].iter().copied()))?;
+        write!(out, ",\n\"swatches\":[")?;
         for (number, swatch) in packer.swatches().iter().enumerate() {
             let comma = if number == 0 { "" } else { "," };
             let (light, dark) = (hex(swatch.light), hex(swatch.dark));

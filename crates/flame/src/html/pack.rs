@@ -4,7 +4,8 @@
 //! a sibling), its look, the distance to the end of the previous sibling or the start of the parent (zigzag), and its
 //! length. Numbers are LEB128: seven bits per byte, lowest first, with the eighth bit set if more follow.
 
-use crate::{Graph, Paint, Swatch, captions};
+use super::MOST_SCHEMES;
+use crate::{Graph, Paint, Status, Swatch, captions};
 use foldhash::HashMap;
 
 /// The tables that all graphs of a page share.
@@ -15,14 +16,12 @@ pub(super) struct Packer {
     frame_numbers: HashMap<[i64; 6], i64>,
     swatches: Vec<Swatch>,
     swatch_numbers: HashMap<Swatch, i64>,
+    looks: Vec<Look>,
+    look_numbers: HashMap<Look, u64>,
 }
 
-/// A packed graph.
-pub(super) struct Packed {
-    /// Frame, status bits, swatch and note (0: none).
-    pub(super) looks: Vec<[i64; 4]>,
-    pub(super) bytes: Vec<u8>,
-}
+/// Frame, status bits, note (0: none), and a swatch for each colour scheme.
+type Look = [i64; 3 + MOST_SCHEMES];
 
 /// The table of strings begins with the empty one.
 impl Default for Packer {
@@ -34,6 +33,8 @@ impl Default for Packer {
             frame_numbers: HashMap::default(),
             swatches: Vec::new(),
             swatch_numbers: HashMap::default(),
+            looks: Vec::new(),
+            look_numbers: HashMap::default(),
         };
         packer.string("");
         packer
@@ -56,43 +57,65 @@ impl Packer {
         &self.frames
     }
 
-    /// Packs a graph and adds its frames and names to the tables.
-    pub(super) fn pack(&mut self, graph: &Graph, paint: &Paint<'_>) -> Packed {
+    /// All distinct looks of boxes.
+    pub(super) fn looks(&self) -> &[Look] {
+        &self.looks
+    }
+
+    /// The numbers of swatches, which are added if necessary.
+    pub(super) fn swatches_of(&mut self, swatches: &[Swatch]) -> Vec<i64> {
+        swatches.iter().map(|swatch| self.swatch(swatch)).collect()
+    }
+
+    /// Packs a graph and adds its frames, names and looks to the tables.
+    pub(super) fn pack(&mut self, graph: &Graph, paints: &[&Paint<'_>], with_notes: bool) -> Vec<u8> {
         let frames: Vec<i64> = graph.frames().iter().map(|frame| self.frame(graph, frame)).collect();
-        let painted = paint.paint(graph);
-        let mut used = vec![false; painted.swatches.len()];
-        painted.boxes.iter().for_each(|swatch| used[*swatch] = true);
-        let in_use = painted.swatches.iter().zip(used);
-        let swatches: Vec<i64> =
-            in_use.map(|(swatch, used)| if used { self.swatch(swatch) } else { 0 }).collect();
-        let mut looks: Vec<[i64; 4]> = Vec::new();
-        let mut look_numbers: HashMap<[i64; 4], u64> = HashMap::default();
+        // By scheme: the swatch of each node.
+        let colors: Vec<(Vec<i64>, Vec<usize>)> = paints
+            .iter()
+            .map(|paint| {
+                let painted = paint.paint(graph);
+                let mut used = vec![false; painted.swatches.len()];
+                painted.boxes.iter().for_each(|swatch| used[*swatch] = true);
+                let in_use = painted.swatches.iter().zip(used);
+                let numbers =
+                    in_use.map(|(swatch, used)| if used { self.swatch(swatch) } else { 0 }).collect();
+                (numbers, painted.boxes)
+            })
+            .collect();
         let mut bytes = Vec::with_capacity(graph.nodes().len() * 6);
         // By level: the start of the next node without a gap.
         let mut next: Vec<i64> = vec![graph.root().span.start()];
         let mut above = -1;
-        for (node, swatch) in graph.nodes().iter().zip(&painted.boxes) {
+        for (number, node) in graph.nodes().iter().enumerate() {
             let depth = i64::from(node.depth);
-            let note = paint.note(graph, node).map_or(0, |note| self.string(&captions::harmless(&note)));
-            let frame = frames[node.frame.0 as usize];
-            let swatch = swatches[*swatch];
-            let look = [frame, i64::from(node.status.0), swatch, note];
-            let look = *look_numbers.entry(look).or_insert_with(|| {
+            let note = paints.first().filter(|_| with_notes).and_then(|paint| paint.note(graph, node));
+            let note = note.map_or(0, |note| self.string(&captions::harmless(&note)));
+            // A root that stands for everything is no call.
+            let is_all = depth == 0 && graph.frame(node).is_unknown();
+            let status = if is_all { Status::NONE } else { node.status };
+            let mut look: Look = [0; 3 + MOST_SCHEMES];
+            look[..3].copy_from_slice(&[frames[node.frame.0 as usize], i64::from(status.0), note]);
+            for (part, (numbers, boxes)) in look[3..].iter_mut().zip(&colors) {
+                *part = numbers[boxes[number]];
+            }
+            let looks = &mut self.looks;
+            let look = *self.look_numbers.entry(look).or_insert_with(|| {
                 looks.push(look);
                 looks.len() as u64 - 1
             });
             next.truncate(node.depth as usize + 1);
             let (start, len) = (node.span.start(), node.span.len());
             let gap = start.saturating_sub(next[node.depth as usize]);
-            number(&mut bytes, (above + 1 - depth) as u64);
-            number(&mut bytes, look);
-            number(&mut bytes, ((gap << 1) ^ (gap >> 63)) as u64);
-            number(&mut bytes, len);
+            self::number(&mut bytes, (above + 1 - depth) as u64);
+            self::number(&mut bytes, look);
+            self::number(&mut bytes, ((gap << 1) ^ (gap >> 63)) as u64);
+            self::number(&mut bytes, len);
             next[node.depth as usize] = node.span.stop().saturating_add(1);
             next.push(start);
             above = depth;
         }
-        Packed { looks, bytes }
+        bytes
     }
 
     fn frame(&mut self, graph: &Graph, frame: &stackglass_profile::Frame) -> i64 {
@@ -144,7 +167,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GraphBuilder, Span, Status};
+    use crate::{GraphBuilder, Span};
     use stackglass_profile::Frame;
 
     /// Depth, look, start and length of each node, read as the page reads them.
@@ -189,16 +212,27 @@ mod tests {
         builder.open(b, Status::NONE, Span::new(6, 5));
         let graph = builder.finish().unwrap();
         let mut packer = Packer::default();
-        let packed = packer.pack(&graph, &Paint::default());
+        let packed = packer.pack(&graph, &[&Paint::default()], true);
         // Positions are told from the root's start on.
         assert_eq!(
-            unpacked(&packed.bytes),
+            unpacked(&packed),
             [(0, 0, 0, 996), (1, 1, 295, 700), (2, 2, 295, 1), (1, 1, 0, 86), (2, 3, 1, 0)]
         );
         let names = |packer: &Packer| packer.strings().iter().filter(|name| **name == "a").count();
-        packer.pack(&graph, &Paint::default());
+        packer.pack(&graph, &[&Paint::default()], true);
         assert_eq!((names(&packer), packer.frames().len()), (1, 3), "each name and frame once");
-        assert_eq!(packed.looks.iter().map(|look| look[1]).collect::<Vec<_>>(), [0, 0, 1, 0]);
+        assert_eq!(packer.looks().iter().map(|look| look[1]).collect::<Vec<_>>(), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_root_that_stands_for_everything_is_no_call() {
+        let mut builder = GraphBuilder::default();
+        let frame = builder.frame(&Frame::unknown(0));
+        builder.open(frame, Status::DISPATCH, Span::new(1, 2));
+        builder.open(frame, Status::DISPATCH, Span::new(1, 2));
+        let mut packer = Packer::default();
+        packer.pack(&builder.finish().unwrap(), &[&Paint::default()], true);
+        assert_eq!(packer.looks().iter().map(|look| look[1]).collect::<Vec<_>>(), [0, 1]);
     }
 
     #[test]
@@ -208,7 +242,7 @@ mod tests {
         for (start, stop) in [(i64::MAX, i64::MAX), (i64::MIN, i64::MAX), (i64::MIN, i64::MIN), (0, 0)] {
             builder.open(frame, Status(255), Span::new(start, stop));
         }
-        let packed = Packer::default().pack(&builder.finish().unwrap(), &Paint::default());
-        assert!(packed.bytes.len() < 4 * 40);
+        let packed = Packer::default().pack(&builder.finish().unwrap(), &[&Paint::default()], true);
+        assert!(packed.len() < 4 * 40);
     }
 }

@@ -81,7 +81,7 @@ impl Lookup {
         }
         let index = index.checked_sub(1)?;
         let offset = address.checked_sub(blocks.addresses[index])?;
-        (offset < blocks.sizes[index].max(1)).then_some(Found { block: BlockIndex(index as u32), offset })
+        (offset < blocks.size(index).max(1)).then_some(Found { block: BlockIndex(index as u32), offset })
     }
 }
 
@@ -101,9 +101,7 @@ mod tests {
             let mut next = 0x5555_0000_1230;
             for (gap, size) in gaps {
                 next += gap * 16;
-                blocks.addresses.push(next);
-                blocks.sizes.push(size);
-                blocks.sites.push(SiteId(0));
+                blocks.push(next, size, SiteId(0));
                 next += size.max(1).next_multiple_of(16);
             }
             let lookup = Lookup::new(&blocks);

@@ -1,6 +1,7 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
-use super::edges::{Edges, OWNS, Text, WEAK};
+use super::edges::{Edges, OWNS, WEAK};
+use super::owned::Text;
 use super::reach::Unreached;
 use super::{Input, RootKind};
 use crate::references;
@@ -82,12 +83,12 @@ pub(super) fn emit<S: HeapGraphSink>(
     let names: Vec<NameId> = input.sites.iter().map(|site| out.sink.name(&site.name)).collect();
     for index in 0..input.blocks.len() {
         let site = input.site(index);
-        let size = input.blocks.sizes[index];
+        let size = input.blocks.size(index);
         let shown = if input.all_one { 1 } else { size };
         out.sink.allocated_by(input.sites[site].allocated_by);
         let unused = edges.owned.unused.get(index);
         if unused > 0 {
-            out.sink.unused(u64::from(unused));
+            out.sink.unused(unused);
         }
         let address = input.blocks.addresses[index];
         let known = edges.owned.texts.get(&(index as u32));
@@ -100,7 +101,8 @@ pub(super) fn emit<S: HeapGraphSink>(
         };
         out.totals.blocks += 1;
         out.totals.bytes += size;
-        if input.sites[site].contains.is_some() {
+        // The name is a type, although its layout may be unknown.
+        if input.sites[site].kind != NodeKind::Native {
             out.totals.typed_blocks += 1;
             out.totals.typed_bytes += size;
         }

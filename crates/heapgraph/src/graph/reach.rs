@@ -1,9 +1,9 @@
 //! What roots reach, and what nothing reaches.
 //!
 //! Words on stacks, in registers and in memory of unknown use may be left over, and most are borrowed. One holds its target only if
-//! the target cannot be reached otherwise. If several could hold it, a local variable that owns it does, else the outermost frame. Of
-//! the blocks that nothing reaches, the *owners* are those
-//! that no other unreached block reaches, or one of each cycle of such blocks.
+//! the target cannot be reached otherwise. If several could hold it, a local variable that owns it does, else the outermost frame.
+//! Of the blocks that nothing reaches, the *owners* are those that no other unreached block reaches, or one of each cycle of
+//! such blocks.
 //!
 //! Both are the smallest sets of starts from which all is reached. A first walk in order finds starts that no earlier start
 //! reaches. A second walk in reverse order keeps those that no later start reaches.

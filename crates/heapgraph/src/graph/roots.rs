@@ -51,7 +51,7 @@ pub struct Root {
     pub name: String,
     /// Its addresses. Empty for registers.
     pub range: Range<u64>,
-    /// Its type, if debug information tells; else its words are scanned.
+    /// Its type, if debug information has it; else its words are scanned.
     pub type_id: Option<TypeId>,
     /// Local variables of a frame. Their values may be uninitialized, moved away or destroyed.
     pub locals: Vec<Local>,
@@ -61,4 +61,21 @@ pub struct Root {
     pub may_be_filling: bool,
     /// Pointers into the middle of blocks count. Not so in data of the C library's allocator.
     pub interior: bool,
+}
+
+impl Root {
+    /// A root of unknown type without local variables and registers. Pointers into the middle of blocks count.
+    pub fn new(kind: RootKind, owner: impl Into<String>, name: impl Into<String>, range: Range<u64>) -> Root {
+        Root {
+            kind,
+            owner: owner.into(),
+            name: name.into(),
+            range,
+            type_id: None,
+            locals: Vec::new(),
+            registers: Vec::new(),
+            may_be_filling: false,
+            interior: true,
+        }
+    }
 }

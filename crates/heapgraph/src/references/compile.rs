@@ -328,15 +328,20 @@ fn vptr(layouts: &Layouts, id: TypeId) -> Option<u64> {
         if let Some(vptr) = fields.iter().find(|field| field.name.starts_with("_vptr")) {
             return offset.checked_add(vptr.offset);
         }
-        // A class shares the pointer of its first polymorphic base class.
-        let base = fields.iter().find(|field| {
-            let layout = layouts.get(field.type_id);
-            field.offset == 0 && (field.name == layout.name || field.name == layout.short_name)
-        })?;
+        // A class shares the pointer of its first polymorphic base class, which may be virtual.
+        let Some(base) = fields.iter().find(|field| field.offset == 0 && is_base(layouts, field)) else {
+            return layouts.get(id).partial.then_some(offset);
+        };
         offset = offset.checked_add(base.offset)?;
         id = base.type_id;
     }
     None
+}
+
+/// Whether a field is a base class.
+fn is_base(layouts: &Layouts, field: &Field) -> bool {
+    let layout = layouts.get(field.type_id);
+    field.name == layout.name || field.name == layout.short_name
 }
 
 /// Whether nothing but the name of a type is known.

@@ -1,6 +1,6 @@
 //! What a layout comes to: the places of a value that hold pointers, found once for a type.
 
-use super::Hold;
+use super::{Extent, Hold};
 use stackglass_symbols::layouts::{BlockType, TypeId};
 use std::ops::RangeInclusive;
 
@@ -19,6 +19,41 @@ pub(super) struct Compiled {
     pub larger: Option<(u64, TypeId)>,
     /// Where a C++ object holds the pointer to its vtable.
     pub vptr: Option<u64>,
+}
+
+/// Where control bytes of a hash table begin is a multiple of this.
+pub(super) const GROUP: u64 = 16;
+
+impl Compiled {
+    /// How many elements to look at in so many bytes; `None` if they have no pointers.
+    pub fn count(&self, extent: Extent, bytes: u64) -> Option<u64> {
+        if self.ops.is_empty() {
+            return None;
+        }
+        let fitting = bytes.checked_div(self.size)?;
+        let capacity = extent.capacity.map_or(fitting, |capacity| capacity.min(fitting));
+        Some(extent.elements.unwrap_or(fitting).min(capacity))
+    }
+
+    /// Number of buckets of a hash table in so many bytes, and where its control bytes begin. `buckets` is what its owner says. `None`
+    /// if its slots have no pointers.
+    pub fn table(&self, buckets: Option<u64>, bytes: u64) -> Option<(u64, u64)> {
+        if self.ops.is_empty() || self.size == 0 {
+            return None;
+        }
+        let needed = |buckets: u64| {
+            let slots = buckets.checked_mul(self.size)?.checked_next_multiple_of(GROUP)?;
+            slots.checked_add(buckets)?.checked_add(GROUP)
+        };
+        let fits = |buckets: &u64| *buckets > 0 && needed(*buckets).is_some_and(|needed| needed <= bytes);
+        let buckets = buckets.unwrap_or_else(|| {
+            // The number of buckets is a power of two.
+            let largest = (bytes / (self.size + 1)).max(1).ilog2();
+            1 << largest
+        });
+        let buckets = [buckets, buckets / 2].into_iter().find(fits)?;
+        Some((buckets, (buckets * self.size).next_multiple_of(GROUP)))
+    }
 }
 
 /// A place, or several of them under a condition.

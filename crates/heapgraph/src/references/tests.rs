@@ -563,3 +563,87 @@ fn a_value_is_initialized_if_its_once_is_complete() {
         }
     }
 }
+
+/// Bytes from 0x10000 on.
+struct Bytes(Vec<u8>);
+
+impl Memory for Bytes {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let Some(from) = address.checked_sub(0x10000) else { return 0 };
+        let bytes = self.0.get(from as usize..).unwrap_or_default();
+        let count = bytes.len().min(into.len());
+        into[..count].copy_from_slice(&bytes[..count]);
+        count
+    }
+}
+
+#[test]
+fn a_large_block_has_in_pieces_the_pointers_that_it_has_whole() {
+    let mut types = Types::new();
+    let word = types.word();
+    let boxed = types.boxed("usize", word);
+    // 40 bytes: no piece ends where a window does.
+    let entry = types.structure(
+        "(usize, Box<usize>, [usize; 3])",
+        40,
+        &[("__0", 0, word), ("__1", 8, boxed), ("rest", 16, word)],
+    );
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state >> 16
+    };
+    let buckets = 1_u64 << 16;
+    let table = (buckets * 40 + buckets + 16) as usize;
+    let bytes: Vec<u8> = (0..table.div_ceil(8)).flat_map(|_| random().to_le_bytes()).collect();
+    let cases = [
+        (BlockType::Elements(entry), all(), bytes.len()),
+        (BlockType::Elements(entry), Some(50_000).into(), bytes.len()),
+        (
+            BlockType::Elements(entry),
+            Extent { elements: Some(60_000), first: 9_000, capacity: Some(64_000) },
+            bytes.len(),
+        ),
+        (BlockType::CountedElements(entry), all(), bytes.len()),
+        (BlockType::SharedElements(entry), Some(40_000).into(), bytes.len()),
+        (BlockType::Table(entry), all(), table),
+        (BlockType::Table(entry), Some(buckets).into(), table),
+    ];
+    for (contains, extent, size) in cases {
+        let expected = block(&types, contains, extent, &bytes[..size]);
+        assert!(expected.len() > 10_000, "{contains:?} has {} pointers", expected.len());
+        let image = Image { memory: Box::new(Bytes(bytes.clone())), ..image() };
+        let mut window = crate::window::Window::new(&image);
+        let mut lines = Vec::new();
+        let mut each = |reference: Reference<'_>| lines.push(line(reference));
+        let place = (0x10000, size as u64);
+        References::new(&types.layouts).of_block_in(&mut window, contains, extent, place, &image, &mut each);
+        assert!(lines == expected, "{contains:?}: {} pointers instead of {}", lines.len(), expected.len());
+    }
+}
+
+/// hashbrown's `capacity_to_buckets`, and what it allocates for them.
+#[test]
+fn sizes_of_hash_tables() {
+    use super::{buckets_for, table_bytes};
+    let needed = [
+        (0, 0),
+        (1, 4),
+        (3, 4),
+        (4, 8),
+        (7, 8),
+        (8, 16),
+        (14, 16),
+        (15, 32),
+        (28, 32),
+        (29, 64),
+        (2000, 4096),
+    ];
+    for (entries, buckets) in needed {
+        assert_eq!(buckets_for(entries), buckets, "{entries}");
+    }
+    assert!(buckets_for(u64::MAX) >= 1 << 61);
+    assert_eq!((table_bytes(0, 4), table_bytes(4, 4), table_bytes(4, 5)), (0, 16 + 4 + 16, 32 + 4 + 16));
+    assert_eq!(table_bytes(131_072, 4), 131_072 * 5 + 16);
+    assert_eq!(table_bytes(u64::MAX, 4), u64::MAX);
+}

@@ -1,23 +1,21 @@
 //! Lists the pointers of one value in memory by the places of its type.
 
-use super::slots::{Compiled, Condition, Count, Counted, Kind, Op, Repeat, Slot, Switch, push_name};
+use super::slots::{Compiled, Condition, Count, Counted, GROUP, Kind, Op, Repeat, Slot, Switch, push_name};
 use super::vtables::Vtables;
-use super::{EdgeName, Extent, Hold, Reference, Usage};
+use super::{EdgeName, Extent, Hold, Reference, Usage, buckets_for};
 use crate::image::Image;
 use stackglass_symbols::layouts::BlockType;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Nothing is ever allocated below this address.
 const LOWEST: u64 = 4096;
-
-/// Where control bytes begin is a multiple of this.
-const GROUP: u64 = 16;
 
 /// Chunks of a `std::deque`, at most. Each has some 512 bytes.
 const MOST_CHUNKS: u64 = 1 << 24;
 
 /// Size of the counters before the elements of an `Rc` or `Arc`.
-const COUNTERS: u64 = 16;
+pub(super) const COUNTERS: u64 = 16;
 
 /// A value, or a block, and where its pointers go.
 pub(super) struct Walk<'w> {
@@ -85,18 +83,24 @@ impl Walk<'_> {
 
     /// Lists the pointers of the elements of a block, the first of which lies `from` bytes behind its begin.
     pub fn elements(&mut self, compiled: &Compiled, extent: Extent, from: u64) {
-        if compiled.ops.is_empty() || compiled.size == 0 {
-            return;
-        }
-        let fitting = (self.bytes.len() as u64).saturating_sub(from) / compiled.size;
+        let size = (self.bytes.len() as u64).saturating_sub(from);
+        let Some(count) = compiled.count(extent, size) else { return };
+        let fitting = size / compiled.size;
         let capacity = extent.capacity.map_or(fitting, |capacity| capacity.min(fitting));
-        let count = extent.elements.unwrap_or(fitting).min(capacity);
         for index in 0..count {
             let behind = index.saturating_add(extent.first);
             // The buffer of a `VecDeque` is a ring.
             let at = if behind < capacity { behind } else { behind % capacity };
             let place = Place { at: from + at * compiled.size, index: Some(index), element: (index, count) };
             self.run(&compiled.ops, place);
+        }
+    }
+
+    /// Lists the pointers of some of `count` elements: the bytes are these alone.
+    pub fn part(&mut self, compiled: &Compiled, indices: Range<u64>, count: u64) {
+        for index in indices.clone() {
+            let at = (index - indices.start) * compiled.size;
+            self.run(&compiled.ops, Place { at, index: Some(index), element: (index, count) });
         }
     }
 
@@ -109,32 +113,25 @@ impl Walk<'_> {
 
     /// Lists the pointers of the entries in a hash table: its slots lie before its control bytes, in reverse.
     pub fn table(&mut self, compiled: &Compiled, buckets: Option<u64>) {
-        let length = self.bytes.len() as u64;
-        if compiled.ops.is_empty() || compiled.size == 0 {
-            return;
-        }
-        let bytes = |buckets: u64| {
-            let slots = buckets.checked_mul(compiled.size)?.checked_next_multiple_of(GROUP)?;
-            slots.checked_add(buckets)?.checked_add(GROUP)
-        };
-        let fits = |buckets: &u64| bytes(*buckets).is_some_and(|bytes| bytes <= length);
-        let buckets = buckets.unwrap_or_else(|| {
-            // The number of buckets is a power of two.
-            let largest = (length / (compiled.size + 1)).max(1).ilog2();
-            1 << largest
-        });
-        let Some(buckets) = [buckets, buckets / 2].into_iter().find(fits).filter(|buckets| *buckets > 0)
-        else {
-            return;
-        };
-        let control = (buckets * compiled.size).next_multiple_of(GROUP);
-        for index in 0..buckets {
+        let Some((buckets, control)) = compiled.table(buckets, self.bytes.len() as u64) else { return };
+        let (slots, control) = self.bytes.split_at(control as usize);
+        self.bytes = slots;
+        self.buckets(compiled, &control[..buckets as usize], 0, buckets);
+    }
+
+    /// Lists the pointers of some of `count` buckets, the first of which is `first`, by their control bytes. The other bytes are the
+    /// slots of these alone.
+    pub fn buckets(&mut self, compiled: &Compiled, control: &[u8], first: u64, count: u64) {
+        for (number, mark) in control.iter().enumerate() {
             // The high bit is set in empty and in deleted slots.
-            if self.bytes[(control + index) as usize] & 0x80 == 0 {
-                let at = control - (index + 1) * compiled.size;
-                let place = Place { at, index: Some(index), element: (index, buckets) };
-                self.run(&compiled.ops, place);
+            if mark & 0x80 != 0 {
+                continue;
             }
+            let Some(at) = (self.bytes.len() as u64).checked_sub((number as u64 + 1) * compiled.size) else {
+                return;
+            };
+            let index = first + number as u64;
+            self.run(&compiled.ops, Place { at, index: Some(index), element: (index, count) });
         }
     }
 
@@ -292,9 +289,10 @@ impl Walk<'_> {
                     return None;
                 }
                 let slots = buckets.checked_mul(size)?.checked_next_multiple_of(GROUP)?;
-                let (used, left) = (field(items)?, field(growth_left)?);
-                let capacity = used.saturating_add(left);
-                let usage = (capacity <= buckets).then_some(Usage { used, capacity });
+                let (entries, left) = (field(items)?, field(growth_left)?);
+                let is_sound = entries.saturating_add(left) <= buckets;
+                let usage =
+                    is_sound.then(|| Usage { used: buckets_for(entries).min(buckets), capacity: buckets });
                 let address = pointer.checked_sub(slots)?;
                 Some(Target { address, elements: Some(buckets), usage, ..plain })
             }

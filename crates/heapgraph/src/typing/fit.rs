@@ -1,4 +1,4 @@
-//! Whether a type fits into a block: of a size that was asked for, or of a usable size, as glibc's malloc rounds sizes.
+//! Whether a type fits into a block of a requested size, or of a usable size, as glibc's malloc rounds sizes.
 
 use crate::references::{BlockType, Extent};
 use stackglass_symbols::layouts::{Layout, Layouts, Shape, TypeId};
@@ -14,7 +14,7 @@ pub(super) enum Exactness {
     Exact,
     /// The block may have 16 bytes more, because the rest of a chunk was too small for a chunk.
     Rest,
-    /// The size is the one asked for.
+    /// The size is the requested one.
     Asked,
 }
 
@@ -23,7 +23,7 @@ fn usable(bytes: u64) -> u64 {
     bytes.saturating_add(8).next_multiple_of(16).max(32) - 8
 }
 
-/// Whether a block of this size may have been asked for with so many bytes.
+/// Whether a block of this size may have been requested with so many bytes.
 pub(super) fn is_size_of(bytes: u64, block: u64, exactness: Exactness) -> bool {
     if bytes == 0 || bytes > block || bytes > 1 << 47 {
         return false;

@@ -1,8 +1,8 @@
 //! Types of blocks by the local variables on stacks.
 //!
-//! Debug information tells where a variable is, but not whether its value is still there: it may not be initialized yet, or may be
-//! moved away or destroyed, and its block may have another owner now. So a claim counts only if the block looks like what it says. A
-//! block without pointers looks like anything: a claim on it counts only if no memory of unknown type has its address.
+//! Debug information says where a variable is, but not whether its value is valid: it may not be initialized yet, or may be moved
+//! away or destroyed, and its block may have another owner now. So a claim counts only if the contents of the block agree with
+//! it. A block without pointers agrees with any claim: one counts only if no memory of unknown type has the address of the block.
 //!
 //! References and pointers in variables lead to further values, mostly in outer frames. These count as variables do.
 
@@ -10,17 +10,16 @@ use super::fit::{Exactness, fits};
 use super::spread::{Pointer, Soundness, Source, Spread, Trust};
 use crate::locals;
 use crate::references::{BlockType, Extent, Hold, Reference};
+use crate::window::Window;
 use foldhash::{HashMap, HashSet};
 use stackglass_symbols::layouts::{LocalPlace, TypeId};
 
-/// Most values that are looked at.
+/// Most values that are followed.
 const MOST_VALUES: usize = 1 << 16;
 /// Largest value on a stack.
 const LARGEST: u64 = 1 << 20;
-/// Bytes that are read at once.
-const WINDOW: u64 = 1 << 20;
 
-/// What a variable says of a block.
+/// The type that a variable gives to a block.
 struct Claim {
     block: usize,
     contains: BlockType,
@@ -147,14 +146,14 @@ impl Spread<'_> {
         let (Some(&lowest), Some(&highest)) = (mentioned.keys().min(), mentioned.keys().max()) else {
             return;
         };
+        let mut window = Window::new(self.evidence.image);
         for index in 0..blocks.len() {
             if self.contents[index].is_some() {
                 continue;
             }
-            let (mut at, end) = (blocks.addresses[index], blocks.addresses[index] + blocks.sizes[index]);
-            while at < end {
-                let size = (end - at).min(WINDOW);
-                for bytes in self.memory.read(at, size).chunks_exact(8) {
+            let range = blocks.addresses[index]..blocks.end(index);
+            window.pieces(range, &mut |_, bytes| {
+                for bytes in bytes.chunks_exact(8) {
                     let word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
                     if (lowest..=highest).contains(&word)
                         && let Some(mentioned) = mentioned.get_mut(&word)
@@ -162,8 +161,7 @@ impl Spread<'_> {
                         *mentioned = true;
                     }
                 }
-                at += size;
-            }
+            });
         }
         claims.retain(|claim| !mentioned[&blocks.addresses[claim.block]]);
     }

@@ -4,16 +4,16 @@
 use foldhash::HashMap;
 use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
 
-/// Structs within structs that are looked at.
+/// Deepest nesting of structs that is followed.
 const DEPTH: usize = 8;
-/// Members of one struct that are looked at.
+/// Most members of struct types in one struct, nested ones included.
 const MOST_MEMBERS: usize = 256;
-/// Largest struct that is looked at.
+/// Size of the largest struct that is examined.
 const LARGEST: u64 = 1 << 20;
 
 /// Where each struct is a member of others.
 pub(super) struct Members {
-    /// By type of the member: offset in the struct around it, and the type of that.
+    /// By type of the member: its offset in the outer struct, and the type of that struct.
     around: HashMap<TypeId, Vec<(u64, TypeId)>>,
 }
 

@@ -60,18 +60,18 @@ pub(super) enum Trust {
     All,
 }
 
-/// From where a type comes, most reliable first.
+/// The source of a type, the most reliable first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Source {
     /// The recorder.
     Recorded,
     /// Owners with static storage, vtables in objects.
     Owner,
-    /// Owners among local variables, and vtables beside pointers. They may be left over from earlier.
+    /// Owners among local variables, and vtables beside pointers. They may be stale.
     Local,
     /// Pointers of C.
     Convention,
-    /// Those among local variables.
+    /// Pointers of C among local variables.
     LocalConvention,
 }
 
@@ -97,11 +97,11 @@ pub(super) struct Spread<'a> {
     pub references: References<'a>,
     pub memory: BlockMemory<'a>,
     pub contents: Vec<Option<BlockType>>,
-    /// From where blocks have their types, directly or not.
+    /// The sources of the types of blocks, direct or not.
     sources: Vec<Source>,
-    /// That of the pointers at hand.
+    /// The source of the pointers that are being followed.
     pub source: Source,
-    /// Which elements of a block are initialized, where owners tell.
+    /// Which elements of a block are initialized, where owners say so.
     extents: HashMap<u32, Extent>,
     /// Blocks that get no type.
     conflicting: Vec<bool>,
@@ -236,7 +236,7 @@ impl<'a> Spread<'a> {
             return;
         }
         let Evidence { image, blocks, .. } = self.evidence;
-        let bytes = self.memory.read(blocks.addresses[block], blocks.sizes[block]);
+        let bytes = self.memory.read(blocks.addresses[block], blocks.size(block));
         let pointers = &mut self.pointers;
         let each = &mut |reference: Reference<'_>| pointers.push(Pointer::of(&reference));
         self.references.of_block(contains, extent, blocks.addresses[block], bytes, image, each);
@@ -264,7 +264,7 @@ impl<'a> Spread<'a> {
         let blocks = self.evidence.blocks;
         let found = self.lookup.find(blocks, address).filter(|found| found.offset == 0)?;
         let block = found.block.0 as usize;
-        Some((block, blocks.sizes[block]))
+        Some((block, blocks.size(block)))
     }
 
     pub(super) fn follow_owner(&mut self, pointer: &Pointer) {
@@ -282,7 +282,7 @@ impl<'a> Spread<'a> {
         let blocks = self.evidence.blocks;
         let Some(found) = self.lookup.find(blocks, pointer.target) else { return };
         let block = found.block.0 as usize;
-        let size = blocks.sizes[block];
+        let size = blocks.size(block);
         let Some(contains) = pointer.contains else {
             if found.offset == 0 && self.contents[block].is_none() && self.is_text(block) {
                 self.add(block, BlockType::Bytes, Extent::default());
@@ -408,7 +408,7 @@ impl<'a> Spread<'a> {
     /// Whether a block contains text that ends with a zero byte and fills the block.
     fn is_text(&mut self, block: usize) -> bool {
         let blocks = self.evidence.blocks;
-        let size = blocks.sizes[block];
+        let size = blocks.size(block);
         if size > LONGEST_TEXT {
             return false;
         }
@@ -434,10 +434,11 @@ impl<'a> Spread<'a> {
                 self.sources[block] = self.source;
                 Some(contains)
             }
-            Some(_) if self.sources[block] == Source::Recorded => {
-                // Only how many elements are initialized is new.
+            Some(known) if self.sources[block] == Source::Recorded => {
+                // Only the number of initialized elements is new.
                 let is_new = extent != Extent::default()
-                    && !matches!(self.contents[block], Some(BlockType::One(_)))
+                    && !matches!(known, BlockType::One(_))
+                    && self.references.has_pointers(known)
                     && !self.extents.contains_key(&(block as u32));
                 if is_new {
                     self.extents.insert(block as u32, extent);
@@ -446,7 +447,7 @@ impl<'a> Spread<'a> {
                 return;
             }
             Some(known) if known == contains => return,
-            // What a better source says counts.
+            // A better source takes precedence.
             Some(_) if self.source > self.sources[block] => return,
             Some(known) => merge(self.evidence.layouts, known, contains),
         };
@@ -458,6 +459,9 @@ impl<'a> Spread<'a> {
         };
         if self.contents[block] != Some(merged) {
             self.contents[block] = Some(merged);
+            if !self.references.has_pointers(merged) {
+                return;
+            }
             if extent != Extent::default() {
                 self.extents.insert(block as u32, extent);
             }
@@ -466,10 +470,10 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Whether a block looks like what it is said to contain.
+/// Whether the contents of a block agree with its claimed type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Soundness {
-    /// Pointers lead to nowhere.
+    /// Some pointer leads nowhere.
     Wrong,
     /// Such values have no pointers.
     NoPointers,

@@ -6,7 +6,7 @@ use super::memory::BlockMemory;
 use crate::blocks::lookup::Lookup;
 use crate::references::BlockType;
 use foldhash::HashMap;
-use stackglass_symbols::layouts::{Layouts, Shape, TypeId};
+use stackglass_symbols::layouts::{Layouts, TypeId};
 use std::ops::Range;
 
 /// Bytes that are read at once.
@@ -26,7 +26,7 @@ impl Vtables {
         for (module, bias) in biases.iter().enumerate() {
             for vtable in &layouts.module(module).vtables {
                 let address = vtable.address.wrapping_add(*bias);
-                if !is_polymorphic(layouts, vtable.type_id) {
+                if !vtable.of_class {
                     vtables.types.insert(address, vtable.type_id);
                 } else if vtable.offset == 0 {
                     vtables.classes.insert(address, vtable.type_id);
@@ -47,7 +47,7 @@ impl Vtables {
             let Some(word) = word(memory.read(blocks.addresses[index], 8)) else { continue };
             let Some(&class) = self.classes.get(&word) else { continue };
             let exactness = evidence.exactness(index, Exactness::Rest);
-            if is_size_of(layouts.get(class).size, blocks.sizes[index], exactness) {
+            if is_size_of(layouts.get(class).size, blocks.size(index), exactness) {
                 each(index, BlockType::One(class));
             }
         }
@@ -84,7 +84,7 @@ impl Vtables {
                 let target = lookup.find(blocks, pointer).filter(|found| found.offset == 0);
                 let Some(target) = target.map(|found| found.block.0 as usize) else { return };
                 let exactness = evidence.exactness(target, Exactness::Exact);
-                if let Some(contains) = boxed(layouts, type_id, blocks.sizes[target], exactness) {
+                if let Some(contains) = boxed(layouts, type_id, blocks.size(target), exactness) {
                     found.entry(pointer).or_insert((beside, Some((target, contains))));
                 }
             });
@@ -137,24 +137,6 @@ fn boxed(layouts: &Layouts, type_id: TypeId, block: u64, exactness: Exactness) -
     let one = fitting.next()?;
     // Small values and their counters may have one size.
     fitting.next().is_none().then_some(BlockType::One(one))
-}
-
-/// Whether objects of a class begin with a pointer to its vtable.
-fn is_polymorphic(layouts: &Layouts, id: TypeId) -> bool {
-    let mut id = id;
-    for _ in 0..64 {
-        let Shape::Struct(fields) = &layouts.get(id).shape else { return false };
-        if fields.iter().any(|field| field.name.starts_with("_vptr")) {
-            return true;
-        }
-        let base = fields.iter().find(|field| {
-            let layout = layouts.get(field.type_id);
-            field.offset == 0 && (field.name == layout.name || field.name == layout.short_name)
-        });
-        let Some(base) = base else { return false };
-        id = base.type_id;
-    }
-    false
 }
 
 fn word(bytes: &[u8]) -> Option<u64> {

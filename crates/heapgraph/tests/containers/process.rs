@@ -1,10 +1,11 @@
 //! A program that prints its blocks and edges, and the edges that are found in it.
 
-use stackglass_heapgraph::image::{Image, Mapping, Memory};
+use stackglass_heapgraph::image::{Image, Memory};
 use stackglass_heapgraph::modules;
 use stackglass_heapgraph::references::{
     BlockType, EdgeName, Extent, Hold, Pointers, Reference, References, start_of_text, text,
 };
+use stackglass_procfs::maps;
 use stackglass_profile::recording::Module;
 use stackglass_symbols::Options;
 use stackglass_symbols::layouts::Layouts;
@@ -129,29 +130,9 @@ fn block(blocks: &BTreeMap<u64, u64>, address: u64) -> Option<u64> {
 }
 
 fn image(pid: u32) -> Image {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let mappings = maps.lines().map(mapping).collect();
+    let mappings = maps::read(pid).unwrap();
     let memory = Box::new(ProcessMemory(File::open(format!("/proc/{pid}/mem")).unwrap()));
     Image { pid, mappings, threads: Vec::new(), memory }
-}
-
-fn mapping(line: &str) -> Mapping {
-    let mut words = line.split_whitespace();
-    let hexadecimal = |word: &str| u64::from_str_radix(word, 16).unwrap();
-    let (start, end) = words.next().unwrap().split_once('-').unwrap();
-    let permissions = words.next().unwrap().as_bytes();
-    let offset = hexadecimal(words.next().unwrap());
-    let inode = words.nth(1).unwrap().parse().unwrap();
-    Mapping {
-        range: hexadecimal(start)..hexadecimal(end),
-        readable: permissions[0] == b'r',
-        writable: permissions[1] == b'w',
-        executable: permissions[2] == b'x',
-        shared: permissions[3] == b's',
-        offset,
-        inode,
-        path: words.collect::<Vec<_>>().join(" "),
-    }
 }
 
 fn name(reference: &Reference<'_>) -> String {

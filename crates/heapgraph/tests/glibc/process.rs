@@ -1,8 +1,8 @@
 //! Programs under the preloaded library.
 
 use super::support::{Process, build};
-use stackglass_heapgraph::blocks::Blocks;
 use stackglass_heapgraph::blocks::glibc::{GlibcHeap, live_blocks};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl Tools {
     }
 
     /// The blocks that the library counts.
-    pub fn counted(&self, process: &Process) -> Blocks {
+    pub fn counted(&self, process: &Process) -> BTreeSet<(u64, u64)> {
         let file = self.folder.path().join("blocks");
         process.settle();
         process.signal("-USR2");
@@ -49,12 +49,8 @@ impl Tools {
             std::thread::sleep(Duration::from_millis(5));
         }
         let bytes = std::fs::read(&file).unwrap();
-        let mut blocks = Blocks::default();
-        for pair in bytes.chunks_exact(16) {
-            blocks.addresses.push(u64::from_le_bytes(pair[..8].try_into().unwrap()));
-            blocks.sizes.push(u64::from_le_bytes(pair[8..].try_into().unwrap()));
-        }
-        blocks
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        bytes.chunks_exact(16).map(|pair| (word(&pair[..8]), word(&pair[8..]))).collect()
     }
 
     /// Compares what the library counts with what is found; returns what is found.
@@ -65,7 +61,7 @@ impl Tools {
         let image = process.image();
         let heap = live_blocks(&image).unwrap();
         assert_same(&counted, &heap);
-        let (count, bytes) = (counted.len(), counted.sizes.iter().sum::<u64>());
+        let (count, bytes) = (counted.len(), counted.iter().map(|(_, size)| size).sum::<u64>());
         // For the benchmark of heap snapshots, which shows these figures.
         println!("same blocks: {count}, with {bytes} bytes, in {} arenas", heap.report.arenas);
         heap
@@ -73,27 +69,19 @@ impl Tools {
 }
 
 /// Both are the same blocks with the same sizes.
-pub fn assert_same(counted: &Blocks, heap: &GlibcHeap) {
-    let pairs = |blocks: &Blocks| {
-        blocks
-            .addresses
-            .iter()
-            .copied()
-            .zip(blocks.sizes.iter().copied())
-            .collect::<std::collections::BTreeSet<_>>()
-    };
-    let (counted, found) = (pairs(counted), pairs(&heap.blocks));
+pub fn assert_same(counted: &BTreeSet<(u64, u64)>, heap: &GlibcHeap) {
+    let found: BTreeSet<_> = heap.blocks.iter().collect();
     let show = |list: Vec<&(u64, u64)>| {
         let first: Vec<_> = list.iter().take(8).map(|(at, size)| format!("{at:#x}: {size}")).collect();
         format!("{} ({})", list.len(), first.join(", "))
     };
     assert!(
-        counted == found,
+        *counted == found,
         "{} counted, {} found; not found: {}; not counted: {}; {:#?}",
         counted.len(),
         found.len(),
         show(counted.difference(&found).collect()),
-        show(found.difference(&counted).collect()),
+        show(found.difference(counted).collect()),
         heap.report
     );
     assert_eq!(heap.blocks.sites.len(), heap.blocks.len());

@@ -10,7 +10,7 @@ fn each_version() {
         let made = MadeUp::new(version);
         let heap = live_blocks(&made.image()).unwrap_or_else(|error| panic!("{}: {error}", version.name));
         let blocks = &heap.blocks;
-        let found: Vec<_> = blocks.addresses.iter().copied().zip(blocks.sizes.iter().copied()).collect();
+        let found: Vec<_> = blocks.iter().collect();
         let name = version.name;
         assert_eq!(found, made.blocks, "{name}: {:#x?}", heap.report);
         assert!(heap.report.is_complete() && heap.report.strays == 0, "{name}: {:#?}", heap.report);

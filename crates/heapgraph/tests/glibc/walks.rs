@@ -145,7 +145,7 @@ fn another_allocator_is_named() {
     let error = live_blocks(&process.image()).unwrap_err();
     let program = program.canonicalize().unwrap();
     let expected = format!(
-        "process {} has no heap of glibc's malloc; it contains mimalloc ({})",
+        "process {} has no blocks of glibc's malloc; it contains mimalloc ({})",
         process.pid(),
         program.display()
     );

@@ -1,6 +1,7 @@
 //! Images of real processes: a process is stopped, and read while it is.
 
-use stackglass_heapgraph::image::{Image, Mapping, Memory, Thread, ThreadRegisters};
+use stackglass_heapgraph::image::{Image, Memory, Thread, ThreadRegisters};
+use stackglass_procfs::maps;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -104,10 +105,9 @@ impl Process {
             threads.push(Thread { tid, name: String::new(), registers: Some(registers) });
         }
         assert_eq!(threads.len(), ids.len());
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
         Image {
             pid: self.pid(),
-            mappings: maps.lines().map(mapping).collect(),
+            mappings: maps::read(self.pid()).unwrap(),
             threads,
             memory: Box::new(ProcessMemory::open(self.pid())),
         }
@@ -118,25 +118,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-fn mapping(line: &str) -> Mapping {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next().unwrap().split_once('-').unwrap();
-    let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
-    let rights = words.next().unwrap();
-    let offset = hex(words.next().unwrap());
-    let inode = words.nth(1).unwrap().parse().unwrap();
-    Mapping {
-        range: hex(start)..hex(end),
-        readable: rights.contains('r'),
-        writable: rights.contains('w'),
-        executable: rights.contains('x'),
-        shared: rights.contains('s'),
-        offset,
-        inode,
-        path: words.collect::<Vec<_>>().join(" "),
     }
 }
 

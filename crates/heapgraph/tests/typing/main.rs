@@ -167,6 +167,21 @@ fn cpp() {
     known.check(true, 0.99);
 }
 
+/// Offsets of virtual bases lie at the begin of these vtables.
+#[test]
+fn virtual_bases_of_cpp() {
+    let linked: [&[&str]; 4] =
+        [&["-O2"], &["-O0", "-no-pie"], &["-O2", "-static-pie"], &["-O2", "-Wl,-z,pack-relative-relocs"]];
+    for flags in linked {
+        let known = known("virtual_bases.cpp", "g++", &[&["-g"], flags].concat());
+        known.check(false, 1.0);
+        assert_eq!(known.answers.len(), 300, "{flags:?}");
+    }
+    if Command::new("clang++").arg("--version").output().is_ok() {
+        known("virtual_bases.cpp", "clang++", &["-O2", "-g"]).check(false, 1.0);
+    }
+}
+
 #[test]
 fn local_variables_of_rust() {
     let known = known("locals.rs", "rustc", &["--edition=2024", "-O", "-g", "--crate-name=known"]);

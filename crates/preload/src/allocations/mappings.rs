@@ -66,7 +66,7 @@ unsafe extern "C" fn record(
     sp: *const u64,
     rbp: u64,
 ) -> *mut c_void {
-    // SAFETY: the arguments of an entry, passed on.
+    // SAFETY: the arguments of an entry, passed on; `sp` points to its return address.
     unsafe {
         let found = real::mmap(at, len, protection, flags, file, offset);
         // An allocator is counted by its blocks.

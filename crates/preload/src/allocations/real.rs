@@ -117,7 +117,8 @@ static ALLOCATOR: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 fn find_allocator() {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, malloc: *mut c_void) -> c_int {
-        // SAFETY: the loader's description of a module, with its program headers.
+        // SAFETY: the loader passes a valid `info`, whose `dlpi_phdr` points to `dlpi_phnum` headers, and keeps the module loaded
+        // during the call.
         let (base, headers) = unsafe {
             let info = &*info;
             (info.dlpi_addr as usize, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
@@ -133,7 +134,7 @@ fn find_allocator() {
         ALLOCATOR[1].store(end, Relaxed);
         1
     }
-    // SAFETY: the function above takes what the loader passes.
+    // SAFETY: `look` has the required type, and only compares its last argument with addresses.
     unsafe { libc::dl_iterate_phdr(Some(look), MALLOC.load(Relaxed)) };
 }
 
@@ -258,12 +259,12 @@ mod early {
         file: c_int,
         offset: i64,
     ) -> *mut c_void {
-        // SAFETY: by the caller.
+        // SAFETY: the arguments of the program's call of mmap(2), passed on.
         unsafe { stackglass_host::system::mmap(at, len, protection, flags, file, offset) }
     }
 
     pub unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
-        // SAFETY: by the caller.
+        // SAFETY: the arguments of the program's call of munmap(2), passed on.
         unsafe { stackglass_host::system::munmap(at, len) }
     }
 

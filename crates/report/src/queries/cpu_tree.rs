@@ -2,7 +2,8 @@
 //!
 //! Unlike the complete report, it merges by function instead of line and folds recursion. It omits the outermost frames
 //! of the runtime, internal functions of the C library (its entry points stay: `memcpy` is an answer), and inlined
-//! library code, whose time belongs to the calling line.
+//! library code, whose time belongs to the calling line. Executors and thread pools are one node until the program's
+//! code begins.
 //!
 //! Code without names is not folded as recursion, since nothing proves that it called itself. Consecutive frames of
 //! such code in one module are one node.
@@ -12,6 +13,7 @@
 
 use super::function_table::{FunctionNumber, FunctionTable, LineNumber, NO_LINE, TableFrame};
 use super::unaccounted_cpu::unaccounted;
+use crate::executors::Executors;
 use crate::kinds::Class;
 use crate::order;
 use crate::queries::weight::Weight;
@@ -41,6 +43,8 @@ pub(crate) enum NodeKind {
     /// All processes of one program: index into [`Calls::programs`].
     Program(u32),
     Function(FunctionNumber),
+    /// The frames of executors and thread pools that run the program's code.
+    Executors(Executors),
     /// Samples whose stacks have no shown frame, or that have no stack for this reason.
     Nothing(Option<Cut>),
     /// CPU time that the kernel counted but no sample covers.
@@ -64,6 +68,8 @@ pub(crate) struct CpuTree<'a> {
     pub programs: Vec<Program>,
     /// CPU time that the kernel counted but no sample covers; 0 if it is too little to mention.
     pub unaccounted: u64,
+    /// By node of executors: the smallest and the largest number of frames that it stands for.
+    pub folded: HashMap<u32, (u32, u32)>,
     everything: bool,
     children: HashMap<(u32, NodeKind), u32>,
     /// Cache: the node that a frame leads to from another node.
@@ -91,8 +97,12 @@ struct Position {
     line: LineNumber,
     /// Line of the innermost function outside of libraries.
     own_line: LineNumber,
-    /// Only start-up code so far.
+    /// Only start-up code and executors so far.
     starting: bool,
+    /// Number of their frames.
+    started: u32,
+    /// The innermost of their functions.
+    starter: FunctionNumber,
     /// The last frame belonged to the C library.
     in_c: bool,
 }
@@ -106,10 +116,14 @@ impl<'a> CpuTree<'a> {
             names: FunctionTable::new(recording),
             programs: Vec::new(),
             unaccounted: 0,
+            folded: HashMap::default(),
             everything,
             children: HashMap::default(),
             steps: HashMap::default(),
         };
+        if !everything {
+            tree.names.leave_out_interpreter();
+        }
         tree.add_node(0, NodeKind::Root);
         let stacks_of = tree.read_samples();
         for (index, stacks) in stacks_of.into_iter().enumerate() {
@@ -199,7 +213,15 @@ impl<'a> CpuTree<'a> {
             let (weight, caller) = (below[index], nodes[index - 1].0.0 as usize);
             below[caller] += weight;
         }
-        let start = Position { node: root, line: NO_LINE, own_line: NO_LINE, starting: true, in_c: false };
+        let start = Position {
+            node: root,
+            line: NO_LINE,
+            own_line: NO_LINE,
+            starting: true,
+            started: 0,
+            starter: 0,
+            in_c: false,
+        };
         let mut reached = vec![start; nodes.len() + 1];
         for (index, (caller, location)) in nodes.iter().enumerate() {
             let weight = below[index + 1];
@@ -218,7 +240,17 @@ impl<'a> CpuTree<'a> {
         }
         for WeightedStack { stack: StackOrReason { stack, reason }, weight } in &stacks {
             let at = reached[stack.0 as usize];
-            let node = if at.node == root { self.child(root, NodeKind::Nothing(*reason)) } else { at.node };
+            let node = match self.nodes[at.node as usize].what {
+                _ if at.node == root => self.child(root, NodeKind::Nothing(*reason)),
+                // An executor's own work has its function.
+                NodeKind::Executors(_) => {
+                    self.fold_executors(at);
+                    let node = self.child(at.node, NodeKind::Function(at.starter));
+                    *self.nodes[node as usize].lines.entry(at.line).or_default() += weight.time;
+                    node
+                }
+                _ => at.node,
+            };
             self.nodes[node as usize].own += *weight;
             self.nodes[node as usize].total += *weight;
             if let NodeKind::Function(function) = self.nodes[node as usize].what {
@@ -231,11 +263,24 @@ impl<'a> CpuTree<'a> {
 
     /// Moves one frame towards the leaf.
     fn step(&mut self, at: Position, frame: TableFrame) -> Position {
-        let starting = at.starting && frame.start;
         let in_c = frame.class == Class::C;
+        let under_executors = matches!(self.nodes[at.node as usize].what, NodeKind::Executors(_));
+        let starting = at.starting
+            && !self.everything
+            && (frame.start || !frame.executor.is_none() || (frame.glue && under_executors));
+        if starting {
+            let own_line = if frame.executor.is_none() { at.own_line } else { frame.line };
+            let node =
+                if frame.executor.is_none() { at.node } else { self.executors(at.node, frame.executor) };
+            let started = at.started + 1;
+            let starter = frame.function;
+            return Position { node, line: frame.line, own_line, starting, started, starter, in_c };
+        }
+        if at.starting && under_executors {
+            self.fold_executors(at);
+        }
         let hidden = !self.everything
-            && (starting
-                || (in_c && at.in_c)
+            && ((in_c && at.in_c)
                 || (frame.nameless
                     && self.nodes[at.node as usize].what == NodeKind::Function(frame.function))
                 || (frame.inlined && frame.class == Class::Std && !at.starting));
@@ -243,7 +288,7 @@ impl<'a> CpuTree<'a> {
             return Position { starting, in_c, ..at };
         }
         let own_line = if frame.class == Class::Own { frame.line } else { at.own_line };
-        let next = Position { node: at.node, line: frame.line, own_line, starting, in_c };
+        let next = Position { line: frame.line, own_line, starting, in_c, ..at };
         if let Some(node) = self.steps.get(&(at.node, frame.function, frame.instance)) {
             return Position { node: *node, ..next };
         }
@@ -259,6 +304,23 @@ impl<'a> CpuTree<'a> {
         }
         self.steps.insert((at.node, frame.function, frame.instance), node);
         Position { node, ..next }
+    }
+
+    /// The node of executors below the same caller, with one more.
+    fn executors(&mut self, node: u32, executor: Executors) -> u32 {
+        match self.nodes[node as usize].what {
+            NodeKind::Executors(known) if known.and(executor) == known => node,
+            NodeKind::Executors(known) => {
+                self.child(self.nodes[node as usize].parent, NodeKind::Executors(known.and(executor)))
+            }
+            _ => self.child(node, NodeKind::Executors(executor)),
+        }
+    }
+
+    /// Notes how many frames a node of executors stands for.
+    fn fold_executors(&mut self, at: Position) {
+        let (least, most) = self.folded.entry(at.node).or_insert((at.started, at.started));
+        (*least, *most) = ((*least).min(at.started), (*most).max(at.started));
     }
 
     /// The nearest ancestor of the same function. Library code is never folded, since a function such as `call_once`

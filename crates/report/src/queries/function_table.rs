@@ -1,5 +1,6 @@
 //! The functions and source lines of a recording, numbered and classified.
 
+use crate::executors::{self, Executors};
 use crate::kinds::{self, Class};
 use crate::queries::weight::Weight;
 use crate::text::short::in_brackets;
@@ -30,6 +31,10 @@ pub(crate) struct Function {
     pub start: bool,
     /// It is named by its module and its start address there.
     pub by_start: bool,
+    /// It belongs to the program, not to one of its libraries.
+    pub is_readers_own: bool,
+    /// It belongs to an executor or thread pool.
+    pub is_executor: bool,
     /// CPU time of stacks that ended in it.
     pub own: Weight,
     /// CPU time of stacks that contained it.
@@ -53,6 +58,10 @@ pub(crate) struct TableFrame {
     pub class: Class,
     /// It may only start a program or thread.
     pub start: bool,
+    /// The executor that it belongs to.
+    pub executor: Executors,
+    /// An executor may call the program through it.
+    pub glue: bool,
     pub inlined: bool,
     /// Nothing distinguishes its function from others of its module.
     pub nameless: bool,
@@ -94,6 +103,23 @@ impl FunctionTable {
         FunctionTable { functions: names.functions, lines: names.lines, places }
     }
 
+    /// Leaves out the frames of Python's interpreter if Python functions have names: its loop runs them, so their time is
+    /// that of the functions, and what they call is called by them.
+    pub(crate) fn leave_out_interpreter(&mut self) {
+        let is_python = |function: &Function| function.module.is_empty() && function.name.starts_with("py::");
+        if !self.functions.iter().any(is_python) {
+            return;
+        }
+        let is_loop: Vec<bool> =
+            self.functions.iter().map(|function| kinds::is_python_loop(&function.name)).collect();
+        for frames in &mut self.places {
+            let of_loop = |frame: &&TableFrame| is_loop[frame.function as usize];
+            if frames.iter().any(|frame| of_loop(&frame)) {
+                *frames = frames.iter().filter(|frame| !of_loop(frame)).copied().collect();
+            }
+        }
+    }
+
     /// Frames of a location, outermost first.
     pub(crate) fn frames(&self, location: LocationId) -> &[TableFrame] {
         &self.places[location.0 as usize]
@@ -127,6 +153,7 @@ impl Numbering {
         let module = file_name(module);
         let class = kinds::class(frame);
         let start = kinds::is_start(frame, self.rust);
+        let executor = Executors::of(frame);
         let recorder = kinds::is_recorder(module);
         let name = match (&*frame.func, module) {
             // The inside of the recorder is of no interest, but what it costs is.
@@ -147,6 +174,12 @@ impl Numbering {
                     class,
                     start,
                     by_start: !recorder && frame.start_as_name().is_some(),
+                    is_readers_own: class == Class::Own
+                        && !start
+                        && executor.is_none()
+                        && !kinds::is_library(frame)
+                        && !kinds::is_dependency(&frame.file),
+                    is_executor: !executor.is_none(),
                     own: weight,
                     total: weight,
                 });
@@ -170,7 +203,9 @@ impl Numbering {
         let full = frame.spec.clone().unwrap_or_else(|| frame.func.clone());
         let instance = *self.instances.entry(full).or_insert(next);
         let nameless = recorder || frame.func.is_empty();
-        TableFrame { function, line, class, start, inlined: frame.inlined, nameless, instance }
+        let glue = executors::is_glue(frame);
+        let inlined = frame.inlined;
+        TableFrame { function, line, class, start, executor, glue, inlined, nameless, instance }
     }
 }
 

@@ -25,7 +25,8 @@ impl Chain {
 /// All listed functions in chains, unordered. Most chains are one function.
 pub(crate) fn chains(tree: &CpuTree<'_>) -> Vec<Chain> {
     let functions = &tree.names.functions;
-    let mut listed: Vec<bool> = functions.iter().map(|f| f.class == Class::Own && !f.start).collect();
+    let mut listed: Vec<bool> =
+        functions.iter().map(|f| f.class == Class::Own && !f.start && !f.is_executor).collect();
     for function in mains(tree) {
         listed[function as usize] = false;
     }

@@ -3,8 +3,9 @@
 use crate::kinds::{self, Class};
 use crate::order;
 use crate::queries::weight::Weight;
+use crate::trees::call_tree::StateFilter;
 use foldhash::HashMap;
-use stackglass_profile::{AllocationKind, Frame, Recording, StackId, State};
+use stackglass_profile::{AllocationKind, Frame, Recording, StackId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,10 +69,10 @@ impl Count {
 }
 
 impl Counts {
-    pub(crate) fn of(recording: &Recording, asleep: bool) -> Counts {
+    /// Counts the samples in these states.
+    pub(crate) fn of(recording: &Recording, states: StateFilter) -> Counts {
         let mut weights: HashMap<StackId, Weight> = HashMap::default();
-        let wanted = |state: State| if asleep { state == State::Asleep } else { state.uses_cpu() };
-        for sample in recording.samples.iter().filter(|sample| wanted(sample.state)) {
+        for sample in recording.samples.iter().filter(|sample| states.has_state(sample.state)) {
             let weight = Weight { time: sample.time.0, hits: u64::from(sample.hits) };
             *weights.entry(sample.stack).or_default() += weight;
         }
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
     use stackglass_profile::{
         AllocatingProcess, AllocationCounts, AllocationGroup, AllocationSampling, Location, LocationId,
-        Nanos, ProcessIndex, Sample, SizeClass, ThreadNumber,
+        Nanos, ProcessIndex, Sample, SizeClass, State, ThreadNumber,
     };
 
     /// main (a.rs:1) calls f (a.rs:2), which calls itself there, then the C library.
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn stacks_count_once_and_end_where_lines_end() {
-        let counts = Counts::of(&recording(), false);
+        let counts = Counts::of(&recording(), StateFilter::Awake);
         let times = |line: i64| {
             let counted = counts.files[0].lines[&line].counted;
             (counted.total.time, counted.own.time)
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!((times(1), times(2)), ((11, 1), (10, 10)));
         assert_eq!((counts.all.time, counts.without_lines.time), (1011, 1000), "c alone has no line");
         assert_eq!(counts.files[0].counted.total.time, 11);
-        let asleep = Counts::of(&recording(), true);
+        let asleep = Counts::of(&recording(), StateFilter::Asleep);
         assert_eq!((asleep.all.time, asleep.files[0].lines[&2].counted.own.time), (100, 100));
     }
 
@@ -294,7 +295,7 @@ mod tests {
         recording.symbols.set(idle, [frame]);
         let stacks: Vec<StackId> = recording.samples.iter().map(|sample| sample.stack).collect();
         let idle = recording.stacks.intern(&[idle]);
-        assert_eq!(Counts::of(&recording, false).bytes, None);
+        assert_eq!(Counts::of(&recording, StateFilter::Awake).bytes, None);
         recording.allocations.processes.push(AllocatingProcess {
             process: ProcessIndex(0),
             begin: Nanos(0),
@@ -316,7 +317,7 @@ mod tests {
                 recording.allocations.groups.push(group);
             }
         }
-        let counts = Counts::of(&recording, false);
+        let counts = Counts::of(&recording, StateFilter::Awake);
         assert_eq!(counts.bytes, Some(4326));
         let bytes = |file: usize, line: i64| counts.files[file].lines[&line].counted.bytes;
         assert_eq!((bytes(0, 1), bytes(0, 2)), (1, 20));
@@ -328,7 +329,7 @@ mod tests {
     fn samples_without_times_are_counted() {
         let mut recording = recording();
         recording.samples.iter_mut().for_each(|sample| sample.time = Nanos(0));
-        let counts = Counts::of(&recording, false);
+        let counts = Counts::of(&recording, StateFilter::Awake);
         assert!(!counts.timed);
         assert_eq!(counts.measure(counts.files[0].lines[&1].counted.total), 2);
     }

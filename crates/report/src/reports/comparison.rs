@@ -1,5 +1,7 @@
 //! The table of a comparison.
 
+mod json;
+
 use crate::Metric;
 use crate::queries::comparison::{BEYOND, Comparison, Cost, Row, Waited};
 use crate::text::numbers::grouped;
@@ -119,6 +121,14 @@ impl<'a> ComparisonText<'a> {
         }
     }
 
+    /// Writes all rows as one JSON object, with the names of both profiles.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write_json(&self, names: (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+        json::write(self.comparison, names, out)
+    }
+
     /// The smallest change that could be detected, for the function with the most time.
     fn least(&self) -> Option<String> {
         let expected = |row: &Row| row.expected(self.comparison.common);
@@ -165,7 +175,8 @@ impl<'a> ComparisonText<'a> {
         let (old, new) = (before * 100.0, after * 100.0);
         if old.max(new) >= BUSY {
             lines.push(format!(
-                "the machine was busy (runnable threads waited {old:.0} % and {new:.0} % of their time):"
+                "the machine was busy (threads were ready, without a CPU, for {old:.0} % and {new:.0} % of the time that \
+                 they were not asleep):"
             ));
             lines.push("times may vary by more than the errors; repeat measurements that matter".to_owned());
         }

@@ -1,7 +1,7 @@
 //! The parts of all reports: columns, numbers, short names, colours and links.
 
 pub mod columns;
-pub(crate) mod json;
+pub mod json;
 pub mod links;
 pub mod numbers;
 pub(crate) mod short;

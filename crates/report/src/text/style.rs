@@ -73,6 +73,13 @@ impl Line {
         Line::default()
     }
 
+    /// A line of one piece.
+    pub(crate) fn of(paint: Paint, text: impl fmt::Display) -> Line {
+        let mut line = Line::new();
+        line.push(paint, text);
+        line
+    }
+
     /// Empties the line for reuse.
     pub(crate) fn clear(&mut self) {
         self.text.clear();

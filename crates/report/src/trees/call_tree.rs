@@ -10,7 +10,7 @@ use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
 use crate::trees::tree::{Folded, Node, Tree, TreeOptions};
 use crate::{Source, kinds};
 use foldhash::HashMap;
-use stackglass_profile::{DataError, Frame, word_buffer as data};
+use stackglass_profile::{DataError, Frame, State, word_buffer as data};
 use std::cmp::Ordering;
 
 /// Which samples count, and which frames are merged.
@@ -62,8 +62,10 @@ pub enum StateFilter {
     All,
     /// On a CPU.
     Awake,
-    /// Asleep or waiting for a CPU.
+    /// Asleep: blocked in the kernel.
     Asleep,
+    /// Asleep, or ready and waiting for a CPU.
+    NotOnCpu,
 }
 
 impl StateFilter {
@@ -72,7 +74,33 @@ impl StateFilter {
         match self {
             StateFilter::All => true,
             StateFilter::Awake => awake,
-            StateFilter::Asleep => !awake,
+            StateFilter::Asleep => state == data::ASLEEP,
+            StateFilter::NotOnCpu => !awake,
+        }
+    }
+
+    /// Whether samples in this state are selected.
+    pub fn has_state(self, state: State) -> bool {
+        self.has(state as u64)
+    }
+
+    /// What is counted in these states, where samples have times.
+    pub fn noun(self) -> &'static str {
+        match self {
+            StateFilter::All => "time of threads",
+            StateFilter::Awake => "CPU time",
+            StateFilter::Asleep => "time asleep",
+            StateFilter::NotOnCpu => "time asleep and ready",
+        }
+    }
+
+    /// The name of what is counted: `wall`, `cpu` or `asleep`.
+    pub fn word(self) -> &'static str {
+        match self {
+            StateFilter::All => "wall",
+            StateFilter::Awake => "cpu",
+            StateFilter::Asleep => "asleep",
+            StateFilter::NotOnCpu => "not-on-cpu",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A recording in which every name is hostile. The tests of the command use it as well.
 
 use super::Maker;
-use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
     AllocatingProcess, AllocationGroup, AllocationKind, AllocationSampling, Allocations, Cut, Frame,
     LocationId, MemoryPoint, Nanos, ProcessIndex, Recording, ShortPath, SizeClass, State, Task, TaskId,
@@ -70,7 +70,8 @@ pub fn hostile(characters: &str) -> Recording {
     for module in &mut recording.modules {
         module.path = evil(&module.path).into();
     }
-    recording.symbols.note(ModuleNote { module: recording.modules[0].path.clone(), missing: Missing::File });
+    let module = recording.modules[0].path.clone();
+    recording.symbols.note(ModuleNote { module, missing: Missing::File, language: Language::Unknown });
     for id in [1, 2] {
         recording.tasks.push(Task {
             id: TaskId(id),

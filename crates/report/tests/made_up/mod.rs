@@ -4,7 +4,7 @@
 pub mod allocating;
 pub mod hostile;
 
-use stackglass_profile::symbols::{Missing, ModuleNote};
+use stackglass_profile::symbols::{Language, Missing, ModuleNote};
 use stackglass_profile::{
     Cut, End, Frame, Location, Module, Nanos, Process, ProcessIndex, Recording, RecordingInfo, Sample,
     ShortPath, StackId, State, Thread, ThreadNumber,
@@ -85,8 +85,10 @@ impl Maker {
         let module = frames[0].module.clone();
         let offset = self.offsets.entry(module.to_string()).or_insert(0x1000);
         *offset += 0x10;
-        let module = self.recording.intern_module(Module { path: module, build_id: [].into() });
-        let location = Location { module: Some(module), offset: *offset };
+        // Code in no file has no module.
+        let module = (!module.is_empty())
+            .then(|| self.recording.intern_module(Module { path: module, build_id: [].into() }));
+        let location = Location { module, offset: *offset };
         self.locations.insert(key, location);
         let id = self.recording.stacks.intern_location(location);
         for frame in &frames {
@@ -284,7 +286,7 @@ pub fn troubled() -> Recording {
         ("/usr/lib/libssl.so.3", Missing::Names),
         ("/gone.so", Missing::File),
     ] {
-        recording.symbols.note(ModuleNote { module: module.into(), missing });
+        recording.symbols.note(ModuleNote { module: module.into(), missing, language: Language::Rust });
     }
     recording.processes[0].exe = "server".into();
     recording.threads[0].blocked_signal = true;

@@ -5,8 +5,8 @@
 //! included.
 
 use crate::elf::Elf;
-use object::elf::{self, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, Dyn64, Rela64};
-use object::{LittleEndian, pod};
+use object::LittleEndian;
+use object::elf::{self, Rela64};
 use std::ops::Range;
 
 const LITTLE: LittleEndian = LittleEndian;
@@ -34,23 +34,12 @@ impl Slots {
 
 /// Addresses with a relocation of the kind that is used for such slots.
 fn relocated(elf: &Elf<'_>) -> Vec<u64> {
-    let dynamic = elf.dynamic();
-    let value = |tag| {
-        let entry = dynamic.iter().find(|entry: &&Dyn64<LittleEndian>| entry.d_tag.get(LITTLE) == tag)?;
-        Some(entry.d_val.get(LITTLE))
-    };
-    let table = |start, size| {
-        let bytes = elf.bytes_at(value(start)?)?;
-        let count = usize::try_from(value(size)?).ok()?.min(bytes.len()) / size_of::<Rela64<LittleEndian>>();
-        Some(pod::slice_from_bytes::<Rela64<LittleEndian>>(bytes, count).ok()?.0)
-    };
-    let tables = [table(DT_RELA, DT_RELASZ), table(DT_JMPREL, DT_PLTRELSZ)];
     let binds = |relocation: &&Rela64<LittleEndian>| {
         let kind = relocation.r_type(LITTLE, false);
         kind == elf::R_X86_64_GLOB_DAT || kind == elf::R_X86_64_JUMP_SLOT
     };
-    let all = tables.into_iter().flatten().flatten().filter(binds);
-    let mut found: Vec<u64> = all.map(|relocation| relocation.r_offset.get(LITTLE)).collect();
+    let mut found: Vec<u64> =
+        elf.relocations().filter(binds).map(|relocation| relocation.r_offset.get(LITTLE)).collect();
     found.sort_unstable();
     found
 }

@@ -70,7 +70,7 @@ pub(super) struct Entry<'data> {
 pub(super) struct Code<'data> {
     /// Its addresses in the file.
     pub ranges: Vec<std::ops::Range<u64>>,
-    /// To what addresses of variables are relative, for a function.
+    /// For a function: the base to which addresses of variables are relative.
     pub frame_base: Option<Value<'data>>,
 }
 

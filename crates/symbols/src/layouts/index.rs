@@ -358,7 +358,13 @@ impl<'data> Walk<'_, 'data> {
         }
         let index = self.found.types.len();
         let offset = head.offset;
-        let size = entry.byte_size.unwrap_or(0);
+        let size = entry.byte_size.unwrap_or(match entry.tag {
+            // Rust's `Box` and references are named pointers without a size.
+            gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type => self.entries.unit().encoding().address_size.into(),
+            _ => 0,
+        });
         let name = self.entries.text(entry.name);
         let mut found = Found { offset, name: 0, key: 0, size, declared: entry.declaration };
         if name.is_empty() {

@@ -30,10 +30,10 @@ pub type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
 
 /// A variable or parameter of a function on a stack.
 ///
-/// Its value need not be initialized yet, or may be moved away or destroyed: debug information does not tell.
+/// Its value may not be initialized yet, or may be moved away or destroyed: debug information does not say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Local {
-    /// Its name; those of inlined functions have it before them: `parse::config`.
+    /// Its name. In an inlined function, the name of that function precedes it: `parse::config`.
     pub name: Arc<str>,
     /// Its type.
     pub type_id: TypeId,
@@ -46,6 +46,6 @@ pub struct Local {
 pub enum LocalPlace {
     /// At this address.
     Memory(u64),
-    /// In registers, or partly. These are its bytes; there may be more than it has.
+    /// Wholly or partly in registers. These are its bytes; there may be more than the type has.
     Bytes(Box<[u8]>),
 }

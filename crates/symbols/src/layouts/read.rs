@@ -206,7 +206,7 @@ fn describe(reader: &mut describe::Reader<'_, '_>, job: &Job) -> Described {
             && (name.ends_with("{vtable}") || name == "vtable")
             && let Some(type_id) = reader.containing_type(unit, variable.a_type)
         {
-            found.vtables.push(Vtable { address, type_id, offset: 0 });
+            found.vtables.push(Vtable { address, type_id, offset: 0, of_class: false });
             continue;
         }
         let type_id = match variable.a_type {

@@ -5,6 +5,7 @@ mod allocations;
 mod allocators;
 mod c_programs;
 mod code_lines;
+mod debuginfod;
 mod disassembly;
 mod dispatch;
 mod hostile;

@@ -1,7 +1,9 @@
 //! Stripped programs: functions are distinguished by their starts, and no names are invented.
 
 use crate::program::{Program, frames};
-use stackglass_profile::symbols::Missing;
+use stackglass_profile::recording::Module;
+use stackglass_profile::symbols::{Language, Missing};
+use stackglass_profile::{Location, Recording};
 use stackglass_symbols::Options;
 
 /// The starts of `alpha`, `beta`, `gamma` and `main` in the file, from the program's output. Programs that are not
@@ -104,4 +106,85 @@ fn label_of(program: &Program) -> u64 {
     let bytes = std::fs::read(&program.path).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     file.dynamic_symbols().find(|symbol| symbol.name() == Ok("label")).unwrap().address()
+}
+
+/// As Fedora's `find-debuginfo` does it: a file with only the symbols of functions that are not exported.
+fn with_mini_debug_info(program: &Program, check: &str) -> std::path::PathBuf {
+    program.tool(
+        "objcopy",
+        &["-S", "--remove-section=.comment", "--keep-symbol=alpha", "--keep-symbol=beta", "program", "mini"],
+    );
+    // Keeps the headers of sections, without the bytes.
+    program.tool("objcopy", &["--only-keep-debug", "mini"]);
+    program.tool("xz", &["--keep", "--force", check, "mini"]);
+    program.tool("objcopy", &["--strip-all", "--add-section=.gnu_debugdata=mini.xz", "program", "lean"]);
+    program.path.with_file_name("lean")
+}
+
+#[test]
+fn functions_have_the_names_of_mini_debug_info() {
+    let program = Program::build("stripped.c", "gcc", &["-O2", "-rdynamic"]);
+    let [alpha, beta, gamma, main] = starts(&program, 0);
+    for check in ["--check=crc32", "--check=crc64"] {
+        let lean = with_mini_debug_info(&program, check);
+        let name = |address| frames(&lean, address, &Options::default()).0[0].func.to_string();
+        assert_eq!((name(alpha + 1), name(beta + 1)), ("alpha".into(), "beta".into()), "{check}");
+        assert_eq!(name(gamma + 1), format!("lean+{gamma:#x}"), "it is in neither table");
+        assert_eq!(name(main + 1), "main", "it is exported");
+        assert_eq!(frames(&lean, alpha, &Options::default()).1, [Missing::DebugInfo], "lines");
+    }
+}
+
+#[test]
+fn damaged_mini_debug_info_loses_only_its_names() {
+    let program = Program::build("stripped.c", "gcc", &["-O2"]);
+    let [alpha, ..] = starts(&program, 0);
+    let lean = with_mini_debug_info(&program, "--check=crc64");
+    let packed = std::fs::read(program.path.with_file_name("mini.xz")).unwrap();
+    let whole = std::fs::read(&lean).unwrap();
+    let at = whole.windows(packed.len()).position(|part| part == packed).expect("the section");
+    for position in (0..packed.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at + position] ^= 0x55;
+        std::fs::write(&lean, bytes).unwrap();
+        let (frames, ..) = frames(&lean, alpha + 1, &Options::default());
+        let name = &*frames[0].func;
+        assert!(name == "alpha" || name == format!("lean+{alpha:#x}"), "{name} with byte {position} damaged");
+    }
+}
+
+#[test]
+fn mini_debug_info_that_expands_without_end_is_not_read() {
+    let program = Program::build("stripped.c", "gcc", &["-O2"]);
+    let [alpha, ..] = starts(&program, 0);
+    std::fs::write(program.path.with_file_name("zeros"), vec![0; 64 << 20]).unwrap();
+    program.tool("xz", &["-9", "zeros"]);
+    program.tool("objcopy", &["--strip-all", "--add-section=.gnu_debugdata=zeros.xz", "program", "lean"]);
+    let lean = program.path.with_file_name("lean");
+    let (frames, _, outcome) = frames(&lean, alpha + 1, &Options::default());
+    assert_eq!(&*frames[0].func, format!("lean+{alpha:#x}"));
+    let problem =
+        outcome.problems.iter().map(ToString::to_string).find(|text| text.contains("gnu_debugdata"));
+    assert!(problem.is_some_and(|text| text.contains("more than the")), "{:?}", outcome.problems);
+}
+
+#[test]
+fn stripped_files_still_tell_their_language() {
+    let language = |program: &Program| {
+        let mut recording = Recording::default();
+        let path = program.path.to_str().unwrap().into();
+        let module = recording.intern_module(Module { path, build_id: [].into() });
+        recording.stacks.intern_location(Location { module: Some(module), offset: 0x1100 });
+        stackglass_symbols::symbolize(&mut recording, &Options::default(), &mut |_| ());
+        recording.symbols.notes().iter().map(|note| (note.missing, note.language)).collect::<Vec<_>>()
+    };
+    let c = Program::build("stripped.c", "gcc", &["-O2", "-s"]);
+    assert_eq!(language(&c), [(Missing::Names, Language::C)]);
+    let rust = Program::rust(&["-Cstrip=symbols"]);
+    assert_eq!(language(&rust), [(Missing::Names, Language::Rust)]);
+    let unknown = Program::build("stripped.c", "gcc", &["-O2"]);
+    unknown.tool("strip", &["--strip-all", "--remove-section=.comment", "program"]);
+    assert_eq!(language(&unknown), [(Missing::Names, Language::Unknown)]);
+    unknown.tool("objcopy", &["--add-section=.note.go.buildid=stripped.c", "program"]);
+    assert_eq!(language(&unknown), [(Missing::Names, Language::Go)]);
 }

@@ -1,4 +1,4 @@
-//! A walk that gives the registers of each frame, for readers of local variables. It is slower than [`Walker::walk`].
+//! A walk that reports the registers of each frame. Local variables are read with them. It is slower than [`Walker::walk`].
 
 use super::{Position, Step, Walker};
 use crate::memory::{ModuleMemory, StackMemory};
@@ -8,7 +8,7 @@ use crate::rules::Rule;
 /// DWARF's numbers of the registers that a called function keeps (System V ABI x86-64, figure 3.4), and pc.
 const KEPT: [u8; 8] = [3, RBP, RSP, 12, 13, 14, 15, DWARF_RETURN_ADDRESS];
 
-/// A frame with what is known of it.
+/// A frame and its known registers.
 #[derive(Clone, Copy)]
 pub struct WalkedFrame {
     /// Its lookup address.
@@ -20,7 +20,7 @@ pub struct WalkedFrame {
 }
 
 impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
-    /// Calls `each` with the frames, innermost first, at most so many.
+    /// Calls `each` with the frames, innermost first, at most `most` of them.
     pub fn frames<S: StackMemory>(
         &mut self,
         start: &Registers,
@@ -53,7 +53,7 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             }
             let caller = &self.scratch.caller;
             if (caller.pc(), caller.sp()) != (position.pc, position.sp) {
-                // Without rules, other registers are not known.
+                // The step had no rule: other registers are unknown.
                 self.scratch.registers.begin(position.pc, position.sp, position.rbp);
             }
         }

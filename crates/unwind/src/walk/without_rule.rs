@@ -1,8 +1,9 @@
 //! Steps out of code that has no unwind rules. Each step is either certain, or the stack counts as cut from there on,
-//! since frames may be missing. Frame pointers are followed only to addresses right behind a call, any number of times:
+//! since frames may be missing. An epilogue is certain. Frame pointers are followed only to addresses right behind a call, any number of times:
 //! code generated at run time calls itself.
 
 use super::{Cut, Position, Step, Walker};
+use crate::epilogue;
 use crate::memory::{ModuleMemory, StackMemory};
 use crate::modules::Module;
 use crate::registers::{DWARF_RETURN_ADDRESS, RBP, RSP};
@@ -25,6 +26,11 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
             && bytes == TRAMPOLINE
         {
             return self.step_over_signal(position, stack);
+        }
+        if let Some(module) = module
+            && let Some(step) = self.step_by_epilogue(module, position, stack)
+        {
+            return step;
         }
         // Code without rules ends a stack in three cases. It is the file's entry; ld.so's entry has no rules. rbp is zero
         // (System V ABI x86-64 §3.4.1). Or the return address is not behind a call: the code that made the stack wrote it
@@ -73,6 +79,23 @@ impl<M: ModuleMemory + ?Sized> Walker<'_, M> {
         position.sp = rbp.wrapping_add(16);
         position.rbp = Some(saved);
         self.guess(position, address)
+    }
+
+    /// A certain step out of code that has only its epilogue left.
+    fn step_by_epilogue<S: StackMemory>(
+        &mut self,
+        module: &Module,
+        position: &mut Position,
+        stack: &mut S,
+    ) -> Option<Step> {
+        let mut code = [0u8; epilogue::LOOK];
+        let read = self.memory.read(module, position.pc, &mut code);
+        let returned = epilogue::run(code.get(..read)?, position.sp, position.rbp, stack)?;
+        if !self.is_behind_call(returned.pc) {
+            return None;
+        }
+        (position.sp, position.rbp) = (returned.sp, returned.rbp);
+        Some(self.guess(position, returned.pc))
     }
 
     /// Whether the address lies right behind the system call by which a C library starts a thread. The rules of that

@@ -144,7 +144,8 @@ fn page(what: &str, ways: &[Way]) -> Result<Figure> {
         .and_then(|(_, rest)| rest.split_once("</script>"))
         .context("the page has no data")?;
     let data: Value = serde_json::from_str(data)?;
-    let boxes = data["views"][0]["nodes"].as_u64().context("the page does not tell its boxes")? as usize;
+    let boxes =
+        data["views"][0]["cpu"]["nodes"].as_u64().context("the page does not tell its boxes")? as usize;
     let names: Vec<&str> = data["strings"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
     let differ = names.iter().collect::<HashSet<_>>().len();
     ensure!(differ == names.len(), "{} names are in the page's data, {differ} of them differ", names.len());

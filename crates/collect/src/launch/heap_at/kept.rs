@@ -1,13 +1,13 @@
 //! Snapshots that become a part of the recording.
 //!
-//! A recording gets them when it is complete. Until then, each lies in a file beside it, which stays if that fails.
+//! They are added when the recording is complete. Until then, each is a file beside it. The file stays if adding it fails.
 
 use crate::recording::Observer;
 use stackglass_files::heapsnapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A snapshot that was made.
+/// A complete snapshot.
 pub(super) struct Snapshot {
     /// Its file.
     pub(super) file: PathBuf,
@@ -71,7 +71,7 @@ impl KeptSnapshots {
         }
         for snapshot in &self.snapshots {
             match heapsnapshot::add_to_recording(&self.recording, &snapshot.file, snapshot.clock) {
-                // A file that cannot be removed is a copy too many, and no loss.
+                // If the file cannot be removed, it is a second copy: nothing is lost.
                 Ok(()) => drop(std::fs::remove_file(&snapshot.file)),
                 Err(error) => observer.note(&format!(
                     "the heap snapshot stays outside of the recording, in {}: {error}",

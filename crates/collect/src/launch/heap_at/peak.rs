@@ -1,11 +1,11 @@
 //! The snapshot at the peak of live bytes.
 //!
 //! Only the end shows which moment was the peak. So the program is copied whenever its live bytes have grown, and the newest copy
-//! replaces the last one. A copy is read when the program ends, when no higher peak has come for a while, or when nothing
-//! was read for long.
+//! replaces the last one. A copy is read when the program ends, when no higher peak has come for a while, or when no copy
+//! has been read for a long time.
 
 use super::kept::Snapshot;
-use super::{ProgramTables, SaveSnapshot, SnapshotSummary, program_of};
+use super::{NOT_WAITED, ProgramTables, SaveSnapshot, SnapshotSummary, program_of};
 use stackglass_attach::frozen::{self, FrozenProcess};
 use stackglass_procfs::clock::monotonic;
 use stackglass_procfs::process;
@@ -16,11 +16,11 @@ use std::sync::atomic::Ordering::*;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the live bytes: a part of the time since the last copy, within bounds.
+/// Time between two checks of the live bytes: the time since the last copy divided by `LOOKS`, within bounds.
 const LOOKS: u32 = 16;
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(20);
-/// The program is copied again if its live bytes have grown by this part, as a divisor.
+/// The program is copied again if its live bytes have grown by one part in `GROWTH`.
 const GROWTH: u64 = 32;
 /// Time between two copies, as a multiple of the time that the program was held up by the last one.
 const PAUSE: u32 = 3;
@@ -31,9 +31,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// While live bytes keep growing, a copy is read after this time, and after a multiple of the time that the last one took.
 const LONGEST_UNREAD: Duration = Duration::from_secs(5);
 const UNREAD: u32 = 4;
-
-/// Why there is no snapshot if no copy was read.
-const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded";
 
 /// What is needed to find the peak.
 pub(super) struct PeakJob {
@@ -94,10 +91,10 @@ struct Peaks {
     copied_at: Option<Instant>,
     /// Live bytes at the last copy.
     highest: u64,
-    /// Not to be copied before.
+    /// The program is not copied before this time.
     next: Instant,
     reading: Option<(Reading, Instant)>,
-    /// While live bytes grow, no copy is read before.
+    /// While live bytes grow, no copy is read before this time.
     next_reading: Instant,
     saved: Option<(Snapshot, SnapshotSummary)>,
     failure: Option<String>,
@@ -124,11 +121,11 @@ impl Peaks {
     /// Copies the program if it has `live` bytes, more than before, and reads a copy that is due. A program that ends is copied
     /// at once.
     fn look(&mut self, live: u64, is_over: bool) {
-        // A program that executes another takes its copy with it.
+        // When a program executes another, its copy ends.
         if self.copy.take_if(|copy| !copy.process.is_alive()).is_some() {
             self.highest = self.saved.as_ref().map_or(0, |(_, summary)| summary.bytes);
         }
-        // Live bytes cannot double often.
+        // Live bytes can double only a few times, so this causes few copies.
         let is_time = || is_over || live / 2 > self.highest || Instant::now() >= self.next;
         if live > self.highest + self.highest / GROWTH && is_time() {
             self.copy(live);
@@ -159,7 +156,7 @@ impl Peaks {
                 self.highest = live;
             }
             Err(error) => {
-                // A program that was killed has no better reason.
+                // If the program was killed, its end is the reason, not this error.
                 if process::is_alive(self.pid) {
                     self.failure = Some(error.to_string());
                 }

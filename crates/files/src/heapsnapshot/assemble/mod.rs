@@ -13,7 +13,7 @@ mod text;
 use super::allocation_stacks::{FUNCTIONS, STACKS, Stacks};
 use super::error::{Fault, HeapSnapshotError};
 use super::json::Scanner;
-use super::meta::Meta;
+use super::meta::{GROUPS, Meta, UNUSED};
 use super::part_files::{EDGES, METADATA, NODES, PartFile, Records, STRINGS, open, part};
 use super::part_strings::Strings;
 use super::{MOST_NODES, parts_writer::too_many_nodes};
@@ -113,7 +113,7 @@ impl Parts {
         Self::new(&path, meta, stacks, open(prefix, NODES)?, open(prefix, EDGES)?, open(prefix, STRINGS)?)
     }
 
-    /// Whether readers can hold what the metadata at `path` announce.
+    /// Checks that viewers can hold the numbers of nodes and edges in the metadata at `path`.
     fn check(path: &Path, meta: &Meta) -> Result<(), HeapSnapshotError> {
         let wrong = |what: String| Err(HeapSnapshotError::invalid(path, what));
         if meta.node_count == 0 {
@@ -206,7 +206,8 @@ impl Parts {
         text.literal("],\n\"trace_tree\":[");
         self.stacks.write_tree(&written.alive, &mut text.pending);
         text.literal("],\n\"samples\":[],\n\"locations\":[]");
-        text.unused(&written.with_unused)?;
+        text.rows(UNUSED, &written.with_unused)?;
+        text.rows(GROUPS, &written.groups)?;
         text.literal(",\n\"strings\":[");
         self.write_strings(&found, &mut text).map_err(|stop| stop.of(&self.strings.path))?;
         text.literal("]}\n");

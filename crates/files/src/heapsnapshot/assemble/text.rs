@@ -46,16 +46,16 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Writes rows with their unused bytes, behind all other arrays of numbers.
-    pub(super) fn unused(&mut self, rows: &[(u32, u32)]) -> Result<(), HeapSnapshotError> {
+    /// Writes rows with a number each, behind all other arrays of numbers. Nothing if there are none.
+    pub(super) fn rows(&mut self, key: &str, rows: &[(u32, u32)]) -> Result<(), HeapSnapshotError> {
         if rows.is_empty() {
             return Ok(());
         }
-        self.literal(",\n\"unused\":[");
+        self.literal(&format!(",\n\"{key}\":["));
         let mut first = true;
-        for (row, bytes) in rows {
+        for (row, number) in rows {
             self.begin(&mut first);
-            self.numbers(&[*row, *bytes]);
+            self.numbers(&[*row, *number]);
             self.added()?;
         }
         self.literal("]");
@@ -75,17 +75,20 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What is told of nodes behind all of them.
+/// Data of nodes that the file contains after all nodes.
 pub(super) struct Written {
     /// Rows with their unused bytes.
     pub with_unused: Vec<(u32, u32)>,
+    /// Rows of groups with the number of their members.
+    pub groups: Vec<(u32, u32)>,
     /// Blocks and bytes of each allocation stack.
     pub alive: Vec<(u32, u64)>,
 }
 
 impl Parts {
     pub(super) fn write_nodes(&self, found: &Found, text: &mut Text) -> Result<Written, Stop> {
-        let mut sums = Written { with_unused: Vec::new(), alive: vec![(0, 0); self.stacks.len()] };
+        let mut sums =
+            Written { with_unused: Vec::new(), groups: Vec::new(), alive: vec![(0, 0); self.stacks.len()] };
         let mut written = 0;
         let mut continued = found.continued.iter().peekable();
         // Id, kind, name and rest of the size of nodes of 4 GiB or more. The rows of the rest follow all others.
@@ -109,6 +112,7 @@ impl Parts {
                 } else if let Some(group) = groups.at(row, &mut next_group) {
                     (name, self_size) = (remark + 1 + group.own_name, group.self_size);
                     unused = group.unused;
+                    sums.groups.push((written, group.members));
                     stack = group.stack.unwrap_or(0);
                 } else if !groups.row(row).1 {
                     row += 1;

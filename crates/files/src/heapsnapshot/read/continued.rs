@@ -4,7 +4,7 @@
 use super::super::CONTINUED;
 use stackglass_profile::heap_graph::HeapGraph;
 
-/// Joins the nodes of such blocks. A graph that is not divided as ours are stays as it is.
+/// Joins the nodes of such blocks. A graph whose blocks are not divided in this way is unchanged.
 pub(super) fn join(graph: &mut HeapGraph) {
     let Some(name) = graph.strings.iter().rposition(|text| &**text == CONTINUED) else { return };
     let Some(kind) = graph.edge_kinds.iter().position(|kind| kind == "internal") else { return };
@@ -33,8 +33,8 @@ pub(super) fn join(graph: &mut HeapGraph) {
         for edge in edges {
             let to = graph.targets[edge];
             if to.0 as usize >= first {
-                let size = graph.self_sizes[to.0 as usize];
-                graph.self_sizes[node] = graph.self_sizes[node].saturating_add(size);
+                let size = graph.self_sizes.get(to.0 as usize);
+                graph.self_sizes.set(node, graph.self_sizes.get(node).saturating_add(size));
                 continue;
             }
             graph.kinds_of_edges[kept] = graph.kinds_of_edges[edge];
@@ -52,5 +52,6 @@ pub(super) fn join(graph: &mut HeapGraph) {
     graph.names.truncate(first);
     graph.self_sizes.truncate(first);
     graph.unused.truncate(first);
+    graph.members.truncate(first);
     graph.allocated_by.truncate(first);
 }

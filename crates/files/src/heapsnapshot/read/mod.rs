@@ -2,6 +2,7 @@
 
 mod continued;
 mod from_parts;
+mod groups;
 mod single;
 
 use super::error::{Fault, HeapSnapshotError};
@@ -65,7 +66,7 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
 #[inline]
 fn push_unused(graph: &mut HeapGraph, bytes: u64) {
     if bytes > 0 && graph.unused.is_empty() {
-        graph.unused.reserve_exact(graph.self_sizes.capacity());
+        graph.unused.reserve_exact(graph.names.capacity());
         graph.unused.resize(graph.len() - 1, 0);
     }
     if bytes > 0 || !graph.unused.is_empty() {

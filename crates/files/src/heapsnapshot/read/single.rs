@@ -4,8 +4,8 @@ use super::super::allocation_stacks::Stacks;
 use super::super::error::Fault;
 use super::super::json::Scanner;
 use super::super::json_text::gets_space;
-use super::super::meta::Meta;
-use super::continued;
+use super::super::meta::{GROUPS, Meta, UNUSED};
+use super::{continued, groups};
 use stackglass_profile::heap_graph::{AllocationStack, HeapGraph, NameId, NodeIndex};
 use std::io::Read;
 
@@ -75,7 +75,8 @@ impl<R: Read> Reader<R> {
                     let fields = self.meta("trace_tree")?.stack_fields.clone();
                     self.stacks.read_tree(&mut self.json, &fields)?;
                 }
-                "unused" if nodes && self.is_ours() => self.unused()?,
+                UNUSED if nodes && self.is_ours() => self.graph.unused = self.rows(UNUSED, 0)?,
+                GROUPS if nodes && self.is_ours() => self.graph.members = self.rows(GROUPS, 1)?,
                 "snapshot" | "nodes" | "edges" | "strings" => {
                     return self.json.fault(format!("{key:?} occurs twice"));
                 }
@@ -115,7 +116,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Whether the stacks and unused bytes are as ours. V8 has numbers below 0 in them.
+    /// Whether stacks and unused bytes have the form that Stackglass writes. Those of V8 contain negative numbers.
     fn is_ours(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.assembled_here)
     }
@@ -176,22 +177,21 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Rows with their unused bytes.
-    fn unused(&mut self) -> Result<(), Fault> {
-        let (graph, json) = (&mut self.graph, &mut self.json);
-        graph.unused = vec![0; graph.len()];
+    /// A number of each node: that of its row, or else `other`.
+    fn rows(&mut self, key: &str, other: u32) -> Result<Vec<u32>, Fault> {
+        let json = &mut self.json;
+        let mut numbers = vec![other; self.graph.len()];
         let (mut record, mut first) = ([0; 2], true);
         json.expect(b'[')?;
         loop {
             let offset = json.offset();
             if !json.record(&mut record, &mut first)? {
-                return Ok(());
+                return Ok(numbers);
             }
-            let Some(unused) = usize::try_from(record[0]).ok().and_then(|row| graph.unused.get_mut(row))
-            else {
-                return Err(Fault::at(offset, format!("node {} of \"unused\" does not exist", record[0])));
+            let Some(number) = usize::try_from(record[0]).ok().and_then(|row| numbers.get_mut(row)) else {
+                return Err(Fault::at(offset, format!("node {} of {key:?} does not exist", record[0])));
             };
-            *unused = record[1].min(u32::MAX.into()) as u32;
+            *number = record[1].min(u32::MAX.into()) as u32;
         }
     }
 
@@ -284,6 +284,7 @@ impl<R: Read> Reader<R> {
         self.graph.edge_kinds = meta.edge_kinds;
         if meta.assembled_here {
             continued::join(&mut self.graph);
+            groups::name_by_type(&mut self.graph);
         }
         Ok(match root {
             0 => self.graph,
@@ -315,6 +316,9 @@ fn with_root(graph: &HeapGraph, root: u32) -> HeapGraph {
     new.self_sizes.swap(0, root as usize);
     if !new.unused.is_empty() {
         new.unused.swap(0, root as usize);
+    }
+    if !new.members.is_empty() {
+        new.members.swap(0, root as usize);
     }
     if !new.allocated_by.is_empty() {
         new.allocated_by.swap(0, root as usize);

@@ -46,8 +46,9 @@ function directionOf(key, icicle) {
 // The next match in row order, or the previous one if `step` is -1; it wraps around.
 function nextMatch(graph, found, node, step) {
   if (!found?.boxes) return node;
-  for (let i = 1; i <= graph.count; i++) {
-    const at = (graph.rank[node] + step * i + graph.count * 2) % graph.count;
+  const { length } = graph.order;
+  for (let i = 1; i <= length; i++) {
+    const at = (graph.rank[node] + step * i + length * 2) % length;
     if (found.hit[graph.order[at]]) return graph.order[at];
   }
   return node;

@@ -11,6 +11,11 @@ addEventListener("keydown", (event) => {
     }
     return;
   }
+  if (isPreparing()) {
+    if (event.key === "Escape") cancelPreparing();
+    else if ("if".includes(event.key)) toggle(event.key === "i" ? "inverted" : "icicle");
+    return;
+  }
   const direction = directionOf(event.key, scene.icicle), onButton = event.target.matches?.("button, input");
   if (direction) {
     if (event.target !== canvas && event.target !== document.body) return;
@@ -23,7 +28,9 @@ addEventListener("keydown", (event) => {
     const centre = scene.focus >= 0 ? (((graph.start[scene.focus] + graph.len[scene.focus] / 2) - scene.low) * picture.width) / (scene.high - scene.low) : picture.width / 2;
     const action = {
       Escape: zoomOut, Backspace: zoomOut, "/": () => { $("query").focus(); $("query").select(); }, "?": () => $("help").showModal(),
-      i: () => toggle("inverted"), f: () => toggle("icicle"), t: nextTheme, r: reset, c: copyName, s: saveSvg,
+      i: () => toggle("inverted"), f: () => toggle("icicle"), l: () => toggle("byLine"),
+      w: () => !$("wall").hidden && toggle("wall"), x: () => !$("foreign").hidden && toggle("foreign"),
+      k: () => setScheme((state.scheme + 1) % data.schemes.length), t: nextTheme, r: reset, c: copyName, s: saveSvg,
       n: () => focusOn(nextMatch(graph, scene.found, Math.max(0, scene.focus), 1)),
       N: () => focusOn(nextMatch(graph, scene.found, Math.max(0, scene.focus), -1)),
       "+": () => zoomBy(0.7, centre), "=": () => zoomBy(0.7, centre), "-": () => zoomBy(1 / 0.7, centre),
@@ -39,19 +46,23 @@ canvas.addEventListener("focus", () => {
 $("find").addEventListener("submit", (event) => event.preventDefault());
 for (const id of ["query", "regex"]) $(id).addEventListener("input", () => {
   setQuery($("query").value, $("regex").checked);
-  announce($("found").textContent);
 });
 $("view").addEventListener("change", () => {
-  Object.assign(state, { view: Number($("view").value), zoom: 0, range: null, expanded: [] });
+  Object.assign(state, { view: Number($("view").value), zoom: 0, range: null });
   show({ step: true });
   announce(`${data.views[state.view].label}, ${formatCount(scene.graph.len[0])}`);
 });
 $("inverted").addEventListener("click", () => toggle("inverted"));
 $("icicle").addEventListener("click", () => toggle("icicle"));
+$("wall").addEventListener("click", () => toggle("wall"));
+$("foreign").addEventListener("click", () => toggle("foreign"));
+$("byline").addEventListener("click", () => toggle("byLine"));
+$("scheme").addEventListener("change", () => setScheme(Number($("scheme").value)));
 $("theme").addEventListener("click", nextTheme);
 $("save").addEventListener("click", saveSvg);
 $("reset").addEventListener("click", reset);
 $("copy").addEventListener("click", copyName);
+$("stop").addEventListener("click", cancelPreparing);
 $("ask").addEventListener("click", () => $("help").showModal());
 main.addEventListener("scroll", redraw);
 addEventListener("popstate", () => {
@@ -70,6 +81,23 @@ darkSystem.addEventListener("change", showTheme);
 $("app").hidden = false;
 $("title").textContent = $("title").title = data.title;
 $("unit").textContent = data.unit;
+if (data.difference) {
+  [data.now, data.before] = data.views.slice(0, 2).map(({ cpu }) => cpu);
+  const labels = data.views.map(({ label }) => label);
+  data.views = [{ label: "before and now" }, { label: labels[0] }, { label: labels[1] }];
+  [[true, true], [true, false], [false, true]].forEach((shows, number) => { data.views[number].shows = shows; });
+}
+$("wall").hidden = !data.views.some(({ cpu, asleep }) => cpu && asleep);
+let [native, foreign] = [false, false];
+for (let frame = 0; frame < frames.count; frame++) {
+  if (frames.is(frame, UNKNOWN | ASLEEP)) continue;
+  if (frames.is(frame, FOREIGN)) foreign = true;
+  else native = true;
+}
+$("foreign").hidden = !(native && foreign) || Boolean(data.difference);
+$("byline").hidden = Boolean(data.difference);
+$("scheme").hidden = data.schemes.length < 2;
+$("scheme").append(...data.schemes.map((name, number) => new Option(`Colours: ${name}`, String(number))));
 data.views.forEach((view, number) => {
   const option = document.createElement("option");
   option.value = String(number);
@@ -85,9 +113,6 @@ if (data.views.length) {
   scene.graph = null;
   showTheme();
   show({ instant: true });
-  new ResizeObserver(layout).observe(main);
-  picture.draw(scene);
-  performance.mark("stackglass-open");
 } else {
   $("details").textContent = "This page contains no graphs.";
 }

@@ -3,7 +3,8 @@
 // Consecutive boxes narrower than a pixel (a run) are drawn as one hatched box. The time to draw a row therefore
 // depends on its width in pixels, not on its number of boxes.
 
-const ROW = 18, BOX_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
+// The height of a row and the font, which `Picture.scale` sets.
+let ROW = 18, BOX_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
 
 // Visits the boxes of a row between `low` and `high` on the cost axis, scaled to `width` pixels, from left to right.
 // Calls `box(node, left, right)` for each box and `run(first, last, left, right)` for each run; `first` and `last` are
@@ -51,6 +52,8 @@ function themeColors(dark) {
     page: dark ? "#171717" : "#ffffff",
     text: dark ? "#ffffff" : "#000000",
     hatch: dark ? ["#242424", "#4d4d4d"] : ["#f2f2f2", "#c4c4c4"],
+    hatchMixed: dark ? "#363636" : "#dddddd",
+    stripe: dark ? "#46566a" : "#b3c3d4",
     found: dark ? "#ffe14d" : "#0b3cff",
     marks: dark ? ["#ff9c9c", "#e8b3f5", "#bbbbbb"] : ["#a00016", "#6a1b7c", "#555555"],
   };
@@ -65,8 +68,14 @@ class Picture {
     this.context = canvas.getContext("2d", { alpha: false });
   }
 
-  resize(width, height) {
-    const ratio = window.devicePixelRatio || 1;
+  // Rows are higher for fingers and on very wide screens.
+  scale(width) {
+    const [row, font] = matchMedia("(pointer: coarse)").matches ? [24, 12] : width >= 2400 ? [22, 13] : [18, 11];
+    ROW = row;
+    BOX_FONT = `${font}px ui-monospace, Menlo, Consolas, monospace`;
+  }
+
+  resize(width, height, ratio = window.devicePixelRatio || 1) {
     this.width = width;
     this.height = height;
     const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
@@ -116,6 +125,7 @@ class Picture {
   // Draws a scene (see view.js).
   draw(scene) {
     const { context, width, height, colors } = this, { graph, low, high, found } = scene;
+    this.scheme = scene.scheme;
     context.globalAlpha = 1;
     context.fillStyle = colors.page;
     context.fillRect(0, 0, width, height);
@@ -135,7 +145,8 @@ class Picture {
         (first, last, left, right) => {
           const hits = found ? found.before[last + 1] - found.before[first] : 0;
           context.globalAlpha = !found || hits ? opacity : 0.4;
-          context.fillStyle = this.hatch();
+          // Hatching is slow, and not visible where it is narrow.
+          context.fillStyle = right - left < 4 ? colors.hatchMixed : this.hatch();
           context.fillRect(left, y, Math.max(1, right - left - 0.5), ROW - 1);
           if (!hits) return;
           // The height of the bar is the proportion of matching boxes.
@@ -156,10 +167,14 @@ class Picture {
   }
 
   box(graph, node, left, right, y, found) {
-    const { context, colors } = this, swatch = graph.swatch[node];
+    const { context, colors } = this, swatch = swatchOf(graph, node, this.scheme);
     const width = right - left - (right - left > 3 ? 0.7 : 0.2);
     context.fillStyle = colors.fills[swatch];
     context.fillRect(left, y, width, ROW - 1);
+    if (swatch === ASLEEP_SWATCH) {
+      context.fillStyle = colors.stripe;
+      for (let line = 3; line < ROW - 1; line += 4) context.fillRect(left, y + line, width, 1);
+    }
     if (found) {
       context.strokeStyle = colors.found;
       context.lineWidth = 2;
@@ -167,11 +182,19 @@ class Picture {
     }
     const bit = STATUS.findIndex(([bit]) => graph.status[node] & bit);
     if (bit >= 0) this.line(left, width, y + ROW - 1.75, colors.marks[bit], DASHES[bit]);
-    if (graph.pending?.has(node)) this.line(left, width, y + 0.5, colors.text, [2, 2]);
-    const text = shortenName(nameOf(graph, node), Math.floor((width - 6) / this.charWidth));
+    if (isPending(graph, node)) this.line(left, width, y + 0.5, colors.text, [2, 2]);
+    // A box that extends beyond the left edge has its label at the edge.
+    const visible = left + width - Math.max(left, 0), columns = Math.floor((visible - 6) / this.charWidth);
+    const text = columns < 3 ? "" : labelOf(graph, node, columns);
     if (text) {
+      if (swatch === ASLEEP_SWATCH) {
+        context.fillStyle = colors.fills[swatch];
+        context.fillRect(Math.max(left, 0), y, text.length * this.charWidth + 6, ROW - 1);
+      }
       context.fillStyle = colors.textColors[swatch];
-      context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2, width - 4);
+      // A limit of the width is slow, and needed only for letters that may be wide.
+      if (/^[\x20-\x7e…]*$/.test(text)) context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2);
+      else context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2, visible - 4);
     }
   }
 

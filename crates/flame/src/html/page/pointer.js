@@ -28,25 +28,74 @@ function showTooltip(event, hit) {
   tip.style.top = `${Math.max(4, y)}px`;
 }
 
+function hideTooltip() {
+  pointedAt = null;
+  $("tip").hidden = true;
+}
+
+// Where the pointer is, while the tooltip is shown.
+let pointedAt = null;
+
+// Hides the tooltip, or shows what is under the pointer now. Called whenever the picture changes.
+function updateTooltip() {
+  if (!pointedAt) return;
+  const hit = picture.boxAt(scene, ...pointerPosition(pointedAt)), hover = hit?.node ?? -1;
+  if (hover !== scene.hover) {
+    scene.hover = hover;
+    redraw();
+  }
+  showTooltip(pointedAt, hit);
+}
+
 // The position of the pointer on the canvas.
 function pointerPosition(event) {
   const rect = canvas.getBoundingClientRect();
   return [event.clientX - rect.left, event.clientY - rect.top];
 }
 
+// The fingers on the canvas, and a pinch of two of them: their distance, and the position between them on the cost axis.
+const fingers = new Map();
+let pinch = null;
+
+function startPinch() {
+  const [[x, y], [u, v]] = fingers.values();
+  drag = null;
+  pinch = { distance: Math.max(20, Math.hypot(u - x, v - y)), size: scene.high - scene.low, at: scene.low + ((scene.high - scene.low) * (x + u)) / 2 / picture.width };
+}
+
+function movePinch() {
+  const [[x, y], [u, v]] = fingers.values(), size = (pinch.size * pinch.distance) / Math.max(20, Math.hypot(u - x, v - y));
+  const low = pinch.at - (size * (x + u)) / 2 / picture.width;
+  zoomToRange(low, low + size);
+}
+
+function liftFinger(event) {
+  fingers.delete(event.pointerId);
+  if (fingers.size < 2) pinch = null;
+}
+
 let drag = null;
 canvas.addEventListener("pointerdown", (event) => {
-  if (event.button) return;
+  if (event.button || isPreparing()) return;
   const [x, y] = pointerPosition(event);
+  if (event.pointerType === "touch") {
+    fingers.set(event.pointerId, [x, y]);
+    if (fingers.size === 2) startPinch();
+    if (fingers.size > 1) return;
+  }
   drag = { x, y, low: scene.low, high: scene.high, select: event.ctrlKey || event.metaKey || event.shiftKey, moved: false };
 });
 addEventListener("pointermove", (event) => {
   const [x, y] = pointerPosition(event);
+  if (fingers.has(event.pointerId)) {
+    fingers.set(event.pointerId, [x, y]);
+    if (pinch) return movePinch();
+  }
   if (drag) {
     if (!drag.moved && Math.abs(x - drag.x) < 5) return;
     if (!drag.moved) canvas.setPointerCapture(event.pointerId);
     drag.moved = true;
-    showTooltip(event, null);
+    hideTooltip();
     if (drag.select) {
       scene.selection = [Math.min(x, drag.x), Math.max(x, drag.x)];
       redraw();
@@ -61,40 +110,49 @@ addEventListener("pointermove", (event) => {
     scene.hover = hover;
     redraw();
   }
-  if (event.pointerType !== "touch") showTooltip(event, hit);
+  if (event.pointerType !== "touch") {
+    pointedAt = event.target === canvas ? { clientX: event.clientX, clientY: event.clientY } : null;
+    showTooltip(event, hit);
+  }
   canvas.style.cursor = hit ? "pointer" : "default";
 });
 addEventListener("pointerup", (event) => {
+  liftFinger(event);
   if (!drag) return;
   const [x, y] = pointerPosition(event), ended = drag;
   drag = null;
   if (ended.moved) {
     const selection = scene.selection, scale = (scene.high - scene.low) / picture.width;
     scene.selection = null;
-    if (selection) zoomToRange(scene.low + selection[0] * scale, scene.low + selection[1] * scale);
+    if (selection) zoomToRange(scene.low + selection[0] * scale, scene.low + selection[1] * scale, true);
     redraw();
     return;
   }
   const hit = picture.boxAt(scene, x, y), { graph } = scene;
-  showTooltip(event, null);
+  hideTooltip();
   if (hit?.node !== undefined) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) focusOn(hit.node);
     else {
       scene.focus = hit.node;
       zoomTo(hit.node);
     }
-  } else if (hit) {
-    const [first, last] = [graph.order[hit.first], graph.order[hit.last]];
-    zoomToRange(graph.start[first], graph.start[last] + graph.len[last]);
-  }
+  } else if (hit) zoomIntoRun(hit, x);
 });
-addEventListener("pointercancel", () => {
+// Zooms about the pointer until the box under it is wide enough to be read.
+function zoomIntoRun({ first, last }, x) {
+  const { graph, low, high } = scene, position = low + ((high - low) * x) / picture.width;
+  const node = graph.order[Math.min(last, Math.max(first, firstEndingAfter(graph, graph.depth[graph.order[first]], position, first)))];
+  const size = Math.min((high - low) / 8, Math.max((graph.len[node] * picture.width) / 60, (high - low) / 4000));
+  zoomToRange(position - (size * x) / picture.width, position + size * (1 - x / picture.width), true);
+}
+addEventListener("pointercancel", (event) => {
+  liftFinger(event);
   drag = null;
   scene.selection = null;
 });
 canvas.addEventListener("pointerleave", (event) => {
   scene.hover = -1;
-  showTooltip(event, null);
+  hideTooltip();
   redraw();
 });
 canvas.addEventListener("dblclick", (event) => {

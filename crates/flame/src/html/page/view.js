@@ -5,7 +5,7 @@ const main = $("scroll"), canvas = $("graph"), picture = new Picture(canvas);
 // Decoded graphs by view and orientation (inverted or not).
 const graphs = new Map();
 // The drawing parameters. `low` and `high` are the visible range of the cost axis; they change during an animation.
-const scene = { graph: null, low: 0, high: 1, zoom: 0, icicle: false, scroll: 0, top: 0, found: null, focus: -1, hover: -1, selection: null };
+const scene = { graph: null, low: 0, high: 1, zoom: 0, icicle: false, scroll: 0, top: 0, found: null, focus: -1, hover: -1, selection: null, height: 0, viewHeight: 0, scheme: 0 };
 const darkSystem = matchMedia("(prefers-color-scheme: dark)"), reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 // The visible range when the animation ends.
 let targetRange = [0, 1];
@@ -13,10 +13,30 @@ let theme = "auto", redrawRequest = 0, animation = 0, activeItem = 0;
 // Browsers limit the height of elements. Deeper graphs scroll in larger steps.
 const MAX_HEIGHT = 8_000_000;
 
-function graphOf(view, isInverted) {
-  const name = `${view}.${isInverted}`;
-  if (!graphs.has(name)) graphs.set(name, isInverted ? invert(graphOf(view, false)) : unpack(data.views[view]));
-  return graphs.get(name);
+// The graph that some state shows, in steps.
+function* graphOf({ view, inverted, wall, foreign, byLine }) {
+  const { cpu, asleep, shows } = data.views[view], name = [view, inverted, wall, foreign, byLine].join(".");
+  let graph = graphs.get(name);
+  if (graph) return graph;
+  if (inverted) graph = yield* invert(yield* graphOf({ view, wall, foreign, byLine, inverted: false }));
+  else if (data.difference) {
+    const sides = [yield* rawGraph(data.now), yield* rawGraph(data.before)];
+    graph = yield* mergeGraphs(sides, { keyOf: frames.nameKey, factor: data.difference.factor, shows });
+  } else {
+    const sides = [yield* rawGraph(cpu)];
+    if ((wall || !cpu) && asleep) sides.push(yield* rawGraph(asleep));
+    const shownAsIs = sides.length === 1 && (foreign || $("foreign").hidden);
+    if (shownAsIs && (byLine || !hasEqualSiblings(sides[0], frames.key))) [graph] = sides;
+    else graph = yield* mergeGraphs(sides, { keyOf: byLine ? frames.lineKey : frames.key, foreign, asleep: true });
+  }
+  graphs.set(name, graph);
+  return graph;
+}
+
+function* rawGraph(packed) {
+  if (!packed) return null;
+  packed.graph ??= yield* unpack(packed);
+  return packed.graph;
 }
 
 // ---- drawing
@@ -24,9 +44,15 @@ function graphOf(view, isInverted) {
 function redraw() {
   redrawRequest ||= requestAnimationFrame(() => {
     redrawRequest = 0;
-    scene.scroll = scrollOffset();
-    picture.draw(scene);
+    drawScene();
   });
+}
+
+function drawScene() {
+  if (!scene.graph || isPrinting) return;
+  scene.scroll = scrollOffset();
+  picture.draw(scene);
+  updateTooltip();
 }
 
 function contentHeight() {
@@ -45,13 +71,18 @@ function scrollTo(offset) {
 }
 
 function layout() {
+  if (isPrinting) return;
+  picture.scale(innerWidth);
   const height = main.clientHeight, content = contentHeight();
+  // The edge at the root stays where it is when the page or the graph changes its height.
+  const fromRoot = scene.icicle ? scene.scroll : scene.height - scene.scroll - scene.viewHeight;
+  Object.assign(scene, { height: content, viewHeight: height });
   $("tall").style.height = `${Math.min(Math.max(content, height), MAX_HEIGHT)}px`;
   canvas.style.height = `${height}px`;
   picture.resize(main.clientWidth, height);
   // A flame graph smaller than the page is bottom-aligned.
   scene.top = content < height && !scene.icicle ? height - content + 4 : 4;
-  redraw();
+  scrollTo(scene.icicle ? fromRoot : content - height - fromRoot);
 }
 
 // Scrolls a row into view. `alignToRoot` places it near the edge of the root: the bottom of a flame graph, or the top
@@ -66,6 +97,7 @@ function scrollToRow(row, alignToRoot) {
 }
 
 function isDark() {
+  if (isPrinting) return false;
   return theme === "auto" ? darkSystem.matches : theme === "dark";
 }
 
@@ -88,31 +120,89 @@ function nextTheme() {
 
 // ---- view
 
-// Updates everything from the state. `step` adds a history entry; `instant` skips the animation and resets scrolling.
-function show({ step = false, instant = false } = {}) {
-  let graph = graphOf(state.view, state.inverted);
-  if (graph.inverted) {
-    for (const node of state.expanded) {
-      const roots = pendingWithin(graph, node < graph.count ? node : 0);
-      if (roots.length && !graph.expanded?.has(node)) {
-        graph = expandCallers(graph, roots);
-        (graph.expanded ??= new Set()).add(node);
-      }
+// Stops the work that is under way: preparing another graph, or expanding the one that is shown.
+let stopWork = () => {};
+// The state that is shown. It differs from `state` while a graph is prepared.
+let shown = { ...state };
+const isPreparing = () => !$("busy").hidden;
+
+// Updates everything from the state. `step` adds a history entry; `instant` skips the animation and resets scrolling. If
+// the graph takes long to prepare, the former one is shown meanwhile, with a progress bar.
+function show(options = {}) {
+  stopWork();
+  const { link } = state;
+  const prepare = function* () {
+    const graph = yield* graphOf(state);
+    return { graph, target: link && (yield* followPath(graph, link.path, link.isLenient)) };
+  };
+  showControls();
+  let ended = false;
+  const stop = runInSlices(prepare(), (progress) => {
+    $("busy").hidden = false;
+    $("progress").value = progress;
+  }, ({ graph, target }) => {
+    ended = true;
+    $("busy").hidden = true;
+    stopWork = () => {};
+    if (target) {
+      Object.assign(state, { zoom: target.node, link: null });
+      if (!target.complete && !link.isLenient) announce(`There is no ${link.name || "such box"} at this place: its nearest caller is shown.`, true);
     }
+    showGraph(graph, options);
+  });
+  if (ended) return;
+  stopWork = () => {
+    stop();
+    $("busy").hidden = true;
+  };
+}
+
+// Shows the former graph again.
+function cancelPreparing() {
+  stopWork();
+  stopWork = () => {};
+  if (!scene.graph) return;
+  Object.assign(state, shown);
+  showControls();
+  announce("Stopped", true);
+}
+
+function showControls() {
+  $("view").value = String(state.view);
+  for (const [id, key] of [["inverted", "inverted"], ["icicle", "icicle"], ["wall", "wall"], ["foreign", "foreign"], ["byline", "byLine"]]) {
+    $(id).setAttribute("aria-pressed", String(state[key]));
   }
+  $("scheme").value = String(state.scheme);
+  if ($("query").value !== state.query) $("query").value = state.query;
+  $("regex").checked = state.regex;
+  showViews();
+}
+
+// The list of views, with their shares of the samples of the first one.
+function showViews() {
+  const samples = data.views.map(({ cpu, asleep, shows }) => (shows ? 0 : samplesOf(cpu) + (state.wall || !cpu ? samplesOf(asleep) : 0)));
+  [...$("view").options].forEach((option, number) => {
+    const { label, cpu } = data.views[number];
+    const share = !number || !samples[0] ? "" : `  ${!cpu && !state.wall ? "asleep" : formatPercent(samples[number], samples[0])}`;
+    option.textContent = `${label}${share}`;
+  });
+}
+
+function showGraph(graph, { step = false, instant = false }) {
   if (state.zoom >= graph.count) state.zoom = 0;
   const [first, last] = spanOf(graph, 0);
   if (state.range && (state.range[0] < first || state.range[1] > last * (1 + 1e-9))) state.range = null;
   const graphChanged = scene.graph !== graph, flipped = scene.icicle !== state.icicle;
-  Object.assign(scene, { graph, icicle: state.icicle, zoom: state.zoom });
+  Object.assign(scene, { graph, icicle: state.icicle, zoom: state.zoom, scheme: state.scheme });
   if (graphChanged) Object.assign(scene, { focus: -1, hover: -1 });
-  $("view").value = String(state.view);
-  $("inverted").setAttribute("aria-pressed", String(state.inverted));
-  $("icicle").setAttribute("aria-pressed", String(state.icicle));
-  $("query").value = state.query;
-  $("regex").checked = state.regex;
-  showFound();
+  shown = { ...state };
+  if (searched.query === state.query && searched.regex === state.regex) showFound();
+  else startSearch();
   showPath();
+  if (graphChanged || shownScheme !== state.scheme) {
+    shownScheme = state.scheme;
+    showLegend();
+  }
   layout();
   if (graphChanged || flipped || instant) scrollTo(scene.icicle ? 0 : contentHeight());
   const [low, high] = state.range ?? spanOf(graph, state.zoom);
@@ -120,6 +210,41 @@ function show({ step = false, instant = false } = {}) {
   if (state.zoom) scrollToRow(graph.depth[state.zoom], true);
   showDetails(scene.focus >= 0 ? scene.focus : state.zoom);
   saveState(step);
+  if (instant) {
+    new ResizeObserver(layout).observe(main);
+    drawScene();
+    performance.mark("stackglass-open");
+  }
+  // A new graph is expanded for its whole width already.
+  if (!graphChanged || state.zoom || state.range) expandVisible();
+}
+
+// Expands the callers of the boxes of an inverted graph that have become wide enough.
+function expandVisible() {
+  if (isPreparing()) return;
+  const { graph } = scene;
+  const { roots, least } = pendingWithin(graph, ...targetRange);
+  if (!roots.length) return;
+  stopWork();
+  let ended = false;
+  const stop = runInSlices(expandCallers(graph, roots, least), () => {}, () => {
+    ended = true;
+    stopWork = () => {};
+    showExpanded();
+  });
+  if (ended) return;
+  stopWork = () => {
+    stop();
+    stopWork = () => {};
+    if (scene.graph === graph) showExpanded();
+  };
+}
+
+// Updates the page after boxes were added to the graph.
+function showExpanded() {
+  showFound();
+  layout();
+  showDetails(scene.focus >= 0 ? scene.focus : state.zoom);
 }
 
 function spanOf(graph, node) {
@@ -142,23 +267,21 @@ function animateTo(low, high, instant) {
     scene.high = from[1] + (high - from[1]) * eased;
     if (progress < 1) animation = requestAnimationFrame(frame);
     else [scene.low, scene.high] = [low, high];
-    scene.scroll = scrollOffset();
-    picture.draw(scene);
+    drawScene();
   };
   animation = requestAnimationFrame(frame);
 }
 
 function zoomTo(node) {
   const graph = scene.graph;
-  if (pendingWithin(graph, node).length) state.expanded = [...state.expanded, node];
   Object.assign(state, { zoom: node, range: null });
   if (scene.focus >= 0) scene.focus = node;
   show({ step: true });
   announce(node ? `Zoomed to ${nameOf(graph, node)}, ${formatPercent(graph.len[node], graph.len[0])}` : "Showing the whole graph");
 }
 
-// Shows a range of the cost axis. The zoomed box becomes its nearest ancestor that contains the range.
-function zoomToRange(low, high) {
+// Shows a range of the cost axis; `step` adds a history entry at once. The zoomed box becomes its nearest ancestor that contains the range.
+function zoomToRange(low, high, step = false) {
   const graph = scene.graph, [first, last] = spanOf(graph, 0), least = (last - first) / 1e9;
   let node = state.zoom;
   const size = Math.min(Math.max(high - low, least), last - first);
@@ -171,9 +294,13 @@ function zoomToRange(low, high) {
   targetRange = [low, high];
   showPath();
   showFound();
-  saveState(false);
+  saveState(step, true);
   redraw();
+  clearTimeout(expandTimer);
+  expandTimer = setTimeout(expandVisible, 150);
 }
+
+let expandTimer = 0, shownScheme = -1;
 
 function zoomBy(factor, x) {
   const at = scene.low + ((scene.high - scene.low) * x) / picture.width;
@@ -199,35 +326,63 @@ function reset() {
 }
 
 function toggle(name) {
-  if (name === "inverted") Object.assign(state, { zoom: 0, range: null, expanded: [] });
+  if (name === "inverted") Object.assign(state, { zoom: 0, range: null });
+  else if (name !== "icicle") {
+    // The same box in another graph.
+    const { graph } = scene, path = pathTo(graph, state.zoom).slice(1).map((node) => frameHash(graph.frame[node]));
+    Object.assign(state, { range: null, zoom: 0, link: { path, isLenient: true } });
+  }
   state[name] = !state[name];
   show({ step: true });
-  announce(`${name} ${state[name] ? "on" : "off"}`);
+  const what = { inverted: "inverted", icicle: "icicle", wall: "samples asleep", foreign: "C frames", byLine: "lines" }[name];
+  announce(`${what} ${state[name] ? "on" : "off"}`);
+}
+
+function setScheme(number) {
+  state.scheme = number;
+  show();
+  announce(`Colours: ${data.schemes[number]}`);
 }
 
 function setQuery(query, isRegex) {
   Object.assign(state, { query, regex: isRegex });
-  if ($("query").value !== query) $("query").value = query;
-  $("regex").checked = isRegex;
-  showFound();
+  showControls();
+  startSearch();
   saveState(false);
-  redraw();
+}
+
+// The frames that match, and what was searched for. `answer` is `{ hits }`, `{ error }`, or null without a query.
+let searched = { query: "", regex: false, answer: null };
+
+function startSearch() {
+  const { query, regex } = state;
+  searched = { query, regex, answer: searched.answer, waiting: true };
+  frameSearch.start(query, regex, (answer) => {
+    searched = { query, regex, answer };
+    if (!scene.graph) return;
+    showFound();
+    redraw();
+  });
+  if (searched.waiting) $("found").textContent = "searching …";
 }
 
 // The search result for a graph, cached until the query or the graph changes.
 function cachedSearch(graph) {
-  const searchKey = `${graph.count} ${state.regex} ${state.query}`;
-  if (graph.searchKey !== searchKey) Object.assign(graph, { searchKey, searchResult: search(graph, state.query, state.regex) });
+  const { answer } = searched;
+  if (!answer?.hits) return null;
+  if (graph.searchAnswer !== answer || graph.searchResult.hit.length !== graph.count) {
+    Object.assign(graph, { searchAnswer: answer, searchResult: search(graph, answer.hits) });
+  }
   return graph.searchResult;
 }
 
 function showFound() {
-  const { graph } = scene, found = cachedSearch(graph), output = $("found");
-  scene.found = found?.error ? null : found;
-  output.classList.toggle("wrong", Boolean(found?.error));
-  if (!found || found.error) {
-    output.textContent = found?.error ?? "";
-    output.title = output.textContent;
+  const { graph } = scene, output = $("found"), error = searched.answer?.error;
+  const found = scene.found = cachedSearch(graph);
+  if (searched.waiting) return;
+  output.classList.toggle("wrong", Boolean(error));
+  if (!found) {
+    output.textContent = output.title = error ?? "";
     return;
   }
   // Count in the original graph, because the inverted graph may be incomplete.
@@ -236,6 +391,9 @@ function showFound() {
   if (state.zoom) {
     const within = matchedWithin(graph, found, state.zoom);
     text += `, ${formatPercent(within, graph.len[state.zoom])} of the zoomed box`;
+  }
+  if (scene.focus >= 0 && found.hit[scene.focus]) {
+    text += `, match ${formatNumber(found.before[graph.rank[scene.focus]] + 1)} of ${formatNumber(found.boxes)}`;
   }
   output.textContent = text;
   output.title = `${formatCount(samples)} in ${formatNumber(found.boxes)} boxes`;
@@ -260,38 +418,6 @@ function showPath() {
   list.scrollLeft = list.scrollWidth;
 }
 
-function showLegend() {
-  const meanings = new Map();
-  data.swatches.forEach(([light, dark, meaning]) => {
-    if (meaning && !meanings.has(meaning)) meanings.set(meaning, isDark() ? dark : light);
-  });
-  for (const [, meaning] of STATUS) {
-    if (!meanings.has(meaning) && usesStatus(meaning)) meanings.set(meaning, "none");
-  }
-  const svg = (name, parent, attributes) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    parent.append(element);
-    return element;
-  };
-  const used = new Set();
-  for (const view of data.views) for (let i = 2; i < view.looks.length; i += 4) used.add(data.swatches[view.looks[i]]?.[2]);
-  const items = [...meanings].filter(([meaning, fill]) => fill === "none" || used.has(meaning)).map(([meaning, fill]) => {
-    const item = document.createElement("li"), bit = STATUS.findIndex(([, text]) => text === meaning);
-    const picture = svg("svg", item, { width: 18, height: 12, "aria-hidden": "true" });
-    svg("rect", picture, { width: 18, height: 12, fill, stroke: "currentColor", "stroke-width": 0.5 });
-    if (bit >= 0) svg("path", picture, { d: "M0 10h18", "stroke-width": 2, stroke: themeColors(isDark()).marks[bit], "stroke-dasharray": DASHES[bit].join(" ") || "none" });
-    item.append(meaning);
-    return item;
-  });
-  $("legend").replaceChildren(...items);
-}
-
-function usesStatus(meaning) {
-  const [bit] = STATUS.find(([, text]) => text === meaning);
-  return data.views.some((view) => view.looks.some((part, i) => i % 4 === 1 && part & bit));
-}
-
 function showDetails(node) {
   const { graph } = scene;
   $("name").textContent = fullNameOf(graph, node).slice(0, 4000);
@@ -299,8 +425,13 @@ function showDetails(node) {
   $("copy").hidden = false;
 }
 
-function announce(text) {
-  $("said").textContent = text.slice(0, 400);
+// Tells screen readers, and others too if it is `visible`.
+function announce(text, visible = false) {
+  const said = $("said");
+  said.textContent = text.slice(0, 400);
+  said.classList.toggle("shown", visible);
+  clearTimeout(announce.timer);
+  if (visible) announce.timer = setTimeout(() => said.classList.remove("shown"), 3500);
 }
 
 // Focuses a box. Screen readers announce a change of the active descendant, so two elements alternate.
@@ -319,20 +450,25 @@ function focusOn(node) {
   }
   scrollToRow(graph.depth[node]);
   showDetails(node);
+  showFound();
   redraw();
 }
 
+// Copies the name of the hovered box, else of the focused or the zoomed one.
 function copyName() {
-  const text = fullNameOf(scene.graph, scene.focus >= 0 ? scene.focus : scene.hover > 0 ? scene.hover : state.zoom);
+  const { graph, hover, focus } = scene;
+  const node = hover >= 0 ? hover : focus >= 0 ? focus : state.zoom, text = fullNameOf(graph, node);
   const fallback = () => {
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
     area.select();
-    document.execCommand("copy");
+    const copied = document.execCommand("copy");
     area.remove();
+    return copied;
   };
-  (navigator.clipboard?.writeText(text) ?? Promise.reject()).catch(fallback).then(() => announce("Name copied"));
+  (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(() => true, fallback)
+    .then((copied) => announce(copied ? `Copied: ${text}` : "This browser does not allow copying.", true));
 }
 
 function saveSvg() {

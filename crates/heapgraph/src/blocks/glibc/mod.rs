@@ -39,7 +39,7 @@ pub struct GlibcHeap {
 /// Finds the live blocks of glibc's malloc in a process.
 ///
 /// # Errors
-/// If the process has no heap of glibc's malloc.
+/// If the process has no heap of glibc's malloc, or nothing there but another allocator.
 pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
     let mut words = Words::new(image);
     let mains = arenas::main_arenas(&mut words);
@@ -82,6 +82,9 @@ pub fn live_blocks(image: &Image) -> Result<GlibcHeap, NoGlibcHeap> {
     report.pieces += found.pieces.len() as u64;
     report.add_free(&free);
     let Walk { blocks, outcome, .. } = walk;
+    if blocks.is_empty() && !report.other_allocators.is_empty() {
+        return Err(NoGlibcHeap { pid: image.pid, allocators: report.other_allocators });
+    }
     report.add_outcome(outcome);
     Ok(GlibcHeap { blocks, report })
 }

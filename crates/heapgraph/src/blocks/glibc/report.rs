@@ -20,7 +20,7 @@ impl std::error::Error for NoGlibcHeap {}
 
 impl std::fmt::Display for NoGlibcHeap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} has no heap of glibc's malloc", self.pid)?;
+        write!(f, "process {} has no blocks of glibc's malloc", self.pid)?;
         if self.allocators.is_empty() {
             write!(f, ": it uses an unknown allocator, or none")?;
         } else {

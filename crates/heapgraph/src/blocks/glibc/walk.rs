@@ -93,14 +93,9 @@ impl<'image, 'words> Walk<'image, 'words> {
 
     /// Adds a block.
     pub fn push(&mut self, address: u64, size: u64) {
-        let end =
-            self.blocks.addresses.last().zip(self.blocks.sizes.last()).map_or(0, |(last, size)| last + size);
-        if address < end || address.checked_add(size).is_none() || self.blocks.len() >= u32::MAX as usize {
-            return;
+        if address.checked_add(size).is_some() && self.blocks.len() < u32::MAX as usize {
+            self.blocks.push(address, size, SiteId(0));
         }
-        self.blocks.addresses.push(address);
-        self.blocks.sizes.push(size);
-        self.blocks.sites.push(SiteId(0));
     }
 
     /// Adds the blocks of a region. Regions are walked by address.

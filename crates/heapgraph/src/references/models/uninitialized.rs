@@ -5,13 +5,15 @@ use crate::references::compile::{Compiler, field};
 use crate::references::slots::{Compiled, Condition, If, Op, within};
 use stackglass_symbols::layouts::{Layout, Layouts, RustVersion, Shape, TypeId};
 
-/// From this version on, the state of a `Once` with a value is 0, and 3 is the state of one without (before: 3, and 0).
+/// From this version on, the state of a `Once` with a value is 0, and 3 is the state of one without. Before, 3 is the state with
+/// a value, and 0 that of one without.
 const COMPLETE_IS_ZERO: RustVersion = RustVersion(1, 90);
-/// Before this version, the field of the state has another name, and the state with a value is 4.
+/// The field of the state since Rust 1.84.
 const FIELD: &str = "state_and_queued";
+/// The field of the state before. The state with a value is 4 there.
 const OLD_FIELD: &str = "state";
 
-/// The place of a state: offset and type, and its value if there is a value.
+/// The offset and the type of the state, and the state with a value.
 fn once_state(layouts: &Layouts, once: &Layout) -> Option<(u64, TypeId, u64)> {
     if let Some((at, state)) = named(layouts, once, FIELD) {
         let is_old = layouts.rust_version().is_some_and(|version| version < COMPLETE_IS_ZERO);

@@ -8,7 +8,7 @@
 //! - `variable ADDRESS NAME`: a static or thread-local variable; edges from it begin at its address
 //!
 //! All other blocks have one owner.
-#![allow(dead_code, reason = "fields are looked at from outside")]
+#![expect(dead_code, reason = "the test reads the fields from outside of the process")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -167,6 +167,7 @@ struct App {
     iterator: std::vec::IntoIter<Box<u64>>,
     heap: BinaryHeap<Box<u64>>,
     array: [Option<Box<u64>>; 3],
+    grid: [[Box<u64>; 3]; 2],
     reference: &'static u64,
     fields: &'static [Box<u64>],
     error: std::io::Result<Box<u64>>,
@@ -339,6 +340,7 @@ fn build(hidden_words: &mut Vec<usize>) -> Box<App> {
         iterator,
         heap: boxes(0..9).collect(),
         array,
+        grid: std::array::from_fn(|row| std::array::from_fn(|column| Box::new((3 * row + column) as u64))),
         reference: kept,
         fields,
         error: Err(std::io::Error::other(String::from("an error of the user"))),
@@ -445,6 +447,7 @@ fn print_structures(app: &App) {
     owns(app, app.heap.as_slice());
     app.heap.iter().for_each(|value| owns(value, &**value));
     owns(app, &**app.array[1].as_ref().unwrap());
+    app.grid.iter().flatten().for_each(|value| owns(app, &**value));
     line("refers", at(app), at(app.reference));
     line("refers", at(app), at(app.fields));
     app.fields.iter().for_each(|value| owns(value, &**value));

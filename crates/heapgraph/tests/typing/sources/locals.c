@@ -1,4 +1,4 @@
-// A C program whose data hangs off local variables. It prints what its blocks contain.
+// A C program whose data is held by local variables. It prints what its blocks contain.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-//! A Rust program whose data hangs off local variables of the functions on its stack. It prints what its blocks contain.
+//! A Rust program whose data is held by local variables of the functions on its stack. It prints what its blocks contain.
 //!
 //! Some variables are moved away or destroyed, and their blocks have other owners now.
 use std::collections::{BTreeMap, HashMap};
@@ -93,7 +93,7 @@ fn config() -> Config {
     }
 }
 
-/// Blocks get free, and have other contents after that.
+/// Blocks are freed, and have other contents after that.
 #[inline(never)]
 fn stale() -> Vec<Pair> {
     let names: Vec<String> = (0..60).map(|n| format!("a name that goes away {n}")).collect();

@@ -19,7 +19,7 @@ pub struct FunctionCost {
 pub(super) struct Costs {
     pub functions: HashMap<Arc<str>, FunctionCost>,
     pub all: Cost,
-    /// The share of runnable time spent waiting for a CPU.
+    /// The share of the time not asleep in which threads were ready, without a CPU.
     pub waited: f64,
 }
 

@@ -37,11 +37,12 @@ pub struct Comparison {
     pub metric: Metric,
     /// Whether every allocation of both programs was recorded: all errors are 0.
     pub exact: bool,
-    /// The share of runnable time spent waiting for a CPU, 0 to 1. On a busy machine, times vary by more than hits explain.
+    /// The share of the time not asleep in which threads were ready, without a CPU, 0 to 1. On a busy machine, times
+    /// vary by more than hits explain.
     pub waited: Waited,
 }
 
-/// Shares of runnable time spent waiting for a CPU, 0 to 1.
+/// Shares of the time not asleep in which threads were ready, without a CPU, 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Waited {
     /// In the first profile.

@@ -17,16 +17,19 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Dominators {
     /// Of each node: the sum of the own sizes of all nodes that it dominates, itself among them.
     pub retained: Vec<u64>,
-    /// Of each node: their number.
+    /// Of each node: the number of these nodes.
     pub counts: Vec<u32>,
     /// All nodes with a path from the root, each before those that it dominates. Those follow it without a gap.
     pub preorder: Vec<u32>,
+    /// Of each node: the number of blocks in `counts`. Empty if no node stands for several blocks.
+    blocks: Vec<u64>,
 }
 
 impl Dominators {
     pub fn new(graph: &HeapGraph, holding: &Holding<'_>) -> Dominators {
         if graph.is_empty() {
-            return Dominators { retained: Vec::new(), counts: Vec::new(), preorder: Vec::new() };
+            let (retained, counts, preorder, blocks) = Default::default();
+            return Dominators { retained, counts, preorder, blocks };
         }
         let numbers = Numbers::new(graph, holding);
         let (vertices, idoms) = idoms(graph, holding, numbers);
@@ -45,13 +48,23 @@ impl Dominators {
         place + self.counts[self.preorder[place] as usize] as usize
     }
 
+    /// The number of blocks that go with a node, itself included.
+    pub fn blocks(&self, node: usize) -> u64 {
+        self.blocks.get(node).copied().unwrap_or(self.counts[node].into())
+    }
+
     fn sums(graph: &HeapGraph, vertices: &[u32], idoms: Vec<u32>) -> Dominators {
-        let mut retained: Vec<u64> = graph.self_sizes.clone();
+        let mut retained: Vec<u64> = graph.self_sizes.iter().collect();
         let mut counts = vec![1_u32; graph.len()];
+        let grouped = if graph.members.is_empty() { 0 } else { graph.len() };
+        let mut blocks: Vec<u64> = (0..grouped).map(|node| graph.block_count(node)).collect();
         for number in (1..vertices.len()).rev() {
             let (node, above) = (vertices[number] as usize, vertices[idoms[number] as usize] as usize);
             retained[above] = retained[above].saturating_add(retained[node]);
             counts[above] += counts[node];
+            if grouped > 0 {
+                blocks[above] += blocks[node];
+            }
         }
         // Of each number: its place in the preorder, and then the place of its next child.
         let mut preorder = vec![0; vertices.len()];
@@ -73,10 +86,10 @@ impl Dominators {
         if vertices.len() < graph.len() {
             let numbered = super::Bits::of(graph.len(), vertices.iter().copied());
             let rest = (0..graph.len()).filter(|node| !numbered.get(*node));
-            let rest = rest.fold(0, |sum: u64, node| sum.saturating_add(graph.self_sizes[node]));
+            let rest = rest.fold(0, |sum: u64, node| sum.saturating_add(graph.self_sizes.get(node)));
             retained[0] = retained[0].saturating_add(rest);
         }
-        Dominators { retained, counts, preorder }
+        Dominators { retained, counts, preorder, blocks }
     }
 }
 

@@ -135,22 +135,74 @@ impl<'g> Labels<'g> {
         if is_word { format!(".{name}").into() } else { name.into() }
     }
 
-    /// The same for all elements of an array: `.field`, `[…]`.
+    /// The same for all elements of arrays, and for all words: `.field`, `[…]`, `.slots[…].key`, `.word …`.
     pub fn without_index(&self, edge: usize) -> Cow<'g, str> {
         if self.is_index(edge) {
             return "[…]".into();
         }
-        let label = self.of(edge);
-        match label.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((index, within)) if index.bytes().all(|byte| byte.is_ascii_digit()) => {
-                format!("[…]{within}").into()
-            }
-            _ => label,
-        }
+        without_numbers(self.of(edge))
     }
 
     fn is_index(&self, edge: usize) -> bool {
         let kind = self.graph.kinds_of_edges[edge];
         kind == self.element || kind == self.hidden
+    }
+}
+
+/// A label with `…` in the place of each index and of the number of a word.
+fn without_numbers(label: Cow<'_, str>) -> Cow<'_, str> {
+    let mut text = String::new();
+    let mut rest = &*label;
+    while let Some(at) = rest.find(['[', 'w']) {
+        let (before, mark) = rest.split_at(at);
+        let start = if mark.starts_with('[') { "[" } else { "word " };
+        // A field may end with `word`.
+        let is_word = start == "[" || before.ends_with(['.', ' ']) || (before.is_empty() && text.is_empty());
+        let inside = mark.strip_prefix(start).filter(|_| is_word).unwrap_or_default();
+        let digits = inside.bytes().take_while(u8::is_ascii_digit).count();
+        let behind = &inside[digits..];
+        let is_number = digits > 0
+            && if start == "[" {
+                behind.starts_with(']')
+            } else {
+                !behind.starts_with(char::is_alphanumeric)
+            };
+        let kept = if is_number { start.len() } else { 1 };
+        text.push_str(&rest[..at + kept]);
+        rest = &mark[kept..];
+        if is_number {
+            text.push('…');
+            rest = behind;
+        }
+    }
+    if text.is_empty() {
+        return label;
+    }
+    text.push_str(rest);
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    #[test]
+    fn numbers_of_elements_and_words_are_left_out() {
+        let cases = [
+            (".slots[0].b", ".slots[…].b"),
+            ("[12].value.events[3]", "[…].value.events[…]"),
+            (".word 0", ".word …"),
+            ("word 17", "word …"),
+            (".map.word 3", ".map.word …"),
+            (".password 3", ".password 3"),
+            (".words", ".words"),
+            (".word 3a", ".word 3a"),
+            (".name[u8]", ".name[u8]"),
+            (".f[", ".f["),
+            ("", ""),
+        ];
+        for (label, expected) in cases {
+            assert_eq!(without_numbers(label.into()), expected);
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use super::reach::Reach;
 use super::type_names::TypeNames;
+use super::unreachable_node;
+use super::weakly_reached::weakly_reached;
 use crate::order;
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::HeapGraph;
@@ -9,7 +11,7 @@ use stackglass_profile::heap_graph::HeapGraph;
 /// Sums of one snapshot, small enough to keep while the next one is read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeapSums {
-    /// Number of nodes.
+    /// Number of nodes; members of groups count one by one.
     pub nodes: u64,
     /// Number of edges.
     pub edges: u64,
@@ -19,6 +21,8 @@ pub struct HeapSums {
     pub unreachable_count: u64,
     /// Their bytes.
     pub unreachable_size: u64,
+    /// Bytes of those to which nothing leads, not even weak edges.
+    pub lost_size: u64,
     types: HashMap<Box<str>, Sum>,
 }
 
@@ -36,21 +40,25 @@ impl HeapSums {
     pub fn new(graph: &HeapGraph) -> HeapSums {
         let types = TypeNames::new(graph);
         let alive = Reach::new(graph).alive;
-        let mut sums =
-            HeapSums { nodes: graph.len() as u64, edges: graph.targets.len() as u64, ..HeapSums::default() };
+        let weakly = weakly_reached(graph, &alive, unreachable_node(graph));
+        let nodes = (0..graph.len()).map(|node| graph.block_count(node)).sum();
+        let mut sums = HeapSums { nodes, edges: graph.targets.len() as u64, ..HeapSums::default() };
         let mut by_type = vec![Sum::default(); types.len()];
         for node in 0..graph.len() {
-            let size = graph.self_sizes[node];
+            let size = graph.self_sizes.get(node);
             sums.self_size = sums.self_size.saturating_add(size);
             if types.is_root(graph, node) {
                 continue;
             }
             let sum = &mut by_type[types.of(graph, node) as usize];
-            sum.count += 1;
+            sum.count += graph.block_count(node);
             sum.self_size = sum.self_size.saturating_add(size);
             if !alive.get(node) {
-                sums.unreachable_count += 1;
+                sums.unreachable_count += graph.block_count(node);
                 sums.unreachable_size = sums.unreachable_size.saturating_add(size);
+                if !weakly.get(node) {
+                    sums.lost_size = sums.lost_size.saturating_add(size);
+                }
             }
         }
         let by_type = by_type.into_iter().enumerate().filter(|(_, sum)| sum.count > 0);

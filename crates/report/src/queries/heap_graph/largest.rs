@@ -1,7 +1,6 @@
 //! The largest dominators: what holds most of the memory, and where it hangs.
 
-use super::edges::{Labels, range, source};
-use super::reach::NONE;
+use super::edges::{Labels, range};
 use super::variables::Variable;
 use super::{Bits, HeapAnswers, HeapPath, unreachable_node};
 use crate::order;
@@ -33,7 +32,7 @@ pub struct Dominator {
 /// A holder is passed over if a single block below it holds at least this share of its bytes, in percent.
 const MOST: u64 = 80;
 
-/// Blocks among which those that are alike are looked for.
+/// Number of the largest blocks among which those that are alike are counted as one.
 const KEPT: usize = 10_000;
 
 /// Bytes that roots hold.
@@ -73,8 +72,9 @@ impl HeapAnswers<'_> {
         roots
     }
 
-    /// The blocks right below the roots that hold the most bytes. Where nearly all of it is held by one block of another type
-    /// below, that block stands for it. A variable that holds several blocks stands for these. Of blocks that are alike, there is one.
+    /// The blocks directly below the roots that hold the most bytes. If one block below, of another type, holds nearly all of
+    /// these bytes, it replaces the block above. A variable that holds several blocks replaces these. Blocks that are alike are
+    /// one entry.
     pub fn largest(&self, rows: usize) -> Vec<Dominator> {
         let (graph, tree) = (self.graph, &self.dominators);
         let unreachable = unreachable_node(graph);
@@ -137,13 +137,13 @@ impl HeapAnswers<'_> {
 
     /// The blocks of a type that hold the most bytes. Of those that hold each other, the outermost.
     pub(super) fn largest_of(&self, type_id: u32, rows: usize) -> Vec<Dominator> {
-        let (graph, tree) = (self.graph, &self.dominators);
+        let tree = &self.dominators;
         let mut heap = BinaryHeap::new();
         let mut all = Vec::new();
         let mut place = 1;
         while place < tree.preorder.len() {
             let node = tree.preorder[place] as usize;
-            if !self.type_names.is_root(graph, node) && self.type_names.of(graph, node) == type_id {
+            if self.is_of(node, type_id) {
                 keep(&mut heap, KEPT, tree.retained[node], place);
                 all.push(place);
                 place = tree.end(place);
@@ -164,7 +164,7 @@ impl HeapAnswers<'_> {
         counted.into_iter().map(|(place, alike)| self.dominator(place, alike)).collect()
     }
 
-    /// How many of `all` are like each of some places.
+    /// Each of `places`, with the number of blocks in `all` that are like it.
     fn counted(&self, places: &[usize], all: &[usize]) -> Vec<(usize, u64)> {
         let retained = |place: &usize| self.dominators.retained[self.dominators.preorder[*place] as usize];
         let mut counted: Vec<(usize, u64)> = places.iter().map(|place| (*place, 0)).collect();
@@ -194,9 +194,8 @@ impl HeapAnswers<'_> {
 
     /// The last step of the shortest path to a block: what holds it, and by which field.
     fn held_by(&self, node: usize) -> Option<((bool, u32), Cow<'_, str>)> {
-        let edge = self.reach.via[node];
-        let from = (edge != NONE).then(|| source(self.graph, edge as usize))?;
-        Some((self.holder(from as usize), Labels::new(self.graph).without_index(edge as usize)))
+        let (edge, from) = self.reach.last_step(self.graph, node as u32)?;
+        Some((self.holder(from as usize), Labels::new(self.graph).without_index(edge)))
     }
 
     fn dominator(&self, place: usize, alike: u64) -> Dominator {
@@ -206,7 +205,7 @@ impl HeapAnswers<'_> {
             name: self.type_of(node).to_owned(),
             is_variable: false,
             alike,
-            count: self.dominators.counts[node].into(),
+            count: self.dominators.blocks(node),
             retained_size: self.dominators.retained[node],
             path: self.path(node).unwrap_or_default(),
         }

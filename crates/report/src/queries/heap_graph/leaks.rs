@@ -78,6 +78,14 @@ pub struct Leaks {
     pub shared_count: u64,
     /// Their bytes.
     pub shared_size: u64,
+    /// Number of candidates to which nothing leads.
+    pub lost_count: u64,
+    /// Their bytes.
+    pub lost_size: u64,
+    /// Number of candidates to which only weak edges lead, from blocks that roots reach.
+    pub weak_count: u64,
+    /// Their bytes.
+    pub weak_size: u64,
 }
 
 /// Owners of one type.
@@ -85,6 +93,8 @@ pub struct Leaks {
 pub struct OwnerRow {
     /// Type of the owners, or the site that allocated them.
     pub name: String,
+    /// Whether weak edges lead to the owners, from blocks that roots reach.
+    pub weak: bool,
     /// Number of owners.
     pub owners: u64,
     /// How many of them belong to a cycle.
@@ -100,33 +110,47 @@ pub struct OwnerRow {
 impl HeapAnswers<'_> {
     /// Leak candidates. Empty if the snapshot has no node for unreachable blocks.
     pub fn leaks(&self) -> Leaks {
-        let mut rows: HashMap<u32, (OwnerRow, SiteSums<'_>)> = HashMap::default();
+        let mut rows: HashMap<(u32, bool), (OwnerRow, SiteSums<'_>)> = HashMap::default();
         let (mut count, mut size) = (0, 0);
         for node in &self.leaks.nodes {
             let at = *node as usize;
-            let (row, sites) = rows.entry(self.type_names.of(self.graph, at)).or_default();
+            let (row, sites) =
+                rows.entry((self.type_names.of(self.graph, at), self.weakly.get(at))).or_default();
             sites.add(self.graph, at);
             row.owners += 1;
             row.in_cycles += u64::from(self.leaks.cyclic.contains(node));
-            row.count += u64::from(self.dominators.counts[at]);
+            row.count += self.dominators.blocks(at);
             row.size = row.size.saturating_add(self.dominators.retained[at]);
-            count += u64::from(self.dominators.counts[at]);
+            count += self.dominators.blocks(at);
             size = self.dominators.retained[at].saturating_add(size);
         }
-        let name = |(id, (row, sites)): (u32, (OwnerRow, SiteSums<'_>))| OwnerRow {
+        let name = |((id, weak), (row, sites)): ((u32, bool), (OwnerRow, SiteSums<'_>))| OwnerRow {
+            weak,
             name: self.type_names.name(id).to_owned(),
             sites: sites.rows(),
             ..row
         };
         let mut owners: Vec<OwnerRow> = rows.into_iter().map(name).collect();
-        owners.sort_by(|a, b| order::largest_first((a.size, &a.name), (b.size, &b.name)));
+        owners.sort_by(|a, b| order::largest_first((a.size, (&a.name, a.weak)), (b.size, (&b.name, b.weak))));
         let below = super::unreachable_node(self.graph).map(|node| node as usize);
-        let all = below
-            .map_or((1, 0), |node| (u64::from(self.dominators.counts[node]), self.dominators.retained[node]));
-        Leaks {
+        let all = below.map_or((1, 0), |node| (self.dominators.blocks(node), self.dominators.retained[node]));
+        let mut leaks = Leaks {
             owners,
             shared_count: all.0.saturating_sub(count + 1),
             shared_size: all.1.saturating_sub(size),
+            ..Leaks::default()
+        };
+        for node in 0..self.graph.len() {
+            if self.is_alive(node) || self.type_names.is_root(self.graph, node) {
+                continue;
+            }
+            let sum = match self.weakly.get(node) {
+                true => (&mut leaks.weak_count, &mut leaks.weak_size),
+                false => (&mut leaks.lost_count, &mut leaks.lost_size),
+            };
+            *sum.0 += self.graph.block_count(node);
+            *sum.1 = sum.1.saturating_add(self.graph.self_sizes.get(node));
         }
+        leaks
     }
 }

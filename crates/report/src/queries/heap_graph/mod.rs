@@ -2,7 +2,8 @@
 //!
 //! 1. **Edges that hold** their targets (`edges`), by the rules of Chrome's DevTools.
 //! 2. **Reachability** (`reach`): what is alive, and the shortest path to each node.
-//! 3. **Leak candidates** (`leaks`): which of the blocks that nothing reaches own the others.
+//! 3. **Leak candidates** (`leaks`): which of the blocks that nothing reaches own the others, and to which of them weak edges
+//!    lead (`weakly_reached`).
 //! 4. **Dominators** (`dominators`): the nodes that would go if one node went, and their size.
 //! 5. **Answers**: sums by type (`types`), the largest holders (`largest`, `variables`), holders of a type (`retainers`), wasted
 //!    memory (`waste`), growth between snapshots (`growth`).
@@ -24,6 +25,7 @@ mod type_names;
 mod types;
 mod variables;
 mod waste;
+mod weakly_reached;
 
 pub use largest::{Dominator, RootSizes};
 pub use leaks::{Leaks, OwnerRow};
@@ -69,6 +71,8 @@ pub struct HeapAnswers<'g> {
     leaks: leaks::Owners,
     dominators: Dominators,
     reach: Reach,
+    /// Leak candidates to which weak edges lead.
+    weakly: Bits,
 }
 
 impl<'g> HeapAnswers<'g> {
@@ -82,7 +86,9 @@ impl<'g> HeapAnswers<'g> {
             None => leaks::Owners::default(),
         };
         let dominators = Dominators::new(graph, &holding);
-        HeapAnswers { graph, type_names, holding, leaks, dominators, reach: Reach::new(graph) }
+        let reach = Reach::new(graph);
+        let weakly = weakly_reached::weakly_reached(graph, &reach.alive, unreachable_node(graph));
+        HeapAnswers { graph, type_names, holding, leaks, dominators, reach, weakly }
     }
 
     /// The graph.
@@ -92,7 +98,14 @@ impl<'g> HeapAnswers<'g> {
 
     /// The sum of all own sizes.
     pub fn self_size(&self) -> u64 {
-        self.graph.self_sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+        self.graph.self_sizes.iter().fold(0, |sum, size| sum.saturating_add(size))
+    }
+
+    /// Whether each block has the size 1, as in snapshots that were taken with `--all-one`: sizes are numbers of blocks.
+    pub fn sizes_are_counts(&self) -> bool {
+        let graph = self.graph;
+        let mut blocks = (0..graph.len()).filter(|node| !self.type_names.is_root(graph, *node)).peekable();
+        blocks.peek().is_some() && blocks.all(|node| graph.self_sizes.get(node) == graph.block_count(node))
     }
 
     /// The size of all nodes that only this node holds, with its own.

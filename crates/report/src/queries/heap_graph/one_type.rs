@@ -12,6 +12,8 @@ pub struct TypeAnswer {
     pub alive: TypeRow,
     /// Its nodes that no root reaches.
     pub unreachable: TypeRow,
+    /// The number of those to which weak edges lead, from blocks that roots reach.
+    pub only_weak: u64,
     /// The shortest path from a root to its nodes by each field or root that holds some, at most 100; shortest first.
     pub paths: Vec<HeapPath>,
     /// What holds its nodes.
@@ -66,7 +68,7 @@ impl HeapAnswers<'_> {
         for node in 0..self.graph.len() {
             if !self.type_names.is_root(self.graph, node) {
                 let size = sizes[self.type_names.of(self.graph, node) as usize].get_or_insert(0);
-                *size = size.saturating_add(self.graph.self_sizes[node]);
+                *size = size.saturating_add(self.graph.self_sizes.get(node));
             }
         }
         let named = |(id, size): (usize, &Option<u64>)| {
@@ -95,11 +97,18 @@ impl HeapAnswers<'_> {
         Some(TypeAnswer {
             alive: row(table.alive),
             unreachable: row(table.unreachable),
+            only_weak: self.only_weak(id),
             paths: self.paths_to(id, MOST_PATHS),
             retainers: self.retainers_of(id),
             fields: self.fields_of(id),
             sites: self.sites_of(id),
             largest: self.largest_of(id, rows),
         })
+    }
+
+    /// The number of blocks of a type to which only weak edges lead.
+    fn only_weak(&self, id: u32) -> u64 {
+        let nodes = (0..self.graph.len()).filter(|node| self.weakly.get(*node) && self.is_of(*node, id));
+        nodes.map(|node| self.graph.block_count(node)).sum()
     }
 }

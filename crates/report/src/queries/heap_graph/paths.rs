@@ -1,8 +1,8 @@
 //! The shortest path from a root to a node, by names of fields.
 
 use super::HeapAnswers;
-use super::edges::{Labels, range, source, weak};
-use super::reach::{self, NONE};
+use super::edges::{Labels, range, weak};
+use super::reach;
 use foldhash::HashSet;
 
 /// Longer paths are shown with a gap.
@@ -120,12 +120,9 @@ impl HeapAnswers<'_> {
         let mut steps = Vec::new();
         let mut at = node as u32;
         while at != 0 {
-            let edge = self.reach.via[at as usize];
-            if edge == NONE {
-                return None;
-            }
-            steps.push(self.step(&labels, edge as usize));
-            at = source(self.graph, edge as usize);
+            let (edge, from) = self.reach.last_step(self.graph, at)?;
+            steps.push(self.step(&labels, edge));
+            at = from;
         }
         steps.reverse();
         Some(HeapPath { steps })
@@ -162,11 +159,10 @@ impl HeapAnswers<'_> {
     fn leads_through(&self, node: u32, type_id: u32) -> bool {
         let mut at = node;
         while at != 0 {
-            let edge = self.reach.via[at as usize];
-            if edge == NONE || self.is_of(at as usize, type_id) {
-                return true;
+            match self.reach.last_step(self.graph, at) {
+                Some((_, from)) if !self.is_of(at as usize, type_id) => at = from,
+                _ => return true,
             }
-            at = source(self.graph, edge as usize);
         }
         false
     }

@@ -7,14 +7,14 @@ use super::{Bits, edges, unreachable_node};
 use stackglass_profile::heap_graph::HeapGraph;
 
 /// No edge leads here on the shortest path.
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 /// What DevTools adds to distances from the root if there are user roots.
 const SYSTEM: u64 = 100_000_000;
 
 /// The result of the search.
 pub(super) struct Reach {
     /// Of each node: the last edge of the shortest path to it; [`NONE`] for the root and for nodes without a path.
-    pub via: Vec<u32>,
+    via: Vec<u32>,
     /// What roots reach.
     pub alive: Bits,
     /// Whether the root has children that are not synthetic.
@@ -29,20 +29,25 @@ impl Reach {
         Reach { via: search.via, alive, has_user_roots }
     }
 
+    /// The last edge of the shortest path to a node, and the node where it begins. `None` for the root and for nodes without a path.
+    pub fn last_step(&self, graph: &HeapGraph, node: u32) -> Option<(usize, u32)> {
+        let edge = self.via[node as usize];
+        (edge != NONE).then(|| (edge as usize, edges::source(graph, edge as usize)))
+    }
+
     /// The number of edges on the shortest path, by DevTools' count.
     pub fn distance(&self, graph: &HeapGraph, mut node: usize) -> Option<u64> {
         if node == 0 {
             return Some(if self.has_user_roots { SYSTEM } else { 0 });
         }
         let mut length = 0;
-        while self.via[node] != NONE {
-            let from = edges::source(graph, self.via[node] as usize) as usize;
+        while let Some((_, from)) = self.last_step(graph, node as u32) {
             length += 1;
             if from == 0 {
                 let is_system = self.has_user_roots && !is_user_root(graph, node);
                 return Some(length + if is_system { SYSTEM } else { 0 });
             }
-            node = from;
+            node = from as usize;
         }
         None
     }

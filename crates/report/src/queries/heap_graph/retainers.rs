@@ -89,10 +89,12 @@ impl HeapAnswers<'_> {
         let mut before = None;
         for entry in found {
             let row = &mut rows[entry.0 as usize];
-            row.edges += 1;
+            // Each member of a group has one edge that is not weak.
+            let members = graph.block_count(entry.1 as usize);
+            row.edges += if row.weak { 1 } else { members };
             if before != Some(entry) {
-                let size = graph.self_sizes[NodeIndex(entry.1).0 as usize];
-                row.count += 1;
+                let size = graph.self_sizes.get(NodeIndex(entry.1).0 as usize);
+                row.count += members;
                 row.self_size = row.self_size.saturating_add(size);
             }
             before = Some(entry);

@@ -24,8 +24,8 @@ impl<'g> SiteSums<'g> {
     pub(super) fn add(&mut self, graph: &'g HeapGraph, node: usize) {
         let Some(function) = graph.allocated_by(node) else { return };
         let row = self.0.entry(function).or_default();
-        row.count += 1;
-        row.self_size = row.self_size.saturating_add(graph.self_sizes[node]);
+        row.count += graph.block_count(node);
+        row.self_size = row.self_size.saturating_add(graph.self_sizes.get(node));
     }
 
     /// The rows, the most bytes first.
@@ -48,7 +48,7 @@ impl HeapAnswers<'_> {
     pub(super) fn sites_of(&self, id: u32) -> Vec<SiteRow> {
         let mut sums = SiteSums::default();
         for node in 0..self.graph.allocated_by.len() {
-            if self.type_names.of(self.graph, node) == id && !self.type_names.is_root(self.graph, node) {
+            if self.is_of(node, id) {
                 sums.add(self.graph, node);
             }
         }

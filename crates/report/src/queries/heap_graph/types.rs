@@ -44,8 +44,8 @@ impl HeapAnswers<'_> {
         let mut has_place = Bits::new(graph.len());
         let mut add = |node: usize, retained: u64| {
             let row = &mut rows[usize::from(!self.reach.alive.get(node))][types.of(graph, node) as usize];
-            row.count += 1;
-            row.self_size = row.self_size.saturating_add(graph.self_sizes[node]);
+            row.count += graph.block_count(node);
+            row.self_size = row.self_size.saturating_add(graph.self_sizes.get(node));
             row.retained_size = row.retained_size.saturating_add(retained);
         };
         for place in 0..self.dominators.preorder.len() {
@@ -63,7 +63,7 @@ impl HeapAnswers<'_> {
         }
         for node in (0..graph.len()).filter(|node| !has_place.get(*node)) {
             if !types.is_root(graph, node) {
-                add(node, graph.self_sizes[node]);
+                add(node, graph.self_sizes.get(node));
             }
         }
         let [alive, unreachable] = rows.map(|rows| self.named(rows));

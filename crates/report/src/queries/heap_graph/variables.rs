@@ -4,8 +4,7 @@
 //! below it in the dominator tree. Local variables are edges of their frame: a block belongs to a local variable if all paths
 //! from the frame to it begin with that variable.
 
-use super::edges::{range, source};
-use super::reach::NONE;
+use super::edges::range;
 use super::{HeapAnswers, HeapPath, Step};
 use foldhash::HashMap;
 use stackglass_profile::heap_graph::{EdgeKind, NodeIndex};
@@ -22,7 +21,7 @@ pub(super) struct Variable {
     pub size: u64,
 }
 
-/// What hangs right below a root in the dominator tree.
+/// What lies directly below a root in the dominator tree.
 pub(super) struct Below {
     /// Variables, each with the place of its first block.
     pub variables: Vec<(usize, Variable)>,
@@ -63,7 +62,7 @@ impl HeapAnswers<'_> {
         let (group, owner) = self.group_of(root)?;
         match group {
             "(static data)" | "(thread locals)" if !name.starts_with('(') && owner != "(other memory)" => {
-                let count = u64::from(tree.counts[root as usize]) - 1;
+                let count = tree.blocks(root as usize) - 1;
                 let size = tree.retained[root as usize];
                 let variable = Variable { root, local: None, count, size };
                 Some(Below { variables: vec![(children[0], variable)], blocks: Vec::new() })
@@ -84,9 +83,9 @@ impl HeapAnswers<'_> {
 
     /// The names of the two nodes above a root: its group, and its module or thread.
     fn group_of(&self, root: u32) -> Option<(&str, &str)> {
-        let above = |node: u32| {
-            let edge = self.reach.via[node as usize];
-            (edge != NONE).then(|| source(self.graph, edge as usize)).filter(|node| *node != 0)
+        let above = |node| {
+            let (_, from) = self.reach.last_step(self.graph, node)?;
+            (from != 0).then_some(from)
         };
         let owner = above(root)?;
         let group = above(owner)?;
@@ -136,14 +135,14 @@ impl HeapAnswers<'_> {
             let Some(first) = places.first().copied() else { continue };
             let nodes = places.iter().map(|place| tree.preorder[*place] as usize);
             let (count, size) = nodes.fold((0, 0_u64), |(count, size), node| {
-                (count + u64::from(tree.counts[node]), size.saturating_add(tree.retained[node]))
+                (count + tree.blocks(node), size.saturating_add(tree.retained[node]))
             });
             below.variables.push((first, Variable { root: frame, local: Some(name.into()), count, size }));
         }
         below
     }
 
-    /// Blocks side by side may hold each other: what holds one of them holds what it leads to.
+    /// Blocks at the same level may hold each other: the owner of one also owns those to which it leads.
     fn spread(&self, places: &[usize], heads: &HashMap<u32, u32>, owners: &mut [Owner]) {
         let (graph, tree) = (self.graph, &self.dominators);
         let mut edges = Vec::new();

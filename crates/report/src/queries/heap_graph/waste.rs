@@ -12,7 +12,7 @@ const CUT: usize = 1024;
 /// Memory that could be saved.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Waste {
-    /// Unused ends of buffers by the field that holds them, the largest sum first. Empty if the snapshot does not tell.
+    /// Unused ends of buffers by the field that holds them, the largest sum first. Empty if the snapshot does not have them.
     pub unused: Vec<UnusedRow>,
     /// Equal strings; `None` if the snapshot does not contain texts.
     pub duplicates: Option<Duplicates>,
@@ -51,7 +51,7 @@ pub struct DuplicateString {
     pub count: u64,
     /// Bytes of all copies.
     pub self_size: u64,
-    /// Bytes of all copies but the largest.
+    /// Bytes in use of all copies but the largest. Unused capacity is not among them.
     pub waste: u64,
 }
 
@@ -79,8 +79,8 @@ impl HeapAnswers<'_> {
                 }
                 let key = (self.holder(from), labels.without_index(edge), self.holder(to));
                 let row = rows.entry(key).or_default();
-                row.count += 1;
-                row.self_size = row.self_size.saturating_add(graph.self_sizes[to]);
+                row.count += graph.block_count(to);
+                row.self_size = row.self_size.saturating_add(graph.self_sizes.get(to));
                 row.unused_size = row.unused_size.saturating_add(unused.into());
             }
         }
@@ -101,10 +101,11 @@ impl HeapAnswers<'_> {
 
     fn duplicates(&self) -> Option<Duplicates> {
         let graph = self.graph;
-        let mut texts: HashMap<&str, (u64, u64, u64)> = HashMap::default();
+        // Number of copies, their bytes, the bytes in use, and the most of one copy.
+        let mut texts: HashMap<&str, (u64, u64, u64, u64)> = HashMap::default();
         let mut has_texts = false;
         for node in 0..graph.len() {
-            let size = graph.self_sizes[node];
+            let size = graph.self_sizes.get(node);
             if size == 0 || !self.type_names.is_text(graph, node) || !self.is_alive(node) {
                 continue;
             }
@@ -116,10 +117,14 @@ impl HeapAnswers<'_> {
             }
             has_texts = true;
             if text.len() < CUT && !text.ends_with('…') {
-                let (count, sum, most) = texts.entry(text).or_default();
-                *count += 1;
+                let (count, sum, used, most) = texts.entry(text).or_default();
+                let members = graph.block_count(node);
+                *count += members;
                 *sum = sum.saturating_add(size);
-                *most = size.max(*most);
+                // Unused capacity is counted as such.
+                let in_use = size.saturating_sub(graph.unused.get(node).copied().unwrap_or(0).into());
+                *used = used.saturating_add(in_use);
+                *most = (in_use / members).max(*most);
             }
         }
         if !has_texts {
@@ -127,11 +132,11 @@ impl HeapAnswers<'_> {
         }
         let rows = texts.into_iter().filter(|(_, (count, ..))| *count > 1);
         let mut strings: Vec<DuplicateString> = rows
-            .map(|(text, (count, self_size, most))| DuplicateString {
+            .map(|(text, (count, self_size, used, most))| DuplicateString {
                 text: text.to_owned(),
                 count,
                 self_size,
-                waste: self_size - most,
+                waste: used - most,
             })
             .collect();
         strings.sort_by(|a, b| order::largest_first((a.waste, &a.text), (b.waste, &b.text)));

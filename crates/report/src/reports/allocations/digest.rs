@@ -11,8 +11,7 @@ use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use crate::{AllocationKey, AllocationTable, Metric, order};
 use foldhash::HashMap;
-use stackglass_profile::frame::file_name;
-use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, harmless};
+use stackglass_profile::{AllocationKind, AllocationSampling, Nanos, Recording, command_text, harmless};
 use std::io::{self, Write};
 
 /// Number of types and lines.
@@ -50,10 +49,8 @@ pub(super) fn write(
 fn totals(text: &AllocationsText, recording: &Recording, table: &AllocationTable) -> Line {
     let total = &table.total;
     let mut line = Line::new();
-    let command: Vec<&str> = recording.info.command.iter().map(String::as_str).collect();
-    match command.split_first() {
-        Some((program, arguments)) if !text.closing => {
-            let command = [&[file_name(program)], arguments].concat().join(" ");
+    match command_text(&recording.info.command) {
+        command if !command.is_empty() && !text.closing => {
             line.push(Paint::Bold, cut_right(&harmless(&command), COMMAND).into_owned()).plain("  ");
         }
         _ => {}

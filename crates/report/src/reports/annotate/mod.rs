@@ -5,8 +5,10 @@
 //! that each line allocated, directly or by a library that it called. The caller provides the sources: nothing here reads
 //! files.
 
+mod json;
 mod text;
 
+use crate::call_tree::StateFilter;
 use crate::queries::line_times::Counts;
 use crate::{FilePattern, Links, Metric, Style};
 use stackglass_profile::Recording;
@@ -32,7 +34,7 @@ pub struct Annotate {
     pattern: Option<FilePattern>,
     everything: bool,
     context: usize,
-    asleep: bool,
+    states: StateFilter,
     metric: Metric,
 }
 
@@ -65,7 +67,7 @@ impl Default for Annotate {
             pattern: None,
             everything: false,
             context: 2,
-            asleep: false,
+            states: StateFilter::Awake,
             metric: Metric::Time,
         }
     }
@@ -113,9 +115,9 @@ impl Annotate {
         self
     }
 
-    /// Counts sleeping time instead of CPU time.
-    pub fn asleep(mut self, counted: bool) -> Annotate {
-        self.asleep = counted;
+    /// Counts time in these states: CPU time unless another one is set.
+    pub fn states(mut self, states: StateFilter) -> Annotate {
+        self.states = states;
         self
     }
 
@@ -136,7 +138,23 @@ impl Annotate {
         source: &mut dyn FnMut(&str) -> SourceFile,
         out: &mut dyn Write,
     ) -> io::Result<Listed> {
-        let counts = Counts::of(recording, self.asleep);
+        let counts = Counts::of(recording, self.states);
         text::write(self, recording, &counts, source, out)
+    }
+
+    /// Writes the times of all lines, or of those in files that match, as one JSON object.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write_json(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+        json::write(self, recording, &Counts::of(recording, self.states), out)
+    }
+
+    /// What is counted: `CPU time`, `bytes`.
+    fn noun(&self) -> &'static str {
+        match self.metric {
+            Metric::Time => self.states.noun(),
+            metric => metric.noun(),
+        }
     }
 }

@@ -113,7 +113,7 @@ fn closing(
         Some(short) => harmless(&format!("{}/{}", short.prefix, short.rest)).into_owned(),
         None => harmless(&file.file).into_owned(),
     };
-    let noun = annotate.metric.noun();
+    let noun = annotate.noun();
     let is_time = annotate.metric == Metric::Time;
     let mut lines = Vec::new();
     if !absent.is_empty() {
@@ -231,7 +231,7 @@ impl Listing<'_> {
         Columns {
             total: widest(&|counted| number(counted.total.time)).max(4),
             own: widest(&|counted| self.own_text(counted)).max(6),
-            hits: widest(&|counted| grouped(counted.total.hits)).max(if self.counts.timed { 6 } else { 7 }),
+            hits: widest(&|counted| grouped(counted.total.hits)).max(7),
             bytes: self.counts.bytes.map(|_| widest(&|counted| bytes_text(counted.bytes)).max(5)),
             line: marked
                 .last()
@@ -244,7 +244,7 @@ impl Listing<'_> {
         let mut text = "    %".to_owned();
         if self.counts.timed {
             let (total, own, hits) = match self.annotate.metric.unit() {
-                Unit::Nanoseconds => ("ms", "own ms", "stacks"),
+                Unit::Nanoseconds => ("ms", "own ms", "samples"),
                 Unit::Bytes => ("bytes", "own", "blocks"),
                 Unit::Allocations => ("count", "own", "blocks"),
             };

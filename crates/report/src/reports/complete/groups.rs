@@ -4,6 +4,7 @@ use super::context::Context;
 use super::labels::Labels;
 use super::nothing_to_show::Empty;
 use super::{Report, ReportError, flat, tree_text};
+use crate::call_tree::StateFilter;
 use crate::metric::Unit;
 use crate::options::{Format, GroupBy, Pick};
 use crate::text::columns;
@@ -165,18 +166,23 @@ impl Context<'_> {
             (true, false) => {
                 let mut line = Line::new();
                 line.plain("Total snapshots: ").push(Paint::Yellow, totals.snapshots.to_string());
-                line.plain(format!(". Utilization: {}%", totals.utilization())).write(style, out)?;
+                line.plain(self.counted(&totals)).write(style, out)?;
             }
             (false, true) => {
                 body.write(self, out)?;
                 if task_profile {
                     writeln!(out, "Total snapshots: {}", totals.snapshots)?;
                 } else {
+                    let all = match self.report.states {
+                        StateFilter::All => " across all threads and tasks",
+                        StateFilter::Awake => " Time asleep is not counted",
+                        StateFilter::Asleep | StateFilter::NotOnCpu => " CPU time is not counted",
+                    };
                     let text = format!(
-                        "Total snapshots: {}. Utilization: {}% across all threads and tasks. \
+                        "Total snapshots: {}{}{all}. \
                          Use the `groupby` kwarg to break down by thread and/or task.",
                         totals.snapshots,
-                        totals.utilization()
+                        self.counted(&totals)
                     );
                     match self.report.quirks.wide_totals {
                         true => writeln!(out, "{text}")?,
@@ -190,13 +196,20 @@ impl Context<'_> {
                 if task_profile {
                     writeln!(out, "Total snapshots: {}\n", totals.snapshots)?;
                 } else {
-                    let utilization = totals.utilization();
-                    writeln!(out, "Total snapshots: {}. Utilization: {utilization}%", totals.snapshots)?;
+                    writeln!(out, "Total snapshots: {}{}", totals.snapshots, self.counted(&totals))?;
                 }
                 body.write(self, out)?;
             }
         }
         Ok((!shown).then(|| Empty::of(self.report, self.samples, &groups)))
+    }
+
+    /// What the snapshots are: all, with their utilization, or those in some states.
+    fn counted(&self, totals: &Totals) -> String {
+        match self.report.states {
+            StateFilter::All => format!(". Utilization: {}%", totals.utilization()),
+            states => format!(" of {}.", states.noun()),
+        }
     }
 
     /// Writes the totals of allocations: their number, and their bytes if bytes were counted.

@@ -54,6 +54,7 @@ mod labels;
 mod nothing_to_show;
 mod tree_text;
 
+use crate::call_tree::StateFilter;
 use crate::options::{Format, GroupBy, Pick, Recur, SortedBy};
 use crate::quirks::Quirks;
 use crate::trees::aggregated_samples::AggregatedSamples;
@@ -86,6 +87,9 @@ pub struct Report {
     style: Style,
     links: Option<Links>,
     metric: Metric,
+    states: StateFilter,
+    /// Whether functions are shown with generic arguments where they are known.
+    generics: bool,
     quirks: Quirks,
 }
 
@@ -148,6 +152,8 @@ impl Default for Report {
             style: Style::Plain,
             links: None,
             metric: Metric::Time,
+            states: StateFilter::All,
+            generics: true,
             quirks: Quirks::default(),
         }
     }
@@ -231,6 +237,12 @@ impl Report {
         self
     }
 
+    /// Shows functions in a tree without their generic arguments, as the summary does.
+    pub(crate) fn without_generics(mut self) -> Report {
+        self.generics = false;
+        self
+    }
+
     /// Colours, or none.
     pub fn style(mut self, style: Style) -> Report {
         self.style = style;
@@ -247,6 +259,13 @@ impl Report {
     /// [`weighted`](crate::allocation_queries::weighted) returns: the report closes with their number and bytes.
     pub fn metric(mut self, metric: Metric) -> Report {
         self.metric = metric;
+        self
+    }
+
+    /// Which states of threads the recording has samples of: all, unless a [`Selection`](crate::Selection) left out the
+    /// others. The closing line says which are counted.
+    pub fn states(mut self, states: StateFilter) -> Report {
+        self.states = states;
         self
     }
 

@@ -2,12 +2,9 @@
 
 use super::{NO_ALLOCATIONS, NO_SAMPLES, NO_SAMPLES_IN_GROUP, Report};
 use crate::Metric;
-use crate::options::{GroupBy, Pick};
+use crate::options::GroupBy;
+use crate::queries::picked;
 use crate::trees::aggregated_samples::{AggregatedSamples, SampleGroup};
-use std::collections::BTreeSet;
-
-/// Maximum number of ids listed in a warning.
-const LISTED: usize = 12;
 
 /// Why a report is empty. Greater values are more helpful.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,55 +50,6 @@ impl Empty {
 
 /// The warning for samples of other threads and tasks.
 fn not_picked(report: &Report, samples: &AggregatedSamples<'_>) -> String {
-    let threads: BTreeSet<u64> = samples.groups.iter().map(|group| group.thread).collect();
-    let tasks: BTreeSet<u64> = samples.groups.iter().map(|group| group.task).collect();
-    let none = |pick: &Pick, ids: &BTreeSet<u64>| !ids.iter().any(|id| pick.has(*id));
-    if none(&report.threads, &threads) {
-        return format!("no samples of the selected threads: there are threads {}", decimal(&threads));
-    }
-    if none(&report.tasks, &tasks) {
-        let ids = listed(tasks.iter().map(|id| format!("0x{id:x}")));
-        return format!("no samples of the selected tasks: there are tasks {ids}");
-    }
-    // The selected threads and the selected tasks have samples, but not in common.
-    let of_tasks = samples.groups.iter().filter(|group| report.tasks.has(group.task));
-    let on: BTreeSet<u64> = of_tasks.map(|group| group.thread).collect();
-    format!(
-        "no samples of the selected tasks on the selected threads: these tasks ran on threads {}",
-        decimal(&on)
-    )
-}
-
-/// `1, 3, 5-7`.
-fn decimal(ids: &BTreeSet<u64>) -> String {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for id in ids {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*id) => *last = *id,
-            _ => ranges.push((*id, *id)),
-        }
-    }
-    listed(ranges.into_iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    }))
-}
-
-fn listed(ids: impl ExactSizeIterator<Item = String>) -> String {
-    let more = if ids.len() > LISTED { ", …" } else { "" };
-    let shown: Vec<String> = ids.take(LISTED).collect();
-    format!("{}{more}", shown.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_listed_as_they_are_picked() {
-        assert_eq!(decimal(&BTreeSet::from([1, 3, 5, 6, 7, u64::MAX])), format!("1, 3, 5-7, {}", u64::MAX));
-        let many = decimal(&(0..40).map(|id| 2 * id).collect());
-        assert!(many.ends_with("22, …"), "{many}");
-        assert!("1, 3, 5-7".replace(' ', "").parse::<Pick>().is_ok_and(|pick| pick.has(6)));
-    }
+    let samples: Vec<(u64, u64)> = samples.groups.iter().map(|group| (group.thread, group.task)).collect();
+    picked::not_picked(&samples, &report.threads, &report.tasks)
 }

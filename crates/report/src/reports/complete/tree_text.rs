@@ -145,7 +145,7 @@ fn line(
     if !report.combine {
         line.plain(format_args!("0x{address:016x} "));
     }
-    let name = match node.mixed && !report.quirks.any_spec {
+    let name = match !report.generics || (node.mixed && !report.quirks.any_spec) {
         true => harmless(&frame.func),
         false => context.labels.function(frame),
     };

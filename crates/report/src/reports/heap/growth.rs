@@ -20,8 +20,8 @@ pub(super) fn write(
         let mut line = titled(&letter.to_string());
         let blocks = count_text(sums.nodes);
         line.push(Paint::Bold, bytes_text(sums.self_size)).plain(format!(" in {blocks} nodes"));
-        if sums.unreachable_count > 0 {
-            line.plain(format!(", {} leaked?", bytes_text(sums.unreachable_size)));
+        if sums.lost_size > 0 {
+            line.plain(format!(", {} leaked?", bytes_text(sums.lost_size)));
         }
         let room = text.cols.saturating_sub(line.width() + 2);
         line.push(Paint::Grey, format!("  {}", cut_left(&harmless(name), room)));

@@ -21,12 +21,15 @@ pub fn write_show_json(answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Re
     list(out, "types", &types.alive, type_row)?;
     let sum = total(&types.unreachable);
     writeln!(out, ",\n\"unreachable\":{{\"count\":{},\"self_size\":{},", sum.count, sum.self_size)?;
+    writeln!(out, "\"lost\":{{\"count\":{},\"self_size\":{}}},", leaks.lost_count, leaks.lost_size)?;
+    writeln!(out, "\"only_weak\":{{\"count\":{},\"self_size\":{}}},", leaks.weak_count, leaks.weak_size)?;
     list(out, "types", &types.unreachable, type_row)?;
     out.write_all(b",\n")?;
     list(out, "owners", &leaks.owners, |row| {
         format!(
-            "{{\"type\":{},\"owners\":{},\"in_cycles\":{},\"count\":{},\"size\":{},\"sites\":[{}]}}",
+            "{{\"type\":{},\"weak\":{},\"owners\":{},\"in_cycles\":{},\"count\":{},\"size\":{},\"sites\":[{}]}}",
             string(&row.name),
+            row.weak,
             row.owners,
             row.in_cycles,
             row.count,
@@ -133,8 +136,8 @@ fn begin_type(answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     let dead = &answer.unreachable;
     writeln!(
         out,
-        "\"unreachable\":{{\"count\":{},\"self_size\":{},\"retained_size\":{}}},",
-        dead.count, dead.self_size, dead.retained_size
+        "\"unreachable\":{{\"count\":{},\"self_size\":{},\"retained_size\":{},\"only_weak\":{}}},",
+        dead.count, dead.self_size, dead.retained_size, answer.only_weak
     )
 }
 

@@ -18,6 +18,7 @@ use crate::Style;
 use crate::heap_graph::HeapAnswers;
 use crate::heap_graph::growth::{GrowthRow, HeapSums};
 use crate::queries::heap_graph::TypeAnswer;
+use crate::text::numbers::{bytes_text, count_text};
 use std::io::{self, Write};
 
 /// The report on a heap graph.
@@ -39,6 +40,7 @@ pub struct HeapText {
     style: Style,
     rows: usize,
     everything: bool,
+    counts: bool,
 }
 
 /// Rows of a table by default.
@@ -47,7 +49,14 @@ const ROWS: usize = 10;
 impl HeapText {
     /// 80 columns, no colours, ten rows. `name` is that of the file.
     pub fn new(name: impl Into<String>) -> HeapText {
-        HeapText { name: name.into(), cols: 80, style: Style::Plain, rows: ROWS, everything: false }
+        HeapText {
+            name: name.into(),
+            cols: 80,
+            style: Style::Plain,
+            rows: ROWS,
+            everything: false,
+            counts: false,
+        }
     }
 
     /// Width in terminal columns; at least 60 are used.
@@ -79,7 +88,8 @@ impl HeapText {
     /// # Errors
     /// When writing fails.
     pub fn show(&self, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
-        show::write(self, answers, out)
+        let counts = answers.sizes_are_counts();
+        show::write(&HeapText { counts, ..self.clone() }, answers, out)
     }
 
     /// Everything about one type.
@@ -118,6 +128,16 @@ impl HeapText {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         growth::write(self, names, snapshots, rows, out)
+    }
+
+    /// A size: bytes, or a number of blocks if each block has the size 1.
+    fn size(&self, size: u64) -> String {
+        if self.counts { count_text(size) } else { bytes_text(size) }
+    }
+
+    /// The title of a column with sizes.
+    fn size_title(&self) -> &'static str {
+        if self.counts { "blocks" } else { "bytes" }
     }
 
     /// How many of `all` rows to show in the main table.

@@ -74,17 +74,23 @@ fn sums(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result
         line.push(Paint::Bold, bytes_text(row.retained_size)).plain(" with all that only they hold");
         line.cut(text.cols).write(text.style, out)?;
     }
+    if answer.only_weak > 0 {
+        let mut line = titled("in doubt");
+        line.push(Paint::Bold, count_text(answer.only_weak))
+            .plain(" of the latter: only weak edges lead there");
+        line.cut(text.cols).write(text.style, out)?;
+    }
     Ok(())
 }
 
 /// Paths to a type that are shown by default.
 const PATHS: usize = 3;
 
-/// The shortest paths, by what holds the type.
+/// The shortest path to the type by each field that holds it.
 pub(super) fn write_path(text: &HeapText, answer: &TypeAnswer, out: &mut dyn Write) -> io::Result<()> {
     let shown = if text.everything { answer.paths.len() } else { answer.paths.len().min(PATHS) };
     write_paths(text, answer, shown, out)?;
-    hidden(text, answer.paths.len() - shown.min(answer.paths.len()), ("path", "paths"), "", out)
+    hidden(text, answer.paths.len() - shown, ("path", "paths"), "", out)
 }
 
 fn write_paths(text: &HeapText, answer: &TypeAnswer, shown: usize, out: &mut dyn Write) -> io::Result<()> {

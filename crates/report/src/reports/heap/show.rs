@@ -2,10 +2,10 @@
 
 use super::HeapText;
 use super::table::{header, heading, hidden, notes, numbers, push_field, push_type, short_path, titled};
-use crate::heap_graph::{HeapAnswers, Leaks, SiteRow, TypeRow, TypeTable, Waste};
+use crate::heap_graph::{HeapAnswers, Leaks, OwnerRow, SiteRow, TypeRow, TypeTable, Waste};
 use crate::queries::heap_graph::total;
 use crate::text::columns::{cut_left, cut_right, width};
-use crate::text::numbers::{bytes_text, count_text, counted, grouped, percent, percent_text};
+use crate::text::numbers::{count_text, counted, grouped, percent, percent_text};
 use crate::text::style::{Line, Paint};
 use crate::text::type_name::shorten_type;
 use stackglass_profile::harmless;
@@ -14,62 +14,97 @@ use std::io::{self, Write};
 /// The name of blocks of which nothing is known.
 const UNKNOWN: &str = "(unknown)";
 /// How to get types.
-const RECORD_TYPES: &str = "`stackglass run --allocs` records types";
+const RECORD_TYPES: &str =
+    "`stackglass run --allocs` records types, if the program has full debug information (`debug = 2`, `-g`)";
 
 pub(super) fn write(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> io::Result<()> {
     let types = answers.types();
     let (leaks, waste) = (answers.leaks(), answers.waste());
-    digest(text, answers, &types, out)?;
+    digest(text, answers, &types, &leaks, out)?;
     if !types.alive.is_empty() {
         out.write_all(b"\n")?;
         table(text, &types.alive, out)?;
     }
     largest(text, answers, out)?;
     candidates(text, &types, &leaks, out)?;
-    savings(text, &types, &leaks, &waste, out)?;
+    savings(text, &leaks, &waste, out)?;
     let mut remarks = Vec::new();
     let all = total(&types.alive).self_size;
     let unknown: u64 = types.alive.iter().filter(|row| row.name == UNKNOWN).map(|row| row.self_size).sum();
     if unknown > all / 2 {
         let share = percent_text(unknown, all);
-        remarks.push(format!("{share} of bytes have no type: {RECORD_TYPES}"));
+        remarks.push(format!("{share} of {} have no type: {RECORD_TYPES}", text.size_title()));
     }
     if waste.duplicates.is_none() && !types.alive.is_empty() {
         remarks.push("the snapshot has no texts of strings, so equal ones are not known".to_owned());
     }
+    let (grouped_into, members) = groups(answers);
+    if grouped_into > 0 {
+        let nodes = counted(grouped_into, "node", "nodes");
+        remarks.push(format!(
+            "`--group small` put {} small blocks into {nodes}; counts are those of blocks",
+            count_text(members)
+        ));
+    }
+    if text.counts {
+        remarks.push("each block has the size 1 (`--all-one`): sizes are numbers of blocks".to_owned());
+    }
     notes(text, &remarks, out)
+}
+
+/// The number of groups of small blocks, and of their members.
+fn groups(answers: &HeapAnswers<'_>) -> (u64, u64) {
+    let groups = answers.graph().members.iter().filter(|members| **members > 1);
+    groups.fold((0, 0), |(groups, members), more| (groups + 1, members + u64::from(*more)))
 }
 
 fn digest(
     text: &HeapText,
     answers: &HeapAnswers<'_>,
     types: &TypeTable,
+    leaks: &Leaks,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let alive = total(&types.alive);
     let mut line = Line::new();
     line.push(Paint::Bold, cut_right(&harmless(&text.name), 32)).plain("  ");
-    line.push(Paint::Bold, bytes_text(alive.self_size)).plain(" alive in ");
+    if !text.counts {
+        line.push(Paint::Bold, text.size(alive.self_size)).plain(" alive in ");
+    }
     line.push(Paint::Bold, count_text(alive.count)).plain(if alive.count == 1 {
         " block"
     } else {
         " blocks"
     });
+    line.plain(if text.counts { " alive" } else { "" });
     line.plain(format!(", {} edges", count_text(answers.graph().targets.len() as u64)));
     line.cut(text.cols).write(text.style, out)?;
     held_by(text, answers, out)?;
-    let dead = total(&types.unreachable);
     let mut line = titled("leaked?");
-    match dead.count {
-        0 => line.plain("nothing: roots reach all blocks"),
-        _ => line
-            .push(Paint::Bold, bytes_text(dead.self_size))
-            .plain(" in ")
-            .push(Paint::Bold, count_text(dead.count))
-            .plain(if dead.count == 1 { " block" } else { " blocks" })
-            .plain(" that no root reaches"),
+    match (leaks.lost_count, leaks.weak_count) {
+        (0, 0) => line.plain("nothing: roots reach all blocks"),
+        (0, _) => line.plain("nothing for certain: edges lead to all blocks"),
+        (count, _) => {
+            sum(text, &mut line, leaks.lost_size, count);
+            line.plain(" to which nothing leads")
+        }
     };
+    line.cut(text.cols).write(text.style, out)?;
+    if leaks.weak_count == 0 {
+        return Ok(());
+    }
+    let mut line = titled("in doubt");
+    sum(text, &mut line, leaks.weak_size, leaks.weak_count);
+    line.plain(" to which only weak edges lead");
     line.cut(text.cols).write(text.style, out)
+}
+
+/// `12.7 kB in 10 blocks`.
+fn sum(text: &HeapText, line: &mut Line, bytes: u64, blocks: u64) {
+    if !text.counts {
+        line.push(Paint::Bold, text.size(bytes)).plain(" in ");
+    }
+    line.push(Paint::Bold, count_text(blocks)).plain(if blocks == 1 { " block" } else { " blocks" });
 }
 
 /// Which roots hold how much. The sizes add up to what is alive.
@@ -87,7 +122,7 @@ fn held_by(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> i
     }
     let mut line = titled("held by");
     for (index, (size, name)) in parts.iter().enumerate() {
-        let size = bytes_text(*size);
+        let size = text.size(*size);
         let comma = if index + 1 == parts.len() { "" } else { "," };
         let needed = 1 + width(&size) + 1 + width(name) + comma.len();
         if index > 0 && line.width() + needed > text.cols {
@@ -111,8 +146,8 @@ fn table(text: &HeapText, rows: &[TypeRow], out: &mut dyn Write) -> io::Result<(
         let values = [
             share(row.self_size, whole),
             count_text(row.count),
-            bytes_text(row.self_size),
-            bytes_text(row.retained_size),
+            text.size(row.self_size),
+            text.size(row.retained_size),
         ];
         let mut line = numbers(&TYPES, &values);
         push_type(text, &mut line, &row.name);
@@ -138,7 +173,7 @@ fn largest(text: &HeapText, answers: &HeapAnswers<'_>, out: &mut dyn Write) -> i
     heading(text, "Largest holders", out)?;
     header(text, &HOLDERS, "type or variable, and the path to it", out)?;
     for row in rows {
-        let mut line = numbers(&HOLDERS, &[bytes_text(row.retained_size), count_text(row.count)]);
+        let mut line = numbers(&HOLDERS, &[text.size(row.retained_size), count_text(row.count)]);
         let indent = line.width();
         if row.alike > 1 {
             line.push(Paint::Bold, format!("{} × ", grouped(row.alike)));
@@ -161,11 +196,28 @@ fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn W
         heading(text, "Not reached by roots", out)?;
         return table(text, &types.unreachable, out);
     }
-    heading(text, "Leak candidates, by the type of their owners", out)?;
+    let (weak, lost): (Vec<&OwnerRow>, Vec<&OwnerRow>) = leaks.owners.iter().partition(|row| row.weak);
+    if !lost.is_empty() {
+        heading(text, "Leak candidates, by the type of their owners", out)?;
+        owners(text, &lost, out)?;
+    }
+    if !weak.is_empty() {
+        heading(text, "Only weak edges lead to these owners (Weak<T>, unions, integers, byte buffers)", out)?;
+        owners(text, &weak, out)?;
+    }
+    if leaks.shared_count > 0 {
+        let values = [text.size(leaks.shared_size), count_text(leaks.shared_count), String::new()];
+        let mut line = numbers(&OWNERS, &values);
+        line.push(Paint::Grey, "held by several of them").cut(text.cols).write(text.style, out)?;
+    }
+    Ok(())
+}
+
+fn owners(text: &HeapText, rows: &[&OwnerRow], out: &mut dyn Write) -> io::Result<()> {
     header(text, &OWNERS, "type", out)?;
-    let shown = leaks.owners.len().min(text.few());
-    for row in &leaks.owners[..shown] {
-        let values = [bytes_text(row.size), count_text(row.count), count_text(row.owners)];
+    let shown = rows.len().min(text.few());
+    for row in &rows[..shown] {
+        let values = [text.size(row.size), count_text(row.count), count_text(row.owners)];
         let mut line = numbers(&OWNERS, &values);
         let cycles = match row.in_cycles {
             0 => "",
@@ -180,12 +232,7 @@ fn candidates(text: &HeapText, types: &TypeTable, leaks: &Leaks, out: &mut dyn W
             sites_below(text, &row.sites, out)?;
         }
     }
-    if leaks.shared_count > 0 {
-        let values = [bytes_text(leaks.shared_size), count_text(leaks.shared_count), String::new()];
-        let mut line = numbers(&OWNERS, &values);
-        line.push(Paint::Grey, "held by several of them").cut(text.cols).write(text.style, out)?;
-    }
-    hidden(text, leaks.owners.len() - shown, ("type", "types"), "", out)
+    hidden(text, rows.len() - shown, ("type", "types"), "", out)
 }
 
 /// Most sites below a type.
@@ -210,22 +257,15 @@ fn sites_below(text: &HeapText, sites: &[SiteRow], out: &mut dyn Write) -> io::R
 }
 
 /// What could be saved, the largest first.
-fn savings(
-    text: &HeapText,
-    types: &TypeTable,
-    leaks: &Leaks,
-    waste: &Waste,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn savings(text: &HeapText, leaks: &Leaks, waste: &Waste, out: &mut dyn Write) -> io::Result<()> {
     let mut findings: Vec<(u64, Line)> = Vec::new();
-    let leaked = total(&types.unreachable);
-    if leaked.self_size > 0 {
+    if leaks.lost_size > 0 {
         let mut line = Line::new();
-        line.plain(format!("free {}", counted(leaked.count, "leaked block", "leaked blocks")));
-        if leaks.owners.iter().any(|row| row.in_cycles > 0) {
+        line.plain(format!("free {}", counted(leaks.lost_count, "leaked block", "leaked blocks")));
+        if leaks.owners.iter().any(|row| row.in_cycles > 0 && !row.weak) {
             line.plain("; in each cycle, make one pointer weak");
         }
-        findings.push((leaked.self_size, line));
+        findings.push((leaks.lost_size, line));
     }
     for row in waste.unused.iter().take(text.few()) {
         let mut line = Line::new();
@@ -244,7 +284,8 @@ fn savings(
         line.plain(format!(
             "equal strings: {copies} copies of {texts} texts, of which the largest are below"
         ));
-        findings.push((duplicates.iter().map(|row| row.waste).sum(), line));
+        let waste = duplicates.iter().fold(0, |sum: u64, row| sum.saturating_add(row.waste));
+        findings.push((waste, line));
     }
     for row in duplicates.iter().take(text.few()) {
         let mut line = Line::new();
@@ -262,7 +303,7 @@ fn savings(
     let rest = findings.split_off(shown).len();
     heading(text, "What could be saved", out)?;
     for (saved, finding) in findings {
-        let mut line = numbers(&[("bytes", 8)], &[bytes_text(saved)]);
+        let mut line = numbers(&[(text.size_title(), 8)], &[text.size(saved)]);
         line.append(finding).cut(text.cols).write(text.style, out)?;
     }
     hidden(text, rest, ("saving", "savings"), "", out)

@@ -112,7 +112,7 @@ fn heading(
 ) -> io::Result<()> {
     let mut says = format!("{:.0}%", times.share(times.awake));
     if times.share(times.waited) >= NOTICEABLE {
-        says += &format!(", {:.0}% waiting for a CPU", times.share(times.waited));
+        says += &format!(", {:.0}% ready", times.share(times.waited));
     }
     // A server may have one task for each request: tasks of one name are shown together.
     let mut tasks: BTreeMap<&str, u64> = BTreeMap::new();

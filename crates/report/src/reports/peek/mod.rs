@@ -20,11 +20,15 @@
 
 mod alike;
 mod digest;
+mod json;
 mod threads;
+
+pub use json::write_json;
 
 use crate::options::GroupBy;
 use crate::reports::complete::Report;
 use crate::text::columns;
+use crate::text::json::Object;
 use crate::{Links, ReportError, Style};
 use foldhash::HashMap;
 use stackglass_profile::{Activity, Recording};
@@ -128,6 +132,11 @@ impl Peek {
         threads::write(self, recording, activity, out)
     }
 
+    /// The stacks of all threads for [`write_json`]: an object for each.
+    pub fn threads_json(recording: &Recording, activity: &HashMap<u32, Activity>) -> Vec<Object> {
+        json::threads(recording, activity)
+    }
+
     /// Writes the second notice.
     ///
     /// # Errors
@@ -142,6 +151,7 @@ impl Peek {
     /// Writes the profile by thread and task, or by thread if there are no tasks, and a digest of a few lines.
     ///
     /// Branches that are not clearly above the noise are hidden, and in programs made from Rust foreign frames as well.
+    /// Functions have no generic arguments, which would fill the lines.
     /// Tasks with the same name and place of creation are shown together. So are threads with the same name that slept
     /// in one place; their name says so.
     ///
@@ -159,6 +169,7 @@ impl Peek {
             })
             .c(!recording.has_rust())
             .noisefloor(NOISE)
+            .without_generics()
             .cols(self.cols)
             .style(self.style)
             .links(self.links.clone());

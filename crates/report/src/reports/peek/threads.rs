@@ -91,7 +91,7 @@ pub(super) fn write(
 }
 
 /// The activity that belongs to a sample's stack. `told` adds details of threads that still sleep there or are stopped.
-fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) -> Activity {
+pub(super) fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) -> Activity {
     let asleep = |call| Activity::Asleep { call, pc: None };
     match (sample.state, told) {
         (_, Some(Activity::Stopped)) => Activity::Stopped,
@@ -111,8 +111,8 @@ fn activity_of(recording: &Recording, sample: &Sample, told: Option<&Activity>) 
 
 fn heading(peek: &Peek, recording: &Recording, kind: &Alike, out: &mut dyn Write) -> io::Result<()> {
     let doing = match &kind.activity {
-        Activity::Running => "running".to_owned(),
-        Activity::Ready => "ready, waiting for a CPU".to_owned(),
+        Activity::Running => "on CPU".to_owned(),
+        Activity::Ready => "ready".to_owned(),
         Activity::Asleep { call: Some(call), .. } => format!("asleep in {call}"),
         Activity::Asleep { call: None, .. } => "asleep".to_owned(),
         Activity::Stopped => "stopped".to_owned(),

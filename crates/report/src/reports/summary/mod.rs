@@ -1,20 +1,29 @@
 //! The summary: what `record` shows when the program has ended.
 //!
-//! It answers "where did the time go" without options: a headline, the tree of CPU time without runtime frames and
-//! small branches, one line for each kind of sleeping thread, and notes on what limits the results. Percentages are of
-//! CPU time, sampled or not (in a wall-time profile: of samples), unless a line says otherwise. The complete reports
-//! are [`Report`](crate::Report)s.
+//! It answers "where did the time go" without options: the tree of CPU time without runtime frames and small branches,
+//! one line for each kind of sleeping thread, notes on what limits the results, and at the end, where the eye is, a
+//! digest and a verdict. Percentages are of CPU time, sampled or not (in a wall-time profile: of samples), unless a
+//! line says otherwise. The complete reports are [`Report`](crate::Report)s.
 
-mod cut_reasons;
-mod headline;
+mod digest;
+mod few_samples;
+pub(super) mod interpreters;
+mod json;
 mod notes;
+mod poor_names;
 mod processes;
 mod run_time_code;
+mod screen;
 mod sleeping_threads;
 mod tasks;
+mod tree_rows;
 mod tree_text;
+mod verdict;
+
+pub use json::write_json;
 
 use crate::queries::cpu_tree::CpuTree;
+use crate::queries::cut_reasons;
 use crate::{Links, Style};
 use stackglass_profile::Recording;
 use std::io::{self, Write};
@@ -34,11 +43,13 @@ pub struct Summary {
     style: Style,
     everything: bool,
     links: Option<Links>,
+    rows: Option<usize>,
+    file: Option<String>,
 }
 
 impl Default for Summary {
     fn default() -> Summary {
-        Summary { cols: 80, style: Style::Plain, everything: false, links: None }
+        Summary { cols: 80, style: Style::Plain, everything: false, links: None, rows: None, file: None }
     }
 }
 
@@ -77,17 +88,32 @@ impl Summary {
         self.links.as_ref()?.target(file, line)
     }
 
+    /// Number of lines that the screen has. Without it, nothing is left out to fit a screen.
+    pub fn rows(mut self, rows: Option<usize>) -> Summary {
+        self.rows = rows;
+        self
+    }
+
+    /// The file of the recording, for the line that says where more notes are.
+    pub fn file(mut self, name: impl Into<String>) -> Summary {
+        self.file = Some(name.into());
+        self
+    }
+
     /// Writes the summary.
     ///
     /// # Errors
     /// When writing fails.
     pub fn write(&self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let tree = CpuTree::build(recording, self.everything);
-        headline::write(self, recording, &tree, out)?;
-        processes::write(self, recording, &tree, out)?;
-        tasks::write(self, recording, &tree, out)?;
-        tree_text::write(self, &tree, out)?;
-        sleeping_threads::write(self, recording, &tree, out)?;
-        notes::write(self, recording, &tree, out)
+        for line in screen::lines(self, recording, &tree) {
+            line.write(self.style, out)?;
+        }
+        Ok(())
     }
+}
+
+/// Notes on what limits the results of a recording and what to do about it, the most important first.
+pub fn notes(recording: &Recording) -> Vec<String> {
+    notes::all(recording, &CpuTree::build(recording, false))
 }

@@ -1,20 +1,16 @@
 //! The notes at the end: what limits the results, and what to do about it.
 
-use super::Summary;
 use super::cut_reasons::cut_reason;
-use super::run_time_code;
-use crate::kinds;
+use super::{Summary, few_samples, poor_names, run_time_code};
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::wrap;
 use crate::text::numbers::{counted, duration_text, grouped, percent_text};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::frame::file_name;
-use stackglass_profile::symbols::Missing;
 use stackglass_profile::{Cut, Recording, Sample, harmless};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// Prefix of the counter label of recordings made from outside, by perf events.
 const FROM_OUTSIDE: &str = "sampler: perf events";
@@ -23,30 +19,67 @@ const NOTICEABLE: f64 = 0.01;
 /// Minimum share for a note on something that only makes the result coarser.
 const CONSIDERABLE: f64 = 0.05;
 
-pub(super) fn write(
-    summary: &Summary,
-    recording: &Recording,
-    tree: &CpuTree<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// Number of notes shown of a recording in a file, unless everything is.
+const SHOWN: usize = 2;
+/// Lines of each note on a screen that has no room for more.
+const LINES: usize = 3;
+
+/// All notes, each as one line of text, the most important first.
+pub(super) fn all(recording: &Recording, tree: &CpuTree<'_>) -> Vec<String> {
     let cpu = tree.cpu().time;
     let mut notes = Vec::new();
     notes.extend(buffer_full(recording));
-    notes.extend(cut_stacks(recording, cpu));
-    notes.extend(translated(recording));
-    notes.extend(poor_names(recording, cpu));
-    notes.extend(ticks(recording));
-    notes.extend(not_sampled(recording));
     notes.extend(missing(recording, tree));
     notes.extend(recording.info.remarks.iter().map(|remark| harmless(remark).into_owned()));
-    for note in notes {
-        for (index, text) in wrap(&note, summary.cols.saturating_sub(6)).into_iter().enumerate() {
+    notes.extend(few_samples::note(recording, tree));
+    notes.extend(cut_stacks(recording, cpu));
+    notes.extend(translated(recording));
+    notes.extend(poor_names::poor_names(recording, cpu));
+    notes.extend(ticks(recording));
+    notes.extend(not_sampled(recording));
+    notes
+}
+
+/// The first notes in at most `most` lines, and a line that counts the others.
+pub(super) fn lines(summary: &Summary, notes: &[String], most: usize) -> Vec<Line> {
+    // Without a file, the others could be shown nowhere else.
+    let everything = summary.everything || summary.file.is_none();
+    let shown = if everything { notes.len() } else { notes.len().min(SHOWN) };
+    let wrapped: Vec<Vec<String>> =
+        notes[..shown].iter().map(|note| wrap(note, summary.cols.saturating_sub(6))).collect();
+    let all: usize = wrapped.iter().map(Vec::len).sum();
+    let is_whole = all + usize::from(shown < notes.len()) <= most;
+    let mut lines: Vec<Line> = Vec::new();
+    let mut written = 0;
+    for mut note in wrapped {
+        if !is_whole && note.len() > LINES {
+            note.truncate(LINES);
+            note[LINES - 1] += " …";
+        }
+        if lines.len() + note.len() + usize::from(written + 1 < notes.len()) > most {
+            break;
+        }
+        written += 1;
+        for (index, text) in note.into_iter().enumerate() {
             let mut line = Line::new();
             line.push(Paint::Yellow, if index == 0 { "note: " } else { "      " }).plain(text);
-            line.cut(summary.cols).write(summary.style, out)?;
+            lines.push(line);
         }
     }
-    Ok(())
+    if written < notes.len() && lines.len() < most {
+        lines.push(rest(summary, notes.len() - written));
+    }
+    lines
+}
+
+/// `3 more notes: stackglass info app.glass`.
+fn rest(summary: &Summary, count: usize) -> Line {
+    let notes = counted(count as u64, "more note", "more notes");
+    let shown = match &summary.file {
+        Some(file) => format!("{notes}: stackglass info {}", harmless(file)),
+        None => format!("{notes}: stackglass info shows them"),
+    };
+    Line::of(Paint::Grey, shown)
 }
 
 fn buffer_full(recording: &Recording) -> Option<String> {
@@ -91,17 +124,6 @@ fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     Some(format!("{} of the CPU time has incomplete stacks: {}", percent_text(all, cpu), parts.join("; ")))
 }
 
-/// Where to get debug symbols of installed programs and libraries.
-const PACKAGE: &str = "Debian: the package ending in -dbgsym or -dbg";
-
-/// Whether a file belongs to the system, so that the reader cannot rebuild it.
-fn is_packaged(path: &str) -> bool {
-    let path = path.strip_prefix("/usr").unwrap_or(path);
-    ["/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libexec/", "/games/"]
-        .iter()
-        .any(|folder| path.starts_with(folder))
-}
-
 /// Programs that translate other programs while they run them: the samples show the translator.
 fn translated(recording: &Recording) -> Option<String> {
     let by_valgrind = |exe: &str| exe.contains("/valgrind/") && exe.ends_with("-linux");
@@ -114,55 +136,6 @@ fn translated(recording: &Recording) -> Option<String> {
         "{name} translates the program while running it: functions and times are those of the translator; record the \
          program without it"
     ))
-}
-
-/// Modules with much own time and no names of functions or lines.
-fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
-    let mut times = vec![0_u64; recording.modules.len()];
-    for sample in awake(recording) {
-        let leaf = recording.stacks.frame(sample.stack).map(|(_, leaf)| recording.stacks.location(leaf));
-        if let Some(module) = leaf.and_then(|leaf| leaf.module)
-            && let Some(time) = times.get_mut(module.0 as usize)
-        {
-            *time += sample.time.0;
-        }
-    }
-    let mut notes: Vec<(u64, String)> = Vec::new();
-    for note in recording.symbols.notes().iter().filter(|note| !kinds::is_recorder(&note.module)) {
-        let same = recording.modules.iter().position(|module| module.path == note.module);
-        let time = same.map_or(0, |index| times[index]);
-        let least = if note.missing == Missing::DebugInfo { CONSIDERABLE } else { NOTICEABLE };
-        if time == 0 || (time as f64) < cpu as f64 * least {
-            continue;
-        }
-        let name = harmless(file_name(&note.module)).into_owned();
-        let program = recording.processes.iter().any(|process| process.exe == note.module);
-        let readers_own = program && !is_packaged(&note.module);
-        let what = match (note.missing, readers_own) {
-            (Missing::DebugInfo, true) => format!(
-                "{name} has no line tables, so inlined functions and lines are missing: set \
-                 debug = \"line-tables-only\" under [profile.release] (C: -g1)"
-            ),
-            (Missing::DebugInfo, false) => {
-                format!("{name} has no line tables: install its debug symbols ({PACKAGE})")
-            }
-            (Missing::Names, true) => {
-                format!(
-                    "{name} is stripped, so functions are named by their addresses: set strip = false and debug = \"line-tables-only\""
-                )
-            }
-            (Missing::Names, false) => format!(
-                "{name} is stripped, so only exported functions have names: install its debug symbols ({PACKAGE})"
-            ),
-            (Missing::File, _) => format!("{name} could not be read, so its functions have no names"),
-            (Missing::Changed, _) => format!(
-                "{name} has changed since it was profiled, so its functions have no names: record again"
-            ),
-        };
-        notes.push((time, format!("{} of the {}: {what}", percent_text(time, cpu), super::whole(recording))));
-    }
-    notes.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
-    notes.into_iter().take(3).map(|(_, note)| note).collect()
 }
 
 /// The sum of a counter over all processes.
@@ -242,19 +215,4 @@ fn missing(recording: &Recording, tree: &CpuTree<'_>) -> Option<String> {
         }
     };
     Some(format!("the kernel counted {all} of CPU time (without the profiler's own); {seen} is in {rest}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packaged_programs() {
-        for path in ["/usr/bin/python3.11", "/bin/xz", "/usr/lib/jvm/bin/java", "/usr/libexec/cc1"] {
-            assert!(is_packaged(path), "{path}");
-        }
-        for path in ["/usr/local/bin/tool", "/home/me/bin/tool", "/srv/server", "/library/tool", "server"] {
-            assert!(!is_packaged(path), "{path}");
-        }
-    }
 }

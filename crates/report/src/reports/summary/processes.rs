@@ -5,21 +5,15 @@ use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::numbers::{counted, duration_text, percent, percent_text};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::frame::file_name;
 use stackglass_profile::{Recording, harmless};
-use std::io::{self, Write};
 
 /// Number of processes listed by default.
 const LISTED: usize = 6;
 
-pub(super) fn write(
-    summary: &Summary,
-    recording: &Recording,
-    tree: &CpuTree<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// At most `most` lines; none if even the header and one process do not fit.
+pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     if recording.processes.len() < 2 {
-        return Ok(());
+        return Vec::new();
     }
     let mut times = vec![0_u64; recording.processes.len()];
     for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
@@ -31,7 +25,7 @@ pub(super) fn write(
     }
     // Without CPU time the table would be empty.
     if times.iter().all(|time| *time == 0) && !summary.everything {
-        return Ok(());
+        return Vec::new();
     }
     let cpu = tree.cpu().time;
     let mut order: Vec<usize> = (0..times.len()).collect();
@@ -42,17 +36,21 @@ pub(super) fn write(
         true => order.len(),
         false => order.iter().filter(|index| noticeable(index)).count().min(LISTED),
     };
+    // The header, and the line for all others.
+    let around = 1 + usize::from(listed < order.len() || 1 + listed > most);
+    let listed = listed.min(most.saturating_sub(around));
+    if listed == 0 {
+        return Vec::new();
+    }
     let columns = match recording.is_walltime() {
         true => "    %      time      pid  process",
         false => "    %       CPU      pid  process",
     };
     let mut header = Line::new();
-    header.push(Paint::Grey, columns).cut(summary.cols).write(summary.style, out)?;
+    header.push(Paint::Grey, columns);
+    let mut lines = vec![header];
     for index in &order[..listed] {
         let process = &recording.processes[*index];
-        let mut words = process.arguments.iter().map(String::as_str);
-        let name = file_name(words.next().unwrap_or(&process.exe)).to_owned();
-        let command = words.fold(name, |command, word| command + " " + word);
         let mut line = Line::new();
         line.plain(format!(
             "{:>5.1}  {:>8}  {:>7}  ",
@@ -60,8 +58,8 @@ pub(super) fn write(
             duration_text(times[*index]),
             process.pid
         ));
-        line.plain(harmless(&command).into_owned());
-        line.cut(summary.cols).write(summary.style, out)?;
+        line.plain(harmless(&process.command()).into_owned());
+        lines.push(line);
     }
     let rest = &order[listed..];
     if !rest.is_empty() {
@@ -69,7 +67,7 @@ pub(super) fn write(
         let mut line = Line::new();
         let others = counted(rest.len() as u64, "other process", "other processes");
         line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
-        line.cut(summary.cols).write(summary.style, out)?;
+        lines.push(line);
     }
-    out.write_all(b"\n")
+    lines
 }

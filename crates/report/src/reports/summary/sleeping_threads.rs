@@ -11,7 +11,6 @@ use crate::text::short::{cut_name, last_name, short_function, tail};
 use crate::text::style::{Line, Paint};
 use foldhash::HashMap;
 use stackglass_profile::{Recording, StackId, State, ThreadNumber, harmless};
-use std::io::{self, Write};
 
 /// Number of kinds listed by default.
 const LISTED: usize = 8;
@@ -26,26 +25,23 @@ struct Kind {
     site: CallSite,
 }
 
-pub(super) fn write(
-    summary: &Summary,
-    recording: &Recording,
-    tree: &CpuTree<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// At most `most` lines.
+pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     let kinds = kinds(recording, tree, summary);
-    if kinds.is_empty() {
-        return Ok(());
+    if kinds.is_empty() || most == 0 {
+        return Vec::new();
     }
     let listed = if summary.everything { kinds.len() } else { kinds.len().min(LISTED) };
+    let more = usize::from(listed < kinds.len() || listed > most);
+    let listed = listed.min(most.saturating_sub(more)).max(1);
+    let mut lines = Vec::new();
     let labels: Vec<String> = kinds[..listed].iter().map(label).collect();
     let wide = labels.iter().map(|label| width(label)).max().unwrap_or(0).min(summary.cols / 3);
     for (kind, label) in kinds.iter().zip(&labels) {
         let share = percent(kind.asleep, kind.asleep + kind.awake);
         let mut line = Line::new();
         line.push(Paint::Grey, pad_right(&cut_right(label, wide), wide));
-        // Without a library function that blocks, the thread may have waited for a CPU.
-        let state = if kind.site.callee.is_some() { "asleep" } else { "off CPU" };
-        line.push(Paint::Grey, format!("  {state:<7} {share:>3.0} % in "));
+        line.push(Paint::Grey, format!("  asleep  {share:>3.0} % in "));
         let room = summary.cols.saturating_sub(line.width());
         let (shown, caller) = match (&kind.site.callee, &kind.site.caller) {
             (Some(callee), caller) => (tail(callee), caller.as_ref().map_or("", |caller| tail(caller))),
@@ -70,15 +66,15 @@ pub(super) fn write(
             line.push(Paint::Grey, format!(" <- {}", cut_name(caller, room)));
         }
         line.plain(" ".repeat(gap)).push_linked(Paint::Grey, location, link);
-        line.cut(summary.cols).write(summary.style, out)?;
+        lines.push(line);
     }
-    if kinds.len() > listed {
+    if kinds.len() > listed && listed < most {
         let mut line = Line::new();
         let more: usize = kinds[listed..].iter().map(|kind| kind.names.len()).sum();
         line.push(Paint::Grey, format!("{more} more sleeping threads: --all shows them"));
-        line.cut(summary.cols).write(summary.style, out)?;
+        lines.push(line);
     }
-    out.write_all(b"\n")
+    lines
 }
 
 /// The names of the threads, and how many there are.

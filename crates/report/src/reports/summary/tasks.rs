@@ -10,7 +10,6 @@ use crate::text::style::{Line, Paint};
 use foldhash::{HashMap, HashSet};
 use stackglass_profile::{Recording, StackId, TASKS_MODULE, TaskId, harmless};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// Number of kinds listed by default.
 const LISTED: usize = 6;
@@ -41,12 +40,8 @@ fn is_waiting(recording: &Recording, stack: StackId) -> bool {
     module.is_some_and(|module| &*module.path == TASKS_MODULE)
 }
 
-pub(super) fn write(
-    summary: &Summary,
-    recording: &Recording,
-    tree: &CpuTree<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// At most `most` lines; none if even the header and one kind do not fit.
+pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     let known: HashMap<TaskId, Kind<'_>> = recording
         .tasks
         .iter()
@@ -68,7 +63,7 @@ pub(super) fn write(
         sum.tasks.insert(sample.task);
     }
     if sums.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
     for task in &recording.tasks {
         if let Some(sum) = sums.get_mut(&known.get(&task.id).copied().flatten()) {
@@ -84,12 +79,20 @@ pub(super) fn write(
         true => order.len(),
         false => order.iter().filter(|(_, sum)| noticeable(sum.time)).count().min(LISTED),
     };
+    // The header, the line for all others, and the one for what is outside.
+    let around = 1 + usize::from(noticeable(outside));
+    let around = around + usize::from(listed < order.len() || around + listed > most);
+    let listed = listed.min(most.saturating_sub(around));
+    if listed == 0 {
+        return Vec::new();
+    }
     let mut header = Line::new();
     let columns = match walltime {
         true => "    %      time    tasks  waiting  longest  name",
         false => "    %       CPU    tasks  name",
     };
-    header.push(Paint::Grey, columns).cut(summary.cols).write(summary.style, out)?;
+    header.push(Paint::Grey, columns);
+    let mut lines = vec![header];
     for (kind, sum) in &order[..listed] {
         let mut line = Line::new();
         let (share, time) = (percent(sum.time, cpu), duration_text(sum.time));
@@ -110,7 +113,7 @@ pub(super) fn write(
             }
             None => drop(line.push(Paint::Grey, "unnamed")),
         }
-        line.cut(summary.cols).write(summary.style, out)?;
+        lines.push(line);
     }
     let rest = &order[listed..];
     if !rest.is_empty() {
@@ -118,14 +121,15 @@ pub(super) fn write(
         let others = counted(rest.len() as u64, "other kind of task", "other kinds of tasks");
         let mut line = Line::new();
         line.push(Paint::Grey, format!("{others}, {} together", percent_text(time, cpu)));
-        line.cut(summary.cols).write(summary.style, out)?;
+        lines.push(line);
     }
     if noticeable(outside) {
         let (share, time) = (percent(outside, cpu), duration_text(outside));
         let mut line = Line::new();
         let room = if walltime { 18 } else { 0 };
         line.plain(format!("{share:>5.1}  {time:>8}           {:room$}", ""));
-        line.push(Paint::Grey, "outside tasks").cut(summary.cols).write(summary.style, out)?;
+        line.push(Paint::Grey, "outside tasks");
+        lines.push(line);
     }
-    out.write_all(b"\n")
+    lines
 }

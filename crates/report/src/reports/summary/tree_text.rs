@@ -4,15 +4,15 @@
 //! printed below its caller without indentation, siblings get branches. So deep stacks stay readable at 80 columns.
 
 use super::cut_reasons::cut_reason;
+use super::tree_rows::{self, Row};
 use super::{NOTICEABLE, Summary};
 use crate::kinds::Class;
-use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::text::columns::{cut_right, width, wrap};
-use crate::text::numbers::{counted, grouped, millis_text, percent, percent_text};
+use crate::text::numbers::{grouped, millis_text, percent, percent_text};
 use crate::text::short::{location_text, short_function};
 use crate::text::style::{Line, Paint};
 use stackglass_profile::{Recording, harmless};
-use std::io::{self, Write};
 
 /// Columns per level of branch lines.
 const LEVEL: usize = 2;
@@ -24,142 +24,85 @@ struct Columns {
     hits: usize,
 }
 
-/// A node to write.
-struct Open {
-    node: u32,
-    /// The branch lines before this node's own sign.
-    guides: Guides,
-    branch: Branch,
-    /// Number of library frames omitted between this node and its parent.
-    skipped: u32,
-}
+/// Number of lines around the rows: the header, and what is hidden.
+const AROUND: usize = 2;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Branch {
-    /// The only callee shown.
-    Only,
-    Middle,
-    Last,
-}
-
-pub(super) fn write(summary: &Summary, tree: &CpuTree<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// The lines of the tree, at most `most` of them.
+pub(super) fn lines(summary: &Summary, tree: &CpuTree<'_>, most: usize) -> Vec<Line> {
     let cpu = tree.cpu();
     if cpu.time == 0 {
-        for line in wrap("No CPU time was sampled: nothing ran, or for less than one tick.", summary.cols) {
-            writeln!(out, "{line}")?;
-        }
-        return out.write_all(b"\n");
+        let text = "No CPU time was sampled: nothing ran, or for less than one tick.";
+        return wrap(text, summary.cols).into_iter().map(|text| Line::of(Paint::Normal, text)).collect();
     }
     let own = tree.nodes.iter().map(|call| call.own.time).max().unwrap_or(0);
     let columns = Columns {
         total: width(&millis_text(cpu.time)).max(4),
         own: width(&millis_text(own)).max(6),
-        hits: width(&grouped(cpu.hits)).max(6),
+        hits: width(&grouped(cpu.hits)).max(7),
     };
-    let mut header = Line::new();
-    header.push(
-        Paint::Grey,
-        format!(
-            "    %  {:>1$}  {2:>3$}  {4:>5$}  function (a sole callee is not indented)",
-            "ms", columns.total, "own ms", columns.own, "stacks", columns.hits
-        ),
+    let header = format!(
+        "    %  {:>1$}  {2:>3$}  {4:>5$}  function (a sole callee is not indented)",
+        "ms", columns.total, "own ms", columns.own, "samples", columns.hits
     );
-    header.cut(summary.cols).write(summary.style, out)?;
-    let mut hidden = Hidden::default();
-    let mut open: Vec<Open> = Vec::new();
-    push_children(summary, tree, 0, &Guides::default(), &mut open, &mut hidden);
-    while let Some(entry) = open.pop() {
-        row(summary, tree, &entry, &columns).cut(summary.cols).write(summary.style, out)?;
-        let below = match entry.branch {
-            Branch::Only => entry.guides.clone(),
-            Branch::Middle => entry.guides.extended("│ ", summary.cols),
-            Branch::Last => entry.guides.extended("  ", summary.cols),
+    let mut lines = vec![Line::of(Paint::Grey, header)];
+    let rows = tree_rows::all(summary, tree);
+    let rows = tree_rows::fit(rows, tree, most.saturating_sub(AROUND).max(1));
+    // The rows that the next one may be below, with the branch lines before their callees.
+    let mut callers: Vec<(Option<usize>, Guides)> = vec![(None, Guides::default())];
+    let mut last = vec![0; rows.len() + 1];
+    let below = |row: &Row| row.parent.map_or(0, |parent| parent + 1);
+    rows.iter().enumerate().for_each(|(index, row)| last[below(row)] = index);
+    for (index, shown) in rows.iter().enumerate() {
+        let (sign, extension) = match () {
+            () if shown.only => ("", ""),
+            () if last[below(shown)] == index => ("└ ", "  "),
+            () => ("├ ", "│ "),
         };
-        push_children(summary, tree, entry.node, &below, &mut open, &mut hidden);
-    }
-    if hidden.lines > 0 {
-        let lines = counted(hidden.lines, "line", "lines");
-        let share = percent_text(hidden.time, cpu.time);
-        let mut line = Line::new();
-        line.push(Paint::Grey, format!("{lines} under 0.5 % hidden, {share} together: --all shows them"));
-        line.cut(summary.cols).write(summary.style, out)?;
-    }
-    out.write_all(b"\n")
-}
-
-/// What was hidden.
-#[derive(Default)]
-struct Hidden {
-    lines: u64,
-    time: u64,
-}
-
-fn push_children(
-    summary: &Summary,
-    tree: &CpuTree<'_>,
-    parent: u32,
-    guides: &Guides,
-    open: &mut Vec<Open>,
-    hidden: &mut Hidden,
-) {
-    let least = if summary.everything { 0.0 } else { tree.cpu().time as f64 * NOTICEABLE };
-    let noticeable = |node: u32| tree.nodes[node as usize].total.time as f64 >= least;
-    let (shown, folded): (Vec<u32>, Vec<u32>) =
-        tree.nodes[parent as usize].children.iter().partition(|child| noticeable(**child));
-    for child in folded {
-        hidden.time += tree.nodes[child as usize].total.time;
-        hidden.lines += lines_below(tree, child);
-    }
-    let count = shown.len();
-    let mut entries: Vec<Open> = Vec::with_capacity(count);
-    for (index, child) in shown.into_iter().enumerate() {
-        let branch = match (count, index + 1 == count) {
-            (1, _) => Branch::Only,
-            (_, true) => Branch::Last,
-            (_, false) => Branch::Middle,
-        };
-        let (node, skipped) =
-            if summary.everything { (child, 0) } else { skip_plumbing(tree, child, least, hidden) };
-        entries.push(Open { node, guides: guides.clone(), branch, skipped });
-    }
-    open.extend(entries.into_iter().rev());
-}
-
-/// Skips library functions that only call one other function. Returns the node reached and the number skipped.
-fn skip_plumbing(tree: &CpuTree<'_>, from: u32, least: f64, hidden: &mut Hidden) -> (u32, u32) {
-    let (mut node, mut skipped) = (from, 0);
-    loop {
-        let call = &tree.nodes[node as usize];
-        let library = match call.what {
-            NodeKind::Function(function) => tree.names.functions[function as usize].class == Class::Std,
-            _ => false,
-        };
-        let (large, small): (Vec<u32>, Vec<u32>) =
-            call.children.iter().partition(|child| tree.nodes[**child as usize].total.time as f64 >= least);
-        match large[..] {
-            [only] if library && (call.own.time as f64) < least => {
-                for child in small {
-                    hidden.time += tree.nodes[child as usize].total.time;
-                    hidden.lines += lines_below(tree, child);
-                }
-                node = only;
-                skipped += 1;
-            }
-            _ => return (node, skipped),
+        while callers.len() > 1 && callers[callers.len() - 1].0 != shown.parent {
+            callers.pop();
         }
+        let before = &callers[callers.len() - 1].1;
+        lines.push(row(summary, tree, shown, &before.extended(sign, summary.cols), &columns));
+        let extended = before.extended(extension, summary.cols);
+        callers.push((Some(index), extended));
     }
-}
-
-fn lines_below(tree: &CpuTree<'_>, node: u32) -> u64 {
-    let (mut lines, mut open) = (0, vec![node]);
-    while let Some(node) = open.pop() {
-        lines += 1;
-        open.extend(&tree.nodes[node as usize].children);
-    }
+    lines.extend(hidden(tree, &rows));
     lines
 }
 
-fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -> Line {
+/// How much is not shown, and the most that any hidden branch has.
+fn hidden(tree: &CpuTree<'_>, rows: &[Row]) -> Option<Line> {
+    let mut is_shown = vec![false; tree.nodes.len()];
+    is_shown[0] = true;
+    rows.iter().for_each(|row| is_shown[row.node as usize] = true);
+    let is_hidden = |(call, is_shown): &(&CpuNode, &bool)| !**is_shown && call.total.time > 0;
+    let lines = tree.nodes.iter().zip(&is_shown).filter(is_hidden).count();
+    // Of what a shown function was called through, `⋯` stands for it.
+    for node in (1..tree.nodes.len()).rev().filter(|node| is_shown[*node]).collect::<Vec<_>>() {
+        let mut caller = tree.nodes[node].parent as usize;
+        while !is_shown[caller] {
+            is_shown[caller] = true;
+            caller = tree.nodes[caller].parent as usize;
+        }
+    }
+    let largest = tree.nodes.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
+    let largest = largest.map(|(call, _)| call.total.time).max().unwrap_or(0);
+    let all = tree.cpu().time;
+    let share = percent_text(largest, all);
+    let own: u64 = rows.iter().map(|row| tree.nodes[row.node as usize].own.time).sum();
+    let together = percent_text(all - own, all);
+    let lines = match lines {
+        0 => return None,
+        1 => format!("1 line of {share} hidden: --all shows it"),
+        _ => format!(
+            "{} lines of up to {share} hidden, {together} together: --all shows them",
+            grouped(lines as u64)
+        ),
+    };
+    Some(Line::of(Paint::Grey, lines))
+}
+
+fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Row, guides: &Guides, columns: &Columns) -> Line {
     let call = &tree.nodes[entry.node as usize];
     let cpu = tree.cpu().time;
     let share = percent(call.total.time, cpu);
@@ -178,12 +121,6 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
     ));
     line.push(weight, format!("  {own:>0$}", columns.own));
     line.push(Paint::Grey, format!("  {hits:>0$}  ", columns.hits));
-    let sign = match entry.branch {
-        Branch::Only => "",
-        Branch::Middle => "├ ",
-        Branch::Last => "└ ",
-    };
-    let guides = entry.guides.extended(sign, summary.cols);
     let room = summary.cols.saturating_sub(line.width());
     line.push(Paint::Grey, guides.fit(room / 2));
     if entry.skipped > 0 {
@@ -193,6 +130,11 @@ fn row(summary: &Summary, tree: &CpuTree<'_>, entry: &Open, columns: &Columns) -
     match call.what {
         NodeKind::Root => {}
         NodeKind::Unaccounted => drop(line.plain("[unaccounted]")),
+        NodeKind::Executors(executors) => {
+            let (least, most) = tree.folded.get(&entry.node).copied().unwrap_or_default();
+            let frames = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            line.push(Paint::Grey, format!("⋯ {frames} frames of {} and std", executors.names()));
+        }
         NodeKind::Nothing(None) => drop(line.plain("[start and end of threads]")),
         NodeKind::Nothing(Some(cut)) => {
             let why = cut_reason(cut).map_or("unknown reason", |reason| reason.word);

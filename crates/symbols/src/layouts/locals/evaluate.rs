@@ -40,7 +40,7 @@ impl<'a, 'data> Evaluator<'a, 'data> {
             Some([Piece { location: Location::Address { address }, size_in_bits: None, .. }]) => {
                 Some(*address)
             }
-            // A register is the base, not its place.
+            // The value of the register is the base.
             Some([Piece { location: Location::Register { register }, .. }]) => self.register(register.0),
             _ => None,
         };
@@ -132,7 +132,7 @@ impl<'a, 'data> Evaluator<'a, 'data> {
                     let bias = if relocate { self.frame.bias } else { 0 };
                     evaluation.resume_with_indexed_address(address.wrapping_add(bias))
                 }
-                // Values at the begin of the function, of typed expressions, or elsewhere.
+                // Not supported: values at function entry, typed values, thread-local storage and others.
                 _ => return None,
             }
             .ok()?;

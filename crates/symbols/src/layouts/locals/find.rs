@@ -30,7 +30,7 @@ struct AtAddress<'data> {
     variables: Vec<Found<'data>>,
 }
 
-/// The variables of frames that have a value which can be found.
+/// The variables of frames whose values can be found.
 pub(in crate::layouts) fn of_frames(
     types: &Types<'_, '_>,
     frames: &[StoppedFrame],
@@ -67,9 +67,9 @@ pub(in crate::layouts) fn of_frames(
     locals.collect()
 }
 
-/// The addresses that are in a unit.
+/// The addresses that may be in a unit.
 fn in_unit(unit: &TypeUnit<'_, '_>, addresses: &[u64]) -> Vec<u64> {
-    // Units in files of their own do not say.
+    // Units in split files (.dwo) do not have their ranges, so all addresses are searched.
     if unit.dwarf.file_type == gimli::DwarfFileType::Dwo {
         return addresses.to_vec();
     }
@@ -131,7 +131,7 @@ fn functions<'data>(
     Some(())
 }
 
-/// Whether functions with code may be in such an entry.
+/// Whether an entry with this tag may contain functions with code.
 fn is_scope(tag: DwTag) -> bool {
     matches!(
         tag,

@@ -1,5 +1,5 @@
-//! What a program loses that writes all its memory all the time, the worst case for a copy: each page is duplicated when the
-//! program writes it for the first time.
+//! The time that a program loses if it writes all its memory all the time. This is the worst case for a copy: each page is
+//! duplicated when the program writes it for the first time.
 //!
 //! Passes over the memory are counted while a snapshot is taken, and in the second before, in the same process.
 

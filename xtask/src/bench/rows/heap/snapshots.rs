@@ -1,6 +1,6 @@
 //! One snapshot after the other: the cost of the command, the pause of the program, and the leaks that are found.
 //!
-//! A thread of the program looks at the clock all the time. Its longest pause is given with and without the time in which it
+//! A thread of the program reads the clock all the time. Its longest pause is given with and without the time in which it
 //! waits for a CPU: the command and the program share the CPUs. Making a copy takes as long as fork(2), which the program
 //! measures itself at its end.
 

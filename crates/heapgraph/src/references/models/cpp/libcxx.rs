@@ -20,7 +20,7 @@ pub(super) fn model(compiler: &mut Compiler<'_>, name: &str, layout: &Layout) ->
     }
 }
 
-/// Text. The lowest bit tells whether it has a block; otherwise it lies within the value.
+/// Text. The lowest bit says whether it has a block; otherwise it lies within the value.
 fn string(compiler: &mut Compiler<'_>, layout: &Layout) -> Option<Compiled> {
     let layouts = compiler.layouts;
     let (at, long) = named(layouts, layout, "__l")?;

@@ -1,34 +1,32 @@
-//! The lines above the tree: run time, number of samples, and the hottest functions and lines.
+//! The last lines of the summary: run time, number of samples, the hottest functions and lines, and the verdict. They
+//! are at the end, since a terminal shows the end of what was printed.
 
-use super::{Summary, tree_text};
-use crate::kinds::Class;
+use super::{Summary, tree_text, verdict};
 use crate::order;
-use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
+use crate::queries::cpu_tree::CpuTree;
 use crate::queries::function_table::SourceLine;
 use crate::queries::hot_chains::{Chain, chains};
 use crate::text::columns::{cut_right, width};
 use crate::text::numbers::{counted, duration_text, grouped, part_text, percent_text, setting_text};
 use crate::text::short::{cut_name, last_name, shortest_location, tail};
 use crate::text::style::{Line, Paint};
-use stackglass_profile::frame::file_name;
-use stackglass_profile::{End, Recording, State, harmless};
-use std::io::{self, Write};
+use stackglass_profile::{End, Recording, State, command_text, harmless};
 
 /// The command gets at least this many columns if it is that long, even if not all numbers fit beside it.
 const COMMAND: usize = 12;
-/// A function dominates with at least this share of CPU time.
-const DOMINANT: f64 = 0.5;
 
-pub(super) fn write(
-    summary: &Summary,
-    recording: &Recording,
-    tree: &CpuTree<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let lines =
-        [overview(recording, tree, summary.cols), taken(recording)].into_iter().chain(waited(recording));
-    for mut line in lines {
-        line.cut(summary.cols).write(summary.style, out)?;
+pub(super) fn lines(summary: &Summary, recording: &Recording, tree: &CpuTree<'_>) -> Vec<Line> {
+    let mut digest = vec![overview(recording, tree, summary.cols), taken(recording, tree)];
+    if let Some(ready) = ready(recording) {
+        let before = digest[1].width();
+        match before + 2 + width(&ready) <= summary.cols {
+            true => {
+                let sign = if time_in(recording, State::Asleep) > 0 { ',' } else { ';' };
+                digest[1].plain(format!("{sign} {ready}"));
+            }
+            false => digest
+                .push(Line::of(Paint::Normal, format!("{ready}, without a CPU (other threads had them)"))),
+        }
     }
     let cpu = tree.cpu().time;
     if cpu > 0 {
@@ -37,7 +35,11 @@ pub(super) fn write(
         let own = functions.iter().map(|f| Entry::of(f.own.time, names(&f.name)));
         let total = chains(tree).into_iter().map(|chain| {
             let callee = &functions[chain.callee() as usize];
-            Entry { chain: chain_text(tree, &chain), ..Entry::of(callee.total.time, names(&callee.name)) }
+            // A caller with a name says more than a callee without one.
+            let mut named = chain.0.iter().rev().map(|function| &functions[*function as usize]);
+            let shown = named.find(|function| !function.by_start).unwrap_or(callee);
+            let chain = if std::ptr::eq(shown, callee) { chain_text(tree, &chain) } else { None };
+            Entry { chain, ..Entry::of(callee.total.time, names(&shown.name)) }
         });
         let lines = tree.names.lines.iter().skip(1).map(|line: &SourceLine| {
             let long = tree_text::short_location(recording, &line.file, line.line, 32);
@@ -50,14 +52,12 @@ pub(super) fn write(
             entries.retain(|entry| entry.time as f64 >= cpu as f64 * super::NOTICEABLE);
             entries.sort_by(|a, b| order::largest_first((a.time, &a.names), (b.time, &b.names)));
             if !entries.is_empty() {
-                hottest(title, &entries, cpu, summary.cols).cut(summary.cols).write(summary.style, out)?;
+                digest.push(hottest(title, &entries, cpu, summary.cols));
             }
         }
-        if let Some(mut line) = finding(recording, tree, summary.cols) {
-            line.cut(summary.cols).write(summary.style, out)?;
-        }
+        digest.extend(verdict::line(recording, tree, summary.cols));
     }
-    out.write_all(b"\n")
+    digest
 }
 
 /// The command, its times, and how it ended. The command is cut if the line is too long.
@@ -78,9 +78,7 @@ fn overview(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Line {
         Some(End::Signal(signal)) => (Paint::Red, format!(", ended by signal {signal}")),
         Some(End::Running) => (Paint::Normal, ", still running".to_owned()),
     };
-    let command: Vec<&str> = info.command.iter().map(|word| file_name(word)).take(1).collect();
-    let rest = info.command.iter().skip(1).map(String::as_str);
-    let command = command.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
+    let command = command_text(&info.command);
     let command = harmless(&command);
     if info.wall.0 > 0 && !recording.is_walltime() {
         let busy = format!(" ({:.1} cores busy)", cpu as f64 / info.wall.0 as f64);
@@ -102,21 +100,16 @@ fn time_in(recording: &Recording, state: State) -> u64 {
     recording.samples.iter().filter(|sample| sample.state == state).map(|sample| sample.time.0).sum()
 }
 
-/// CPU contention, if it is more than usual.
-fn waited(recording: &Recording) -> Option<Line> {
-    let waiting = time_in(recording, State::Waiting);
-    if waiting <= time_in(recording, State::Awake) / 20 {
-        return None;
-    }
-    let mut line = Line::new();
-    let time = duration_text(waiting);
-    line.plain(format!("{time} runnable but not running (CPU contention)"));
-    Some(line)
+/// The time in which threads were ready to run but had no CPU, if it is more than usual.
+fn ready(recording: &Recording) -> Option<String> {
+    let ready = time_in(recording, State::Waiting);
+    let is_usual = ready <= time_in(recording, State::Awake) / 20;
+    (!is_usual).then(|| format!("{} ready", duration_text(ready)))
 }
 
-/// The number of samples.
-fn taken(recording: &Recording) -> Line {
-    let hits: u64 = recording.samples.iter().map(|sample| u64::from(sample.hits)).sum();
+/// The number of samples that the tree counts.
+fn taken(recording: &Recording, tree: &CpuTree<'_>) -> Line {
+    let hits = tree.cpu().hits;
     let asleep = time_in(recording, State::Asleep);
     let processes = match recording.processes.len() {
         0 | 1 => String::new(),
@@ -127,7 +120,7 @@ fn taken(recording: &Recording) -> Line {
         true => (counted(hits, "sample", "samples"), sampled_tasks(recording)),
         false => {
             let threads = counted(recording.threads.len() as u64, "thread", "threads");
-            (counted(hits, "stack", "stacks"), format!("in {threads}"))
+            (counted(hits, "sample", "samples"), format!("in {threads}"))
         }
     };
     line.plain(format!("{what} {of}{processes}, every {}", setting_text(recording.info.delay.0),));
@@ -214,56 +207,4 @@ fn hottest(title: &str, entries: &[Entry], cpu: u64, cols: usize) -> Line {
         line.plain(" ").linked(name, entry.link.clone());
     }
     line
-}
-
-/// "83 % of the CPU time is under X": the innermost function that accounts for most of the CPU time.
-fn finding(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
-    let cpu = tree.cpu().time;
-    let mut node = 0_u32;
-    let heavy = |call: &CpuNode| call.total.time as f64 >= cpu as f64 * DOMINANT;
-    let next = |node: u32| {
-        tree.nodes[node as usize].children.iter().copied().find(|child| heavy(&tree.nodes[*child as usize]))
-    };
-    let mut named = None;
-    while let Some(child) = next(node) {
-        node = child;
-        if let NodeKind::Function(function) = tree.nodes[node as usize].what
-            && tree.names.functions[function as usize].class == Class::Own
-        {
-            named = Some((node, function));
-        }
-    }
-    let (node, function) = named?;
-    if last_name(&tree.names.functions[function as usize].name) == "main" {
-        return None;
-    }
-    let call = &tree.nodes[node as usize];
-    let (share, own) = (percent_text(call.total.time, cpu), percent_text(call.own.time, cpu));
-    let name = tree.names.functions[function as usize].name.as_str();
-    let caller = match tree.nodes[call.parent as usize].what {
-        NodeKind::Function(caller) => {
-            format!(", called from {}", tail(&tree.names.functions[caller as usize].name))
-        }
-        _ => String::new(),
-    };
-    let whole = super::whole(recording);
-    let text = |name: &str, caller: &str| {
-        let mut line = Line::new();
-        line.push(Paint::Bold, share.clone());
-        if call.own.time as f64 >= call.total.time as f64 * 0.95 {
-            line.plain(format!(" of the {whole} is in "))
-                .push(Paint::Bold, name)
-                .plain(format!(" itself{caller}"));
-        } else {
-            line.plain(format!(" of the {whole} is under ")).push(Paint::Bold, name);
-            if call.own.time as f64 >= call.total.time as f64 * 0.05 {
-                line.plain(format!(", {own} in itself"));
-            }
-        }
-        line
-    };
-    let last = tail(name);
-    let longest_first = [text(name, &caller), text(last, &caller), text(name, "")];
-    let fits = longest_first.into_iter().find(|line| line.width() <= cols);
-    Some(fits.unwrap_or_else(|| text(last, "")))
 }

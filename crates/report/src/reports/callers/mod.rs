@@ -1,10 +1,14 @@
 //! The callers of a function as a table, readable at 80 columns.
 
+mod json;
+
+use crate::call_tree::StateFilter;
 use crate::metric::Unit;
 use crate::queries::callers::{Answer, Called, Caller};
 use crate::queries::function_table::public_name;
+use crate::reports::json_head::Quantity;
 use crate::text::columns::{pad_right, width};
-use crate::text::numbers::{counted, grouped, percent, percent_text};
+use crate::text::numbers::{counted, duration_text, grouped, millis_text, part_text, percent, percent_text};
 use crate::text::short::{in_brackets, location_text, short_function};
 use crate::text::style::{Line, Paint};
 use crate::{Links, Metric, Source, Style};
@@ -21,26 +25,76 @@ pub struct CallersText {
     style: Style,
     links: Option<Links>,
     metric: Metric,
+    states: StateFilter,
+    timed: bool,
 }
 
 impl CallersText {
     /// A width of at least 40 columns, with or without colours and links.
     pub fn new(cols: usize, style: Style, links: Option<Links>) -> CallersText {
-        CallersText { cols: cols.max(40), style, links, metric: Metric::Time }
+        CallersText {
+            cols: cols.max(40),
+            style,
+            links,
+            metric: Metric::Time,
+            states: StateFilter::All,
+            timed: false,
+        }
     }
 
-    /// What is counted: snapshots by default. For allocations, the answer must be that of
+    /// What is counted: samples by default. For allocations, the answer must be that of
     /// [`weighted`](crate::allocation_queries::weighted).
     pub fn metric(self, metric: Metric) -> CallersText {
         CallersText { metric, ..self }
     }
 
-    /// A count: snapshots, or an amount of the metric.
+    /// The states of threads that were selected: all by default.
+    pub fn states(self, states: StateFilter) -> CallersText {
+        CallersText { states, ..self }
+    }
+
+    /// Counts are nanoseconds, see [`count_time`](crate::count_time).
+    pub fn timed(self, timed: bool) -> CallersText {
+        CallersText { timed, ..self }
+    }
+
+    /// A count in a column: milliseconds, samples, or an amount of the metric.
     fn count(&self, count: u64) -> String {
         match self.metric {
+            Metric::Time if self.timed => millis_text(count),
             Metric::Time => grouped(count),
             metric => metric.unit().text(count),
         }
+    }
+
+    /// `166 of 244 ms of CPU time (68 %)`.
+    fn part(&self, part: u64, all: u64) -> String {
+        let share = percent_text(part, all);
+        match self.metric {
+            Metric::Time if self.timed => {
+                format!("for {} of {} ({share})", part_text(part, all), self.states.noun())
+            }
+            Metric::Time => {
+                format!("in {} of {} ({share})", grouped(part), counted(all, "sample", "samples"))
+            }
+            metric => {
+                let (part, all, noun) = (self.count(part), self.count(all), metric.noun());
+                format!("for {part} of {all} ({share} of the {noun})")
+            }
+        }
+    }
+
+    /// Writes all functions and their callers as one JSON object.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write_json(&self, answer: &Answer, source: Source<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let quantity = Quantity {
+            metric: self.metric,
+            states: self.states,
+            timed: self.timed || self.metric != Metric::Time,
+        };
+        json::write(answer, source, quantity, out)
     }
 
     /// Writes for each function how often it was seen, and one line for each caller.
@@ -76,26 +130,21 @@ impl CallersText {
         let mut line = Line::new();
         line.push(Paint::Bold, name).write(self.style, out)?;
         let mut line = Line::new();
-        let (part, share) = (self.count(called.snapshots), percent_text(called.snapshots, all));
-        match self.metric {
-            Metric::Time => {
-                let all = counted(all, "snapshot", "snapshots");
-                line.plain(format!("on the stack in {part} of {all} ({share})"))
-            }
-            metric => {
-                let (all, noun) = (self.count(all), metric.noun());
-                line.plain(format!("on the stack for {part} of {all} ({share} of the {noun})"))
-            }
-        };
-        if called.asleep > 0 {
-            line.plain(format!(", asleep in {}", grouped(called.asleep)));
+        line.plain(format!("on the stack {}", self.part(called.snapshots, all)));
+        let mixed = self.states == StateFilter::All;
+        if mixed && called.asleep > 0 {
+            let asleep = match self.timed {
+                true => duration_text(called.asleep),
+                false => counted(called.asleep, "sample", "samples"),
+            };
+            line.plain(format!(", {asleep} of it asleep"));
         }
         line.cut(self.cols).write(self.style, out)?;
 
         let calls = called.callers.iter().map(|caller| caller.count).sum::<u64>() + called.uncalled;
-        let asleep = called.callers.iter().any(|caller| caller.asleep > 0);
+        let asleep = mixed && called.callers.iter().any(|caller| caller.asleep > 0);
         let counts = called.callers.iter().map(|caller| width(&self.count(caller.count)));
-        let wide = counts.chain([width(&self.count(calls)), 6]).max().unwrap_or(6);
+        let wide = counts.chain([width(&self.count(calls)), 7]).max().unwrap_or(7);
         let sleep = if asleep { "  asleep" } else { "" };
         let mut line = Line::new();
         line.push(
@@ -117,7 +166,12 @@ impl CallersText {
 
     /// The title of the column of counts.
     fn title(&self) -> &'static str {
-        if self.metric.unit() == Unit::Bytes { "bytes" } else { "count" }
+        match self.metric.unit() {
+            Unit::Nanoseconds if self.timed => "ms",
+            Unit::Nanoseconds => "samples",
+            Unit::Bytes => "bytes",
+            Unit::Allocations => "count",
+        }
     }
 
     fn numbers(&self, count: u64, calls: u64, wide: usize, asleep: Option<u64>) -> Line {
@@ -125,7 +179,7 @@ impl CallersText {
         line.push(Paint::Bold, format!("{:>5.1}", percent(count, calls)));
         line.plain(format!("  {:>wide$}", self.count(count)));
         if let Some(asleep) = asleep {
-            let asleep = if asleep > 0 { grouped(asleep) } else { String::new() };
+            let asleep = if asleep > 0 { self.count(asleep) } else { String::new() };
             line.push(Paint::Grey, format!("  {asleep:>6}"));
         }
         line.plain("  ");

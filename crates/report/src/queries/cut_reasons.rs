@@ -4,7 +4,7 @@ use stackglass_profile::Cut;
 
 /// Why a stack is incomplete or missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct CutReason {
+pub(crate) struct CutReason {
     /// The number that recordings hold.
     pub cut: Cut,
     /// A few words, as in `[no stack: too short]`.
@@ -20,7 +20,7 @@ const fn reason(cut: Cut, word: &'static str, meaning: &'static str, remedy: &'s
 }
 
 /// All reasons, by number. Unwinding gives these numbers and recordings store them, so they never change their meaning.
-pub(super) const CUT_REASONS: &[CutReason] = &[
+pub(crate) const CUT_REASONS: &[CutReason] = &[
     reason(
         Cut::DEPTH,
         "depth",
@@ -84,8 +84,18 @@ pub(super) const CUT_REASONS: &[CutReason] = &[
 ];
 
 /// The reason with this number; `None` for numbers of later versions.
-pub(super) fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
+pub(crate) fn cut_reason(cut: Cut) -> Option<&'static CutReason> {
     CUT_REASONS.iter().find(|reason| reason.cut == cut)
+}
+
+/// The name of time whose samples have no stack.
+pub(crate) fn no_stack_text(cut: Option<Cut>) -> String {
+    match cut {
+        None => "[start and end of threads]".to_owned(),
+        Some(cut) => {
+            format!("[no stack: {}]", cut_reason(cut).map_or("unknown reason", |reason| reason.word))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,77 @@
+//! `stackglass help report`: what the columns, words and marks of a report mean.
+
+use crate::failure::Outcome;
+use clap::Args;
+use std::io::Write;
+
+const TEXT: &str = "\
+The summary is what `record` and `print` show: a tree, notes, and a digest.
+
+The unit is the sample: the stack of one thread at one moment. Each thread is
+sampled once per --delay (1 ms). Each sample stands for the time since the one
+before. All reports on CPU time count the same samples.
+
+States of a thread
+  on CPU   it runs: this is its CPU time
+  ready    it could run, but waits for a CPU that other threads have
+  asleep   it is blocked in the kernel: a lock, a socket, a disk, a timer
+CPU time is what reports count. --wall counts all three states.
+
+States of an async task
+  running  a thread polls it
+  ready    it was woken, and waits to be polled
+  waiting  it waits for an event
+
+The tree: callers above the functions that they call, hottest first
+  %        share of all CPU time
+  ms       CPU time in the function and in all that it calls (in total)
+  own ms   CPU time in the function itself (own time)
+  samples  number of samples; N samples have an error of about √N
+Indented lines are callees, with branches; a sole callee is not indented. At the
+right is the hottest line of the function, or its library if lines are unknown.
+Small branches are left out, and counted: --all shows them.
+  ↻        the function is recursive: calls by itself are folded into it
+  ⋯        frames of libraries or of the language's runtime are left out here
+  ×4       four processes, threads or tasks of this name share the row
+  …        a name was shortened
+  a → b    a calls b, and b has nearly all of its time
+  a <- b   a was called by b
+  [name]   no function: a library without symbols, code made at run time, the
+           kernel, or time without a stack
+  @name/   a package or folder, in front of a source file
+
+Notes say what limits the results, such as missing symbols, stacks that are cut,
+or time that nothing sampled, and what to do. `stackglass info` has all of them.
+
+The digest, at the end
+  wall     time from the start to the end of the recording
+  CPU      CPU time of all threads, which may exceed the wall time
+  cores    CPU time divided by wall time
+  own time, in total, lines   the hottest functions and source lines
+  the last line names the function in which, or below which, the time goes
+
+Full reports (`print --format tree`, `--format flat`) are those of Julia's
+Profile. Their words are Julia's: a snapshot is one observation of one thread,
+the count of a row is the snapshots in it or below it, and its overhead those in
+the row itself.";
+
+/// Explain the columns, words and marks of a report.
+#[derive(Args, Debug)]
+#[command(about = "Explain the columns, words and marks of a report", override_help = TEXT)]
+pub(crate) struct Flags {}
+
+/// Prints the explanation.
+pub(crate) fn run(_: &Flags) -> Outcome {
+    writeln!(std::io::stdout().lock(), "{TEXT}")?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_fits_a_terminal() {
+        assert!(TEXT.lines().all(|line| line.chars().count() <= 80));
+    }
+}

@@ -1,0 +1,74 @@
+//! Every key in the JSON of every verb is in `docs/json.md`, in the section of the verb or in that of all reports on time.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use support::Place;
+use support::samples::recorded;
+use support::target::Target;
+
+/// All keys of objects, at any depth. Counters have names that come from elsewhere.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                found.insert(key.clone());
+                if key != "counters" {
+                    keys(member, found);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+/// The text of a section, without its examples.
+fn section(heading: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, rest) = text.split_once(&format!("## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let section = rest.split("\n## ").next().unwrap();
+    let parts = section.split("```json").map(|part| part.rsplit("```").next().unwrap());
+    parts.collect()
+}
+
+fn check(place: &Place, arguments: &[&str], sections: &[&str]) -> Value {
+    let text = place.stdout_of(&[arguments, &["--json"]].concat());
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let documented: String = sections.iter().map(|heading| section(heading)).collect();
+    let mut found = BTreeSet::new();
+    keys(&value, &mut found);
+    assert!(found.len() > 8, "{found:?}");
+    for key in found {
+        assert!(documented.contains(&format!("`{key}`")), "{arguments:?}: `{key}` is not in {sections:?}");
+    }
+    value
+}
+
+#[test]
+fn keys_of_reports_are_documented() {
+    let place = recorded();
+    let time = "Reports on time";
+    for key in ["function", "line", "module", "crate", "thread", "process"] {
+        check(&place, &["hot", "--by", key], &[time, "`stackglass hot`"]);
+    }
+    check(&place, &["print"], &[time, "`stackglass hot`", "`stackglass print`"]);
+    check(&place, &["callers", "compute"], &[time, "`stackglass callers`"]);
+    check(&place, &["annotate"], &[time, "`stackglass annotate`"]);
+    check(&place, &["diff", "r.glass", "r.glass"], &[time, "`stackglass diff`"]);
+    check(&place, &["info"], &[time, "`stackglass info`"]);
+}
+
+#[test]
+fn keys_of_a_peek_are_documented() {
+    let place = Place::new();
+    let target = Target::start_workload();
+    let sections = ["Reports on time", "`stackglass hot`", "`stackglass print`", "`stackglass peek`"];
+    let peek = check(&place, &["peek", &target.pid(), "--duration", "300ms"], &sections);
+    let threads = peek["threads"].as_array().unwrap();
+    assert!(threads.len() > 3, "{peek}");
+    assert!(threads.iter().any(|thread| thread["state"] == "asleep" && thread["stack"][0].is_object()));
+    assert!(peek["profile"]["total"].as_u64().is_some(), "{peek}");
+}

@@ -1,0 +1,106 @@
+//! Memory that a copy of a process lacks, because the program excludes it from forks (`MADV_DONTFORK`). V8's heap is such memory.
+//!
+//! It is read in the process itself, which runs on meanwhile: what it holds is that of a later moment. Without it, the blocks
+//! that only it holds would count as leaked.
+
+use stackglass_procfs::maps::{self, Mapping};
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Memory that a copy lacks.
+#[derive(Debug, Default)]
+pub(super) struct NotCopied {
+    /// Private memory that can be read and written, sorted.
+    pub mappings: Vec<Mapping>,
+    memory: Option<File>,
+}
+
+impl NotCopied {
+    /// What a copy with these mappings lacks. Nothing, if the process may not be read.
+    pub fn find(pid: u32, copied: &[Mapping]) -> NotCopied {
+        let Ok(now) = maps::read(pid) else { return NotCopied::default() };
+        let mut mappings: Vec<Mapping> = now
+            .into_iter()
+            .filter(|mapping| mapping.readable && mapping.writable && !mapping.shared && mapping.inode == 0)
+            .filter(|mapping| is_missing(copied, &mapping.range))
+            .collect();
+        if mappings.is_empty() {
+            return NotCopied::default();
+        }
+        // Others are new.
+        let starts = fs::read_to_string(format!("/proc/{pid}/smaps"));
+        let starts = starts.map_or_else(|_| HashSet::new(), |smaps| excluded_from_forks(&smaps));
+        mappings.retain(|mapping| starts.contains(&mapping.range.start));
+        match File::open(format!("/proc/{pid}/mem")) {
+            Ok(memory) => NotCopied { mappings, memory: Some(memory) },
+            Err(_) => NotCopied::default(),
+        }
+    }
+
+    /// Whether an address lies in this memory.
+    pub fn contains(&self, address: u64) -> bool {
+        maps::at(&self.mappings, address).is_some()
+    }
+
+    /// Copies as many bytes from `address` on as can be read at once, and returns how many.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        self.memory.as_ref().and_then(|memory| memory.read_at(into, address).ok()).unwrap_or(0)
+    }
+}
+
+/// Whether none of the sorted mappings lies in a range.
+fn is_missing(copied: &[Mapping], range: &Range<u64>) -> bool {
+    let behind = copied.partition_point(|mapping| mapping.range.end <= range.start);
+    copied.get(behind).is_none_or(|mapping| mapping.range.start >= range.end)
+}
+
+/// Where the mappings begin that a forked child does not get (proc_pid_smaps(5): `dc`).
+fn excluded_from_forks(smaps: &str) -> HashSet<u64> {
+    let mut found = HashSet::new();
+    let mut start = None;
+    for line in smaps.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            found.extend(start.take().filter(|_| flags.split_whitespace().any(|flag| flag == "dc")));
+        } else if let Some((first, _)) = line.split_once('-')
+            && let Ok(address) = u64::from_str_radix(first, 16)
+        {
+            start = Some(address);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    #[test]
+    fn memory_that_is_excluded_from_forks_is_found_and_read() {
+        const BYTES: usize = 0x3000;
+        // SAFETY: a new mapping, and advice on its second page, where a word is written. No thread forks here.
+        let middle = unsafe {
+            let (protection, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let at = libc::mmap(null_mut(), BYTES, protection, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            let middle = at.byte_add(0x1000);
+            assert_eq!(libc::madvise(middle, 0x1000, libc::MADV_DONTFORK), 0);
+            middle.cast::<u64>().write(0x1234_5678);
+            middle as u64
+        };
+        let pid = std::process::id();
+        let mut copied = maps::read(pid).unwrap();
+        assert!(NotCopied::find(pid, &copied).mappings.is_empty());
+        // The mapping is missing in a copy. One that is missing for another reason does not count.
+        copied.retain(|mapping| !mapping.range.contains(&middle) && mapping.path != "[heap]");
+        let found = NotCopied::find(pid, &copied);
+        let ranges: Vec<_> = found.mappings.iter().map(|mapping| mapping.range.clone()).collect();
+        assert!(ranges.iter().eq([&(middle..middle + 0x1000)]));
+        let mut bytes = [0; 8];
+        assert!(found.contains(middle + 8) && !found.contains(middle + 0x1000));
+        assert_eq!((found.read(middle, &mut bytes), u64::from_le_bytes(bytes)), (8, 0x1234_5678));
+    }
+}

@@ -1,0 +1,306 @@
+//! The hottest functions, lines, modules, crates, threads or processes, as a flat table.
+//!
+//! Each nanosecond is the own time of exactly one row, so own times sum to the total. What a row owns is the same as
+//! in the summary (functions) and in annotated sources (lines, crates).
+
+use crate::kinds::Class;
+use crate::options::{UnknownValue, option_words};
+use crate::order;
+use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::queries::cut_reasons::no_stack_text;
+use crate::queries::line_times::Counts;
+use crate::queries::uncertainty::standard_error;
+use crate::queries::weight::Weight;
+use crate::text::short::in_brackets;
+use crate::trees::call_tree::StateFilter;
+use foldhash::HashMap;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Frame, Recording, Sample, StackId, State, ThreadNumber, harmless};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+option_words! {
+    /// What the rows of a [`HotTable`] are.
+    HotKey("key") {
+        /// Functions.
+        #[default]
+        Function = "function",
+        /// Source lines.
+        Line = "line",
+        /// Executables and libraries.
+        Module = "module",
+        /// Crates; executables and libraries for code of other languages.
+        Crate = "crate",
+        /// Threads.
+        Thread = "thread",
+        /// Processes.
+        Process = "process",
+    } "function, line, module, crate, thread or process"
+}
+
+/// A flat table of time.
+#[derive(Clone, Debug)]
+pub struct HotTable {
+    /// What the rows are.
+    pub key: HotKey,
+    /// The states of threads that are counted.
+    pub states: StateFilter,
+    /// Whether amounts are nanoseconds. Otherwise they are samples, since these have no times.
+    pub timed: bool,
+    /// The sum of the own amounts of all rows.
+    pub total: u64,
+    /// Samples: stacks that were taken.
+    pub samples: u64,
+    /// All rows: those with the largest own amount first, then the largest total, then by name.
+    pub rows: Vec<HotRow>,
+}
+
+/// A row of a [`HotTable`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct HotRow {
+    /// Its full name.
+    pub name: String,
+    /// The line of a function with the most time, if lines are known; the function of a line.
+    pub place: Option<Place>,
+    /// For functions of other languages than Rust, the file name of their executable or library. Otherwise empty.
+    pub module: String,
+    /// The amount that the row itself has.
+    pub own: u64,
+    /// The amount of all stacks that contain it. Recursion counts once.
+    pub total: u64,
+    /// Samples of its own amount.
+    pub own_samples: u64,
+    /// Samples that contain it.
+    pub total_samples: u64,
+    /// Standard error of its own amount; `None` if time is not an estimate: sleeping threads are not sampled.
+    pub error: Option<f64>,
+}
+
+/// A source line and its function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The file, as recorded.
+    pub file: Arc<str>,
+    /// The line.
+    pub line: i64,
+    /// The function.
+    pub function: Arc<str>,
+}
+
+/// A row without its share and error.
+struct Counted {
+    name: String,
+    place: Option<Place>,
+    module: String,
+    own: Weight,
+    total: Weight,
+}
+
+impl Counted {
+    fn named(name: String, own: Weight, total: Weight) -> Counted {
+        Counted { name, place: None, module: String::new(), own, total }
+    }
+}
+
+impl HotTable {
+    /// Counts all samples of a recording, whatever their state: [`Selection`](crate::Selection) chooses them before.
+    /// `states` says which it has chosen.
+    pub fn new(mut recording: Recording, key: HotKey, states: StateFilter) -> HotTable {
+        // CPU time that no sample covers has no line, thread or process.
+        recording.info.kernel_cpu = None;
+        // The queries below count CPU time.
+        for sample in recording.samples.iter_mut().filter(|sample| !sample.state.uses_cpu()) {
+            sample.state = State::Awake;
+        }
+        let rows = match key {
+            HotKey::Function => functions(&recording),
+            HotKey::Line => lines(&recording),
+            HotKey::Module => by_frame(&recording, module),
+            HotKey::Crate => by_frame(&recording, krate),
+            HotKey::Thread => by_thread(&recording, |number| {
+                let label = harmless(&recording.thread_label(number)).into_owned();
+                if label.is_empty() { format!("thread {}", number.0) } else { label }
+            }),
+            HotKey::Process => by_thread(&recording, |number| process(&recording, number)),
+        };
+        let mut all = Weight::default();
+        rows.iter().for_each(|row| all += row.own);
+        let timed = all.time > 0 || rows.is_empty();
+        let amount = |weight: Weight| if timed { weight.time } else { weight.hits };
+        let row = |counted: Counted| {
+            let Counted { name, place, module, own, total } = counted;
+            let each = amount(own) as f64 / own.hits.max(1) as f64;
+            let sampled = states == StateFilter::Awake && own.hits > 0;
+            let error = sampled.then(|| standard_error(own.hits, all.hits) * each);
+            HotRow {
+                name,
+                place,
+                module,
+                own: amount(own),
+                total: amount(total),
+                own_samples: own.hits,
+                total_samples: total.hits,
+                error,
+            }
+        };
+        let mut rows: Vec<HotRow> = rows.into_iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            order::largest_first(
+                ((a.own, a.total), (&a.name, &a.module)),
+                ((b.own, b.total), (&b.name, &b.module)),
+            )
+        });
+        HotTable { key, states, timed, total: amount(all), samples: all.hits, rows }
+    }
+}
+
+/// Functions, as the summary counts them.
+fn functions(recording: &Recording) -> Vec<Counted> {
+    let tree = CpuTree::build(recording, false);
+    let mut lines: Vec<Option<HashMap<u32, u64>>> = vec![None; tree.names.functions.len()];
+    let mut others: BTreeMap<String, Weight> = BTreeMap::new();
+    for node in &tree.nodes {
+        match node.what {
+            NodeKind::Function(function) => {
+                let lines = lines[function as usize].get_or_insert_default();
+                for (line, time) in &node.lines {
+                    *lines.entry(*line).or_default() += time;
+                }
+            }
+            NodeKind::Nothing(cut) => *others.entry(no_stack_text(cut)).or_default() += node.own,
+            NodeKind::Root | NodeKind::Program(_) | NodeKind::Executors(_) | NodeKind::Unaccounted => {}
+        }
+    }
+    let place = |lines: HashMap<u32, u64>, name: &str| {
+        let (line, _) = lines.into_iter().max_by_key(|(line, time)| (*time, std::cmp::Reverse(*line)))?;
+        let at = &tree.names.lines[line as usize];
+        let known = !at.file.is_empty() && at.line > 0;
+        known.then(|| Place { file: at.file.clone(), line: at.line, function: name.into() })
+    };
+    let functions = tree.names.functions.iter().zip(lines);
+    let functions = functions.filter_map(|(function, lines)| {
+        Some(Counted {
+            // Functions of which no frame is shown own nothing, whatever contains them.
+            place: place(lines?, &function.name),
+            name: function.name.clone(),
+            module: function.module.clone(),
+            own: function.own,
+            total: function.total,
+        })
+    });
+    functions.chain(others.into_iter().map(|(name, own)| Counted::named(name, own, own))).collect()
+}
+
+/// Lines, as annotated sources count them.
+fn lines(recording: &Recording) -> Vec<Counted> {
+    let counts = Counts::of(recording, StateFilter::Awake);
+    let mut rows = Vec::new();
+    for file in counts.files {
+        for (line, seen) in file.lines {
+            let mut row = Counted::named(
+                format!("{}:{line}", harmless(&file.file)),
+                seen.counted.own,
+                seen.counted.total,
+            );
+            row.place = Some(Place { file: file.file.clone(), line, function: seen.func });
+            rows.push(row);
+        }
+    }
+    if counts.without_lines != Weight::default() {
+        let without = counts.without_lines;
+        rows.push(Counted::named("[code without line information]".to_owned(), without, without));
+    }
+    rows
+}
+
+/// What a frame belongs to, and whether it may own the time of what it called.
+type Owner<'a> = (&'a str, bool);
+
+/// The executable or library of a frame. Each owns its own code only.
+fn module(frame: &Frame) -> Owner<'_> {
+    (file_name(&frame.module), true)
+}
+
+/// The crate of a frame. Time in the standard library and the C library belongs to the crate that called them.
+fn krate(frame: &Frame) -> Owner<'_> {
+    let name = if frame.krate.is_empty() { file_name(&frame.module) } else { &*frame.krate };
+    (name, crate::kinds::class(frame) == Class::Own)
+}
+
+/// Own time of the innermost frame that may own it, else of the innermost one; total time of all frames.
+fn by_frame(recording: &Recording, owner_of: fn(&Frame) -> Owner<'_>) -> Vec<Counted> {
+    let mut stacks: HashMap<u32, Weight> = HashMap::default();
+    for sample in &recording.samples {
+        *stacks.entry(sample.stack.0).or_default() += weight(sample);
+    }
+    let mut rows: BTreeMap<String, (Weight, Weight)> = BTreeMap::new();
+    for (stack, weight) in stacks {
+        let (mut met, mut owner, mut leaf): (Vec<String>, Option<String>, Option<String>) =
+            Default::default();
+        for location in recording.stacks.walk(StackId(stack)) {
+            let mut add = |(name, owns): Owner<'_>| {
+                let name = match name {
+                    "" => "[unknown code]".to_owned(),
+                    name => harmless(name).into_owned(),
+                };
+                if owns && owner.is_none() {
+                    owner = Some(name.clone());
+                }
+                leaf.get_or_insert_with(|| name.clone());
+                if !met.contains(&name) {
+                    met.push(name);
+                }
+            };
+            let frames = recording.symbols.frames_of(location);
+            let mut any = false;
+            for frame in frames.filter(|frame| !frame.is_unknown()) {
+                any = true;
+                add(owner_of(frame));
+            }
+            if !any {
+                let module = recording.stacks.location(location).module;
+                let module = module.and_then(|module| recording.modules.get(module.0 as usize));
+                add((module.map_or("", |module| file_name(&module.path)), true));
+            }
+        }
+        let own = owner.or(leaf).unwrap_or_else(|| "[no stack]".to_owned());
+        if met.is_empty() {
+            met.push(own.clone());
+        }
+        rows.entry(own).or_default().0 += weight;
+        for name in met {
+            rows.entry(name).or_default().1 += weight;
+        }
+    }
+    rows.into_iter().map(|(name, (own, total))| Counted::named(name, own, total)).collect()
+}
+
+/// All time of each thread, added by name.
+fn by_thread(recording: &Recording, name_of: impl Fn(ThreadNumber) -> String) -> Vec<Counted> {
+    let mut threads: BTreeMap<u32, Weight> = BTreeMap::new();
+    for sample in &recording.samples {
+        *threads.entry(sample.thread.0).or_default() += weight(sample);
+    }
+    let mut rows: BTreeMap<String, Weight> = BTreeMap::new();
+    for (thread, weight) in threads {
+        *rows.entry(name_of(ThreadNumber(thread))).or_default() += weight;
+    }
+    rows.into_iter().map(|(name, own)| Counted::named(name, own, own)).collect()
+}
+
+/// `cc1 4211`.
+fn process(recording: &Recording, number: ThreadNumber) -> String {
+    let thread = recording.thread(number);
+    match thread.and_then(|thread| recording.processes.get(thread.process.0 as usize)) {
+        Some(process) if !process.exe.is_empty() => {
+            format!("{} {}", harmless(file_name(&process.exe)), process.pid)
+        }
+        Some(process) if process.pid > 0 => format!("process {}", process.pid),
+        _ => in_brackets("unknown process"),
+    }
+}
+
+fn weight(sample: &Sample) -> Weight {
+    Weight { time: sample.time.0, hits: u64::from(sample.hits) }
+}

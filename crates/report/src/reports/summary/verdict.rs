@@ -1,0 +1,284 @@
+//! The verdict, the last line of the summary: the function where the time splits or is spent.
+//!
+//! It follows the heaviest calls from the outside to the inside, as long as most of the time goes one way. What only
+//! passes all time on, such as `main`, is no answer.
+
+use crate::kinds::Class;
+use crate::order;
+use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::text::numbers::percent_text;
+use crate::text::short::{last_name, tail};
+use crate::text::style::{Line, Paint};
+use stackglass_profile::{Recording, harmless};
+
+/// A call dominates with at least this share of all time,
+const DOMINANT: f64 = 0.5;
+/// and the time does not split at its caller with at least this share of the caller's time.
+const ONE_WAY: f64 = 0.65;
+/// With at least this share of its time of its own, a function does not split it.
+const ITSELF: f64 = 0.95;
+/// Parts with less of all time are not named.
+const PART: f64 = 0.05;
+/// Number of parts named.
+const PARTS: usize = 3;
+
+/// The verdict in at most `cols` columns.
+pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
+    let cpu = tree.cpu().time;
+    let split = callers_of_system(tree, where_it_splits(tree));
+    let node = named(tree, split);
+    let call = &tree.nodes[node as usize];
+    let whole = if recording.is_walltime() { "the time" } else { "CPU time" };
+    let mut parts = parts(tree, split);
+    let share = percent_text(call.total.time, cpu);
+    // From the most to the least that may fit.
+    let mut texts: Vec<Vec<(Paint, String)>> = Vec::new();
+    let with_parts = |start: Vec<(Paint, String)>, parts: &[String]| -> Vec<(Paint, String)> {
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        start.into_iter().chain([(Paint::Normal, parts)]).collect()
+    };
+    match name(tree, node) {
+        Some(name) if node == split && call.own.time as f64 >= call.total.time as f64 * ITSELF => {
+            let caller = caller(tree, node);
+            for (name, caller) in
+                [(&*name, &*caller), (tail(&name), &*caller), (&*name, ""), (tail(&name), "")]
+            {
+                texts.push(vec![
+                    (Paint::Bold, share.clone()),
+                    (Paint::Normal, format!(" of {whole} is in ")),
+                    (Paint::Bold, name.to_owned()),
+                    (Paint::Normal, format!(" itself{caller}")),
+                ]);
+            }
+        }
+        Some(name) => {
+            let caller = caller_of_library(tree, node);
+            loop {
+                for (name, caller) in [(&*name, &*caller), (tail(&name), &*caller), (tail(&name), "")] {
+                    let start = vec![
+                        (Paint::Bold, share.clone()),
+                        (Paint::Normal, format!(" of {whole} is under ")),
+                        (Paint::Bold, name.to_owned()),
+                        (Paint::Normal, caller.to_owned()),
+                    ];
+                    texts.push(with_parts(start, &parts));
+                }
+                if parts.pop().is_none() {
+                    break;
+                }
+            }
+        }
+        None => {
+            let start = match place(tree, node) {
+                Some(place) => format!("{whole} splits under {place}"),
+                None if is_unaccounted(tree) => return None,
+                None if is_split(tree) => format!("{whole} splits"),
+                None => format!("no function has half of {whole}"),
+            };
+            while !parts.is_empty() {
+                texts.push(with_parts(vec![(Paint::Normal, start.clone())], &parts));
+                parts.pop();
+            }
+        }
+    }
+    let lines = texts.into_iter().map(|pieces| {
+        let mut line = Line::new();
+        for (paint, text) in pieces {
+            line.push(paint, text);
+        }
+        line
+    });
+    let mut last = None;
+    for line in lines {
+        if line.width() <= cols {
+            return Some(line);
+        }
+        last = Some(line);
+    }
+    last
+}
+
+/// The outermost node with most of the time that no single callee takes over.
+fn where_it_splits(tree: &CpuTree<'_>) -> u32 {
+    let cpu = tree.cpu().time as f64;
+    let mut node = 0;
+    loop {
+        let call = &tree.nodes[node as usize];
+        // Callees are ordered by time.
+        let next = call.children.first().copied().filter(|child| {
+            let child = &tree.nodes[*child as usize];
+            child.total.time as f64 >= (cpu * DOMINANT).max(call.total.time as f64 * ONE_WAY)
+                && !matches!(child.what, NodeKind::Nothing(_) | NodeKind::Unaccounted)
+        });
+        match next {
+            Some(child) => node = child,
+            None => break,
+        }
+    }
+    node
+}
+
+/// For a function of the C library, the function that called the library, unless that says less.
+fn callers_of_system(tree: &CpuTree<'_>, node: u32) -> u32 {
+    let mut at = node;
+    while at != 0 {
+        match class(tree, at) {
+            Some(Class::C) => at = tree.nodes[at as usize].parent,
+            Some(_) if name(tree, at).is_some() => return at,
+            _ => return node,
+        }
+    }
+    node
+}
+
+fn class(tree: &CpuTree<'_>, node: u32) -> Option<Class> {
+    match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => Some(tree.names.functions[function as usize].class),
+        _ => None,
+    }
+}
+
+/// The nearest caller with practically the same time that has a name, or the node itself.
+fn named(tree: &CpuTree<'_>, node: u32) -> u32 {
+    let is_named = |node: u32| match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => {
+            let function = &tree.names.functions[function as usize];
+            !function.by_start && !function.name.starts_with('[') && function.class == Class::Own
+        }
+        _ => false,
+    };
+    let least = tree.nodes[node as usize].total.time as f64;
+    let mut at = node;
+    while at != 0 && least >= tree.nodes[at as usize].total.time as f64 * ITSELF {
+        if is_named(at) {
+            return at;
+        }
+        at = tree.nodes[at as usize].parent;
+    }
+    node
+}
+
+/// The name of a function that is worth naming: nothing that only starts a program, and `main` for its own time only.
+fn name(tree: &CpuTree<'_>, node: u32) -> Option<String> {
+    match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => {
+            let function = &tree.names.functions[function as usize];
+            let call = &tree.nodes[node as usize];
+            let is_main = last_name(&function.name) == "main" && call.own.time < call.total.time / 2;
+            (!function.start && !is_main).then(|| function.name.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Whether one of the outermost functions has half of all time.
+fn is_split(tree: &CpuTree<'_>) -> bool {
+    let first = tree.nodes[0].children.first();
+    first.is_some_and(|first| {
+        tree.nodes[*first as usize].total.time as f64 >= tree.cpu().time as f64 * DOMINANT
+    })
+}
+
+/// Whether most of the time has no function.
+fn is_unaccounted(tree: &CpuTree<'_>) -> bool {
+    let first = tree.nodes[0].children.first().map(|first| &tree.nodes[*first as usize]);
+    first.is_some_and(|first| {
+        first.total.time as f64 >= tree.cpu().time as f64 * DOMINANT
+            && matches!(first.what, NodeKind::Nothing(_) | NodeKind::Unaccounted)
+    })
+}
+
+/// A program or its `main`.
+fn place(tree: &CpuTree<'_>, node: u32) -> Option<String> {
+    match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => Some(tail(&tree.names.functions[function as usize].name).to_owned()),
+        NodeKind::Program(program) => Some(harmless(&tree.programs[program as usize].name).into_owned()),
+        NodeKind::Executors(executors) => Some(executors.names()),
+        _ => None,
+    }
+}
+
+fn caller(tree: &CpuTree<'_>, node: u32) -> String {
+    match tree.nodes[tree.nodes[node as usize].parent as usize].what {
+        NodeKind::Function(caller) => {
+            format!(", called from {}", tail(&tree.names.functions[caller as usize].name))
+        }
+        _ => String::new(),
+    }
+}
+
+/// For a function of a library, the reader's own function that called it.
+fn caller_of_library(tree: &CpuTree<'_>, node: u32) -> String {
+    let own = |node: u32| match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => {
+            Some(&tree.names.functions[function as usize]).filter(|function| function.is_readers_own)
+        }
+        _ => None,
+    };
+    if own(node).is_some() {
+        return String::new();
+    }
+    let mut at = tree.nodes[node as usize].parent;
+    while at != 0 {
+        if let Some(function) = own(at) {
+            return match last_name(&function.name) {
+                "main" => String::new(),
+                _ => format!(", called from {}", tail(&function.name)),
+            };
+        }
+        at = tree.nodes[at as usize].parent;
+    }
+    String::new()
+}
+
+/// The first function from here on that is neither unnamed nor of a library that passes the time on.
+fn telling(tree: &CpuTree<'_>, from: u32) -> u32 {
+    let mut node = from;
+    loop {
+        let call = &tree.nodes[node as usize];
+        let NodeKind::Function(function) = call.what else { break };
+        let function = &tree.names.functions[function as usize];
+        if function.class == Class::Own && !function.by_start && !function.is_executor {
+            return node;
+        }
+        let heavy =
+            |child: &u32| tree.nodes[*child as usize].total.time as f64 >= call.total.time as f64 * ITSELF;
+        match call.children.first().copied().filter(heavy) {
+            Some(child) => node = child,
+            None => break,
+        }
+    }
+    from
+}
+
+/// The largest parts of a node's time: `31 % fill`, `12 % in itself`.
+fn parts(tree: &CpuTree<'_>, node: u32) -> Vec<String> {
+    let cpu = tree.cpu().time;
+    let call = &tree.nodes[node as usize];
+    let mut parts: Vec<(u64, String)> = Vec::new();
+    for child in &call.children {
+        let time = tree.nodes[*child as usize].total.time;
+        let name = match tree.nodes[telling(tree, *child) as usize].what {
+            NodeKind::Function(function) => {
+                last_name(&tree.names.functions[function as usize].name).to_owned()
+            }
+            NodeKind::Program(program) => harmless(&tree.programs[program as usize].name).into_owned(),
+            NodeKind::Executors(executors) => executors.names(),
+            NodeKind::Unaccounted => "[unaccounted]".to_owned(),
+            NodeKind::Nothing(_) => "without a stack".to_owned(),
+            NodeKind::Root => continue,
+        };
+        parts.push((time, name));
+    }
+    if node != 0 {
+        parts.push((call.own.time, "in itself".to_owned()));
+    }
+    parts.retain(|(time, _)| *time as f64 >= cpu as f64 * PART);
+    // Small parts of a large sum say nothing.
+    if parts.iter().map(|(time, _)| *time).sum::<u64>() < call.total.time / 2 {
+        return Vec::new();
+    }
+    parts.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
+    let text = |(time, name): (u64, String)| format!("{} {name}", percent_text(time, cpu));
+    parts.into_iter().take(PARTS).map(text).collect()
+}
