@@ -89,8 +89,12 @@ fn is_under(frame: &Frame, modules: &[&str]) -> bool {
 mod tests {
     use super::*;
 
+    fn named(func: &str) -> Frame {
+        Frame { func: func.into(), foreign: false, ..Frame::unknown(0) }
+    }
+
     fn executors(func: &str) -> String {
-        Executors::of(&Frame { func: func.into(), ..Frame::unknown(0) }).names()
+        Executors::of(&named(func)).names()
     }
 
     #[test]
@@ -102,9 +106,9 @@ mod tests {
         {
             assert_eq!(executors(other), "", "{other}");
         }
-        let tokio = Executors::of(&Frame { func: "mio::poll::Poll::poll".into(), ..Frame::unknown(0) });
-        let rayon = Executors::of(&Frame { func: "rayon::vec::drive".into(), ..Frame::unknown(0) });
+        let tokio = Executors::of(&named("mio::poll::Poll::poll"));
+        let rayon = Executors::of(&named("rayon::vec::drive"));
         assert_eq!(rayon.and(tokio).names(), "tokio and rayon");
-        assert!(is_glue(&Frame { func: "core::future::future::Future::poll".into(), ..Frame::unknown(0) }));
+        assert!(is_glue(&named("core::future::future::Future::poll")));
     }
 }

@@ -270,7 +270,8 @@ class Reader:
 
     def note(self, c):
         while c.more():
-            self.notes.append([self.texts[c.number()], c.number()])
+            module, number = self.texts[c.number()], c.number()
+            self.notes.append([module, number % 16, number // 16])
 
     def indx(self, c):
         count = c.number()

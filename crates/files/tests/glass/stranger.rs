@@ -11,8 +11,8 @@ use stackglass_profile::{AllocationSampling, End, LocationId, Recording};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How a recording looks in the other reader's words.
-fn told(recording: &Recording, completeness: &Completeness) -> Value {
+/// A recording in the form in which the other reader prints it.
+fn expected(recording: &Recording, completeness: &Completeness) -> Value {
     let info = &recording.info;
     let end = match info.end {
         None => [0, 0],
@@ -84,7 +84,8 @@ fn told(recording: &Recording, completeness: &Completeness) -> Value {
         }).collect::<Vec<_>>(),
         "types": recording.symbols.allocated_types().iter().map(|(s, name)| json!([s.0, ***name])).collect::<Vec<_>>(),
         "paths": paths,
-        "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8])).collect::<Vec<_>>(),
+        "notes": recording.symbols.notes().iter().map(|n| json!([*n.module, n.missing as u8, n.language as u8]))
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -150,7 +151,7 @@ fn a_reader_made_from_the_description_reads_the_same() {
     for (path, line) in paths.iter().zip(lines) {
         let theirs: Value = serde_json::from_slice(line).unwrap();
         let (recording, completeness) = read(path).unwrap();
-        let ours = told(&recording, &completeness);
+        let ours = expected(&recording, &completeness);
         for (part, ours) in ours.as_object().unwrap() {
             if part == "about" && theirs[part].is_null() {
                 assert_eq!(recording.info, Default::default(), "cut or damaged before it is told");
