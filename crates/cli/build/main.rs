@@ -4,9 +4,9 @@
 //! aborting instead of unwinding), whatever profile, flags, wrappers or lints the command itself is built with. A nested
 //! Cargo with a target folder of its own does that.
 //!
-//! A package from a registry has no neighbours, so the sources of the library are in this one: the folder `inside` has a
-//! link to those of each crate. Manifests for them are written here. Nothing is downloaded: `libc`, the only other crate,
-//! is here already, because the command depends on it as well.
+//! The library's crates lie beside this one: in the project, in Cargo's folder of unpacked packages, and in a vendored folder.
+//! Their folders have other names there, and their manifests may need the project's, so manifests are written here.
+//! Nothing is downloaded, since the command depends on all these crates.
 
 mod loaders;
 
@@ -34,14 +34,10 @@ const CRATES: [(&str, &[&str]); 7] = [
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
-    println!("cargo::rerun-if-changed=inside");
-    for (name, _) in CRATES {
-        println!("cargo::rerun-if-changed=inside/{name}");
-    }
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed={OLD_GLIBC}");
 
-    let workspace = out.join("inside");
+    let workspace = out.join("workspace");
     write_manifests(&here, &workspace).expect("OUT_DIR can be written to");
     let library = build(&workspace, &out.join("preload"));
     let mut bytes = fs::read(&library).expect("Cargo has just built it");
@@ -70,7 +66,7 @@ fn write_manifests(here: &Path, workspace: &Path) -> std::io::Result<()> {
         let folder = workspace.join(name);
         fs::create_dir_all(&folder)?;
         let kind = if name == "preload" { "cdylib" } else { "lib" };
-        let source = here.join("inside").join(name).join("lib.rs");
+        let source = sources_of(here, name).join("lib.rs");
         let mut manifest = format!(
             "[package]\nname = \"stackglass-{name}\"\nversion = \"{}\"\nedition = \"2024\"\n\n\
              [lib]\npath = {source:?}\ncrate-type = [{kind:?}]\n\n[dependencies]\n",
@@ -85,6 +81,22 @@ fn write_manifests(here: &Path, workspace: &Path) -> std::io::Result<()> {
         fs::write(folder.join("Cargo.toml"), manifest)?;
     }
     Ok(())
+}
+
+/// The folder with the sources of one of the library's crates.
+fn sources_of(here: &Path, name: &str) -> PathBuf {
+    let beside = here.parent().expect("a package lies in a folder");
+    let version = env!("CARGO_PKG_VERSION");
+    let folders = [name.to_owned(), format!("stackglass-{name}-{version}"), format!("stackglass-{name}")];
+    let mut sources = folders.iter().map(|folder| beside.join(folder).join("src"));
+    let sources = sources.find(|sources| sources.is_dir()).unwrap_or_else(|| {
+        panic!(
+            "the package stackglass-{name} {version} is not in {}: build from the whole project",
+            beside.display()
+        )
+    });
+    println!("cargo::rerun-if-changed={}", sources.display());
+    sources
 }
 
 /// The newest `libc` 0.2 beside this package, where Cargo unpacks the packages of a registry or vendors them.

@@ -2,6 +2,9 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
+mod goldens;
+
+use goldens::check;
 use stackglass_profile::heap_graph::{
     AllocatingFunction, AllocationStack, AllocationStacks, EdgeKind, HeapGraph, HeapGraphBuilder,
     HeapGraphSink, NodeIndex, NodeKind, UNREACHABLE,
@@ -125,15 +128,6 @@ fn server(sessions: u32, with_texts: bool) -> HeapGraph {
     let lost = heap.node(NodeKind::Native, "site: server::forget (server.rs:90)", 100);
     heap.element(unreachable, lost, sessions / 1000);
     heap.graph()
-}
-
-fn check(name: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
-    if std::env::var_os("STACKGLASS_BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == text, "{} differs from what is written now:\n{text}", path.display());
 }
 
 fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {

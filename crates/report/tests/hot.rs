@@ -2,8 +2,10 @@
 //!
 //! Goldens lie in `tests/goldens`; `STACKGLASS_BLESS=1` writes them anew, to be reviewed by eye.
 
+mod goldens;
 mod made_up;
 
+use goldens::check;
 use made_up::Maker;
 use stackglass_profile::{Recording, State};
 use stackglass_report::call_tree::StateFilter;
@@ -22,15 +24,6 @@ fn screen(recording: &Recording, table: &HotTable, cols: usize) -> String {
     let text = HotText::new(cols, Style::Plain, None);
     text.write("demo", table, Source::Recording(recording), &mut out).unwrap();
     String::from_utf8(out).unwrap()
-}
-
-fn check(name: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
-    if std::env::var_os("STACKGLASS_BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap();
-    assert!(golden == text, "{} differs from what is written now:\n{text}", path.display());
 }
 
 /// Time in these states, and its samples.

@@ -165,9 +165,7 @@ impl Stacks {
         json: &mut Scanner<R>,
         fields: &[String],
     ) -> Result<(), Fault> {
-        let place = |wanted: &str| fields.iter().position(|field| field == wanted);
-        let (Some(name), Some(file), Some(line)) = (place("name"), place("script_name"), place("line"))
-        else {
+        let Some([name, file, line]) = places(fields, ["name", "script_name", "line"]) else {
             return json.skip();
         };
         let (mut record, mut first) = (vec![0; fields.len()], true);
@@ -184,10 +182,7 @@ impl Stacks {
         json: &mut Scanner<R>,
         fields: &[String],
     ) -> Result<(), Fault> {
-        let place = |wanted: &str| fields.iter().position(|field| field == wanted);
-        let (Some(id), Some(function), Some(children)) =
-            (place("id"), place("function_info_index"), place("children"))
-        else {
+        let Some([id, function, children]) = places(fields, ["id", "function_info_index", "children"]) else {
             return json.skip();
         };
         if children + 1 != fields.len() {
@@ -245,6 +240,12 @@ impl Stacks {
         let stacks = self.stacks.iter().map(|(caller, function)| (AllocationStack(*caller), *function));
         AllocationStacks::of(functions.collect(), stacks.collect())
     }
+}
+
+/// The places of these fields, if all are there.
+fn places<const N: usize>(fields: &[String], wanted: [&str; N]) -> Option<[usize; N]> {
+    let found = wanted.map(|name| fields.iter().position(|field| field == name));
+    found.iter().all(Option::is_some).then(|| found.map(Option::unwrap_or_default))
 }
 
 fn narrow(number: u64) -> u32 {

@@ -12,7 +12,7 @@ use stackglass_profile::Recording;
 /// A screen never has fewer lines than this. A shorter one scrolls.
 const FEWEST: usize = 12;
 
-/// A part of the summary, in at most as many lines as it is told.
+/// Writes a part of the summary in at most the given number of lines.
 type Part<'s> = Box<dyn Fn(usize) -> Vec<Line> + 's>;
 
 /// Places of the parts.
