@@ -36,8 +36,8 @@ pub enum Refusal {
     },
     /// Another process traces it.
     #[error(
-        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first, \
-         or use --driver perf where that is allowed"
+        "process {pid} ({name}) is traced by {tracer_name} (pid {tracer}), and only one can: end that one first \
+         (samples can also be taken with --driver perf, where that is allowed)"
     )]
     Traced {
         /// Its id.
@@ -109,7 +109,7 @@ pub enum Refusal {
     /// Another Stackglass traces it.
     #[error(
         "process {pid} ({name}) is being read by another stackglass, and only one can trace it: wait for its \
-         end, or use --driver perf"
+         end (samples can also be taken with --driver perf)"
     )]
     Taken {
         /// Its id.

@@ -34,7 +34,8 @@ const EVERY: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_millis(2);
 
 /// Why there is no snapshot if the program did not wait for one.
-const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded";
+const NOT_WAITED: &str = "the program did not end by exit, or its allocations are not recorded; \
+    other programs that it starts have none either";
 
 /// When a snapshot is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,7 +192,7 @@ impl HeapSnapshots {
         self.end_job(observer);
         self.set_wait(HEAP_NOT_READ);
         if self.begun == 0 && self.options.at == HeapAt::Exit {
-            observer.note(&format!("no heap snapshot: {NOT_WAITED}"));
+            observer.note(&format!("no heap snapshot of process {}: {NOT_WAITED}", self.pid));
         }
         self.kept
     }
