@@ -14,6 +14,9 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// A program that every system has, busy for some hundred milliseconds.
 const BUSY: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"];
 
+/// So many samples of it are taken at least.
+const FEWEST: u64 = 50;
+
 /// Makes the file; with `try FOLDER …`, also uses it in these root file systems.
 pub fn run(arguments: &[&str]) -> Result<bool> {
     let roots = match arguments {
@@ -79,11 +82,13 @@ fn needs_newer_glibc(line: &str) -> bool {
 
 /// Records a program of another system there, from outside and from inside. Needs root.
 fn use_in(root: &Path, file: &Path) -> Result<()> {
+    /// A root file system is entered with proc(5) mounted.
+    const ENTER: &str = "mount -t proc proc \"$0/proc\" && exec chroot \"$0\" /stackglass \"$@\"";
     let inside = root.join("stackglass");
     fs::copy(file, &inside)?;
     let within = |arguments: &[&str]| {
-        let mut command = Command::new("chroot");
-        command.arg(root).arg("/stackglass").args(arguments).env("HOME", "/");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", ENTER]).arg(root).args(arguments).env("HOME", "/");
         output(&mut command)
     };
     // The library is for programs of glibc.
@@ -92,9 +97,11 @@ fn use_in(root: &Path, file: &Path) -> Result<()> {
         let mut record = vec!["record", "--sampler", sampler, "-o", "/r.glass", "--"];
         record.extend(BUSY);
         within(&record).with_context(|| format!("--sampler {sampler}"))?;
-        let report = within(&["print", "/r.glass"])?;
-        if !report.contains('%') {
-            bail!("the report of --sampler {sampler} has no time in it:\n{report}");
+        let report = within(&["print", "/r.glass", "--json"])?;
+        let report: serde_json::Value = serde_json::from_str(&report)?;
+        let samples = report["samples"].as_u64().context("the report has no number of samples")?;
+        if samples < FEWEST {
+            bail!("--sampler {sampler} has taken {samples} samples only");
         }
     }
     fs::remove_file(root.join("r.glass"))?;

@@ -23,6 +23,24 @@ fn a_missing_program_is_refused() {
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
 }
 
+/// As in a changed root folder.
+#[test]
+fn a_sampler_that_needs_proc_says_so_where_it_is_not_mounted() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    for sampler in ["ptrace", "preload"] {
+        let script = "mount -t tmpfs none /proc && exec \"$0\" record --sampler \"$1\" -o r.glass -- true";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(whole_programs::stackglass()).arg(sampler);
+        let output = command.current_dir(place.path()).output().expect("unshare (util-linux) runs");
+        assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
+        assert!(line(&output).contains("mount -t proc proc /proc"));
+        assert!(!place.file("r.glass").exists());
+    }
+}
+
 #[test]
 fn what_is_not_executable_is_refused() {
     let place = Place::new();

@@ -15,3 +15,8 @@ pub mod threads;
 pub use page_cache::PageCache;
 pub use process::ImageKey;
 pub use status::Status;
+
+/// Whether the file system proc(5) is where it is expected. A changed root folder often lacks it.
+pub fn is_mounted() -> bool {
+    std::path::Path::new("/proc/self/stat").exists()
+}

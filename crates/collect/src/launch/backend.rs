@@ -94,6 +94,11 @@ impl Backend {
         }
     }
 
+    /// Whether it reads what the kernel says of the program in proc(5).
+    pub(super) fn needs_proc(&self) -> bool {
+        !matches!(self, Backend::Outside(_))
+    }
+
     /// The program has been started.
     pub(super) fn started(&mut self, pid: u32, program: &Path) {
         match self {

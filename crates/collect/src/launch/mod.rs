@@ -96,6 +96,11 @@ pub enum LaunchError {
     /// The preload library is needed and cannot be unpacked.
     #[error("{0}")]
     Library(String),
+    /// The sampler reads /proc, and there is none.
+    #[error(
+        "/proc is not mounted here, and only --sampler perf works without it: `mount -t proc proc /proc`"
+    )]
+    NoProc,
     /// Signals cannot be received.
     #[error("cannot watch for signals: {0}")]
     Signals(std::io::Error),

@@ -24,6 +24,7 @@ use stackglass_profile::{End, Nanos, RecordingInfo};
 use stackglass_wire::{STREAM_BYTES, SessionState};
 use std::io::ErrorKind;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         Err(error) => return Err(error.into()),
     };
     let (mut backend, line) = Backend::choose(options, &session).map_err(LaunchError::Library)?;
+    if backend.needs_proc() && !stackglass_procfs::is_mounted() {
+        remove_empty(&options.output);
+        return Err(LaunchError::NoProc);
+    }
     let unpacked = match options.allocations {
         Some(_) if backend.library().is_none() => Some((options.library)().map_err(LaunchError::Library)?),
         _ => None,
@@ -86,10 +91,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<End, Lau
         page.heap_at_exit.store(HeapSnapshots::wait_at_start(heap.at), Relaxed);
     }
     let child = start::start(options, &session, library, signals.mask_before()).map_err(|error| {
-        // Nothing was recorded: no file is left behind.
-        if options.output.is_file() {
-            let _ = std::fs::remove_file(&options.output);
-        }
+        remove_empty(&options.output);
         start_error(error)
     })?;
 
@@ -381,5 +383,12 @@ fn info(options: &Options) -> RecordingInfo {
         writer: options.writer.clone(),
         machine: machine(),
         ..RecordingInfo::default()
+    }
+}
+
+/// Nothing was recorded: no file is left behind. A device stays.
+fn remove_empty(output: &Path) {
+    if output.is_file() {
+        let _ = std::fs::remove_file(output);
     }
 }
