@@ -58,6 +58,7 @@ const STARTS: &[&str] = &[
     "std::rt::lang_start_internal",
     "std::panicking::try",
     "std::panicking::catch_unwind",
+    "std::panicking::do_call",
     "std::panic::catch_unwind",
     "__rust_try",
     "std::sys::backtrace::__rust_begin_short_backtrace",

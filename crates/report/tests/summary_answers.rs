@@ -167,7 +167,8 @@ fn installed_programs_have_packages() {
     for (path, package) in [("/usr/bin/tool", true), ("/home/me/tool", false)] {
         for missing in [Missing::Names, Missing::DebugInfo] {
             let (mut maker, thread) = program(&[path]);
-            awake(&mut maker, thread, &format!("c {path}! work"), 50);
+            let work = if missing == Missing::Names { "tool+0x1200" } else { "work" };
+            awake(&mut maker, thread, &format!("c {path}! {work}"), 50);
             maker.recording.symbols.note(ModuleNote {
                 module: path.into(),
                 missing,
@@ -327,8 +328,8 @@ fn the_verdict_names_where_the_time_splits() {
     awake(&mut maker, thread, &format!("{run} > c app! print"), 400);
     awake(&mut maker, thread, &format!("{CPP} > c app! other"), 100);
     assert_eq!(verdict(&maker.recording, 80), "90 % of CPU time is under step: 50 % parse, 40 % print");
-    assert_eq!(verdict(&maker.recording, 50), "90 % of CPU time is under step: 50 % parse");
-    assert_eq!(verdict(&maker.recording, 40), "90 % of CPU time is under step");
+    assert_eq!(verdict(&maker.recording, 50), "90 % under step: 50 % parse, 40 % print");
+    assert_eq!(verdict(&maker.recording, 40), "90 % under step: 50 % parse, 40 % print");
 }
 
 #[test]
@@ -398,7 +399,10 @@ fn the_first_line_says_what_shows_python_functions() {
         let interpreter = maker.thread(process, "main");
         let process = maker.process("/usr/bin/sort", &["sort"]);
         let other = maker.thread(process, "main");
-        let path = format!("c {exe}! _PyEval_EvalFrameDefault");
+        let path = format!(
+            "c {exe}! _PyEval_EvalFrameDefault > c {exe}! {}+0x1200",
+            exe.rsplit('/').next().unwrap()
+        );
         awake(&mut maker, interpreter, &format!("{CPP} > {path}"), shares[0]);
         awake(&mut maker, other, &format!("{CPP} > c sort! compare"), shares[1]);
         for missing in [Missing::Names, Missing::DebugInfo] {

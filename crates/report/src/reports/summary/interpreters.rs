@@ -98,6 +98,11 @@ pub(super) fn hint(recording: &Recording) -> Option<String> {
     Some(format!("To see {functions}, {remedy}."))
 }
 
+/// The name of the runtime that the hint is about.
+pub(super) fn runtime_of_hint(recording: &Recording) -> Option<&'static str> {
+    nameless(recording).map(|(runtime, _)| runtime.name)
+}
+
 /// The hint in lines of at most `cols` columns, and an empty line; nothing without a hint.
 pub(in crate::reports) fn hint_lines(recording: &Recording, cols: usize) -> Vec<Line> {
     let Some(hint) = hint(recording) else { return Vec::new() };

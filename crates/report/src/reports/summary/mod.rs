@@ -5,6 +5,7 @@
 //! digest and a verdict. Percentages are of CPU time, sampled or not (in a wall-time profile: of samples), unless a
 //! line says otherwise. The complete reports are [`Report`](crate::Report)s.
 
+mod answers;
 mod digest;
 mod few_samples;
 pub(super) mod interpreters;

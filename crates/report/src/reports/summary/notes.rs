@@ -2,6 +2,7 @@
 
 use super::cut_reasons::cut_reason;
 use super::{Summary, few_samples, poor_names, run_time_code};
+use crate::kinds;
 use crate::order;
 use crate::queries::cpu_tree::CpuTree;
 use crate::text::columns::wrap;
@@ -98,10 +99,23 @@ fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
     recording.samples.iter().filter(|sample| sample.state.uses_cpu())
 }
 
+/// Whether the outermost frame of a sample is a function that starts programs or threads.
+fn begins_at_start(recording: &Recording, sample: &Sample) -> bool {
+    let (mut stack, mut outermost) = (sample.stack, None);
+    while let Some((caller, location)) = recording.stacks.frame(stack) {
+        (stack, outermost) = (caller, Some(location));
+    }
+    let frame = outermost.and_then(|location| recording.symbols.frames_of(location).last());
+    frame.is_some_and(|frame| kinds::is_start(frame, false))
+}
+
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
     for sample in awake(recording) {
-        if let Some(cut) = sample.cut {
+        // A stack that begins where threads begin is complete. Go's stacks end so, without unwind tables.
+        if let Some(cut) =
+            sample.cut.filter(|cut| *cut != Cut::NO_RULE || !begins_at_start(recording, sample))
+        {
             *times.entry(cut).or_default() += sample.time.0;
         }
     }

@@ -17,19 +17,24 @@ const NOTES: usize = 3;
 
 /// Modules with much own time and no names of functions or lines.
 pub(super) fn poor_names(recording: &Recording, cpu: u64) -> Vec<String> {
-    let mut times = vec![0_u64; recording.modules.len()];
+    // By module: all own time, and that in functions without a name. A stripped library still names what it exports.
+    let mut times = vec![[0_u64; 2]; recording.modules.len()];
     for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
-        let leaf = recording.stacks.frame(sample.stack).map(|(_, leaf)| recording.stacks.location(leaf));
-        if let Some(module) = leaf.and_then(|leaf| leaf.module)
+        let Some((_, leaf)) = recording.stacks.frame(sample.stack) else { continue };
+        if let Some(module) = recording.stacks.location(leaf).module
             && let Some(time) = times.get_mut(module.0 as usize)
         {
-            *time += sample.time.0;
+            let mut frames = recording.symbols.frames_of(leaf);
+            let is_named = frames.any(|frame| !frame.func.is_empty() && frame.start_as_name().is_none());
+            time[0] += sample.time.0;
+            time[1] += if is_named { 0 } else { sample.time.0 };
         }
     }
     let mut notes: Vec<(u64, String)> = Vec::new();
     for note in recording.symbols.notes().iter().filter(|note| !kinds::is_recorder(&note.module)) {
         let same = recording.modules.iter().position(|module| module.path == note.module);
-        let time = same.map_or(0, |index| times[index]);
+        let [all, nameless] = same.map_or([0; 2], |index| times[index]);
+        let time = if note.missing == Missing::Names { nameless } else { all };
         let least = if note.missing == Missing::DebugInfo { CONSIDERABLE } else { NOTICEABLE };
         if time == 0 || (time as f64) < cpu as f64 * least || interpreters::is_hinted(recording, &note.module)
         {

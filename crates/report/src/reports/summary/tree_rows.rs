@@ -13,8 +13,9 @@ use std::cmp::Reverse;
 const SAME: f64 = 0.9;
 /// and if less than this share of all time is its own.
 const OWN: f64 = 0.02;
-/// What a link is worth, as a part of the time that passes through it: trivial, of a library, the reader's own.
-const LINK: [f64; 3] = [0.03, 0.08, 0.2];
+/// What a link is worth, as a part of the time that passes through it: trivial, of a library, the reader's own, and the
+/// caller of a function without a name, which it says the purpose of.
+const LINK: [f64; 4] = [0.03, 0.08, 0.2, 0.5];
 
 /// A row of the tree.
 #[derive(Clone, Debug)]
@@ -133,10 +134,17 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
     let cpu = tree.cpu().time as f64;
     let mut worth: Vec<f64> =
         rows.iter().map(|row| tree.nodes[row.node as usize].total.time as f64).collect();
-    let mut heaviest = vec![0.0_f64; rows.len()];
+    let is_nameless = |row: usize| match tree.nodes[rows[row].node as usize].what {
+        NodeKind::Function(function) => tree.names.functions[function as usize].by_start,
+        _ => false,
+    };
+    // By row: the time of its heaviest callee, and whether that has no name.
+    let mut heaviest = vec![(0.0_f64, false); rows.len()];
     for (index, row) in rows.iter().enumerate() {
-        if let Some(parent) = row.parent {
-            heaviest[parent] = heaviest[parent].max(worth[index]);
+        if let Some(parent) = row.parent
+            && worth[index] > heaviest[parent].0
+        {
+            heaviest[parent] = (worth[index], is_nameless(index));
         }
     }
     // The chain of each link is named by its first row.
@@ -144,7 +152,8 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
     let mut links: Vec<(usize, Reverse<usize>, usize)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let call = &tree.nodes[row.node as usize];
-        let is_link = heaviest[index] >= worth[index] * SAME && (call.own.time as f64) < cpu * OWN;
+        let (callee, callee_is_nameless) = heaviest[index];
+        let is_link = callee >= worth[index] * SAME && (call.own.time as f64) < cpu * OWN;
         if let NodeKind::Function(function) = call.what
             && is_link
         {
@@ -154,7 +163,11 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
             let function = &tree.names.functions[function as usize];
             let is_trivial =
                 function.by_start || function.class != Class::Own || last_name(&function.name) == "main";
-            let rank = if is_trivial { 0 } else { 1 + usize::from(function.is_readers_own) };
+            let rank = match () {
+                () if is_trivial => 0,
+                () if callee_is_nameless => 3,
+                () => 1 + usize::from(function.is_readers_own),
+            };
             links.push((chain, Reverse(rank), index));
         }
     }

@@ -3,9 +3,10 @@
 //! It follows the heaviest calls from the outside to the inside, as long as most of the time goes one way. What only
 //! passes all time on, such as `main`, is no answer.
 
+use super::{answers, interpreters};
 use crate::kinds::Class;
 use crate::order;
-use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::queries::cpu_tree::{CpuNode, CpuTree, NodeKind};
 use crate::text::numbers::percent_text;
 use crate::text::short::{last_name, tail};
 use crate::text::style::{Line, Paint};
@@ -19,6 +20,8 @@ const ONE_WAY: f64 = 0.65;
 const ITSELF: f64 = 0.95;
 /// Parts with less of all time are not named.
 const PART: f64 = 0.05;
+/// The name of code in no file that has none.
+const UNKNOWN_CODE: &str = "[unknown code]";
 /// Number of parts named.
 const PARTS: usize = 3;
 
@@ -26,10 +29,17 @@ const PARTS: usize = 3;
 pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Option<Line> {
     let cpu = tree.cpu().time;
     let split = callers_of_system(tree, where_it_splits(tree));
-    let node = named(tree, split);
+    let mut node = named(tree, split);
+    let mut parts = parts(tree, split);
+    let is_itself = |call: &CpuNode| call.own.time as f64 >= call.total.time as f64 * ITSELF;
+    if !is_answer(tree, node)
+        && !is_itself(&tree.nodes[node as usize])
+        && let Some((caller, named)) = answers::around_nameless(tree, node, (cpu as f64 * PART) as u64)
+    {
+        (node, parts) = (caller, largest(named, cpu));
+    }
     let call = &tree.nodes[node as usize];
     let whole = if recording.is_walltime() { "the time" } else { "CPU time" };
-    let mut parts = parts(tree, split);
     let share = percent_text(call.total.time, cpu);
     // From the most to the least that may fit.
     let mut texts: Vec<Vec<(Paint, String)>> = Vec::new();
@@ -37,8 +47,29 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
         let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
         start.into_iter().chain([(Paint::Normal, parts)]).collect()
     };
-    match name(tree, node) {
-        Some(name) if node == split && call.own.time as f64 >= call.total.time as f64 * ITSELF => {
+    let shared = answers::shared(tree, (cpu as f64 * DOMINANT) as u64).filter(|_| !is_answer(tree, node));
+    let generator = interpreters::runtime_of_hint(recording);
+    match (shared, name(tree, node)) {
+        (Some((function, is_own)), _) => {
+            let time = if is_own { function.own.time } else { function.total.time };
+            let (place, itself) = if is_own { ("in", " itself") } else { ("under", "") };
+            for name in [&*function.name, tail(&function.name)] {
+                texts.push(vec![
+                    (Paint::Bold, percent_text(time, cpu)),
+                    (Paint::Normal, format!(" of {whole} is {place} ")),
+                    (Paint::Bold, name.to_owned()),
+                    (Paint::Normal, format!("{itself}, called from several places")),
+                ]);
+            }
+        }
+        (None, Some(name)) if name == UNKNOWN_CODE && generator.is_some() => {
+            let name = generator.unwrap_or_default();
+            texts.push(vec![
+                (Paint::Bold, share.clone()),
+                (Paint::Normal, format!(" of {whole} is in code that {name} compiled: see the first line")),
+            ]);
+        }
+        (None, Some(name)) if node == split && is_itself(call) => {
             let caller = caller(tree, node);
             for (name, caller) in
                 [(&*name, &*caller), (tail(&name), &*caller), (&*name, ""), (tail(&name), "")]
@@ -51,7 +82,7 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
                 ]);
             }
         }
-        Some(name) => {
+        (None, Some(name)) => {
             let caller = caller_of_library(tree, node);
             loop {
                 for (name, caller) in [(&*name, &*caller), (tail(&name), &*caller), (tail(&name), "")] {
@@ -63,12 +94,17 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
                     ];
                     texts.push(with_parts(start, &parts));
                 }
+                if !parts.is_empty() {
+                    let start = [(Paint::Bold, share.clone()), (Paint::Normal, " under ".to_owned())];
+                    let name = [(Paint::Bold, tail(&name).to_owned())];
+                    texts.push(with_parts(start.into_iter().chain(name).collect(), &parts));
+                }
                 if parts.pop().is_none() {
                     break;
                 }
             }
         }
-        None => {
+        (None, None) => {
             let start = match place(tree, node) {
                 Some(place) => format!("{whole} splits under {place}"),
                 None if is_unaccounted(tree) => return None,
@@ -96,6 +132,17 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
         last = Some(line);
     }
     last
+}
+
+/// Whether a node is a function with a name that is worth naming.
+fn is_answer(tree: &CpuTree<'_>, node: u32) -> bool {
+    answers::function(tree, node).is_some_and(|function| {
+        function.class == Class::Own
+            && !function.by_start
+            && !function.is_executor
+            && !function.name.starts_with('[')
+            && name(tree, node).is_some()
+    })
 }
 
 /// The outermost node with most of the time that no single callee takes over.
@@ -278,6 +325,11 @@ fn parts(tree: &CpuTree<'_>, node: u32) -> Vec<String> {
     if parts.iter().map(|(time, _)| *time).sum::<u64>() < call.total.time / 2 {
         return Vec::new();
     }
+    largest(parts, cpu)
+}
+
+/// The texts of the largest parts.
+fn largest(mut parts: Vec<answers::Part>, cpu: u64) -> Vec<String> {
     parts.sort_by(|(a, _), (b, _)| order::longest_first(*a, *b));
     let text = |(time, name): (u64, String)| format!("{} {name}", percent_text(time, cpu));
     parts.into_iter().take(PARTS).map(text).collect()

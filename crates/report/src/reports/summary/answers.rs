@@ -1,0 +1,80 @@
+//! Answers of the verdict where the tree of calls alone gives none: a function that many callers share, and the named
+//! functions around those without a name.
+
+use crate::kinds::Class;
+use crate::queries::cpu_tree::{CpuTree, NodeKind};
+use crate::queries::function_table::Function;
+use crate::text::short::last_name;
+use std::collections::BTreeMap;
+
+/// A part of a node's time, with the name of what it is spent in.
+pub(super) type Part = (u64, String);
+
+/// The function of a node.
+pub(super) fn function<'c>(tree: &'c CpuTree<'_>, node: u32) -> Option<&'c Function> {
+    match tree.nodes[node as usize].what {
+        NodeKind::Function(function) => Some(&tree.names.functions[function as usize]),
+        _ => None,
+    }
+}
+
+/// The function that has `least` of all time in several places of the tree, of which none has that much: the one with
+/// that much own time, or the program's own function with the smallest time above `least`. The flag: it is own time.
+pub(super) fn shared<'c>(tree: &'c CpuTree<'_>, least: u64) -> Option<(&'c Function, bool)> {
+    let mut largest = vec![0_u64; tree.names.functions.len()];
+    for call in &tree.nodes {
+        if let NodeKind::Function(function) = call.what {
+            largest[function as usize] = largest[function as usize].max(call.total.time);
+        }
+    }
+    let is_shared = |(_, largest): &(&Function, u64)| *largest < least;
+    let shared = tree.names.functions.iter().zip(largest).filter(is_shared).map(|(function, _)| function);
+    let shared: Vec<&Function> = shared
+        .filter(|function| function.class == Class::Own && !function.start && !function.is_executor)
+        .filter(|function| !function.name.starts_with('['))
+        .collect();
+    if let Some(hottest) = shared.iter().find(|function| function.own.time >= least) {
+        return Some((hottest, true));
+    }
+    let own = shared.into_iter().filter(|function| {
+        function.is_readers_own
+            && !function.by_start
+            && function.total.time >= least
+            && last_name(&function.name) != "{closure}"
+    });
+    own.min_by_key(|function| (function.total.time, &*function.name)).map(|function| (function, false))
+}
+
+/// For a function without a name: the nearest caller with a name (or the root), and what its time is spent in, as far
+/// as that has names. `None` if it has too few to say much.
+pub(super) fn around_nameless(tree: &CpuTree<'_>, node: u32, least: u64) -> Option<(u32, Vec<Part>)> {
+    if !function(tree, node)?.by_start {
+        return None;
+    }
+    let mut caller = tree.nodes[node as usize].parent;
+    while function(tree, caller).is_some_and(|caller| caller.by_start || caller.class != Class::Own) {
+        caller = tree.nodes[caller as usize].parent;
+    }
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut nameless = 0;
+    let mut open: Vec<u32> = tree.nodes[caller as usize].children.clone();
+    while let Some(next) = open.pop() {
+        let call = &tree.nodes[next as usize];
+        match function(tree, next) {
+            Some(function) if function.by_start => {
+                nameless += call.own.time;
+                open.extend(&call.children);
+            }
+            Some(function) => *times.entry(last_name(&function.name)).or_default() += call.total.time,
+            None => return None,
+        }
+    }
+    let mut parts: Vec<Part> = times.into_iter().map(|(name, time)| (time, name.to_owned())).collect();
+    parts.push((nameless, "in functions without names".to_owned()));
+    parts.push((tree.nodes[caller as usize].own.time, "in itself".to_owned()));
+    parts.retain(|(time, name)| *time >= least && (caller != 0 || name != "in itself"));
+    let said: u64 = parts.iter().map(|(time, _)| *time).sum();
+    // The time without names is not an answer.
+    let is_answer = said >= tree.nodes[node as usize].total.time / 2 && nameless < said;
+    is_answer.then_some((caller, parts))
+}
