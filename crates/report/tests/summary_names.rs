@@ -69,6 +69,27 @@ fn the_verdict_names_what_surrounds_functions_without_names() {
 }
 
 #[test]
+fn the_verdict_names_the_process_of_a_function_without_a_name() {
+    let (mut maker, idle) = program("git");
+    let packing = maker.process("/usr/lib/git-core/git", &["git", "pack-objects", "--keep-true-parents"]);
+    let thread = maker.thread(packing, "git");
+    awake(&mut maker, idle, &format!("{START} > c git! git+0x1000"), 40);
+    awake(&mut maker, thread, &format!("{START} > c git! git+0x2000"), 960);
+    assert_eq!(verdict(&maker.recording), "96 % of CPU time is in git+0x2000 itself, in git pack-objects");
+}
+
+#[test]
+fn time_without_names_is_a_part() {
+    let (mut maker, thread) = program("rg");
+    let search = format!("{THREAD} > c rg! rg+0x1000");
+    awake(&mut maker, thread, &format!("{search} > c libc.so.6! read"), 450);
+    awake(&mut maker, thread, &format!("{search} > c rg! rg+0x2000"), 400);
+    awake(&mut maker, thread, &format!("{search} > c rg! rg+0x3000 > c libc.so.6! open"), 150);
+    let expected = "CPU time splits: 45 % read, 40 % unnamed functions, 15 % open";
+    assert_eq!(verdict(&maker.recording), expected);
+}
+
+#[test]
 fn the_verdict_names_a_function_that_many_callers_share() {
     let (mut maker, thread) = program("app");
     for start in ["1000", "1200"] {
@@ -120,8 +141,10 @@ fn a_stripped_library_lacks_only_the_names_that_it_lacks() {
 }
 
 #[test]
-fn stacks_that_begin_where_threads_begin_are_complete() {
-    for (outermost, complete) in [("runtime.goexit.abi0", true), ("main.worker", false)] {
+fn stacks_of_go_are_complete() {
+    for (outermost, complete) in
+        [("runtime.goexit.abi0", true), ("main.main.func1 /srv/main.go:40", true), ("main", false)]
+    {
         let (mut maker, thread) = program("app");
         let stack = maker.stack(&format!("c app! {outermost} > c app! main.worker > c app! main.encode"));
         maker.cut_sample(thread, stack, State::Awake, 100, Some(Cut::NO_RULE));

@@ -5,7 +5,12 @@ use crate::kinds::Class;
 use crate::queries::cpu_tree::{CpuTree, NodeKind};
 use crate::queries::function_table::Function;
 use crate::text::short::last_name;
+use stackglass_profile::frame::file_name;
+use stackglass_profile::{Recording, harmless};
 use std::collections::BTreeMap;
+
+/// A process with this share of the CPU time has nearly all of it.
+const NEARLY_ALL: f64 = 0.9;
 
 /// A part of a node's time, with the name of what it is spent in.
 pub(super) type Part = (u64, String);
@@ -45,6 +50,27 @@ pub(super) fn shared<'c>(tree: &'c CpuTree<'_>, least: u64) -> Option<(&'c Funct
     own.min_by_key(|function| (function.total.time, &*function.name)).map(|function| (function, false))
 }
 
+/// The process with nearly all CPU time, of several: its name and its first argument if that is a word, as in
+/// `git pack-objects`.
+pub(super) fn busy_process(recording: &Recording) -> Option<String> {
+    let mut times = vec![0_u64; recording.processes.len()];
+    for sample in recording.samples.iter().filter(|sample| sample.state.uses_cpu()) {
+        let process = recording.thread(sample.thread).map_or(0, |thread| thread.process.0 as usize);
+        if let Some(time) = times.get_mut(process) {
+            *time += sample.time.0;
+        }
+    }
+    let all: u64 = times.iter().sum();
+    let busy = times.iter().position(|time| *time > 0 && *time as f64 >= all as f64 * NEARLY_ALL)?;
+    let process = recording.processes.get(busy).filter(|_| times.len() > 1)?;
+    let name = file_name(&process.exe);
+    let is_word = |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '-');
+    Some(match process.arguments.get(1).filter(is_word).filter(|word| !word.starts_with('-')) {
+        Some(word) => format!("{} {word}", harmless(name)),
+        None => harmless(name).into_owned(),
+    })
+}
+
 /// For a function without a name: the nearest caller with a name (or the root), and what its time is spent in, as far
 /// as that has names. `None` if it has too few to say much.
 pub(super) fn around_nameless(tree: &CpuTree<'_>, node: u32, least: u64) -> Option<(u32, Vec<Part>)> {
@@ -60,17 +86,18 @@ pub(super) fn around_nameless(tree: &CpuTree<'_>, node: u32, least: u64) -> Opti
     let mut open: Vec<u32> = tree.nodes[caller as usize].children.clone();
     while let Some(next) = open.pop() {
         let call = &tree.nodes[next as usize];
-        match function(tree, next) {
-            Some(function) if function.by_start => {
+        match (function(tree, next), call.what) {
+            (Some(function), _) if function.by_start => {
                 nameless += call.own.time;
                 open.extend(&call.children);
             }
-            Some(function) => *times.entry(last_name(&function.name)).or_default() += call.total.time,
-            None => return None,
+            (Some(function), _) => *times.entry(last_name(&function.name)).or_default() += call.total.time,
+            (None, NodeKind::Nothing(_) | NodeKind::Unaccounted) => {}
+            (None, _) => return None,
         }
     }
     let mut parts: Vec<Part> = times.into_iter().map(|(name, time)| (time, name.to_owned())).collect();
-    parts.push((nameless, "in functions without names".to_owned()));
+    parts.push((nameless, "unnamed functions".to_owned()));
     parts.push((tree.nodes[caller as usize].own.time, "in itself".to_owned()));
     parts.retain(|(time, name)| *time >= least && (caller != 0 || name != "in itself"));
     let said: u64 = parts.iter().map(|(time, _)| *time).sum();

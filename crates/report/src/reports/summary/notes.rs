@@ -99,23 +99,21 @@ fn awake(recording: &Recording) -> impl Iterator<Item = &Sample> {
     recording.samples.iter().filter(|sample| sample.state.uses_cpu())
 }
 
-/// Whether the outermost frame of a sample is a function that starts programs or threads.
-fn begins_at_start(recording: &Recording, sample: &Sample) -> bool {
+/// Whether a stack that was followed without unwind tables is complete: it begins where threads begin, or in Go, which
+/// keeps frame pointers.
+fn is_complete(recording: &Recording, sample: &Sample) -> bool {
     let (mut stack, mut outermost) = (sample.stack, None);
     while let Some((caller, location)) = recording.stacks.frame(stack) {
         (stack, outermost) = (caller, Some(location));
     }
     let frame = outermost.and_then(|location| recording.symbols.frames_of(location).last());
-    frame.is_some_and(|frame| kinds::is_start(frame, false))
+    frame.is_some_and(|frame| kinds::is_start(frame, false) || frame.file.ends_with(".go"))
 }
 
 fn cut_stacks(recording: &Recording, cpu: u64) -> Option<String> {
     let mut times: BTreeMap<Cut, u64> = BTreeMap::new();
     for sample in awake(recording) {
-        // A stack that begins where threads begin is complete. Go's stacks end so, without unwind tables.
-        if let Some(cut) =
-            sample.cut.filter(|cut| *cut != Cut::NO_RULE || !begins_at_start(recording, sample))
-        {
+        if let Some(cut) = sample.cut.filter(|cut| *cut != Cut::NO_RULE || !is_complete(recording, sample)) {
             *times.entry(cut).or_default() += sample.time.0;
         }
     }

@@ -134,28 +134,28 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
     let cpu = tree.cpu().time as f64;
     let mut worth: Vec<f64> =
         rows.iter().map(|row| tree.nodes[row.node as usize].total.time as f64).collect();
-    let is_nameless = |row: usize| match tree.nodes[rows[row].node as usize].what {
-        NodeKind::Function(function) => tree.names.functions[function as usize].by_start,
-        _ => false,
-    };
-    // By row: the time of its heaviest callee, and whether that has no name.
-    let mut heaviest = vec![(0.0_f64, false); rows.len()];
+    let mut heaviest = vec![0.0_f64; rows.len()];
     for (index, row) in rows.iter().enumerate() {
-        if let Some(parent) = row.parent
-            && worth[index] > heaviest[parent].0
-        {
-            heaviest[parent] = (worth[index], is_nameless(index));
+        if let Some(parent) = row.parent {
+            heaviest[parent] = heaviest[parent].max(worth[index]);
         }
     }
+    let is_link: Vec<bool> = rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            let own = tree.nodes[row.node as usize].own.time as f64;
+            heaviest[index] >= worth[index] * SAME && own < cpu * OWN
+        })
+        .collect();
+    let says_purpose = callers_of_nameless(rows, tree, &is_link, &worth);
     // The chain of each link is named by its first row.
     let mut chains: Vec<Option<usize>> = vec![None; rows.len()];
     let mut links: Vec<(usize, Reverse<usize>, usize)> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let call = &tree.nodes[row.node as usize];
-        let (callee, callee_is_nameless) = heaviest[index];
-        let is_link = callee >= worth[index] * SAME && (call.own.time as f64) < cpu * OWN;
         if let NodeKind::Function(function) = call.what
-            && is_link
+            && is_link[index]
         {
             let caller = row.parent.filter(|caller| worth[index] >= worth[*caller] * SAME);
             let chain = caller.and_then(|caller| chains[caller]).unwrap_or(index);
@@ -165,7 +165,7 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
                 function.by_start || function.class != Class::Own || last_name(&function.name) == "main";
             let rank = match () {
                 () if is_trivial => 0,
-                () if callee_is_nameless => 3,
+                () if says_purpose[index] => 3,
                 () => 1 + usize::from(function.is_readers_own),
             };
             links.push((chain, Reverse(rank), index));
@@ -180,4 +180,30 @@ fn worth(rows: &[Row], tree: &CpuTree<'_>) -> Vec<f64> {
         worth[index] *= LINK[rank] / place;
     }
     worth
+}
+
+/// By row: whether it is the nearest link above a function without a name that has a name, in the same module.
+fn callers_of_nameless(rows: &[Row], tree: &CpuTree<'_>, is_link: &[bool], worth: &[f64]) -> Vec<bool> {
+    let function = |row: usize| match tree.nodes[rows[row].node as usize].what {
+        NodeKind::Function(function) => Some(&tree.names.functions[function as usize]),
+        _ => None,
+    };
+    let mut says_purpose = vec![false; rows.len()];
+    for row in 0..rows.len() {
+        let Some(nameless) = function(row).filter(|function| function.by_start && !is_link[row]) else {
+            continue;
+        };
+        let mut at = rows[row].parent;
+        while let Some(caller) = at
+            && is_link[caller]
+            && worth[row] >= worth[caller] * SAME
+        {
+            if function(caller).is_some_and(|named| !named.by_start && named.module == nameless.module) {
+                says_purpose[caller] = true;
+                break;
+            }
+            at = rows[caller].parent;
+        }
+    }
+    says_purpose
 }

@@ -70,7 +70,10 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
             ]);
         }
         (None, Some(name)) if node == split && is_itself(call) => {
-            let caller = caller(tree, node);
+            // Which of several processes it was says more than a caller without a name, too.
+            let is_nameless = answers::function(tree, node).is_some_and(|function| function.by_start);
+            let process = if is_nameless { answers::busy_process(recording) } else { None };
+            let caller = process.map_or_else(|| caller(tree, node), |process| format!(", in {process}"));
             for (name, caller) in
                 [(&*name, &*caller), (tail(&name), &*caller), (&*name, ""), (tail(&name), "")]
             {
@@ -190,7 +193,8 @@ fn named(tree: &CpuTree<'_>, node: u32) -> u32 {
     let is_named = |node: u32| match tree.nodes[node as usize].what {
         NodeKind::Function(function) => {
             let function = &tree.names.functions[function as usize];
-            !function.by_start && !function.name.starts_with('[') && function.class == Class::Own
+            let is_named = !function.by_start && !function.name.starts_with('[');
+            is_named && function.class == Class::Own && name(tree, node).is_some()
         }
         _ => false,
     };
