@@ -10,9 +10,10 @@ use super::{Input, Root};
 use crate::blocks::BlockIndex;
 use crate::blocks::lookup::Lookup;
 use crate::locals;
-use crate::references::{BlockType, EdgeName, Hold, Pointers, Reference, References};
+use crate::references::{self, BlockType, EdgeName, Hold, Pointers, Reference, References};
 use crate::typing;
 use crate::window::Window;
+use foldhash::HashMap;
 use stackglass_profile::heap_graph::EdgeKind;
 use stackglass_symbols::layouts::Local;
 use std::ops::Range;
@@ -33,6 +34,16 @@ pub(super) struct Edges {
     pub names: Names,
     /// What owners say of their blocks.
     pub owned: Owned,
+    /// Blocks with text.
+    pub texts: HashMap<u32, Text>,
+}
+
+/// Where a text lies in its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    pub start: u64,
+    /// Bytes. Of several owners, that with most of them counts.
+    pub length: u64,
 }
 
 /// In the kind of an edge that holds nothing.
@@ -260,6 +271,26 @@ impl Search<'_> {
         };
         self.seen.insert(found.block);
         self.edges.push_marked(found.block, kind as u8 | mark, label);
+        if reference.text && self.input.with_texts && found.offset == 0 {
+            self.note_text(reference, index);
+        }
+    }
+
+    /// Notes a text. Slots that are not in use are not followed; but a reference may also be stale, so a block of larger elements is
+    /// none.
+    fn note_text(&mut self, reference: Reference<'_>, index: usize) {
+        let Input { blocks, layouts, .. } = self.input;
+        let Some(length) = reference.elements else { return };
+        let may_be_text = match self.input.contains(index) {
+            Some(BlockType::One(_)) => false,
+            Some(contains) => owned::element_size(layouts, contains) == Some(1),
+            None => true,
+        };
+        let start = reference.contains.map_or(0, references::start_of_text);
+        if may_be_text && length <= blocks.size(index).saturating_sub(start) {
+            let text = self.edges.texts.entry(index as u32).or_insert(Text { start, length: 0 });
+            text.length = text.length.max(length);
+        }
     }
 
     /// The name of a field of an element. Only the first elements have names of their own.

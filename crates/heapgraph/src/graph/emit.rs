@@ -1,7 +1,6 @@
 //! Writes nodes and edges in their final order: the root, groups of roots, roots, then blocks by address.
 
-use super::edges::{Edges, OWNS, WEAK};
-use super::owned::Text;
+use super::edges::{Edges, OWNS, Text, WEAK};
 use super::reach::Unreached;
 use super::{Input, RootKind};
 use crate::references;
@@ -91,7 +90,7 @@ pub(super) fn emit<S: HeapGraphSink>(
             out.sink.unused(unused);
         }
         let address = input.blocks.addresses[index];
-        let known = edges.owned.texts.get(&(index as u32));
+        let known = edges.texts.get(&(index as u32));
         let from = match known.and_then(|known| text(input, index, *known)) {
             Some(text) => {
                 let name = out.sink.name(&text);

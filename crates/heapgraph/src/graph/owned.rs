@@ -30,16 +30,6 @@ pub(super) struct Owned {
     filling: HashSet<u32>,
     /// Bytes that are allocated ahead.
     pub unused: SmallNumbers,
-    /// Blocks with text.
-    pub texts: HashMap<u32, Text>,
-}
-
-/// Where a text lies in its block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Text {
-    pub start: u64,
-    /// Bytes. Of several owners, that with most of them counts.
-    pub length: u64,
 }
 
 impl Owned {
@@ -94,21 +84,10 @@ pub(super) fn owned(
         ..Owned::default()
     };
     let mut note = |reference: Reference<'_>| {
-        let has_text = reference.text && input.with_texts;
-        let tells = reference.hold == Hold::Owns || has_text;
-        let Some(elements) = reference.elements.filter(|_| tells) else { return };
+        let (Some(elements), Hold::Owns) = (reference.elements, reference.hold) else { return };
         let Some(found) = lookup.find(blocks, reference.target).filter(|found| found.offset == 0) else {
             return;
         };
-        let size = blocks.size(found.block.0 as usize);
-        let start = reference.contains.map_or(0, references::start_of_text);
-        if has_text && elements <= size.saturating_sub(start) {
-            let text = owned.texts.entry(found.block.0).or_insert(Text { start, length: 0 });
-            text.length = text.length.max(elements);
-        }
-        if reference.hold != Hold::Owns {
-            return;
-        }
         owned.note(found.block, elements, reference.extent());
         if let Some(usage) = reference.usage {
             owned.note_unused(input, found.block.0 as usize, usage, reference.contains);
@@ -206,7 +185,7 @@ fn note_locals(
 const SLACK: u64 = 32;
 
 /// The size of the elements of a block in bytes.
-fn element_size(layouts: &Layouts, contains: BlockType) -> Option<u64> {
+pub(super) fn element_size(layouts: &Layouts, contains: BlockType) -> Option<u64> {
     match contains {
         BlockType::Elements(id)
         | BlockType::CountedElements(id)
