@@ -61,13 +61,12 @@ pub fn find(image: &Image, executable: &str) -> Vec<LoadedModule> {
         };
         let end = module.range().end.next_multiple_of(4096);
         let behind = image.mappings[index..].iter().take_while(|mapping| mapping.range.start < end);
-        // The last page of data and the zeroed memory behind it lie in one or two mappings.
         let data = behind
             .filter(|mapping| is_data(mapping))
             .map(|mapping| mapping.range.start..mapping.range.end.min(end));
         found.push(LoadedModule {
             path: first.path.clone(),
-            data: data.collect(),
+            data: joined(data),
             thread_local: thread_local(image, first.range.start),
             module,
         });
@@ -76,6 +75,19 @@ pub fn find(image: &Image, executable: &str) -> Vec<LoadedModule> {
         found[..=main].rotate_right(1);
     }
     found
+}
+
+/// Joins ranges that touch. The last page of data and the zeroed memory behind it may be two mappings, and a variable may lie
+/// in both.
+fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 fn is_data(mapping: &Mapping) -> bool {
@@ -112,4 +124,15 @@ pub(crate) fn unwind_list(modules: &[LoadedModule]) -> Option<OwnedModuleList> {
     }
     list.finish(None);
     Some(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        assert_eq!(joined([1..3, 3..6, 7..9].into_iter()), [1..6, 7..9]);
+        assert_eq!(joined(std::iter::empty()), []);
+    }
 }

@@ -102,6 +102,8 @@ static struct message *messages;
 static struct link *links;
 struct task *current;
 static double *numbers;
+// Begins on the last page of data, which is mapped from the file, and ends in the zeroed memory behind it.
+struct point *large[1500];
 static __thread struct entry *recent;
 
 static void say(void *block, const char *contains) { printf("%lx %s\n", (long)block, contains); }
@@ -202,6 +204,11 @@ int main(void) {
     numbers = malloc(1000 * sizeof *numbers);
     for (int n = 0; n < 1000; n++) numbers[n] = n * 0.1;
     say(numbers, "double[]");
+    for (int n = 0; n < 1500; n++) {
+        large[n] = malloc(sizeof *large[n]);
+        *large[n] = (struct point){n, n, n};
+        say(large[n], "point");
+    }
     recent = entry("a recent entry", 0, 0);
     say(recent, "entry");
     puts("ready");
