@@ -40,7 +40,7 @@ fn block(layouts: &Layouts, contents: &Contents) -> Option<BlockType> {
                 slice => slice.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')),
             };
             match element {
-                Some(element) if !element.contains("; ") => {
+                Some(element) if !has_length(element) => {
                     let of_family = match contents.family {
                         Family::Rc => BlockType::CountedElements,
                         _ => BlockType::SharedElements,
@@ -60,5 +60,21 @@ fn block(layouts: &Layouts, contents: &Contents) -> Option<BlockType> {
         Family::Internal => named(&format!("alloc::collections::btree::node::InternalNode{a_type}")).map(one),
         // A leaf or an internal node.
         Family::Node => None,
+    }
+}
+
+/// Whether this is the inside of an array's brackets (`u8; 4`), not of a slice's (`u8`, `Box<[u8; 4]>`).
+fn has_length(inside: &str) -> bool {
+    inside.rsplit_once("; ").is_some_and(|(_, length)| length.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_length;
+
+    #[test]
+    fn arrays_have_lengths() {
+        assert!(has_length("u8; 4") && has_length("[u8; 4]; 3"));
+        assert!(!has_length("u8") && !has_length("[u8; 4]") && !has_length("Box<[u8; 4]>"));
     }
 }
