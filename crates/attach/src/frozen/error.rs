@@ -42,10 +42,10 @@ pub enum FreezeError {
         /// Its name.
         name: String,
     },
-    /// Its code has no system call that could be borrowed.
+    /// Its code has no system call or no return from a signal handler that could be borrowed.
     #[error(
-        "process {pid} ({name}) cannot be copied: its code has no system call instruction to borrow (is it linked \
-         without a C library?); use --stop to read it while it is stopped"
+        "process {pid} ({name}) cannot be copied: its code has no system call or no return from a signal handler to \
+         borrow, as small static programs; use --stop to read it while it is stopped"
     )]
     NoCode {
         /// Its id.

@@ -15,6 +15,13 @@ pub struct Allocator {
     pub file: String,
 }
 
+impl Allocator {
+    /// Whether it is part of musl, in whose programs allocations are not recorded from outside.
+    pub(super) fn is_musl(&self) -> bool {
+        self.name == Some(MUSL)
+    }
+}
+
 impl std::fmt::Display for Allocator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.name.unwrap_or("an unknown allocator"), self.file)
@@ -32,9 +39,13 @@ const LIBRARIES: [(&str, &str); 11] = [
     ("libscudo", "Scudo"),
     ("libtbbmalloc_proxy", "TBB malloc"),
     ("libasan.so", "AddressSanitizer's malloc"),
-    ("libc.musl", "musl's malloc"),
-    ("ld-musl", "musl's malloc"),
+    ("libc.musl", MUSL),
+    ("ld-musl", MUSL),
 ];
+
+const MUSL: &str = "musl's malloc";
+/// musl's library as Debian installs it; glibc's is `libc.so.6`.
+const MUSL_LIBRARY: &str = "libc.so";
 
 /// The allocators of a process.
 pub(super) fn of(image: &Image) -> Vec<Allocator> {
@@ -50,7 +61,9 @@ pub(super) fn of(image: &Image) -> Vec<Allocator> {
     }
     for mapping in image.mappings.iter().filter(|mapping| mapping.executable) {
         let name = mapping.path.rsplit('/').next().unwrap_or_default();
-        if let Some((_, allocator)) = LIBRARIES.iter().find(|(library, _)| name.starts_with(library)) {
+        let known = LIBRARIES.iter().find(|(library, _)| name.starts_with(library));
+        let musl = (name == MUSL_LIBRARY).then_some(MUSL);
+        if let Some(allocator) = known.map(|(_, allocator)| *allocator).or(musl) {
             add(Allocator { name: Some(allocator), file: mapping.path.clone() });
         }
     }

@@ -26,7 +26,13 @@ impl std::fmt::Display for NoGlibcHeap {
         } else {
             write!(f, "; it contains {}", list(&self.allocators))?;
         }
-        write!(f, ". Its blocks are known only if it runs under `stackglass record --allocs`")
+        if self.allocators.iter().any(Allocator::is_musl) {
+            return write!(f, ". Its blocks are known only if it contains the crate's allocator");
+        }
+        write!(
+            f,
+            ". Its blocks are known only if it runs under `stackglass record --allocs`, or contains the crate's allocator"
+        )
     }
 }
 
