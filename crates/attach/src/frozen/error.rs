@@ -45,7 +45,7 @@ pub enum FreezeError {
     /// Its code has no system call or no return from a signal handler that could be borrowed.
     #[error(
         "process {pid} ({name}) cannot be copied: its code has no system call or no return from a signal handler to \
-         borrow, as small static programs; use --stop to read it while it is stopped"
+         borrow (some small static programs have none); use --stop to read it while it is stopped"
     )]
     NoCode {
         /// Its id.
