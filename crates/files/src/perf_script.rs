@@ -7,9 +7,10 @@
 //!
 //! ```
 //!
-//! Source: builtin-script.c of linux/tools/perf. The fields of a sample's line depend on `-F`. Command name, thread and time
-//! are read if they can be recognised. Frames have an address, a name and a module. `(inlined)` frames come before the frame
-//! that contains them.
+//! Source: builtin-script.c and evsel_fprintf.c of linux/tools/perf. The fields of a sample's line depend on `-F`. Command
+//! name, thread and event are read if they can be recognised; samples of different events are never added up. Frames have
+//! an address, a name and a module. `(inlined)` frames come before the frame that contains them. With `-F +srcline`, a line
+//! `  FILE:LINE` follows each frame, and `(inlined)` is at its end. `--header` adds comments.
 
 use foldhash::HashMap;
 use stackglass_profile::{
@@ -17,7 +18,6 @@ use stackglass_profile::{
     ThreadNumber,
 };
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
 
 /// Why text is refused.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +48,12 @@ pub enum PerfScriptError {
 const MAX_LINE: u64 = 1 << 20;
 
 /// Whether the first bytes of a file look like such text: a line without indentation, then an indented one that begins
-/// with an address.
+/// with an address; or what only perf writes before that.
 pub fn is_likely(head: &str) -> bool {
+    let has_header = head.starts_with("# ========") && head.contains("\n# captured on ");
+    if has_header || head.contains(": PERF_RECORD_") {
+        return true;
+    }
     let mut lines = head.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return false };
     let indented = |line: &str| line.starts_with([' ', '\t']);
@@ -57,11 +61,37 @@ pub fn is_likely(head: &str) -> bool {
     indented(second) && parse_frame(second).is_some() && (!indented(first) || parse_frame(first).is_none())
 }
 
-/// Reads the text. Each pair of process and thread id becomes a thread. Samples have hits but no time.
+/// The samples of an event.
+#[derive(Debug)]
+pub struct EventSamples {
+    /// The name of the event: `cycles:u`. Empty if the text does not have it.
+    pub event: String,
+    /// Its samples.
+    pub recording: Recording,
+}
+
+/// Events of time on a CPU. One of them comes first.
+const CPU_EVENTS: [&str; 6] = ["cycles", "cpu-clock", "task-clock", "cpu-cycles", "cpu_core", "cpu_atom"];
+
+/// Events beyond this number are one event.
+const MOST_EVENTS: usize = 64;
+const OTHER_EVENTS: &str = "other events";
+
+/// Reads the samples of the first event of [`read_events`].
 ///
 /// # Errors
 /// See [`PerfScriptError`].
 pub fn read_from(input: impl Read) -> Result<Recording, PerfScriptError> {
+    let events = read_events(input)?;
+    events.into_iter().next().map(|event| event.recording).ok_or(PerfScriptError::NoStacks)
+}
+
+/// Reads the text, with a recording for each event: first an event of CPU time, then those with the most samples. Each pair
+/// of process and thread id becomes a thread. Samples have hits but no time.
+///
+/// # Errors
+/// See [`PerfScriptError`].
+pub fn read_events(input: impl Read) -> Result<Vec<EventSamples>, PerfScriptError> {
     let mut input = BufReader::new(input);
     let mut reader = Reader::default();
     let (mut at, mut line) = (0, 0);
@@ -81,30 +111,57 @@ pub fn read_from(input: impl Read) -> Result<Recording, PerfScriptError> {
         at += read;
     }
     reader.end_sample();
-    if reader.recording.samples.is_empty() {
+    if reader.events.is_empty() {
         return Err(PerfScriptError::NoStacks);
     }
-    Ok(reader.recording)
+    let is_cpu = |name: &str| CPU_EVENTS.contains(&name.split([':', '/']).next().unwrap_or(""));
+    reader.events.sort_by_key(|(name, event)| (!is_cpu(name), std::cmp::Reverse(event.samples)));
+    let events = reader.events.into_iter();
+    Ok(events.map(|(event, of)| EventSamples { event, recording: of.recording }).collect())
 }
 
 #[derive(Default)]
 struct Reader {
+    /// In the order of their first samples.
+    events: Vec<(String, EventReader)>,
+    open: Option<OpenSample>,
+}
+
+/// The sample of which frames are being read.
+struct OpenSample {
+    header: Header<String>,
+    /// Innermost first.
+    frames: Vec<ParsedFrame<String>>,
+}
+
+/// What is known of a sample. Unknown numbers are 0.
+#[derive(Default)]
+struct Header<S> {
+    command: S,
+    process: u32,
+    thread: u32,
+    event: S,
+}
+
+struct ParsedFrame<S> {
+    address: u64,
+    name: S,
+    module: S,
+    inlined: bool,
+    /// Empty if unknown.
+    file: S,
+    line: i64,
+}
+
+/// The samples of one event.
+#[derive(Default)]
+struct EventReader {
     recording: Recording,
+    samples: u64,
     /// By process and thread id.
     threads: HashMap<(u32, u32), ThreadNumber>,
     processes: HashMap<u32, ProcessIndex>,
     locations: HashMap<(Box<str>, Box<str>, u64), LocationId>,
-    /// The current sample: its thread and frames, innermost first.
-    open: Option<(ThreadNumber, Vec<LocationId>)>,
-    /// Inlined frames, until the frame that contains them is read.
-    inlined: Vec<Frame>,
-}
-
-struct ParsedFrame<'a> {
-    address: u64,
-    name: &'a str,
-    module: &'a str,
-    inlined: bool,
 }
 
 impl Reader {
@@ -115,60 +172,57 @@ impl Reader {
         if line.starts_with('#') {
             return;
         }
-        match (&self.open, parse_frame(line).filter(|_| line.starts_with([' ', '\t']))) {
-            (Some(_), Some(frame)) => self.add_frame(&frame),
-            _ => {
-                self.end_sample();
-                let (command, process, thread) = parse_header(line);
-                let thread = self.thread(command, process, thread);
-                self.open = Some((thread, Vec::new()));
+        if let Some(OpenSample { frames, .. }) = &mut self.open {
+            if let Some(frame) = frames.last_mut().filter(|_| is_source_line(line)) {
+                frame.add_source_line(line.trim());
+                return;
+            }
+            if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
+                frames.push(frame.owned());
+                return;
             }
         }
-    }
-
-    fn add_frame(&mut self, parsed: &ParsedFrame<'_>) {
-        let module: Arc<str> = parsed.module.into();
-        let mut frame = Frame::unknown(parsed.address);
-        let is_rust = parsed.name.starts_with("_R") || has_rust_hash(parsed.name);
-        (frame.func, frame.module) = (without_hash(parsed.name).into(), module);
-        // perf shows names only: a path means Rust or C++.
-        frame.foreign = !is_rust && !parsed.name.contains("::");
-        if parsed.inlined {
-            frame.inlined = true;
-            self.inlined.push(frame);
-            return;
-        }
-        let mut frames = std::mem::take(&mut self.inlined);
-        let key = (parsed.name.into(), parsed.module.into(), parsed.address);
-        let location = match self.locations.get(&key).filter(|_| frames.is_empty()) {
-            Some(known) => *known,
-            None => {
-                let module = (!parsed.module.is_empty()).then(|| {
-                    self.recording.intern_module(Module { path: parsed.module.into(), build_id: [].into() })
-                });
-                // Offset 0 means no address.
-                let offset = parsed.address.max(1);
-                let location = self.recording.stacks.intern_location(Location { module, offset });
-                if self.recording.symbols.frame_indices(location).is_empty() {
-                    frames.push(frame);
-                    self.recording.symbols.set(location, frames);
-                }
-                self.locations.insert(key, location);
-                location
-            }
-        };
-        if let Some((_, stack)) = &mut self.open {
-            stack.push(location);
-        }
+        self.end_sample();
+        let Header { command, process, thread, event } = parse_header(line);
+        let (command, event) = (command.to_owned(), event.to_owned());
+        let header = Header { command, process, thread, event };
+        self.open = Some(OpenSample { header, frames: Vec::new() });
     }
 
     fn end_sample(&mut self) {
-        self.inlined.clear();
-        let Some((thread, frames)) = self.open.take() else { return };
-        if frames.is_empty() {
+        let Some(sample) = self.open.take() else { return };
+        // Inlined frames are part of a frame that follows them.
+        if sample.frames.iter().all(|frame| frame.inlined) {
             return;
         }
-        let stack = self.recording.stacks.intern(&frames);
+        let name = &sample.header.event;
+        let known = self.events.iter().position(|(event, _)| event == name);
+        let number = known.unwrap_or_else(|| {
+            let is_full = self.events.len() >= MOST_EVENTS;
+            if !is_full || self.events.len() == MOST_EVENTS {
+                let name = if is_full { OTHER_EVENTS.to_owned() } else { name.clone() };
+                self.events.push((name, EventReader::default()));
+            }
+            self.events.len() - 1
+        });
+        self.events[number].1.add(sample);
+    }
+}
+
+impl EventReader {
+    fn add(&mut self, sample: OpenSample) {
+        let thread = self.thread(&sample.header);
+        let mut stack = Vec::with_capacity(sample.frames.len());
+        let mut inlined = Vec::new();
+        for parsed in sample.frames {
+            if parsed.inlined {
+                inlined.push(parsed.into_frame());
+            } else {
+                stack.push(self.location(parsed, &mut inlined));
+            }
+        }
+        let stack = self.recording.stacks.intern(&stack);
+        self.samples += 1;
         self.recording.push(Sample {
             stack,
             thread,
@@ -181,17 +235,39 @@ impl Reader {
         });
     }
 
-    fn thread(&mut self, command: &str, pid: u32, tid: u32) -> ThreadNumber {
-        let recording = &mut self.recording;
-        let process = *self.processes.entry(pid).or_insert_with(|| {
-            recording.processes.push(Process { pid, exe: command.into(), ..Process::default() });
+    /// The location of a frame, with the frames inlined into it, which are taken.
+    fn location(&mut self, parsed: ParsedFrame<String>, inlined: &mut Vec<Frame>) -> LocationId {
+        let key = (parsed.name.as_str().into(), parsed.module.as_str().into(), parsed.address);
+        if let Some(known) = self.locations.get(&key).filter(|_| inlined.is_empty()) {
+            return *known;
+        }
+        let module = (!parsed.module.is_empty()).then(|| {
+            self.recording.intern_module(Module { path: parsed.module.as_str().into(), build_id: [].into() })
+        });
+        // Offset 0 means no address.
+        let offset = parsed.address.max(1);
+        let location = self.recording.stacks.intern_location(Location { module, offset });
+        let mut frames = std::mem::take(inlined);
+        if self.recording.symbols.frame_indices(location).is_empty() {
+            frames.push(parsed.into_frame());
+            self.recording.symbols.set(location, frames);
+        }
+        self.locations.insert(key, location);
+        location
+    }
+
+    fn thread(&mut self, header: &Header<String>) -> ThreadNumber {
+        let (recording, Header { process: pid, thread: tid, .. }) = (&mut self.recording, header);
+        let name: &str = &header.command;
+        let process = *self.processes.entry(*pid).or_insert_with(|| {
+            recording.processes.push(Process { pid: *pid, exe: name.into(), ..Process::default() });
             ProcessIndex(recording.processes.len() as u32 - 1)
         });
-        *self.threads.entry((pid, tid)).or_insert_with(|| {
+        *self.threads.entry((*pid, *tid)).or_insert_with(|| {
             recording.threads.push(Thread {
                 process,
-                tid,
-                name: command.into(),
+                tid: *tid,
+                name: name.into(),
                 start: Nanos(0),
                 end: None,
                 cpu: Nanos(0),
@@ -202,21 +278,89 @@ impl Reader {
     }
 }
 
-/// `COMM PID/TID …` or `COMM TID …`. Names may contain spaces, so they end at the first number.
-fn parse_header(line: &str) -> (&str, u32, u32) {
-    let line = line.trim_start();
-    for (at, _) in line.match_indices(' ') {
-        let word = line[at..].trim_start().split(' ').next().unwrap_or("").trim_end_matches(':');
-        let (pid, tid) = word.split_once('/').unwrap_or((word, word));
-        if let (Ok(pid), Ok(tid)) = (pid.parse(), tid.parse()) {
-            return (line[..at].trim_end(), pid, tid);
+impl ParsedFrame<&str> {
+    fn owned(self) -> ParsedFrame<String> {
+        ParsedFrame {
+            address: self.address,
+            name: self.name.to_owned(),
+            module: self.module.to_owned(),
+            inlined: self.inlined,
+            file: self.file.to_owned(),
+            line: self.line,
         }
     }
-    (line.split(' ').next().unwrap_or(""), 0, 0)
+}
+
+impl ParsedFrame<String> {
+    /// `FILE:LINE`, with ` (inlined)` if the frame is; `MODULE[ADDRESS]`, `??:0` or `:0` if the line is unknown.
+    fn add_source_line(&mut self, text: &str) {
+        let place = text.strip_suffix(" (inlined)");
+        self.inlined |= place.is_some();
+        let place = place.unwrap_or(text);
+        // The compiler numbers the parts of a line.
+        let place = place.split(" (discriminator ").next().unwrap_or(place);
+        let Some((file, line)) = place.rsplit_once(':') else { return };
+        let Ok(line) = line.parse::<u32>() else { return };
+        if !matches!(file, "" | "??") {
+            self.file = file.to_owned();
+            self.line = if line > 0 { i64::from(line) } else { -1 };
+        }
+    }
+
+    fn into_frame(self) -> Frame {
+        let is_rust = self.name.starts_with("_R") || has_rust_hash(&self.name) || self.file.ends_with(".rs");
+        let mut frame = Frame::unknown(self.address);
+        (frame.func, frame.module) = (without_hash(&self.name).into(), self.module.into());
+        (frame.file, frame.line, frame.inlined) = (self.file.into(), self.line, self.inlined);
+        // Without a line, a path means Rust or C++.
+        frame.foreign = !is_rust && !self.name.contains("::");
+        frame
+    }
+}
+
+/// Whether this is the line of `-F +srcline` below a frame, or of `srccode` below that. Frames are indented by more.
+fn is_source_line(line: &str) -> bool {
+    if line.starts_with('|') {
+        return true;
+    }
+    let Some(text) = line.strip_prefix("  ").filter(|text| !text.starts_with([' ', '\t'])) else {
+        return false;
+    };
+    let inlined = text.strip_suffix(" (inlined)").and_then(|place| place.rsplit_once(':'));
+    if inlined.is_some_and(|(_, line)| line.parse::<u32>().is_ok()) {
+        return true;
+    }
+    // The name of a file may begin with something like a short address.
+    let first = text.split(' ').next().unwrap_or("");
+    parse_frame(text).is_none() || (first.len() < 4 && text.contains(':'))
+}
+
+/// `COMM PID/TID …` or `COMM TID …`. Names may contain spaces, so they end at the first number.
+fn parse_header(line: &str) -> Header<&str> {
+    let line = line.trim_start();
+    for (at, _) in line.match_indices(' ') {
+        let rest = line[at..].trim_start();
+        let (word, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let word = word.trim_end_matches(':');
+        let (pid, tid) = word.split_once('/').unwrap_or((word, word));
+        if let (Ok(process), Ok(thread)) = (pid.parse(), tid.parse()) {
+            return Header { command: line[..at].trim_end(), process, thread, event: event_of(rest) };
+        }
+    }
+    let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+    Header { command, event: event_of(rest), ..Header::default() }
+}
+
+/// The event in `[CPU] SECONDS: PERIOD EVENT: …`, all of which may be missing.
+fn event_of(fields: &str) -> &str {
+    let is_number =
+        |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':'));
+    let mut names = fields.split_ascii_whitespace().filter(|word| !is_number(word));
+    names.find_map(|word| word.strip_suffix(':')).unwrap_or("")
 }
 
 /// `ADDRESS NAME+0xOFFSET (MODULE)`, `NAME (inlined)`.
-fn parse_frame(line: &str) -> Option<ParsedFrame<'_>> {
+fn parse_frame(line: &str) -> Option<ParsedFrame<&str>> {
     let line = line.trim();
     let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
     if let Some(name) = line.strip_suffix(" (inlined)") {
@@ -228,6 +372,8 @@ fn parse_frame(line: &str) -> Option<ParsedFrame<'_>> {
             name: without_offset(name.trim()),
             module: "",
             inlined: true,
+            file: "",
+            line: -1,
         });
     }
     let address = u64::from_str_radix(first, 16).ok()?;
@@ -241,7 +387,8 @@ fn parse_frame(line: &str) -> Option<ParsedFrame<'_>> {
     };
     let name = without_offset(name.trim());
     let known = |text| if text == "[unknown]" || text == "unknown" { "" } else { text };
-    Some(ParsedFrame { address, name: known(name), module: known(module), inlined: false })
+    let (name, module) = (known(name), known(module));
+    Some(ParsedFrame { address, name, module, inlined: false, file: "", line: -1 })
 }
 
 fn without_offset(name: &str) -> &str {
@@ -275,7 +422,7 @@ rg 4711/4712 [001] 12345.678901:    1000000 task-clock:u:
 \t    55d0c2a1b2d3 rg::main+0x3 (/usr/bin/rg)
 \t    7f3a12345678 [unknown] (/usr/lib/libc.so.6)
 
-Web Content  99 12345.7:  cpu-clock:
+Web Content  99 12345.7:  task-clock:u:
             abcd main+0x1 (/bin/a b)
 
 rg 4711/4712 [001] 12345.688901:    1000000 task-clock:u:
