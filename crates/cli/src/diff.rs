@@ -163,7 +163,9 @@ fn draw(
     let moments = if comparison.timed { StateFilter::Awake } else { StateFilter::All };
     let graph = |(name, recording): &(String, Recording)| -> Result<Graph, Failure> {
         let drawn = Flamegraph::new().c(foreign).moments(moments).graph(recording).map_err(Failure::new)?;
-        drawn.graph.ok_or_else(|| Failure::new(format!("{name}: nothing to draw")))
+        let graph = drawn.graph.ok_or_else(|| Failure::new(format!("{name}: nothing to draw")))?;
+        // The page merges the lines of functions by itself.
+        Ok(if format == Format::Html { graph } else { graph.by_function() })
     };
     let (old, new) = (graph(before)?, graph(after)?);
     // A sample stands for the delay of its recording.
@@ -204,7 +206,7 @@ fn draw(
             .write_to(out),
         Format::Png => {
             let colors = OneTheme::new(&difference.paint(), &new, false);
-            write_picture(&new, &PictureOptions::new(&colors).title(title).unit(unit), out)
+            write_picture(&new, &PictureOptions::new(&colors).title(title).unit(unit).fine(true), out)
                 .map_err(io::Error::other)
         }
         Format::Svg | Format::Jlprof => {

@@ -65,7 +65,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     no_combine: bool,
 
-    /// What a box of the page stands for: a function, or a line of one; the page can change it [default: function]
+    /// What a box stands for: a function, or a line of one; the page can change it [default: function]
     #[arg(long, value_name = "WHAT", value_parser = ["function", "line"])]
     by: Option<String>,
 
@@ -130,6 +130,10 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
+    fn by_line(&self) -> bool {
+        self.by.as_deref() == Some("line")
+    }
+
     /// The first flag given that only applies to samples, not to a saved graph.
     fn of_samples(&self) -> Option<&'static str> {
         let given = [

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::message;
 use crate::recording_file;
 use stackglass_files::jlprof::{self, Content, JlprofError};
+use stackglass_files::perf_script::EventSamples;
 use stackglass_files::{folded, perf_script};
 use stackglass_flame::{Graph, GraphBuilder, Span, Status};
 use stackglass_profile::{Data, Dictionary, Nanos, Recording};
@@ -82,6 +83,8 @@ pub(crate) struct Input {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     samples: Samples,
+    /// Output of perf: other events than that of the samples, which are never added up.
+    pub(crate) other_events: Vec<EventSamples>,
 }
 
 enum Samples {
@@ -123,7 +126,8 @@ impl Input {
         let (name, kind) = (self.name.clone(), self.kind);
         let mut recording = self.into_recording()?;
         selection.keep_in(&mut recording);
-        Ok(Input { name, kind, samples: Samples::Recording(Box::new(recording)) })
+        let samples = Samples::Recording(Box::new(recording));
+        Ok(Input { name, kind, samples, other_events: Vec::new() })
     }
 
     /// Makes counts of samples time in this unit. Returns false, and changes nothing, if samples have no times.
@@ -222,7 +226,8 @@ pub(crate) fn read_drawable(path: &Path) -> Result<Drawable, Failure> {
     match jlprof::read_from(opened.input).map_err(wrong)? {
         Content::Samples(samples) => {
             let samples = Samples::Words(samples.data, Box::new(samples.dictionary));
-            with_threads(Input { name: opened.name, kind: opened.kind, samples }).map(Drawable::Samples)
+            let (name, kind) = (opened.name, opened.kind);
+            with_threads(Input { name, kind, samples, other_events: Vec::new() }).map(Drawable::Samples)
         }
         Content::Graph(nodes) => {
             let mut builder = GraphBuilder::default();
@@ -278,6 +283,7 @@ fn open(path: &Path) -> Result<Opened, Failure> {
 fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Failure> {
     let Opened { name, kind, input, stream } = opened;
     let wrong = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
+    let mut other_events = Vec::new();
     let samples = match kind {
         Kind::Glass if detail == Detail::Stacks && !stream => {
             Samples::Recording(Box::new(recording_file::read_merged(path)?))
@@ -307,11 +313,29 @@ fn samples_of(opened: Opened, path: &Path, detail: Detail) -> Result<Input, Fail
             Samples::Recording(Box::new(recording))
         }
         Kind::PerfScript => {
-            let recording = perf_script::read_from(input).map_err(|error| wrong(&error))?;
+            let mut events = perf_script::read_events(input).map_err(|error| wrong(&error))?;
+            other_events = events.split_off(1);
+            let EventSamples { event, recording } = events.remove(0);
+            say_events(&name, &event, &other_events);
             Samples::Recording(Box::new(recording))
         }
     };
-    Ok(Input { name, kind, samples })
+    Ok(Input { name, kind, samples, other_events })
+}
+
+/// Says which of several events is shown.
+fn say_events(name: &str, shown: &str, others: &[EventSamples]) {
+    if others.is_empty() {
+        return;
+    }
+    let others: Vec<&str> = others.iter().map(|other| event_name(other)).collect();
+    let others = others.join(", ");
+    message::print(&format!("{name}: {shown} is shown; a flame graph page also has {others}"));
+}
+
+/// The name of an event, for readers.
+pub(crate) fn event_name(event: &EventSamples) -> &str {
+    if event.event.is_empty() { "samples without an event" } else { &event.event }
 }
 
 /// Like [`read`], for the full report, which needs threads and tasks.

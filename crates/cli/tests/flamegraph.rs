@@ -82,9 +82,9 @@ fn options_choose_what_is_drawn() {
         fs::read_to_string(place.file("x.svg")).unwrap()
     };
     let drawn = svg(&["--filter", "^pars"]);
-    assert!(drawn.contains("parse") && !drawn.contains("sort"), "only branches with a match");
+    assert!(drawn.contains(">parse") && !drawn.contains(">sort"), "only branches with a match");
     let drawn = svg(&["--prune", "read@"]);
-    assert!(!drawn.contains("parse") && drawn.contains("sort"));
+    assert!(!drawn.contains(">parse") && drawn.contains(">sort"));
     assert!(svg(&["--threads", "1"]).contains("idle"));
     let output = place.run(["flamegraph", "p.folded", "--threads", "7", "-o", "none.svg"]);
     assert!(!output.status.success() && !place.file("none.svg").exists());
@@ -119,6 +119,27 @@ fn recordings_samples_of_julia_and_perf_are_drawn() {
                 \t55d0c2a1b2d3 rg::main+0x3 (/usr/bin/rg)\n\n";
     let piped = place.run_with_input(&["flamegraph", "-", "-o", "-"], perf.as_bytes());
     assert!(text(&piped.stdout).contains("search"), "{}", text(&piped.stderr));
+}
+
+#[test]
+fn events_of_perf_are_not_added_up() {
+    let place = Place::new();
+    fs::write(place.file("p.txt"), include_str!("../../files/tests/perf_script/events.txt")).unwrap();
+    let output = place.run(["flamegraph", "p.txt", "--colors", "kind", "-o", "p.svg"]);
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("cpu-clock is shown; a flame graph page also has page-faults, context-switches"),
+        "{message}"
+    );
+    let svg = fs::read_to_string(place.file("p.svg")).unwrap();
+    assert!(svg.contains("\n6 samples, 100 %") && !svg.contains("_copy_to_user"), "only in page-faults");
+    assert!(svg.contains(">kernel "), "the legend names the kernel");
+    let output = place.run(["flamegraph", "p.txt"]);
+    assert!(text(&output.stderr).contains("6 samples, 2 of other events"), "{}", text(&output.stderr));
+    let page = fs::read_to_string(place.file("p.html")).unwrap();
+    assert!(
+        page.contains("\"label\":\"event page-faults\",\"apart\":true") && page.contains("_copy_to_user")
+    );
 }
 
 /// A program of ten functions; the second of them takes `slower` times as long.

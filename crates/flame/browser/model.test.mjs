@@ -7,7 +7,7 @@ import { test } from "node:test";
 import vm from "node:vm";
 
 const folder = new URL("../src/html/page/", import.meta.url);
-const sources = ["work.js", "data.js", "merged.js", "changes.js", "inverted.js", "format.js", "search.js", "picture.js", "keys.js", "links.js"]
+const sources = ["work.js", "data.js", "merged.js", "changes.js", "inverted.js", "names.js", "format.js", "search.js", "picture.js", "keys.js", "links.js"]
   .map((name) => readFileSync(new URL(name, folder), "utf8"));
 
 // The viewer's functions over some data.
@@ -18,7 +18,7 @@ function viewer(data) {
   });
   vm.runInContext(`${sources.join("\n")}
     this.viewer = {
-      data, frames, expandCallers, mergeGraphs: (sides, options) => finish(mergeGraphs(sides, options)), pendingWithin, matchFrames, search, matchedWithin, eachInRow, neighbour, shortenName, pathToLink, linkToPath,
+      data, frames, expandCallers, mergeGraphs: (sides, options) => finish(mergeGraphs(sides, options)), pendingWithin, matchFrames, search, matchedWithin, eachInRow, textColorOn, AROUND, UNMATCHED, neighbour, shortenName, pathToLink, linkToPath,
       unpack: (view) => finish(unpack(view)), invert: (graph) => finish(invert(graph)), followPath: (graph, path) => finish(followPath(graph, path)),
     };`, context);
   return context.viewer;
@@ -212,4 +212,22 @@ test("a row shows every box, drawn or merged, once", () => {
     }
   }
   assert.ok(runs > 100);
+});
+
+test("text is readable on every colour, also where boxes are drawn weaker", () => {
+  const { textColorOn, AROUND, UNMATCHED } = viewer({ schemes: [""], strings: [""], frames: [], looks: [], swatches: [], views: [] });
+  const parts = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  const luminance = (color) => {
+    const [red, green, blue] = color.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+  };
+  for (let number = 0; number < 4096; number++) {
+    const color = `#${[...number.toString(16).padStart(3, "0")].map((digit) => digit + digit).join("")}`;
+    for (const page of ["#ffffff", "#171717"]) for (const opacity of [1, AROUND, UNMATCHED]) {
+      const drawn = parts(color).map((part, at) => part * opacity + parts(page)[at] * (1 - opacity));
+      const text = textColorOn(color, page, opacity) === "#000" ? [0, 0, 0] : [255, 255, 255];
+      const [one, two] = [luminance(drawn), luminance(text)];
+      assert.ok(Math.max(one, two) / Math.min(one, two) >= 4.5, `${color} on ${page} at ${opacity}`);
+    }
+  }
 });

@@ -31,7 +31,7 @@ test("opens from disk and tells about the box under the pointer", async () => {
   await page.mouse.move(...(await place(page, 3, 95)));
   assert.equal(await page.locator("#tip").isHidden(), true);
   const legend = await page.locator("#legend li").allTextContents();
-  assert.deepEqual(legend, ["code of the program 60.0 %", "memory management 20.0 %", "dynamic call 10.0 %"], "with own samples");
+  assert.deepEqual(legend, ["code of the program 70.0 %", "memory management 20.0 %", "dynamic call"], "with own samples, and marks");
   await quiet();
 });
 
@@ -381,6 +381,24 @@ test("what is shown can be saved as SVG", async () => {
   const svg = readFileSync(await download.path(), "utf8");
   const titles = await parsed(svg, (picture) => [...picture.querySelectorAll("path > title")].map((title) => title.textContent.split("\n")[0]));
   assert.deepEqual(titles, ["all", "app::main", "app::eval", "app::parse", "alloc::alloc::alloc"]);
+  // Dashes of the dynamic call, a line of the allocation, both also in the legend; callers are drawn weaker.
+  const marks = await parsed(svg, (picture) => [...picture.querySelectorAll(".m")].map((mark) => mark.getAttribute("stroke-dasharray")).toSorted());
+  assert.deepEqual(marks, ["5 3", "5 3", "none", "none"]);
+  assert.equal(await parsed(svg, (picture) => picture.querySelectorAll("[fill-opacity]").length), 2);
+  const legend = await parsed(svg, (picture) => [...picture.querySelectorAll(".k")].map((sample) => sample.parentElement.textContent.length > 0).length);
+  assert.equal(legend, (await page.locator("#legend li").count()));
+  await quiet();
+});
+
+test("a comparison is saved with its colours", async () => {
+  const { page, quiet } = await open(browser, "changed.html");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
+  const svg = readFileSync(await download.path(), "utf8");
+  const fills = await parsed(svg, (picture) => Object.fromEntries([...picture.querySelectorAll("g > path")].filter((path) => path.querySelector("title"))
+    .map((path) => [path.textContent.split("\n")[0], path.getAttribute("fill")])));
+  const shown = await page.evaluate(() => [...document.querySelectorAll("#legend li")].map((item) => [item.textContent, item.querySelector("rect").getAttribute("fill")]));
+  assert.equal(new Set([fills["app::same"], fills["app::slow"], fills["app::gone"]]).size, 3);
+  assert.ok(shown.some(([text, fill]) => text === "within the noise" && fill === fills["app::same"]));
   await quiet();
 });
 

@@ -1,7 +1,7 @@
 //! Writes the pages that the browser tests open: graphs whose every figure is known, hostile names, many boxes, deep
 //! graphs. `pages FOLDER`
 
-use stackglass_flame::{Difference, Graph, GraphBuilder, Page, Paint, Span, Status, schemes};
+use stackglass_flame::{Difference, Graph, GraphBuilder, Page, Paint, Span, Status, Svg, schemes};
 use stackglass_profile::Frame;
 use std::error::Error;
 use std::fs;
@@ -16,7 +16,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         folder.join("known.html"),
         Page::new("known").paint(paint()).view("all threads", &known).view("thread 2", &other).to_text(),
     )?;
+    fs::write(
+        folder.join("known.svg"),
+        Svg::new(&known).title("known").width(1016).paint(paint()).to_text(),
+    )?;
     fs::write(folder.join("hostile.html"), hostile())?;
+    let (title, graph) = hostile_graph();
+    fs::write(folder.join("hostile.svg"), Svg::new(&graph).title(title).to_text())?;
     let (now, before) = changed();
     let difference = Difference::new(&before, &now, 1.0, 1.0);
     fs::write(
@@ -36,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(folder.join("switches.html"), page.view_with_asleep("sleeper", None, Some(&asleep)).to_text())?;
     let many = many(100_000);
     assert_eq!(many.nodes().len(), 100_000);
+    fs::write(folder.join("many.svg"), Svg::new(&many).title("many").to_text())?;
     fs::write(folder.join("many.html"), Page::new("many").view("all", &many).to_text())?;
     fs::write(
         folder.join("million.html"),
@@ -138,8 +145,10 @@ fn switches() -> (Graph, Graph) {
     (running, asleep)
 }
 
-fn hostile() -> String {
-    let names = [
+/// Names that would do something if they were more than text.
+fn hostile_names() -> [String; 8] {
+    let long = "long::".repeat(20_000);
+    [
         "</script><script>window.hostile = 1</script>",
         "<img src=x onerror=window.hostile=1>",
         "\"';window.hostile=1;//",
@@ -147,16 +156,24 @@ fn hostile() -> String {
         "\u{202e}backwards\u{2066}\0\u{1b}[2J\u{200b}",
         "<!--<script>",
         "\\u003c/script>\\",
-        &"long::".repeat(20_000),
-    ];
-    let boxes: Vec<_> =
-        names.iter().zip(0..).map(|(name, depth)| (depth, *name, 1, 10, Status::NONE)).collect();
+        &long,
+    ]
+    .map(str::to_owned)
+}
+
+/// A title and a graph of such names.
+fn hostile_graph() -> (String, Graph) {
+    let names = hostile_names();
     let mut all = vec![(0, "", 1, 10, Status::NONE)];
-    all.extend(boxes.into_iter().map(|(depth, name, from, to, status)| (depth + 1, name, from, to, status)));
-    let graph = graph(&all);
-    let mut page = Page::new(names[..7].concat()).unit(names[1]);
+    all.extend(names.iter().zip(1..).map(|(name, depth)| (depth, &**name, 1, 10, Status::NONE)));
+    (names[..7].concat(), graph(&all))
+}
+
+fn hostile() -> String {
+    let ((title, graph), names) = (hostile_graph(), hostile_names());
+    let mut page = Page::new(title).unit(&*names[1]);
     for name in &names[..7] {
-        page = page.view(*name, &graph);
+        page = page.view(&**name, &graph);
     }
     page.to_text()
 }

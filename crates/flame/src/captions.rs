@@ -48,12 +48,44 @@ pub(crate) fn place(graph: &Graph, frame: &Frame) -> String {
     place
 }
 
-/// The meanings of the status bits.
-pub(crate) const BITS: [(Status, &str); 3] = [
-    (Status::DISPATCH, "dynamic call"),
-    (Status::MEMORY, "memory management"),
-    (Status::RUNTIME, "runtime start"),
+/// The mark of a status bit: a line along the lower edge of a box, in the colour of its text.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    pub(crate) bit: Status,
+    pub(crate) meaning: &'static str,
+    /// Its class in SVG pictures.
+    pub(crate) class: &'static str,
+    /// Lengths of dashes and gaps; without gaps a line.
+    pub(crate) dashes: [usize; 2],
+}
+
+pub(crate) const MARKS: [Mark; 3] = [
+    Mark { bit: Status::DISPATCH, meaning: "dynamic call", class: "D", dashes: [5, 3] },
+    Mark { bit: Status::MEMORY, meaning: "memory management", class: "M", dashes: [1, 0] },
+    Mark { bit: Status::RUNTIME, meaning: "runtime start", class: "R", dashes: [1, 3] },
 ];
+
+/// The status bits that a box shows. No call leads to the root.
+pub(crate) fn bits(node: &Node) -> Status {
+    if node.depth == 0 { node.status.without(Status::DISPATCH) } else { node.status }
+}
+
+/// The mark of a box.
+pub(crate) fn mark(node: &Node) -> Option<&'static Mark> {
+    MARKS.iter().find(|mark| bits(node).any(mark.bit))
+}
+
+/// The label of a box for this many columns: its name, its line if boxes stand for lines, and its share if there is room.
+pub(crate) fn node_label(graph: &Graph, node: &Node, name: &str, by_line: bool, columns: usize) -> String {
+    let line = graph.frame(node).line;
+    let with_line = by_line && line > 0;
+    let name = if with_line { Cow::Owned(format!("{name}:{line}")) } else { Cow::Borrowed(name) };
+    let Some(text) = label(&name, columns) else { return String::new() };
+    let share = percent(node.span.len(), graph.root().span.len());
+    // A cut name leaves no room.
+    let fits = || name.chars().take(columns).count() + share.chars().count() + 2 <= columns;
+    if node.depth > 0 && text == name && fits() { format!("{text}  {share}") } else { text.into_owned() }
+}
 
 /// A number with its unit, in the singular for 1: `1 sample`.
 pub(crate) fn counted(number: u64, unit: &str) -> String {

@@ -99,7 +99,7 @@ impl<'a> Difference<'a> {
                 change.error
             ))
         };
-        Paint::whole(|graph| self.painted(graph)).notes(note)
+        Paint::whole(|graph| self.painted(graph)).notes(note).without_shares()
     }
 
     fn painted(&self, graph: &Graph) -> Painted {

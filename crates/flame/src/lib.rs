@@ -20,6 +20,7 @@
 //! ```
 
 pub mod allocations;
+mod by_function;
 mod captions;
 pub mod categories;
 pub mod color;
@@ -34,6 +35,7 @@ pub mod graph;
 pub mod html;
 mod inverted;
 mod layout;
+mod legend;
 pub mod matcher;
 pub mod paint;
 pub mod pixels;

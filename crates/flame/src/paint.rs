@@ -3,8 +3,10 @@
 //! Pictures refer to swatches by number, so that a page contains each colour once and can change its theme. Custom
 //! functions are passed to [`Paint::new`] or [`Paint::whole`].
 
-use crate::{Graph, Node, Status};
+use crate::categories::native::is_kernel;
+use crate::{Color, Graph, Node, Status};
 use stackglass_profile::Frame;
+use stackglass_profile::frame::file_name;
 use stackglass_report::kinds::{self, Class};
 use std::fmt;
 use std::hash::BuildHasher;
@@ -41,6 +43,8 @@ type Notes<'a> = Rc<dyn Fn(&Graph, &Node) -> Option<String> + 'a>;
 pub struct Paint<'a> {
     painter: Painter<'a>,
     notes: Option<Notes<'a>>,
+    /// The legend has the share of each colour.
+    has_shares: bool,
 }
 
 impl<'a> Paint<'a> {
@@ -54,13 +58,23 @@ impl<'a> Paint<'a> {
 
     /// A paint for whole graphs, for schemes in which a colour depends on earlier ones.
     pub fn whole(painter: impl Fn(&Graph) -> Painted + 'a) -> Paint<'a> {
-        Paint { painter: Rc::new(painter), notes: None }
+        Paint { painter: Rc::new(painter), notes: None, has_shares: true }
     }
 
     /// Adds a line to the details of a box, for example how it changed.
     pub fn notes(mut self, notes: impl Fn(&Graph, &Node) -> Option<String> + 'a) -> Paint<'a> {
         self.notes = Some(Rc::new(notes));
         self
+    }
+
+    /// Leaves shares out of the legend: those of changes would say nothing.
+    pub(crate) fn without_shares(mut self) -> Paint<'a> {
+        self.has_shares = false;
+        self
+    }
+
+    pub(crate) fn has_shares(&self) -> bool {
+        self.has_shares
     }
 
     /// The added line of a box.
@@ -88,7 +102,7 @@ impl fmt::Debug for Paint<'_> {
 }
 
 /// Meaning, and lightest and darkest shade for each theme. Similar hues differ in lightness, for readers with red-green
-/// colour blindness. Status bits have marks as well.
+/// colour blindness. Status bits have marks; a dynamic call has only its mark, since nothing is wrong with it.
 const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("code of the program", [[255, 217, 153], [250, 194, 110]], [[133, 88, 24], [110, 70, 16]]),
     ("standard library", [[190, 219, 250], [158, 199, 243]], [[43, 88, 133], [32, 70, 110]]),
@@ -96,13 +110,13 @@ const KINDS: [(&str, [Rgb; 2], [Rgb; 2]); 8] = [
     ("foreign code", [[178, 226, 205], [148, 211, 184]], [[32, 104, 82], [24, 86, 67]]),
     ("no name known", [[240, 238, 232], [230, 227, 219]], [[60, 58, 54], [52, 50, 47]]),
     ("memory management", [[232, 190, 240], [219, 166, 230]], [[117, 62, 130], [98, 48, 110]]),
+    ("kernel", [[240, 226, 132], [228, 211, 104]], [[98, 92, 30], [80, 75, 22]]),
     ("", [[235, 235, 235], [235, 235, 235]], [[55, 55, 55], [55, 55, 55]]),
-    ("dynamic call", [[250, 160, 150], [242, 135, 125]], [[158, 46, 48], [134, 34, 38]]),
 ];
 const SHADES: usize = 3;
 const MEMORY: usize = 5;
-const ROOT: usize = 6;
-const DISPATCH: usize = 7;
+const KERNEL: usize = 6;
+const ROOT: usize = 7;
 
 /// Colours by status and kind of code. Shades distinguish neighbours; a function has the same shade everywhere.
 impl Default for Paint<'_> {
@@ -130,7 +144,6 @@ impl Default for Paint<'_> {
                 let (kind, shade) = frames[node.frame.0 as usize];
                 let kind = match node.status {
                     _ if node.depth == 0 && graph.frame(node).is_unknown() => ROOT,
-                    status if status.any(Status::DISPATCH) => DISPATCH,
                     status if status.any(Status::MEMORY) => MEMORY,
                     _ => kind,
                 };
@@ -143,6 +156,9 @@ impl Default for Paint<'_> {
 
 /// The index into [`KINDS`] of a frame. In a program without Rust only libraries are foreign.
 fn kind(frame: &Frame, rust: bool) -> usize {
+    if is_kernel(frame, file_name(&frame.module)) {
+        return KERNEL;
+    }
     if frame.func.is_empty() {
         return 4;
     }
@@ -159,10 +175,10 @@ fn shade(func: &str) -> usize {
     foldhash::fast::FixedState::with_seed(7).hash_one(func) as usize % SHADES
 }
 
-/// Whether black text is more readable than white on this colour.
-pub(crate) fn wants_black([red, green, blue]: Rgb) -> bool {
-    // The weights of Rec. 601.
-    299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 140_000
+/// Whether black text is more readable than white on this colour. The better one has a contrast of 4.58 or more on every
+/// colour.
+pub(crate) fn wants_black(color: Rgb) -> bool {
+    Color(color).contrast(Color::BLACK) >= Color(color).contrast(Color::WHITE)
 }
 
 /// `#rrggbb`, or `#rgb` if it is the same.

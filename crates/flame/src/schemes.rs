@@ -1,6 +1,8 @@
 //! Conversion between colour functions, which have one theme, and paints, which have two.
 
+use crate::categories::background;
 use crate::categories::by_crate::crate_or_module;
+use crate::legend::{self, Sample};
 use crate::paint::{Painted, Swatch};
 use crate::{Color, ColorFunction, CrateColors, Graph, Node, Paint};
 use foldhash::HashMap;
@@ -60,13 +62,22 @@ fn colors(graph: &Graph, function: &impl ColorFunction) -> Vec<Color> {
 /// One theme of a painted graph, as a colour function for that graph alone.
 pub struct OneTheme {
     painted: Painted,
+    legend: Vec<(String, Color)>,
     dark: bool,
 }
 
 impl OneTheme {
     /// The light or the dark colours of a paint.
     pub fn new(paint: &Paint<'_>, graph: &Graph, dark: bool) -> OneTheme {
-        OneTheme { painted: paint.paint(graph), dark }
+        let painted = paint.paint(graph);
+        let color = |swatch: &Swatch| Color(if dark { swatch.dark } else { swatch.light });
+        let legend = legend::entries(graph, &painted, paint.has_shares()).into_iter();
+        let colors = legend.filter_map(|entry| match entry.sample {
+            Sample::Swatch(number) => Some((entry.text, color(&painted.swatches[number]))),
+            Sample::Others => Some((entry.text, background(dark))),
+            Sample::Nothing => None,
+        });
+        OneTheme { legend: colors.collect(), painted, dark }
     }
 
     fn color(&self, swatch: &Swatch) -> Color {
@@ -76,7 +87,7 @@ impl OneTheme {
 
 impl ColorFunction for OneTheme {
     fn background(&self) -> Color {
-        if self.dark { Color([0x17; 3]) } else { Color::WHITE }
+        background(self.dark)
     }
 
     fn font(&self) -> Color {
@@ -89,14 +100,6 @@ impl ColorFunction for OneTheme {
     }
 
     fn legend(&self) -> Vec<(String, Color)> {
-        let mut legend: Vec<(String, Color)> = Vec::new();
-        let used = |number: &usize| self.painted.boxes.contains(number);
-        for number in (0..self.painted.swatches.len()).filter(used) {
-            let swatch = &self.painted.swatches[number];
-            if !swatch.meaning.is_empty() && legend.iter().all(|(meaning, _)| *meaning != swatch.meaning) {
-                legend.push((swatch.meaning.clone(), self.color(swatch)));
-            }
-        }
-        legend
+        self.legend.clone()
     }
 }

@@ -99,7 +99,11 @@ fn names_from_anywhere_stay_text() {
     let text = Svg::new(&graph).title(names.concat()).unit("<u>").to_text();
     let picture = Document::parse(&text).unwrap();
     assert_eq!(boxes(&picture).len(), names.len());
-    assert!(picture.descendants().all(|node| !node.has_tag_name("script")));
+    let scripts: Vec<_> = picture.descendants().filter(|node| node.has_tag_name("script")).collect();
+    assert_eq!(scripts.len(), 1, "the one of the picture");
+    assert!(!scripts[0].text().unwrap().contains("alert(1)"));
+    let still = Svg::new(&graph).title(names.concat()).unit("<u>").script(false).to_text();
+    assert!(!still.contains("<script") && !still.contains("data-"));
     assert!(!text.contains(['\u{202e}', '\0', '\u{1b}']));
 }
 
@@ -136,10 +140,67 @@ fn colours_of_the_readers_own() {
     let paint = Paint::new(vec![swatch(0), swatch(7)], |_, node| if node.depth == 0 { 0 } else { 9 });
     let paint = paint.notes(|_, node| (node.depth == 0).then(|| "a & b".to_owned()));
     let text = Svg::new(&graph).paint(paint.clone()).to_text();
-    assert!(text.contains(".a{fill:#000}.a+text{fill:#fff}.b{fill:#070707}"), "white ink on black");
-    assert!(text.contains("\na &amp; b</title>") && text.contains(">&lt;7&gt;</text>"));
+    assert!(text.contains(".a{fill:#000}.a+text{fill:#fff}"), "white ink on black");
+    assert!(text.contains("\na &amp; b</title>") && text.contains(">&lt;7&gt; 100 %</text>"));
     let page = Page::new("").view("", &graph).paint(paint).to_text();
     assert!(page.contains(r##"["#000","#fff","\u003c0\u003e"],["#070707","#fff","\u003c7\u003e"]"##));
     let none = Svg::new(&graph).paint(Paint::whole(|_| Painted::default())).to_text();
     Document::parse(&none).unwrap();
+}
+
+#[test]
+fn dynamic_calls_have_a_mark_and_no_colour_of_their_own() {
+    let drawn = |status| {
+        let mut builder = GraphBuilder::default();
+        let frame = builder.frame(&Frame::unknown(0));
+        builder.open(frame, Status::DISPATCH, Span::new(1, 10));
+        let frame = builder.frame(&rust("app::eval"));
+        builder.open(frame, status, Span::new(1, 10));
+        let graph = builder.finish().unwrap();
+        (Paint::default().paint(&graph), Svg::new(&graph).to_text())
+    };
+    let ((plain, _), (called, text)) = (drawn(Status::NONE), drawn(Status::DISPATCH));
+    assert_eq!(plain.boxes, called.boxes);
+    assert_eq!(text.matches("<path class=\"D\"").count(), 2, "the box and the legend, but not the root");
+    assert!(text.contains(">dynamic call</text>"));
+}
+
+#[test]
+fn labels_have_shares_and_lines_where_boxes_stand_for_lines() {
+    let mut builder = GraphBuilder::default();
+    let root = builder.frame(&Frame::unknown(0));
+    builder.open(root, Status::NONE, Span::new(1, 100));
+    for (line, from, to) in [(3, 1, 60), (8, 61, 100)] {
+        let frame = builder.frame(&Frame { line, file: "/src/main.rs".into(), ..rust("app::work") });
+        builder.open_at(1, frame, Status::NONE, Span::new(from, to));
+    }
+    let graph = builder.finish().unwrap();
+    let lines = Svg::new(&graph).by_line(true).to_text();
+    assert!(lines.contains(">app::work:3  60.0 %</text>") && lines.contains(">app::work:8  40.0 %</text>"));
+    let functions = Svg::new(&graph.by_function()).to_text();
+    assert!(
+        functions.contains(">app::work  100 %</text>")
+            && functions.contains("<title>app::work\n/src/main.rs\n")
+    );
+    assert!(functions.contains(">all</text>"), "the root has no share");
+}
+
+#[test]
+fn narrow_boxes_are_in_the_file_for_zooms() {
+    let mut builder = GraphBuilder::default();
+    let frame = builder.frame(&rust("wide"));
+    builder.open(frame, Status::NONE, Span::new(1, 1_000_000));
+    for (name, from, to) in [("narrow", 1, 200), ("none", 201, 201), ("next", 202, 400)] {
+        let frame = builder.frame(&rust(name));
+        builder.open_at(1, frame, Status::MEMORY, Span::new(from, to));
+    }
+    let graph = builder.finish().unwrap();
+    let text = Svg::new(&graph).to_text();
+    let picture = Document::parse(&text).unwrap();
+    assert_eq!(boxes(&picture).len(), 2, "the root and the hatched box are drawn");
+    let hidden = |still: &str| still.matches("><title>n").count();
+    assert_eq!(hidden(&text), 2);
+    assert!(text.contains(" data-s=\"201 199\" data-m=\"M\"><title>next\n"));
+    assert!(text.contains("<path class=\"Z\" data-s=\"200 1 1 1\"/>"), "what is left out");
+    assert_eq!(hidden(&Svg::new(&graph).script(false).to_text()), 0);
 }

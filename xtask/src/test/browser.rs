@@ -23,7 +23,7 @@ pub fn run() -> Result<Tally> {
     }
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]).current_dir(root());
-    node.args(["model", "page", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
+    node.args(["model", "page", "still", "speed"].map(|test| format!("{TESTS}/{test}.test.mjs")));
     node.env("BROWSER_TESTS", &folder).env("CHROMIUM", chromium);
     let (succeeded, text) = shown_and_returned(&mut node, true)?;
     let count = |what: &str| -> Option<u64> {

@@ -1,7 +1,7 @@
 //! `--colors`: what the colour of a box means.
 
 use stackglass_flame::schemes::{by_crate, paint};
-use stackglass_flame::{CategoryColors, CrateColors, FlameColors, Paint};
+use stackglass_flame::{CategoryColors, FlameColors, Highlight, Paint};
 
 /// A colour scheme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,18 +48,25 @@ impl Scheme {
                 let colors = CategoryColors::of(graph);
                 paint(colors.clone(), colors.darkmode(true)).paint(graph)
             }),
-            Scheme::Crate => paint(CrateColors::new(false), CrateColors::new(true)),
-            Scheme::Julia => paint(FlameColors::default(), FlameColors::builder().darkmode(true).build()),
+            Scheme::Crate => by_crate(),
+            Scheme::Julia => Paint::whole(|graph| {
+                // A dynamic call is what slows Julia down, but nothing is wrong with one elsewhere.
+                let julia = graph.frames().iter().any(|frame| frame.file.ends_with(".jl"));
+                let colors = |dark| {
+                    let colors = FlameColors::builder().darkmode(dark);
+                    if julia { colors.build() } else { colors.colorsrt(Highlight::None).build() }
+                };
+                paint(colors(false), colors(true)).paint(graph)
+            }),
         }
     }
 
     /// All schemes by name for a page, this one first.
     pub(crate) fn all_for_page(self) -> Vec<(String, Paint<'static>)> {
         let others = Scheme::ALL.iter().filter(|other| **other != self);
-        let paint = |scheme: Scheme| if scheme == Scheme::Crate { by_crate() } else { scheme.paint() };
         std::iter::once(&self)
             .chain(others)
-            .map(|scheme| (scheme.word().to_owned(), paint(*scheme)))
+            .map(|scheme| (scheme.word().to_owned(), scheme.paint()))
             .collect()
     }
 }

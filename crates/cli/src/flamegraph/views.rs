@@ -3,10 +3,10 @@
 use super::format::Format;
 use super::{Flags, pruned};
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::message;
 use stackglass_files::jlprof::{self, GraphNode};
-use stackglass_flame::png::{Layout, PictureOptions, write_picture};
+use stackglass_flame::png::{Layout, MOST_LEVELS, PictureOptions, write_picture};
 use stackglass_flame::schemes::OneTheme;
 use stackglass_flame::{Flamegraph, FlamegraphResult, Graph, Matcher, Page, Svg, Warning};
 use stackglass_profile::{Nanos, command_text};
@@ -23,8 +23,6 @@ const MILLISECOND: Nanos = Nanos(1_000_000);
 
 /// Levels that an SVG picture shows.
 const SVG_LEVELS: u32 = 1000;
-/// Levels that a PNG picture shows.
-const PNG_LEVELS: usize = 200;
 
 /// Graphs to draw.
 pub(crate) struct Drawing {
@@ -49,6 +47,8 @@ struct PageView {
     label: String,
     graph: Option<Graph>,
     asleep: Option<Graph>,
+    /// Its samples are none of those of the first view.
+    apart: bool,
 }
 
 /// Makes graphs from samples.
@@ -133,11 +133,25 @@ pub(crate) fn draw(
             let graph = of(running)?;
             let asleep = if has_states { of(StateFilter::NotOnCpu)? } else { None };
             if graph.is_some() || asleep.is_some() {
-                views.push(PageView { label: part.label, graph, asleep });
+                views.push(PageView { label: part.label, graph, asleep, apart: false });
             }
         }
-    } else if flags.inverted {
-        graph = graph.inverted();
+        for event in &input.other_events {
+            let source = Source::Recording(&event.recording);
+            let trees = CallTrees::new(source).map_err(Failure::new)?;
+            let options = options(flags, true, StateFilter::All, None, None);
+            let drawn = options.graph_of(&trees, source).map_err(Failure::new)?;
+            let graph = drawn.graph.filter(|_| drawn.warning.is_none());
+            let label = format!("event {}", input::event_name(event));
+            views.extend(graph.map(|graph| PageView {
+                label,
+                graph: Some(graph),
+                asleep: None,
+                apart: true,
+            }));
+        }
+    } else {
+        graph = still(flags, graph, format);
     }
     let title = flags.title.clone().unwrap_or_else(|| title(input));
     let noun = if metric == Metric::Time { unit(time, moments) } else { metric.noun().to_owned() };
@@ -183,10 +197,10 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
         let line = format!("{name} is a flame graph, not samples: {flag} cannot be applied");
         return Err(Failure { status: 2, line });
     }
-    let inverted = flags.inverted && format != Format::Html;
-    let graph = if inverted { graph.inverted() } else { graph };
     let title = flags.title.clone().unwrap_or(name);
-    let view = PageView { label: "everything".into(), graph: Some(graph.clone()), asleep: None };
+    let view =
+        PageView { label: "everything".into(), graph: Some(graph.clone()), asleep: None, apart: false };
+    let graph = if format == Format::Html { graph } else { still(flags, graph, format) };
     Ok(Drawing {
         title,
         unit: "samples".into(),
@@ -197,6 +211,18 @@ pub(crate) fn saved(flags: &Flags, name: String, graph: Graph, format: Format) -
         foreign: true,
         without_stack: 0,
     })
+}
+
+/// The graph as a still picture shows it: inverted if asked for, and with one box for a function as on the page. Julia's graphs
+/// have their lines.
+fn still(flags: &Flags, graph: Graph, format: Format) -> Graph {
+    let by_function = matches!(format, Format::Svg | Format::Png) && !flags.by_line() && !flags.no_combine;
+    match (flags.inverted, by_function) {
+        (false, false) => graph,
+        (false, true) => graph.by_function(),
+        (true, false) => graph.inverted(),
+        (true, true) => graph.with_functions().inverted(),
+    }
 }
 
 /// The flags as options, with or without foreign frames.
@@ -321,12 +347,13 @@ impl Drawing {
                     .icicle(flags.icicle)
                     .inverted(flags.inverted)
                     .wall(self.wall)
-                    .by_line(flags.by.as_deref() == Some("line"))
+                    .by_line(flags.by_line())
                     .foreign(self.foreign)
                     .still(graph)
                     .schemes(flags.colors.unwrap_or_default().all_for_page());
-                let add = |page: Page<'a>, view: &'a PageView| {
-                    page.view_with_asleep(&*view.label, view.graph.as_ref(), view.asleep.as_ref())
+                let add = |page: Page<'a>, view: &'a PageView| match &view.graph {
+                    Some(graph) if view.apart => page.view_apart(&*view.label, graph),
+                    _ => page.view_with_asleep(&*view.label, view.graph.as_ref(), view.asleep.as_ref()),
                 };
                 self.views.iter().fold(page, add).write_to(out)
             }
@@ -335,6 +362,7 @@ impl Drawing {
                 .unit(&*self.unit)
                 .width(usize::from(flags.width))
                 .icicle(flags.icicle)
+                .by_line(flags.by_line())
                 .most_rows(SVG_LEVELS)
                 .paint(paint)
                 .write_to(out),
@@ -353,8 +381,7 @@ impl Drawing {
                 let layout = if flags.icicle { Layout::Icicle } else { Layout::Flame };
                 let options =
                     PictureOptions::new(&colors).layout(layout).title(&*self.title).unit(&*self.unit);
-                let options = options.width(usize::from(flags.width));
-                let options = options.levels(PNG_LEVELS);
+                let options = options.width(usize::from(flags.width)).by_line(flags.by_line()).fine(true);
                 write_picture(graph, &options, out).map_err(io::Error::other)
             }
         }
@@ -363,13 +390,17 @@ impl Drawing {
     /// A line that says what was drawn.
     pub(crate) fn summary(&self, format: Format) -> String {
         let graph = &self.graph;
-        let more = match self.views.len() {
+        let apart = self.views.iter().filter(|view| view.apart).count();
+        let mut more = match self.views.len() - apart {
             0 | 1 => String::new(),
             n => format!(", {} graphs of threads and tasks", n - 1),
         };
+        if apart > 0 {
+            more += &format!(", {apart} of other events");
+        }
         let levels = match format {
             Format::Svg => SVG_LEVELS as usize,
-            Format::Png => PNG_LEVELS,
+            Format::Png => MOST_LEVELS,
             Format::Html | Format::Jlprof => usize::MAX,
         };
         let deeper = match graph.depth() {

@@ -3,7 +3,7 @@
 //! Source: `StackFrameCategory` of FlameGraphs.jl.
 
 pub(crate) mod by_crate;
-mod native;
+pub(crate) mod native;
 
 pub use by_crate::CrateColors;
 pub use native::{Category, CategoryColors};
@@ -73,7 +73,7 @@ impl<M, L> fmt::Debug for StackFrameCategory<M, L> {
 }
 
 /// The default background, that of [`FlameColors`](crate::FlameColors).
-fn background(dark: bool) -> Color {
+pub(crate) fn background(dark: bool) -> Color {
     if dark { Color::hex(0x171717) } else { Color::WHITE }
 }
 

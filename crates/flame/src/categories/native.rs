@@ -160,13 +160,17 @@ pub(super) fn krate(frame: &Frame) -> &str {
     }
 }
 
-/// Kernel modules by the names of `perf` and the loader. Folded stacks mark kernel functions by `_[k]`.
-fn is_kernel(frame: &Frame, module: &str) -> bool {
+/// Kernel modules by the names of `perf` and the loader. Folded stacks mark kernel functions by `_[k]`. perf writes loaded
+/// modules in brackets, at addresses in the upper half.
+pub(crate) fn is_kernel(frame: &Frame, module: &str) -> bool {
+    const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
     matches!(module, "[vdso]" | "[vsyscall]")
         || module.starts_with("[kernel")
+        || module.starts_with("[guest.kernel")
         || module.starts_with("vmlinux")
         || module.ends_with(".ko")
         || frame.func.ends_with("_[k]")
+        || (module.starts_with('[') && frame.address >= UPPER_HALF)
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 
 /// The scripts of the viewer, in order.
-const SCRIPTS: [&str; 17] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("page/work.js"),
     include_str!("page/data.js"),
     include_str!("page/merged.js"),
     include_str!("page/changes.js"),
     include_str!("page/inverted.js"),
+    include_str!("page/names.js"),
     include_str!("page/format.js"),
     include_str!("page/search.js"),
     include_str!("page/picture.js"),
@@ -75,6 +76,7 @@ struct PageView<'a> {
     /// `None` if there are samples asleep only.
     graph: Option<&'a Graph>,
     asleep: Option<&'a Graph>,
+    apart: bool,
 }
 
 /// Most colour schemes of a page.
@@ -101,7 +103,7 @@ impl<'a> Page<'a> {
 
     /// Adds a graph with a label. The first graph is shown first.
     pub fn view(mut self, label: impl Into<String>, graph: &'a Graph) -> Page<'a> {
-        self.views.push(PageView { label: label.into(), graph: Some(graph), asleep: None });
+        self.views.push(PageView { label: label.into(), graph: Some(graph), asleep: None, apart: false });
         self
     }
 
@@ -112,7 +114,13 @@ impl<'a> Page<'a> {
         graph: Option<&'a Graph>,
         asleep: Option<&'a Graph>,
     ) -> Page<'a> {
-        self.views.push(PageView { label: label.into(), graph, asleep });
+        self.views.push(PageView { label: label.into(), graph, asleep, apart: false });
+        self
+    }
+
+    /// Adds a graph of something else than the first graph, for example of another event: it is no share of that.
+    pub fn view_apart(mut self, label: impl Into<String>, graph: &'a Graph) -> Page<'a> {
+        self.views.push(PageView { label: label.into(), graph: Some(graph), asleep: None, apart: true });
         self
     }
 
@@ -193,8 +201,19 @@ impl<'a> Page<'a> {
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.join("\n"));
         let first = self.views.first().and_then(|view| view.graph.or(view.asleep));
-        let still = self.still.or(first).map(|graph| {
+        let merged;
+        let still = match self.still.or(first) {
+            // Changes belong to the boxes of the graph itself.
+            Some(graph) if !self.by_line && self.difference.is_none() => {
+                merged = graph.by_function();
+                Some(&merged)
+            }
+            graph => graph,
+        };
+        let still = still.map(|graph| {
             let svg = Svg::new(graph)
+                .script(false)
+                .by_line(self.by_line)
                 .title(&*self.title)
                 .unit(&*self.unit)
                 .icicle(self.icicle)
@@ -266,7 +285,7 @@ impl<'a> Page<'a> {
         write!(out, "\n\"views\":[")?;
         for (number, view) in self.views.iter().enumerate() {
             let comma = if number == 0 { "" } else { ",\n" };
-            write!(out, "{comma}{{\"label\":{}", text(&view.label))?;
+            write!(out, "{comma}{{\"label\":{},\"apart\":{}", text(&view.label), view.apart)?;
             for (name, graph) in [("cpu", view.graph), ("asleep", view.asleep)] {
                 let Some(graph) = graph else { continue };
                 let bytes = packer.pack(graph, &paints, self.difference.is_none());

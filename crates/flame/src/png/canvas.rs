@@ -77,11 +77,26 @@ impl Canvas {
         }
     }
 
+    /// Three dots, which the font lacks.
+    fn ellipsis(&mut self, column: usize, row: usize, ink: Color) {
+        let (dot, width) = (self.density.of(1), self.density.text_width());
+        let base = row + self.density.text_height() * 25 / 32;
+        for number in 0..3 {
+            let left = column + (2 * number + 1) * width / 6 - dot / 2;
+            self.fill(left..left + dot, base - dot..base, ink);
+        }
+    }
+
     /// Draws text from its upper left corner. Characters that the font lacks get its replacement.
     pub fn text(&mut self, text: &str, column: usize, row: usize, ink: Color) {
         let (font, height) = (FontWeight::Regular, self.density.raster());
         let mut column = column;
-        for character in text.chars() {
+        for character in text.chars().map(|c| if c == '\u{a0}' { ' ' } else { c }) {
+            if character == '…' {
+                self.ellipsis(column, row, ink);
+                column += self.density.text_width();
+                continue;
+            }
             let raster = get_raster(character, font, height).or_else(|| get_raster('\u{fffd}', font, height));
             let Some(raster) = raster else { continue };
             let rows = self.pixels.chunks_exact_mut(self.width).skip(row);

@@ -1,11 +1,10 @@
 //! PNG pictures: of a matrix of pixels, and of a graph with labels.
 
 mod canvas;
-mod label;
 mod merged;
 mod picture;
 
-pub use picture::{Layout, PictureOptions, write_picture};
+pub use picture::{Layout, MOST_LEVELS, PictureOptions, write_picture};
 
 use crate::{Pixels, PixelsError};
 use std::io::{self, Write};

@@ -1,11 +1,12 @@
 //! A flame graph with labels as a bitmap.
 
 use super::canvas::{Canvas, Density};
-use super::label::label;
 use super::merged::Merged;
 use super::{PngError, write_rows};
-use crate::captions::counted;
-use crate::{Color, ColorFunction, Graph, Node, PixelsError, Status};
+use crate::captions::{self, MARKS, Mark};
+use crate::frame_captions::FrameCaptions;
+use crate::paint::wants_black;
+use crate::{Color, ColorFunction, Graph, Node, PixelsError};
 use std::fmt;
 use std::io::Write;
 use std::ops::Range;
@@ -30,11 +31,15 @@ pub struct PictureOptions<'c> {
     width: usize,
     levels: usize,
     density: Density,
+    by_line: bool,
 }
 
 /// Limits of a picture: width in bitmap pixels, and total number of bitmap pixels.
 const WIDEST: usize = 20_000;
 const PIXELS: usize = 1 << 26;
+
+/// Number of levels by default: a picture of more is too high to be looked at.
+pub const MOST_LEVELS: usize = 100;
 
 /// Margin around the boxes.
 const MARGIN: usize = 8;
@@ -46,15 +51,15 @@ const GAP: usize = 1;
 const PADDING: usize = 3;
 const SWATCH: usize = 12;
 
-/// Marks of status bits, for readers who cannot see the colours: lengths of dashes and gaps in pixels.
-const MARKS: [(Status, [usize; 2]); 3] =
-    [(Status::DISPATCH, [5, 3]), (Status::MEMORY, [1, 0]), (Status::RUNTIME, [1, 3])];
+/// Hatching in the light and the dark theme, as on the page: ground and lines.
+const HATCH: [[Color; 2]; 2] =
+    [[Color::hex(0xf2f2f2), Color::hex(0xc4c4c4)], [Color::hex(0x242424), Color::hex(0x4d4d4d)]];
 
 /// Boxes narrower than this have no gap to the next one.
 const WITH_GAP: usize = 4;
 
 impl<'c> PictureOptions<'c> {
-    /// A picture 1200 pixels wide, of at most 200 levels, with the root at the bottom.
+    /// A picture 1200 pixels wide, of at most 100 levels, with the root at the bottom.
     pub fn new(colors: &'c dyn ColorFunction) -> PictureOptions<'c> {
         PictureOptions {
             colors,
@@ -62,8 +67,9 @@ impl<'c> PictureOptions<'c> {
             title: String::new(),
             unit: "samples".to_owned(),
             width: 1200,
-            levels: 200,
+            levels: MOST_LEVELS,
             density: Density::ONE,
+            by_line: false,
         }
     }
 
@@ -87,12 +93,17 @@ impl<'c> PictureOptions<'c> {
         PictureOptions { width, ..self }
     }
 
-    /// Maximum number of levels. If there are more, the last row shows it.
+    /// Maximum number of levels. If there are more, the last row and the legend show it.
     pub fn levels(self, levels: usize) -> Self {
         PictureOptions { levels, ..self }
     }
 
-    /// Doubles the resolution, for high-resolution screens and print.
+    /// Labels boxes with their lines, for graphs in which a box stands for a line of a function.
+    pub fn by_line(self, by_line: bool) -> Self {
+        PictureOptions { by_line, ..self }
+    }
+
+    /// Doubles the resolution, for high-resolution screens and print, unless the picture would be too large.
     pub fn fine(self, fine: bool) -> Self {
         PictureOptions { density: if fine { Density::TWO } else { Density::ONE }, ..self }
     }
@@ -107,13 +118,16 @@ impl fmt::Debug for PictureOptions<'_> {
 
 /// Draws a graph and writes it as a PNG.
 ///
-/// Boxes narrower than a pixel are drawn together, hatched. Text in boxes has the colour of the background or the font,
-/// whichever is more readable.
+/// Boxes narrower than a pixel are drawn together, hatched. Text in boxes is black or white, whichever is more readable.
 ///
 /// # Errors
 /// If the picture would be too large, if there is no colour for a box, or if writing fails.
 pub fn write_picture(graph: &Graph, options: &PictureOptions<'_>, out: impl Write) -> Result<(), PngError> {
-    let page = Page::new(graph, options)?;
+    let simple = PictureOptions { density: Density::ONE, ..options.clone() };
+    let page = match Page::new(graph, options) {
+        Err(PngError::TooLarge { .. }) => Page::new(graph, &simple)?,
+        page => page?,
+    };
     let canvas = page.draw()?;
     let rows = canvas.rows().map(|row| row.iter().flat_map(|color| color.0));
     write_rows(page.columns, page.rows, rows, out)
@@ -132,6 +146,7 @@ struct Page<'p> {
     /// Number of levels of the graph.
     depth: usize,
     legend: Vec<Vec<Entry>>,
+    captions: FrameCaptions<'p>,
 }
 
 /// A piece of a line of the legend.
@@ -139,6 +154,7 @@ struct Entry {
     text: String,
     /// `None`: hatched.
     color: Option<Color>,
+    mark: Option<&'static Mark>,
 }
 
 impl<'p> Page<'p> {
@@ -161,14 +177,15 @@ impl<'p> Page<'p> {
                 && (node.span.len() as f64) < graph.root().span.len() as f64 / boxes.len() as f64
         };
         let merges = depth > levels || graph.nodes().iter().any(narrow);
-        let legend = legend(options, merges.then_some(depth - levels), boxes.len());
+        let legend = legend(graph, options, merges.then_some([levels, depth]), boxes.len());
         let lines = 1 + legend.len();
         let rows =
             levels.saturating_mul(density.of(BOX)).saturating_add(density.of(lines * LINE) + 2 * margin);
         if rows.saturating_mul(columns) > PIXELS {
             return Err(too_large(rows));
         }
-        Ok(Page { graph, options, columns, rows, boxes, levels, depth, legend })
+        let captions = FrameCaptions::new(graph);
+        Ok(Page { graph, options, columns, rows, boxes, levels, depth, legend, captions })
     }
 
     fn draw(&self) -> Result<Canvas, PngError> {
@@ -203,15 +220,14 @@ impl<'p> Page<'p> {
             let rows = self.rows_of(depth);
             canvas.fill(left..right - gap, rows.clone(), color);
             let room = (right - left).saturating_sub(density.of(2 * PADDING)) / density.text_width();
-            let text = label(graph, node, room);
+            let name = &self.captions.of(node).name;
+            let text = captions::node_label(graph, node, name, options.by_line, room);
             let top = rows.start + (rows.len() - density.text_height().min(rows.len())) / 2;
-            let ink = self.readable_on(color);
+            let ink = ink_on(color);
             canvas.text(&text, left + density.of(PADDING), top, ink);
-            if let Some((_, dashes)) = MARKS.iter().find(|(bit, _)| node.status.any(*bit)) {
+            if let Some(mark) = captions::mark(node) {
                 let below = rows.end - density.of(2)..rows.end;
-                // Half the strength, so that the text stands out.
-                let ink = Color([0, 1, 2].map(|part| color.0[part] / 2 + ink.0[part] / 2));
-                mark(&mut canvas, left..right - gap, below, dashes.map(|part| density.of(part)), ink);
+                draw_mark(&mut canvas, left..right - gap, below, mark, density, color);
             }
         }
         for (row, columns) in merged.runs() {
@@ -233,28 +249,16 @@ impl<'p> Page<'p> {
         top..top + density.of(BOX - GAP)
     }
 
-    /// Grey, between background and font.
     fn hatch(&self, canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>) {
-        let (background, font) = (self.options.colors.background(), self.options.colors.font());
-        let mix = |font_parts: u16| {
-            let part = |at: usize| {
-                let (font, background) = (u16::from(font.0[at]), u16::from(background.0[at]));
-                ((font * font_parts + background * (8 - font_parts)) / 8) as u8
-            };
-            Color([part(0), part(1), part(2)])
-        };
-        canvas.hatch(columns, rows, mix(3), mix(5));
-    }
-
-    fn readable_on(&self, color: Color) -> Color {
-        let (background, font) = (self.options.colors.background(), self.options.colors.font());
-        if font.contrast(color) >= background.contrast(color) { font } else { background }
+        let is_dark = !wants_black(self.options.colors.background().0);
+        let [ground, lines] = HATCH[usize::from(is_dark)];
+        canvas.hatch(columns, rows, ground, lines);
     }
 
     /// Title and total above, legend below.
     fn words(&self, canvas: &mut Canvas) {
         let (density, ink) = (self.options.density, self.options.colors.font());
-        let total = counted(self.graph.root().span.len(), &self.options.unit).replace('\u{a0}', " ");
+        let total = captions::counted(self.graph.root().span.len(), &self.options.unit);
         let room = self.boxes.len() / density.text_width();
         let top = density.of(MARGIN);
         let mut left_room = room;
@@ -263,7 +267,7 @@ impl<'p> Page<'p> {
             left_room = left.saturating_sub(2);
         }
         canvas.text(
-            &cut(&self.options.title.replace('→', "->").replace('…', ".."), left_room),
+            &cut(&captions::harmless(&self.options.title).replace('→', "->"), left_room),
             self.boxes.start,
             top,
             ink,
@@ -275,8 +279,12 @@ impl<'p> Page<'p> {
                 let lower = top + (density.text_height() - density.of(SWATCH)) / 2;
                 let (columns, rows) = (left..left + density.of(SWATCH), lower..lower + density.of(SWATCH));
                 match entry.color {
-                    Some(color) => canvas.fill(columns, rows, color),
-                    None => self.hatch(canvas, columns, rows),
+                    Some(color) => canvas.fill(columns.clone(), rows.clone(), color),
+                    None => self.hatch(canvas, columns.clone(), rows.clone()),
+                }
+                if let Some(mark) = entry.mark {
+                    let ground = entry.color.unwrap_or_default();
+                    draw_mark(canvas, columns, rows.end - density.of(2)..rows.end, mark, density, ground);
                 }
                 canvas.text(&entry.text, left + density.of(SWATCH + PADDING * 2), top, ink);
                 left += entry.width(density);
@@ -292,25 +300,58 @@ impl Entry {
     }
 }
 
-/// Draws a line of dashes.
-fn mark(canvas: &mut Canvas, columns: Range<usize>, rows: Range<usize>, [on, off]: [usize; 2], ink: Color) {
+/// Black or white.
+fn ink_on(color: Color) -> Color {
+    if wants_black(color.0) { Color::BLACK } else { Color::WHITE }
+}
+
+/// Draws the dashes of a mark, weaker than text.
+fn draw_mark(
+    canvas: &mut Canvas,
+    columns: Range<usize>,
+    rows: Range<usize>,
+    mark: &Mark,
+    density: Density,
+    ground: Color,
+) {
+    let ink = ink_on(ground);
+    let part = |at: usize| ((u16::from(ground.0[at]) * 2 + u16::from(ink.0[at]) * 3) / 5) as u8;
+    let ink = Color([part(0), part(1), part(2)]);
+    let [on, off] = mark.dashes.map(|length| density.of(length));
     for start in columns.clone().step_by(on + off) {
         canvas.fill(start..(start + on).min(columns.end), rows.clone(), ink);
     }
 }
 
-/// The legend in lines that fit.
-fn legend(options: &PictureOptions<'_>, deeper: Option<usize>, room: usize) -> Vec<Vec<Entry>> {
-    let mut entries: Vec<Entry> =
-        options.colors.legend().into_iter().map(|(text, color)| Entry { text, color: Some(color) }).collect();
-    let text = match deeper {
-        None => None,
-        Some(0) => Some("too narrow to draw separately".to_owned()),
-        Some(deeper) => {
-            Some(format!("too narrow to draw separately; in the last row, {} more levels", deeper + 1))
+/// The legend in lines that fit. `merged`: some boxes are too small to draw; levels that are drawn, and all levels.
+fn legend(
+    graph: &Graph,
+    options: &PictureOptions<'_>,
+    merged: Option<[usize; 2]>,
+    room: usize,
+) -> Vec<Vec<Entry>> {
+    let colors = options.colors.legend().into_iter();
+    let mut entries: Vec<Entry> = colors
+        .map(|(text, color)| {
+            let mark = MARKS.iter().find(|mark| text.starts_with(mark.meaning));
+            Entry { text, color: Some(color), mark }
+        })
+        .collect();
+    for mark in &MARKS {
+        let is_there = graph.nodes().iter().any(|node| captions::bits(node).any(mark.bit));
+        if is_there && entries.iter().all(|entry| !entry.text.starts_with(mark.meaning)) {
+            let color = Some(options.colors.background());
+            entries.push(Entry { text: mark.meaning.to_owned(), color, mark: Some(mark) });
         }
-    };
-    entries.extend(text.map(|text| Entry { text, color: None }));
+    }
+    if let Some([levels, depth]) = merged {
+        let mut text = "details left out".to_owned();
+        if depth > levels {
+            let [levels, depth] = [levels, depth].map(|number| captions::thousands(number as u64));
+            text += &format!("; {levels} of {depth} levels are drawn");
+        }
+        entries.push(Entry { text, color: None, mark: None });
+    }
     let mut lines: Vec<Vec<Entry>> = Vec::new();
     let mut left = 0;
     for entry in entries {
@@ -333,6 +374,6 @@ fn cut(text: &str, room: usize) -> String {
     if text.chars().nth(room).is_none() {
         return text.to_owned();
     }
-    let kept = text.chars().take(room.saturating_sub(2)).chain("..".chars());
+    let kept = text.chars().take(room.saturating_sub(1)).chain(['…']);
     kept.take(room).collect()
 }

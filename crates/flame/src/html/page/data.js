@@ -76,7 +76,8 @@ function* unpack({ nodes, data: packed }) {
       graph.parent[node] = depth ? path[depth - 1] : 0;
       graph.look[node] = look;
       graph.frame[node] = data.looks[look * LOOK];
-      graph.status[node] = data.looks[look * LOOK + 1];
+      // No call leads to the root.
+      graph.status[node] = data.looks[look * LOOK + 1] & (node ? ~0 : ~1);
       graph.note[node] = data.looks[look * LOOK + 2];
       path[depth] = node;
       next[depth] = start + len;

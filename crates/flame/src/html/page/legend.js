@@ -55,7 +55,7 @@ function showLegend() {
     const item = document.createElement("li"), sample = svg("svg", item, { width: 18, height: 12, "aria-hidden": "true" });
     svg("rect", sample, { width: 18, height: 12, fill, stroke: "currentColor", "stroke-width": 0.5 });
     if (asleep) svg("path", sample, { d: "M0 3h18M0 6h18M0 9h18", stroke: themeColors(dark).stripe });
-    if (mark >= 0) svg("path", sample, { d: "M0 10h18", "stroke-width": 2, stroke: themeColors(dark).marks[mark], "stroke-dasharray": DASHES[mark].join(" ") || "none" });
+    if (mark >= 0) svg("path", sample, { d: "M0 10h18", "stroke-width": 2, stroke: fill === "none" ? "currentColor" : textColorOn(fill), "stroke-opacity": MARK_STRENGTH, "stroke-dasharray": DASHES[mark].join(" ") || "none" });
     item.append(text);
     return item;
   }));

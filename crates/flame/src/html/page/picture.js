@@ -39,23 +39,47 @@ function eachInRow(graph, row, low, high, width, box, run) {
   }
 }
 
+// Red, green and blue of a colour `#rrggbb` or `#rgb`.
+function partsOf(color) {
+  const digits = color.length === 4 ? [...color.slice(1)].map((digit) => digit + digit).join("") : color.slice(1);
+  return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
+}
+
+// The colour of text on a colour that is drawn this strong on the page: black or white, whichever has more contrast (WCAG 2.1).
+// The better one has 4.58 or more on every colour.
+function textColorOn(color, page = color, opacity = 1) {
+  const [ground, parts] = [partsOf(page), partsOf(color)];
+  const [red, green, blue] = parts.map((part, at) => {
+    const share = (part * opacity + ground[at] * (1 - opacity)) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) ? "#000" : "#fff";
+}
+
+// How strong boxes are drawn: around the zoomed one, and without a match of the search.
+const AROUND = 0.55, UNMATCHED = 0.4;
+// How strong the marks of status bits are, in the colour of the text.
+const MARK_STRENGTH = 0.6;
+
 // The colours of the light or dark theme.
 function themeColors(dark) {
-  const textColorOn = (color) => {
-    const part = (at) => parseInt(color.length === 4 ? color[1 + at] + color[1 + at] : color.slice(1 + 2 * at, 3 + 2 * at), 16);
-    return 299 * part(0) + 587 * part(1) + 114 * part(2) > 140_000 ? "#000" : "#fff";
-  };
-  const fills = data.swatches.map((swatch) => swatch[dark ? 1 : 0]);
+  const fills = data.swatches.map((swatch) => swatch[dark ? 1 : 0]), page = dark ? "#171717" : "#ffffff";
+  const textColors = new Map();
   return {
     fills,
-    textColors: fills.map(textColorOn),
-    page: dark ? "#171717" : "#ffffff",
+    page,
+    // The colour of text on a swatch.
+    textOn(swatch, opacity = 1) {
+      const key = swatch * 100 + Math.round(opacity * 100) - 1;
+      if (!textColors.has(key)) textColors.set(key, textColorOn(fills[swatch], page, opacity));
+      return textColors.get(key);
+    },
     text: dark ? "#ffffff" : "#000000",
     hatch: dark ? ["#242424", "#4d4d4d"] : ["#f2f2f2", "#c4c4c4"],
     hatchMixed: dark ? "#363636" : "#dddddd",
     stripe: dark ? "#46566a" : "#b3c3d4",
     found: dark ? "#ffe14d" : "#0b3cff",
-    marks: dark ? ["#ff9c9c", "#e8b3f5", "#bbbbbb"] : ["#a00016", "#6a1b7c", "#555555"],
   };
 }
 
@@ -135,16 +159,16 @@ class Picture {
     const zoomDepth = graph.depth[scene.zoom];
     for (let row = from; row <= to; row++) {
       const y = this.rowTop(scene, row);
-      const opacity = row < zoomDepth ? 0.55 : 1;
+      const opacity = row < zoomDepth ? AROUND : 1;
       eachInRow(graph, row, low, high, width,
         (node, left, right) => {
           const hit = !found || found.hit[node];
-          context.globalAlpha = hit ? opacity : 0.4;
+          context.globalAlpha = hit ? opacity : UNMATCHED;
           this.box(graph, node, left, right, y, found && hit);
         },
         (first, last, left, right) => {
           const hits = found ? found.before[last + 1] - found.before[first] : 0;
-          context.globalAlpha = !found || hits ? opacity : 0.4;
+          context.globalAlpha = !found || hits ? opacity : UNMATCHED;
           // Hatching is slow, and not visible where it is narrow.
           context.fillStyle = right - left < 4 ? colors.hatchMixed : this.hatch();
           context.fillRect(left, y, Math.max(1, right - left - 0.5), ROW - 1);
@@ -167,7 +191,8 @@ class Picture {
   }
 
   box(graph, node, left, right, y, found) {
-    const { context, colors } = this, swatch = swatchOf(graph, node, this.scheme);
+    const { context, colors } = this, swatch = swatchOf(graph, node, this.scheme), opacity = context.globalAlpha;
+    const ink = colors.textOn(swatch, opacity);
     const width = right - left - (right - left > 3 ? 0.7 : 0.2);
     context.fillStyle = colors.fills[swatch];
     context.fillRect(left, y, width, ROW - 1);
@@ -181,7 +206,11 @@ class Picture {
       context.strokeRect(left + 1, y + 1, Math.max(0.5, width - 2), ROW - 3);
     }
     const bit = STATUS.findIndex(([bit]) => graph.status[node] & bit);
-    if (bit >= 0) this.line(left, width, y + ROW - 1.75, colors.marks[bit], DASHES[bit]);
+    if (bit >= 0) {
+      context.globalAlpha = opacity * MARK_STRENGTH;
+      this.line(left, width, y + ROW - 1.75, ink, DASHES[bit]);
+      context.globalAlpha = opacity;
+    }
     if (isPending(graph, node)) this.line(left, width, y + 0.5, colors.text, [2, 2]);
     // A box that extends beyond the left edge has its label at the edge.
     const visible = left + width - Math.max(left, 0), columns = Math.floor((visible - 6) / this.charWidth);
@@ -191,7 +220,9 @@ class Picture {
         context.fillStyle = colors.fills[swatch];
         context.fillRect(Math.max(left, 0), y, text.length * this.charWidth + 6, ROW - 1);
       }
-      context.fillStyle = colors.textColors[swatch];
+      // Weak boxes have readable text, too.
+      context.globalAlpha = 1;
+      context.fillStyle = ink;
       // A limit of the width is slow, and needed only for letters that may be wide.
       if (/^[\x20-\x7e…]*$/.test(text)) context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2);
       else context.fillText(text, Math.max(left, 0) + 3, y + ROW / 2, visible - 4);

@@ -182,8 +182,8 @@ function showControls() {
 function showViews() {
   const samples = data.views.map(({ cpu, asleep, shows }) => (shows ? 0 : samplesOf(cpu) + (state.wall || !cpu ? samplesOf(asleep) : 0)));
   [...$("view").options].forEach((option, number) => {
-    const { label, cpu } = data.views[number];
-    const share = !number || !samples[0] ? "" : `  ${!cpu && !state.wall ? "asleep" : formatPercent(samples[number], samples[0])}`;
+    const { label, cpu, apart } = data.views[number];
+    const share = !number || apart || !samples[0] ? "" : `  ${!cpu && !state.wall ? "asleep" : formatPercent(samples[number], samples[0])}`;
     option.textContent = `${label}${share}`;
   });
 }
