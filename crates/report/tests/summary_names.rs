@@ -79,6 +79,16 @@ fn the_verdict_names_the_process_of_a_function_without_a_name() {
 }
 
 #[test]
+fn parts_without_names_are_those_below_them() {
+    let (mut maker, thread) = program("nginx");
+    let send = format!("{START} > c nginx! send");
+    awake(&mut maker, thread, &format!("{send} > c nginx! nginx+0x1000 > c libz.so.1! deflate"), 600);
+    awake(&mut maker, thread, &format!("{send} > c nginx! nginx+0x1000"), 40);
+    awake(&mut maker, thread, &format!("{send} > c nginx! write"), 360);
+    assert_eq!(verdict(&maker.recording), "100 % of CPU time is under send: 60 % deflate, 36 % write");
+}
+
+#[test]
 fn time_without_names_is_a_part() {
     let (mut maker, thread) = program("rg");
     let search = format!("{THREAD} > c rg! rg+0x1000");

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// A process with this share of the CPU time has nearly all of it.
 const NEARLY_ALL: f64 = 0.9;
 
+/// The name of the part without names.
+pub(super) const UNNAMED: &str = "unnamed functions";
+
 /// A part of a node's time, with the name of what it is spent in.
 pub(super) type Part = (u64, String);
 
@@ -81,6 +84,19 @@ pub(super) fn around_nameless(tree: &CpuTree<'_>, node: u32, least: u64) -> Opti
     while function(tree, caller).is_some_and(|caller| caller.by_start || caller.class != Class::Own) {
         caller = tree.nodes[caller as usize].parent;
     }
+    Some((caller, named_parts(tree, caller, tree.nodes[node as usize].total.time, least)?))
+}
+
+/// Whether a node has such a part, called directly, without a name.
+pub(super) fn has_nameless_part(tree: &CpuTree<'_>, node: u32, least: u64) -> bool {
+    let is_nameless = |child: &u32| function(tree, *child).is_some_and(|function| function.by_start);
+    let mut large = tree.nodes[node as usize].children.iter();
+    large.any(|child| tree.nodes[*child as usize].total.time >= least && is_nameless(child))
+}
+
+/// What the time of a node is spent in, by the nearest functions with names: parts of at least `least`, if they are half
+/// of `most` together.
+pub(super) fn named_parts(tree: &CpuTree<'_>, caller: u32, most: u64, least: u64) -> Option<Vec<Part>> {
     let mut times: BTreeMap<&str, u64> = BTreeMap::new();
     let mut nameless = 0;
     let mut open: Vec<u32> = tree.nodes[caller as usize].children.clone();
@@ -97,11 +113,10 @@ pub(super) fn around_nameless(tree: &CpuTree<'_>, node: u32, least: u64) -> Opti
         }
     }
     let mut parts: Vec<Part> = times.into_iter().map(|(name, time)| (time, name.to_owned())).collect();
-    parts.push((nameless, "unnamed functions".to_owned()));
+    parts.push((nameless, UNNAMED.to_owned()));
     parts.push((tree.nodes[caller as usize].own.time, "in itself".to_owned()));
     parts.retain(|(time, name)| *time >= least && (caller != 0 || name != "in itself"));
     let said: u64 = parts.iter().map(|(time, _)| *time).sum();
     // The time without names is not an answer.
-    let is_answer = said >= tree.nodes[node as usize].total.time / 2 && nameless < said;
-    is_answer.then_some((caller, parts))
+    (said >= most / 2 && nameless < said).then_some(parts)
 }

@@ -31,6 +31,17 @@ pub(super) fn line(recording: &Recording, tree: &CpuTree<'_>, cols: usize) -> Op
     let split = callers_of_system(tree, where_it_splits(tree));
     let mut node = named(tree, split);
     let mut parts = parts(tree, split);
+    if answers::has_nameless_part(tree, split, (cpu as f64 * PART) as u64)
+        && let Some(named) = answers::named_parts(
+            tree,
+            split,
+            tree.nodes[split as usize].total.time,
+            (cpu as f64 * PART) as u64,
+        )
+        && named.iter().all(|(_, name)| name != answers::UNNAMED)
+    {
+        parts = largest(named, cpu);
+    }
     let is_itself = |call: &CpuNode| call.own.time as f64 >= call.total.time as f64 * ITSELF;
     if !is_answer(tree, node)
         && !is_itself(&tree.nodes[node as usize])
